@@ -1,0 +1,75 @@
+# The few build rules every folder uses, so that a folder's CMakeLists.txt is only a list of names.
+
+# What every target of ours is compiled with; third-party headers are system headers.
+add_library(troupe_flags INTERFACE)
+target_compile_features(troupe_flags INTERFACE cxx_std_17)
+target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
+if(TROUPE_WERROR)
+  target_compile_options(troupe_flags INTERFACE -Werror)
+endif()
+if(TROUPE_SANITIZE)
+  target_compile_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
+  if(TROUPE_SANITIZE MATCHES "undefined")
+    # null: fires inside CAF's own headers (a null shared_ptr in init_fun_factory.hpp). vptr: needs type information
+    # of CAF's classes that the packaged library does not export.
+    target_compile_options(troupe_flags INTERFACE -fno-sanitize=null,vptr -fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# troupe_library(name SOURCES a.cpp … DEPS target …)
+function(troupe_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC troupe_flags ${arg_DEPS})
+endfunction()
+
+# troupe_program(name SOURCES … DEPS …): a product executable, placed in <build>/bin. The target `programs` builds
+# them all and nothing else.
+add_custom_target(programs)
+function(troupe_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE troupe_flags ${arg_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set_property(GLOBAL APPEND PROPERTY TROUPE_PROGRAMS ${name})
+  add_dependencies(programs ${name})
+endfunction()
+
+# troupe_test(name SOURCES … DEPS … [LABELS …] [TIMEOUT s]): one doctest executable, one ctest entry.
+# Each executable gets doctest's main from tests/doctest_main.cpp, compiled once.
+function(troupe_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT TROUPE_TESTS)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(TROUPE_SANITIZE)
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE troupe_doctest_main ${arg_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+# troupe_fuzz(name SOURCES … DEPS …): a libFuzzer target when TROUPE_FUZZ is on (clang), else nothing. The target
+# `fuzzers` builds them all. Its seed corpus, if any, lies in tests/fuzz/corpus/<name>.
+if(TROUPE_FUZZ)
+  add_custom_target(fuzzers)
+endif()
+function(troupe_fuzz name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT TROUPE_FUZZ)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE troupe_flags ${arg_DEPS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  add_dependencies(fuzzers ${name})
+endfunction()

@@ -1,0 +1,124 @@
+"""Who may include whom: the table of docs/architecture.md."""
+
+import re
+from typing import Iterator
+
+from .project import Finding, Project, is_core, is_test, line_of
+
+BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
+SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
+
+# folder -> the folders of ours it may include besides itself
+MAY_USE = {
+    BASE: (),
+    MESSAGES: (BASE,),
+    PORTS: (BASE, MESSAGES),
+    LINK: (BASE, MESSAGES, PORTS),
+    SUP: (BASE, MESSAGES),
+    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP),
+    OS: (BASE, MESSAGES, PORTS, LINK),
+    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS, OS),
+    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS),
+    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS, OS, LAUNCH),
+    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS, OS, LAUNCH),
+}
+
+# third-party and system headers -> who may include them (test code may include anything)
+THIRD_PARTY = {
+    r"caf/": (SUP, ACTORS, LAUNCH),
+    r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
+    r"(boost|openssl)/|sqlite3\.h|spdlog/": (OS, LAUNCH),
+    r"CLI/": (LAUNCH,),
+    r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
+        OS,
+        LAUNCH,
+        "bench",
+    ),
+    r"doctest/": (),
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
+
+
+def layer_of(path: str) -> str | None:
+    """The longest folder of the table that holds the path."""
+    holding = [folder for folder in MAY_USE if path.startswith(folder + "/")]
+    return max(holding, key=len, default=None)
+
+
+def includes(project: Project, path: str) -> Iterator[tuple[int, str, bool]]:
+    """(line, what, ours) of every include; ours are the quoted ones."""
+    text = project.text(path)
+    for found in INCLUDE.finditer(text):
+        yield line_of(text, found.start()), found[1] or found[2], found[1] is not None
+
+
+def rule(project: Project) -> Iterator[Finding]:
+    for path in project.sources():
+        layer = layer_of(path)
+        for line, name, ours in includes(project, path):
+            problem = (
+                ours_problem(project, path, layer, name)
+                if ours
+                else foreign_problem(path, layer, name)
+            )
+            if problem:
+                yield Finding(path, line, problem)
+    yield from cores_without_caf(project)
+
+
+def ours_problem(project: Project, path: str, layer: str | None, name: str) -> str | None:
+    target = layer_of(name)
+    generated = name.endswith(".capnp.h") and name.removesuffix(".h") in project
+    if target is None or not (generated or name in project):
+        return f'"{name}" is no file; includes are written from the repository root'
+    if is_test(name) and not is_test(path):
+        return f"{name} is for tests"
+    if target == layer or layer is None:
+        return sideways_problem(path, name) if layer == ACTORS else None
+    if is_test(path) and target.startswith("tests"):
+        return None
+    if target not in MAY_USE[layer]:
+        return f"{layer} must not know {target} ({name})"
+    return None
+
+
+def foreign_problem(path: str, layer: str | None, name: str) -> str | None:
+    if is_test(path) or layer is None:
+        return None
+    for pattern, allowed in THIRD_PARTY.items():
+        if re.match(pattern, name) and layer not in allowed:
+            return f"<{name}> has no place in {layer}"
+    if is_core(path) and re.match(r"caf/|sys/|thread$|mutex$|fstream$", name):
+        return f"<{name}> has no place in a core"
+    return None
+
+
+def sideways_problem(path: str, name: str) -> str | None:
+    """Of another actor only what it publishes: x/x.hpp. Files beside topology or at a tree's top belong to all."""
+    folder, _, file = name.rpartition("/")
+    if path.rpartition("/")[0] == folder or is_test(path):
+        return None
+    if file.removesuffix(".hpp") == folder.rpartition("/")[2] or folder.count("/") <= 1:
+        return None
+    return f"{name} is private to its actor; use {folder}/{folder.rpartition('/')[2]}.hpp"
+
+
+def cores_without_caf(project: Project) -> Iterator[Finding]:
+    """A core must not reach CAF through any header of ours either."""
+    reaches: dict[str, str | None] = {}
+
+    def caf_via(path: str) -> str | None:
+        if path in reaches or path not in project:
+            return reaches.get(path)
+        reaches[path] = None
+        for _, name, ours in includes(project, path):
+            found = caf_via(name) if ours else (name if name.startswith("caf/") else None)
+            if found:
+                reaches[path] = f"{path} -> {found}"
+                break
+        return reaches[path]
+
+    for path in project.sources(ACTORS + "/", "runtime/"):
+        if is_core(path) and (chain := caf_via(path)):
+            yield Finding(path, 0, f"a core must not reach CAF: {chain}")

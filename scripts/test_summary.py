@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Adds up what a whole test run left behind and prints `N passed, N failed` as its last line.
+
+doctest, unittest and pytest report how many cases they ran; those are counted. Any other test is one.
+A test that failed without a failed case of its own (a crash, a leak found at exit, a timeout) counts as
+one failure. A skipped Python test was not run, so it counts as failed: nothing is skipped in silence.
+
+Usage: test_summary.py STEPS_PASSED STEPS_FAILED REPORT_FOLDER
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+DOCTEST = re.compile(r"test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
+UNITTEST = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.M)
+PYTEST = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
+COUNT = re.compile(r"(\d+) (\w+)")
+
+
+def cases(output: str, ok: bool) -> tuple[int, int]:
+    """(passed, failed) of one ctest entry, from what it printed."""
+    passed, failed = (1, 0) if ok else (0, 1)
+    if found := DOCTEST.findall(output):
+        passed = sum(int(p) for p, _ in found)
+        failed = sum(int(f) for _, f in found)
+    elif unit := UNITTEST.search(output):
+        failed = sum(int(n) for n in re.findall(r"=(\d+)", unit[2] or ""))
+        passed = int(unit[1]) - failed
+    elif pytest := PYTEST.search(output):
+        counts = {word: int(number) for number, word in COUNT.findall(pytest[1])}
+        passed = counts.pop("passed", 0)
+        failed = sum(n for word, n in counts.items() if word not in ("warning", "warnings"))
+    if not ok and failed == 0:
+        failed = 1
+    return passed, failed
+
+
+def report(path: Path) -> tuple[int, int, list[str]]:
+    """(passed, failed, names of failed entries) of one report. A test that did not run has failed."""
+    passed = failed = 0
+    names = []
+    for case in xml.parse(path).getroot().iter("testcase"):
+        ok = case.get("status") == "run"
+        p, f = cases(case.findtext("system-out") or "", ok)
+        passed += p
+        failed += f
+        if f:
+            names.append(case.get("name"))
+    return passed, failed, names
+
+
+def main(steps_passed: str, steps_failed: str, folder: str) -> int:
+    passed, failed = int(steps_passed), int(steps_failed)
+    for path in sorted(Path(folder).glob("report-*.xml")):
+        p, f, names = report(path)
+        passed += p
+        failed += f
+        for name in names:
+            print(f"failed: {name} ({path.stem.removeprefix('report-')})")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
