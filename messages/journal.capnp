@@ -1,0 +1,42 @@
+@0xb64d0f93c7e8a215;
+
+using Cxx = import "/capnp/c++.capnp";
+using Membership = import "membership.capnp";
+using Rendezvous = import "rendezvous.capnp";
+$Cxx.namespace("troupe::messages");
+
+# Conversation: journal — what must survive the master.
+#
+# Roles     rendezvous and recovery *append*; at start each reads all records back and takes what is its own.
+# Order     The order of appending. A decision is announced only after its record was acknowledged.
+# Repeats   Reading a record twice changes nothing: records state facts, they do not count.
+# Loss      A torn last record is dropped by the store; nothing after it was announced.
+
+struct Opened {
+  # A master took over the job.
+  job @0 :Text;
+  epoch @1 :UInt64;
+}
+
+struct GenerationProposed {
+  # Burns the number: no later master may use it for another world.
+  generation @0 :UInt64;
+}
+
+struct GenerationSealed {
+  world @0 :Rendezvous.World;
+  storeAddress @1 :Text;
+  storePort @2 :UInt16;
+}
+
+struct RestartCharged {
+  generation @0 :UInt64;
+  restartCount @1 :UInt32;
+  # Including this one.
+  failures @2 :List(Membership.WorkerFailure);
+}
+
+struct Concluded {
+  success @0 :Bool;
+  reason @1 :Text;
+}

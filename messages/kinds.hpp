@@ -1,0 +1,41 @@
+#pragma once
+
+#include "messages/journal.capnp.h"
+#include "messages/membership.capnp.h"
+#include "messages/rendezvous.capnp.h"
+#include "messages/shell.capnp.h"
+#include "messages/training.capnp.h"
+
+#include <capnp/schema.h>
+
+#include <optional>
+#include <string>
+
+namespace troupe::messages {
+
+template<class... Kinds>
+struct kind_list {};
+
+/// Every kind of message there is. A schema's new message is added here and nowhere else.
+using all_kinds = kind_list<
+    // membership
+    Hello, Welcome, Refused, Goodbye, StateRequest, NodeState, NodePresent, NodeAway, NodeLost,
+    // rendezvous
+    Prepare, Prepared, Start, Stop, Sealed, Reform, Unformable,
+    // training
+    Running, Failed, Finished, Conclude,
+    // shell
+    TreeRequest, TreeReport,
+    // journal
+    Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded>;
+
+/// The schema of a kind, or nothing for a kind this build does not know.
+std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);
+
+/// "Prepare"; an unknown kind gives its number in hex.
+std::string kind_name(std::uint64_t kind);
+
+/// Inverse of kind_name for known kinds.
+std::optional<std::uint64_t> kind_named(const std::string& name);
+
+} // namespace troupe::messages

@@ -1,0 +1,136 @@
+@0xd3a4a0be1f0c9a52;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::messages");
+
+# Conversation: membership — a node supervisor (or a shell) introduces itself to the master.
+#
+# Roles     the *dialler* (node supervisor, actor-shell) and the *master*.
+# Order     Hello is the first frame on every link, Welcome or Refused the first answer; a Refused is followed by the end of the link.
+# Repeats   Hello is sent anew on every link. The same name and incarnation is the same node come back; the same name with another
+#           incarnation replaces the older one, which is fenced.
+# Loss      When a link drops anything in flight is lost in both directions. Nothing needs to be remembered: the next Hello carries
+#           the node's whole state, and the master repeats its current directive after Welcome.
+# Inside    `membership` turns hellos and lost links into NodePresent, NodeAway and NodeLost for `rendezvous`, which passes on to `recovery`
+#           what concerns the running generation.
+
+struct Hello {
+  job @0 :Text;
+  # The job's id (--rdzv-id). Another job's master refuses.
+
+  node @1 :Text;
+  # Unique within the job; with TLS it must be a subject alternative name of the peer's certificate.
+
+  incarnation @2 :UInt64;
+
+  role @3 :Role;
+
+  address @4 :Text;
+  # Where other nodes reach this one.
+
+  slots @5 :UInt32;
+  # Training processes this node runs (--nproc-per-node).
+
+  wantedRank @6 :Int32 = -1;
+  # --node-rank, or -1 for "any".
+
+  state @7 :NodeState;
+
+  enum Role {
+    node @0;
+    shell @1;
+  }
+}
+
+struct NodeState {
+  # What a node supervisor is doing about training, in full.
+  generation @0 :UInt64;
+  phase @1 :Phase;
+  storePort @2 :UInt16;
+  # As in Prepared; only in phases prepared and running of group rank 0.
+
+  failures @3 :List(WorkerFailure);
+  # Those of `generation`, oldest first; only in phase failed.
+
+  enum Phase {
+    idle @0;
+    # No training process.
+    draining @1;
+    # Ending an older generation's processes.
+    prepared @2;
+    # Ready to start `generation`.
+    running @3;
+    failed @4;
+    # A worker of `generation` failed; the others were stopped.
+    finished @5;
+    # All local workers of `generation` exited with 0.
+  }
+}
+
+struct WorkerFailure {
+  node @0 :Text;
+  localRank @1 :UInt32;
+  rank @2 :UInt32;
+  pid @3 :Int32;
+
+  exitCode @4 :Int32;
+  # As torchrun prints it: the exit status, or minus the signal's number.
+
+  message @5 :Text;
+  # One line: what it was, or the first line of the worker's error file.
+
+  unixTimeMs @6 :Int64;
+  # The node's wall clock when the process ended, for people only; never compared between nodes.
+
+  beforeStart @7 :Bool;
+  # The process could not be started at all; `message` says why. `pid` is 0.
+
+  logFile @8 :Text;
+  # The worker's error file or log on its node, empty if none.
+}
+
+struct Welcome {
+  job @0 :Text;
+  beatEveryMs @1 :UInt32;
+}
+
+struct Refused {
+  reason @0 :Text;
+  # One line for the person who started the node.
+  retry @1 :Bool;
+  # The node may join anew, as a new incarnation, once its processes are gone.
+}
+
+struct Goodbye {
+  # The sender ends this link on purpose and will not come back; from a node it means "lost, without a grace period".
+  reason @0 :Text;
+}
+
+# ---- Inside the node supervisor ----
+
+struct StateRequest {
+  # uplink → leader, before it says hello; answered with NodeState.
+}
+
+# ---- Inside the master ----
+
+struct NodePresent {
+  # A node has a link: it joined, or it is back after it was away. Repeated on every new link.
+  node @0 :Text;
+  incarnation @1 :UInt64;
+  address @2 :Text;
+  slots @3 :UInt32;
+  wantedRank @4 :Int32;
+  state @5 :NodeState;
+}
+
+struct NodeAway {
+  # The link to a node is gone; it may come back.
+  node @0 :Text;
+  reason @1 :Text;
+}
+
+struct NodeLost {
+  node @0 :Text;
+  reason @1 :Text;
+}

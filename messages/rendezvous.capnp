@@ -1,0 +1,72 @@
+@0xe1b7c9d05a3f4826;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::messages");
+
+# Conversation: rendezvous — the master forms a numbered generation out of the nodes that are present.
+#
+# Roles     the *master* (rendezvous) proposes, each member's *leader* answers.
+# Order     per generation: Prepare → Prepared (every member) → Start. A generation is sealed when all have answered; it is journalled
+#           before the first Start. Stop may come at any time and ends it.
+# Repeats   All are idempotent. A Prepare or Start for the generation a leader is already in (or past) is answered with its present state;
+#           one with an older generation is dropped.
+# Loss      After a reconnect the master repeats the last directive for that node; the node's answer travels in Hello.state.
+# Fence     Envelope.generation is the generation in question; a member that gets a higher Prepare stops everything older first.
+
+struct Member {
+  node @0 :Text;
+  address @1 :Text;
+  slots @2 :UInt32;
+  groupRank @3 :UInt32;
+  firstRank @4 :UInt32;
+  # Global rank of its local rank 0; the others follow without a gap.
+}
+
+struct World {
+  # Who takes part in a generation, in order of group rank. Built once and shared by all members' messages.
+  generation @0 :UInt64;
+  worldSize @1 :UInt32;
+  members @2 :List(Member);
+  restartCount @3 :UInt32;
+  # Failures charged to the job so far (TORCHELASTIC_RESTART_COUNT).
+}
+
+struct Prepare {
+  world @0 :World;
+}
+
+struct Prepared {
+  node @0 :Text;
+  storePort @1 :UInt16;
+  # From group rank 0: a free port on its address, on which its first worker will host the store. 0 from the others.
+}
+
+struct Start {
+  storeAddress @0 :Text;
+  storePort @1 :UInt16;
+}
+
+struct Stop {
+  # End the generation's processes; the reason is for people.
+  reason @0 :Text;
+}
+
+# ---- Inside the master ----
+
+struct Sealed {
+  # rendezvous → recovery, journal: this world is now the job.
+  world @0 :World;
+  storeAddress @1 :Text;
+  storePort @2 :UInt16;
+}
+
+struct Reform {
+  # recovery → rendezvous: end the current generation and form the next.
+  reason @0 :Text;
+  restartCount @1 :UInt32;
+}
+
+struct Unformable {
+  # rendezvous → recovery: no generation can be formed (join timeout, too few nodes, impossible sizes).
+  reason @0 :Text;
+}
