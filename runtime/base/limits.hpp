@@ -1,0 +1,124 @@
+#pragma once
+
+#include "runtime/base/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+/// Every bound of the system, with the relations between them. All sizes in bytes unless the name
+/// says otherwise.
+namespace troupe::limits {
+
+// The job. Larger jobs are refused with a clear line rather than served badly.
+inline constexpr std::uint32_t nodes_max = 16'384;
+inline constexpr std::uint32_t local_world_max = 1'024;
+inline constexpr std::uint32_t restarts_max = 1'000'000;
+
+// Messages. A world of `nodes_max` nodes (about 100 bytes each) must fit into one frame.
+inline constexpr std::size_t frame_max = 8u << 20;
+/// Before a peer has proven itself it may send only a Hello, with the state of at most one node in
+/// it.
+inline constexpr std::size_t handshake_frame_max = 256u << 10;
+inline constexpr unsigned nesting_max = 32;
+/// How many times its own size a message may be read before the reader refuses (amplification
+/// through shared pointers).
+inline constexpr std::size_t traversal_factor = 4;
+inline constexpr std::size_t name_max = 255;
+/// Free text inside messages: reasons, the tail of an error file.
+inline constexpr std::size_t text_max = 16u << 10;
+static_assert(std::size_t{nodes_max} * 200 < frame_max);
+static_assert(handshake_frame_max < frame_max);
+
+// The link.
+inline constexpr std::size_t send_queue_max = 64u << 20;
+/// Checked messages handed to an actor and not yet taken by it; past this, reading pauses.
+inline constexpr std::size_t credit_messages = 256;
+/// Connections that have not yet said hello.
+inline constexpr std::size_t unproven_connections_max = 256;
+/// When there are that many, one must have had this long before it is dropped for a newer one: a whole job that reconnects at once is
+/// no attack, and each needs its TLS handshake.
+inline constexpr auto unproven_grace = 1s;
+inline constexpr auto handshake_within = 5s;
+inline constexpr auto beat_every = 1s;
+/// Silence after which a link counts as lost. Several beats, so that a pause of a second under full
+/// load is not a death.
+inline constexpr auto silent_for_max = 4s;
+inline constexpr auto dial_within = 5s;
+/// How long a closing link waits for its last messages to be taken.
+inline constexpr auto linger_max = 1s;
+/// Frames and bytes handed to the kernel in one gathered write.
+inline constexpr std::size_t gather_frames_max = 64;
+inline constexpr std::size_t gather_bytes_max = 1u << 20;
+/// How long a node tries to reach its master before it gives up.
+inline constexpr auto connect_within = 60s;
+inline constexpr auto redial_first = 100ms;
+inline constexpr auto redial_max = 5s;
+/// Accepting pauses this long when the process is out of file descriptors.
+inline constexpr auto accept_backoff = 100ms;
+static_assert(silent_for_max >= 3 * beat_every);
+static_assert(unproven_grace < handshake_within);
+static_assert(frame_max < send_queue_max);
+
+// Membership and rendezvous (defaults of options).
+/// How long a node whose link is gone may stay away before it is lost.
+inline constexpr auto reconnect_grace = 3s;
+/// Once MIN nodes are present, how long to wait for more.
+inline constexpr auto last_call = 30s;
+inline constexpr auto join_timeout = 600s;
+/// After the master's restart: how long the nodes of a running generation may take to come back.
+inline constexpr auto recall_within = 15s;
+/// How long a node may take to stop an older generation and prepare a new one, beyond its shutdown
+/// timeout.
+inline constexpr auto prepare_slack = 30s;
+/// After the verdict: how long the master waits for nodes to hear it and leave. Who is away then is lost before.
+inline constexpr auto farewell_within = 5s;
+static_assert(reconnect_grace < farewell_within);
+static_assert(redial_first * 4 < reconnect_grace);
+static_assert(recall_within > 2 * redial_max);
+
+// Processes.
+inline constexpr auto stop_workers_within = 30s;
+/// After SIGKILL a process is gone at once unless the kernel holds it (D state): then we say so and
+/// go on.
+inline constexpr auto kill_within = 5s;
+/// Orphans that ended by themselves are reaped at least this often; until then each costs a process
+/// number.
+inline constexpr auto collect_strays_every = 10s;
+
+// Supervision.
+inline constexpr auto request_within = 5s;
+inline constexpr auto describe_within = 1s;
+/// How long an engine that goes waits for actors that were killed.
+inline constexpr auto engine_patience = 1s;
+inline constexpr std::size_t children_max = 32'768;
+static_assert(children_max > nodes_max);
+
+// Queues between actors and the world.
+/// Effects of a core that wait for the journal.
+inline constexpr std::size_t pending_effects_max = 4 * nodes_max;
+/// Questions a session may have open with its node.
+inline constexpr std::size_t open_questions_max = 64;
+/// Nodes whose own trees are shown in full; of the others only the session is.
+inline constexpr std::size_t tree_nodes_asked_max = 256;
+
+// The journal.
+/// Records that wait to be written, and then the size of the file: some 100,000 generations of 100
+/// nodes.
+inline constexpr std::size_t journal_queue_max = 1'024;
+inline constexpr std::size_t journal_bytes_max = 1u << 30;
+inline constexpr std::size_t journal_page_size = 4'096;
+/// What a power cut may take: the decisions of this long.
+inline constexpr auto journal_sync_within = 1s;
+static_assert(journal_bytes_max > 100 * frame_max);
+
+// The log.
+/// Lines that wait for a slow terminal or disk; past this the oldest is dropped.
+inline constexpr std::size_t log_queue_max = 1'024;
+/// How long the end of a program waits for a terminal or a disk that takes no more.
+inline constexpr auto log_end_within = 2s;
+static_assert(log_queue_max * text_max <= 16u << 20);
+
+// What is remembered.
+inline constexpr std::size_t failures_kept = 64;
+
+} // namespace troupe::limits

@@ -1,0 +1,381 @@
+#include "runtime/link/link_core.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::link {
+
+const char* to_string(phase p) {
+  switch (p) {
+  case phase::handshake:
+    return "handshake";
+  case phase::open:
+    return "open";
+  case phase::closing:
+    return "closing";
+  case phase::closed:
+    return "closed";
+  }
+  return "unknown";
+}
+
+result<void> validate(const options& o) {
+  if (o.beat_every <= duration::zero() || o.silent_for_max < 3 * o.beat_every)
+    return failure(errc::invalid,
+                   fmt::format("a link may not be silent for less than three beats ({} against {})",
+                               in_words(o.silent_for_max), in_words(o.beat_every)));
+  if (o.handshake_within <= duration::zero() || o.dial_within <= duration::zero() ||
+      o.linger_max <= duration::zero())
+    return failure(errc::invalid, "a link's deadlines must be longer than nothing");
+  if (o.send_queue_max < limits::frame_max + header_size || o.credit_messages == 0)
+    return failure(errc::invalid,
+                   "a link must be able to hold at least one message in each direction");
+  return {};
+}
+
+link_core::link_core(role r, const options& o, instant now, instant prove_by)
+    : role_(r), options_(o), prove_by_(prove_by), decoder_(limits::handshake_frame_max),
+      last_heard_(now), spared_until_(now), last_wrote_(now) {
+  const auto valid = validate(o);
+  invariant(valid.has_value(), valid ? "" : valid.error().what);
+}
+
+link_core link_core::accepting(const options& o, instant now) {
+  return link_core(role::acceptor, o, now, now + o.handshake_within);
+}
+
+link_core link_core::dialling(const options& o, instant now, instant prove_by,
+                              const messages::msg<messages::Hello>& hello) {
+  link_core core(role::dialler, o, now, prove_by);
+  core.enqueue_message(hello.any());
+  return core;
+}
+
+void link_core::ready(instant now, std::optional<std::vector<std::string>> peer_names) {
+  invariant(!ready_, "a link became ready twice");
+  ready_ = true;
+  peer_names_ = std::move(peer_names);
+  follow_listening(now);
+}
+
+// ---- Phases ----
+
+void link_core::become_open(instant now) {
+  phase_ = phase::open;
+  decoder_.accept_up_to(limits::frame_max);
+  next_.proven = true;
+  // Tells the dialler that its Hello was taken; see phase::handshake.
+  if (role_ == role::acceptor)
+    enqueue(make_beat(last_sent_));
+  follow_listening(now);
+}
+
+void link_core::become_closing(instant now, error why) {
+  // A dialler that has got nowhere owes nobody its last messages, and its owner an answer.
+  if (phase_ == phase::handshake && role_ == role::dialler)
+    return become_closed(std::move(why));
+  phase_ = phase::closing;
+  why_ = std::move(why);
+  linger_until_ = now + options_.linger_max;
+  unread_ = {};
+  if (!ready_ || !can_write_)
+    become_closed(why_);
+}
+
+void link_core::become_closed(error why) {
+  phase_ = phase::closed;
+  why_ = std::move(why);
+  next_.closed = why_;
+  queue_.clear();
+  queued_bytes_ = 0;
+  unread_ = {};
+}
+
+// ---- Receiving ----
+
+bool link_core::delivering() const {
+  return phase_ == phase::handshake || (phase_ == phase::open && owner_listens_ && !throttled_);
+}
+
+bool link_core::listening() const {
+  return ready_ && (phase_ == phase::closing || (delivering() && unread_.empty()));
+}
+
+void link_core::opened(instant now) {
+  invariant(phase_ != phase::handshake,
+            "a link was opened by its owner before the peer has proven itself");
+  owner_listens_ = true;
+  follow_listening(now);
+}
+
+void link_core::received(instant now, bytes chunk) {
+  if (phase_ == phase::closed)
+    return;
+  invariant(listening(), "bytes came in although reading was paused");
+  last_heard_ = std::max(last_heard_, now);
+  if (phase_ != phase::closing)
+    digest(now, chunk);
+  follow_listening(now);
+}
+
+void link_core::digest(instant now, bytes chunk) {
+  while (chunk.size() > 0 && delivering()) {
+    auto taken = decoder_.take(chunk);
+    if (!taken) {
+      // It may be one of ours with another version or a wrong certificate: then it hears why.
+      if (phase_ == phase::handshake)
+        return refuse(now, std::move(taken.error()));
+      return become_closing(now, std::move(taken.error()));
+    }
+    if (*taken)
+      arrive(now, std::move(**taken));
+  }
+  if (phase_ == phase::open)
+    unread_.assign(chunk.begin(), chunk.end());
+}
+
+void link_core::arrive(instant now, frame f) {
+  const bool beat = !f.message;
+  const auto due = beat ? last_received_ : last_received_ + 1;
+  if (f.sequence > due)
+    return become_closing(
+        now, {errc::invalid, fmt::format("the peer's message {} never came", last_received_ + 1)});
+  if (phase_ == phase::handshake)
+    return role_ == role::acceptor ? meet_dialler(now, f) : meet_acceptor(now, f);
+  const bool repeated = f.sequence < due;
+  if (beat || repeated)
+    return;
+  last_received_ = f.sequence;
+  next_.messages.push_back(std::move(f.message));
+  if (++outstanding_ >= options_.credit_messages)
+    throttled_ = true;
+}
+
+/// The acceptor took our Hello, or says why not.
+void link_core::meet_acceptor(instant now, const frame& f) {
+  if (!f.message)
+    return become_open(now);
+  if (!f.message.is<messages::Refused>())
+    return become_closing(now, {errc::invalid, "the first frame in answer to our Hello is " +
+                                                   messages::kind_name(f.message.kind()) +
+                                                   " instead of a beat"});
+  auto refused = f.message.as<messages::Refused>().read();
+  become_closing(
+      now, {refused->getRetry() ? errc::unavailable : errc::refused, refused->getReason().cStr()});
+}
+
+void link_core::meet_dialler(instant now, const frame& f) {
+  if (auto fine = check_hello(f); !fine)
+    return refuse(now, std::move(fine.error()));
+  last_received_ = f.sequence;
+  next_.hello = f.message.as<messages::Hello>();
+  become_open(now);
+}
+
+result<void> link_core::check_hello(const frame& f) const {
+  if (!f.message.is<messages::Hello>())
+    return failure(errc::invalid,
+                   fmt::format("the first frame is {} instead of a Hello",
+                               f.message ? messages::kind_name(f.message.kind()) : "a beat"));
+  if (f.sequence != 1)
+    return failure(errc::invalid, "the Hello is not the peer's first message");
+  if (!peer_names_)
+    return {};
+  auto hello = f.message.as<messages::Hello>().read();
+  const std::string node = hello->getNode().cStr();
+  if (std::find(peer_names_->begin(), peer_names_->end(), node) != peer_names_->end())
+    return {};
+  return failure(errc::refused,
+                 fmt::format("the certificate is for {}, not for a node named \"{}\"",
+                             peer_names_->empty()
+                                 ? "nobody"
+                                 : fmt::format("{}", fmt::join(*peer_names_, ", ")),
+                             node));
+}
+
+void link_core::refuse(instant now, error why) {
+  if (role_ == role::acceptor && why.code == errc::refused)
+    enqueue_message(messages::build<messages::Refused>({}, [&why](messages::Refused::Builder out) {
+                      out.setReason(why.what);
+                      out.setRetry(false);
+                    }).any());
+  become_closing(now, std::move(why));
+}
+
+bool link_core::taken(instant now) {
+  if (phase_ != phase::open)
+    return false;
+  invariant(outstanding_ > 0, "more messages were taken than delivered");
+  --outstanding_;
+  // Half of the credit at once, so that a saturated link does not wake the transport for every
+  // message.
+  if (!throttled_ || outstanding_ > options_.credit_messages / 2)
+    return false;
+  throttled_ = false;
+  follow_listening(now);
+  return true;
+}
+
+void link_core::ended(instant now, error why) {
+  if (phase_ == phase::closed)
+    return;
+  if (phase_ == phase::closing)
+    return become_closed(why_);
+  (void)now;
+  become_closed(std::move(why));
+}
+
+// ---- Sending ----
+
+void link_core::enqueue(out_frame f) {
+  queued_bytes_ += f.size();
+  queue_.push_back(std::move(f));
+}
+
+void link_core::enqueue_message(messages::any_msg m) {
+  enqueue(make_frame(++last_sent_, std::move(m)));
+}
+
+result<void> link_core::send(instant now, messages::any_msg m) {
+  (void)now;
+  invariant(static_cast<bool>(m), "an empty message was sent");
+  invariant(phase_ != phase::handshake, "a message was sent before the peer has proven itself");
+  if (phase_ != phase::open)
+    return failure(errc::closed, "the link has ended: " + why_.what);
+  if (queued_bytes_ + header_size + m.size_bytes() > options_.send_queue_max) {
+    become_closed(
+        {errc::overloaded, fmt::format("the peer has fallen behind by {} bytes", queued_bytes_)});
+    return tl::make_unexpected(why_);
+  }
+  enqueue_message(std::move(m));
+  return {};
+}
+
+std::vector<out_frame> link_core::next_batch() {
+  std::vector<out_frame> batch;
+  while (!queue_.empty() && batch.size() < limits::gather_frames_max) {
+    const auto size = queue_.front().size();
+    if (!batch.empty() && in_flight_bytes_ + size > limits::gather_bytes_max)
+      break;
+    in_flight_bytes_ += size;
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return batch;
+}
+
+void link_core::written(instant now) {
+  if (phase_ == phase::closed)
+    return;
+  queued_bytes_ -= in_flight_bytes_;
+  in_flight_bytes_ = 0;
+  last_wrote_ = now;
+}
+
+void link_core::write_failed(instant now, error why) {
+  if (phase_ == phase::closed)
+    return;
+  (void)now;
+  can_write_ = false;
+  // Nobody will be asked any more whether our last messages arrived, or whether the peer is there.
+  if (phase_ != phase::open)
+    become_closed(phase_ == phase::closing ? why_ : std::move(why));
+}
+
+// ---- Ending ----
+
+void link_core::close(instant now, error why) {
+  if (phase_ == phase::handshake || phase_ == phase::open)
+    become_closing(now, std::move(why));
+}
+
+void link_core::abort(instant now, error why) {
+  (void)now;
+  if (phase_ != phase::closed)
+    become_closed(phase_ == phase::closing ? why_ : std::move(why));
+}
+
+// ---- Time ----
+
+/// Starts the peer's clock anew when we begin to listen again: it cannot have been heard before.
+void link_core::follow_listening(instant now) {
+  if (listening() && !was_listening_)
+    last_heard_ = std::max(last_heard_, now);
+  was_listening_ = listening();
+}
+
+instant link_core::silence_ends_it_at() const {
+  return std::max(last_heard_ + options_.silent_for_max, spared_until_);
+}
+
+instant link_core::next_deadline() const {
+  switch (phase_) {
+  case phase::handshake:
+    return std::max(prove_by_, spared_until_);
+  case phase::open: {
+    const auto beat = idle() && can_write_ ? last_wrote_ + options_.beat_every : instant::max();
+    return std::min(beat, listening() ? silence_ends_it_at() : instant::max());
+  }
+  case phase::closing:
+    return linger_until_;
+  case phase::closed:
+    break;
+  }
+  return instant::max();
+}
+
+void link_core::tick(instant now) {
+  // We were stopped, or starved: what the peer has said meanwhile waits to be read, and that comes
+  // first.
+  const bool overslept =
+      asked_to_wake_at_ != instant::max() && now > asked_to_wake_at_ + options_.beat_every;
+  if (overslept)
+    spared_until_ = now + 2 * options_.beat_every;
+  switch (phase_) {
+  case phase::handshake:
+    if (now < next_deadline())
+      break;
+    become_closing(now,
+                   {errc::unavailable,
+                    role_ == role::acceptor
+                        ? fmt::format("no Hello within {}", in_words(options_.handshake_within))
+                        : std::string("the other end did not answer our Hello in time")});
+    break;
+  case phase::open:
+    if (listening() && now >= silence_ends_it_at())
+      return become_closed(
+          {errc::unavailable, fmt::format("nothing heard for {}", in_words(now - last_heard_))});
+    if (idle() && can_write_ && now >= last_wrote_ + options_.beat_every)
+      enqueue(make_beat(last_sent_));
+    break;
+  case phase::closing:
+    if (now >= linger_until_)
+      become_closed(why_);
+    break;
+  case phase::closed:
+    break;
+  }
+}
+
+effects link_core::react(instant now) {
+  if (!unread_.empty() && delivering()) {
+    const auto chunk = std::move(unread_);
+    unread_ = {};
+    digest(now, bytes(chunk.data(), chunk.size()));
+    follow_listening(now);
+  }
+  auto out = std::exchange(next_, effects{});
+  const bool writing = ready_ && can_write_ && phase_ != phase::closed;
+  if (writing && in_flight_bytes_ == 0)
+    out.write = next_batch();
+  if (writing && phase_ == phase::closing && idle() && !half_closed_)
+    out.half_close = half_closed_ = true;
+  out.read = listening();
+  out.wake_at = asked_to_wake_at_ = next_deadline();
+  return out;
+}
+
+} // namespace troupe::link

@@ -1,0 +1,446 @@
+#include "runtime/link/link_core.hpp"
+
+#include "runtime/base/invariant.hpp"
+#include "tests/link/core_pair.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::link;
+using namespace troupe::testing;
+
+namespace {
+
+const instant start = instant{} + 1h;
+const options defaults;
+
+core_end acceptor(const options& o = defaults) {
+  return core_end(link_core::accepting(o, start), start);
+}
+
+core_end dialler(const options& o = defaults) {
+  return core_end(link_core::dialling(o, start, start + o.dial_within, hello()), start);
+}
+
+/// An acceptor that has taken a Hello and whose owner listens; its output is empty.
+core_end open_acceptor(const options& o = defaults) {
+  auto end = acceptor(o);
+  end.receive(start, on_wire(1, hello().any()));
+  end.open(start);
+  end.take_output();
+  return end;
+}
+
+bool mentions(const error& e, const char* words) {
+  return e.what.find(words) != std::string::npos;
+}
+
+/// The frames in what an end has written.
+std::vector<frame> frames_in(const std::vector<kj::byte>& raw) {
+  frame_decoder decoder(limits::frame_max);
+  std::vector<frame> found;
+  for (auto rest = view_of(raw); rest.size() > 0;) {
+    auto taken = decoder.take(rest);
+    REQUIRE(taken);
+    if (*taken)
+      found.push_back(std::move(**taken));
+  }
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("a Hello proves the dialler and the beat in return proves the acceptor") {
+  auto node = dialler();
+  auto master = acceptor();
+  CHECK_FALSE(node.proven);
+  master.receive(start, node.take_output());
+  CHECK(master.proven);
+  REQUIRE(master.hello);
+  CHECK(master.hello.read()->getNode() == "node-0");
+  CHECK(master.core().now_in() == phase::open);
+
+  node.receive(start, master.take_output());
+  CHECK(node.proven);
+  CHECK_FALSE(node.hello);
+  CHECK(node.core().now_in() == phase::open);
+  CHECK(node.delivered.empty());
+}
+
+TEST_CASE("the acceptor believes nothing but a Hello") {
+  struct row {
+    const char* name;
+    std::vector<kj::byte> raw;
+    const char* words;
+  };
+  const std::vector<kj::byte> http{'G', 'E', 'T', ' ', '/', ' ', 'H',  'T',
+                                   'T', 'P', '/', '1', '.', '1', '\r', '\n'};
+  for (const auto& r : {
+           row{"another message", on_wire(1, numbered(1)),
+               "the first frame is Goodbye instead of a Hello"},
+           row{"a beat", beat_on_wire(0), "the first frame is a beat instead of a Hello"},
+           row{"a late Hello", on_wire(2, hello().any()), "message 1 never came"},
+           row{"a Hello before the first", on_wire(0, hello().any()),
+               "not the peer's first message"},
+           row{"another protocol", http, "does not speak this protocol"},
+           row{"a frame too large for a stranger",
+               on_wire(1, large(1, limits::handshake_frame_max)), "at most 262144"},
+       }) {
+    CAPTURE(r.name);
+    auto master = acceptor();
+    master.receive(start, r.raw);
+    CHECK_FALSE(master.proven);
+    CHECK(master.core().now_in() == phase::closing);
+    CHECK(master.half_closed);
+    master.core().ended(start, {errc::closed, "the peer closed the link"});
+    master.act(start);
+    REQUIRE(master.closed.size() == 1);
+    CHECK(master.closed[0].code == errc::invalid);
+    CHECK_MESSAGE(mentions(master.closed[0], r.words), master.closed[0].what);
+  }
+}
+
+TEST_CASE("a node whose certificate has another name is refused, and hears why") {
+  core_end master(link_core::accepting(defaults, start), start, {{"node-7", "10.0.0.7"}});
+  auto node = dialler();
+  master.receive(start, node.take_output());
+  CHECK_FALSE(master.proven);
+  CHECK(master.core().now_in() == phase::closing);
+
+  node.receive(start, master.take_output());
+  REQUIRE(node.closed.size() == 1);
+  CHECK(node.closed[0].code == errc::refused);
+  CHECK(node.closed[0].what ==
+        "the certificate is for node-7, 10.0.0.7, not for a node named \"node-0\"");
+}
+
+TEST_CASE("a node whose certificate has its name is let in") {
+  core_end master(link_core::accepting(defaults, start), start, {{"node-7", "node-0"}});
+  master.receive(start, on_wire(1, hello().any()));
+  CHECK(master.proven);
+}
+
+TEST_CASE("the dialler takes nothing but a beat or a refusal for an answer") {
+  auto node = dialler();
+  node.receive(start, on_wire(1, numbered(1)));
+  CHECK_FALSE(node.proven);
+  REQUIRE(node.closed.size() == 1);
+  CHECK(node.closed[0].code == errc::invalid);
+}
+
+TEST_CASE("who says nothing is let go: an acceptor's peer and a dialler's alike") {
+  auto master = acceptor();
+  CHECK(master.wake_at == start + defaults.handshake_within);
+  master.tick(start + defaults.handshake_within - 1ms);
+  CHECK(master.core().now_in() == phase::handshake);
+  master.tick(start + defaults.handshake_within);
+  CHECK(master.core().now_in() == phase::closing);
+  CHECK(master.wake_at == start + defaults.handshake_within + defaults.linger_max);
+  master.tick(master.wake_at);
+  REQUIRE(master.closed.size() == 1);
+  CHECK(mentions(master.closed[0], "no Hello within 5.0 s"));
+
+  // The dialler's owner waits for an answer, so there is no lingering.
+  auto node = dialler();
+  node.tick(start + defaults.dial_within);
+  REQUIRE(node.closed.size() == 1);
+  CHECK(node.closed[0].code == errc::unavailable);
+}
+
+TEST_CASE("nothing is asked of a network that is not there yet") {
+  auto core = link_core::dialling(defaults, start, start + 5s, hello());
+  auto todo = core.react(start);
+  CHECK_FALSE(todo.read);
+  CHECK(todo.write.empty());
+  CHECK(todo.wake_at == start + 5s);
+
+  SUBCASE("then it is") {
+    core.ready(start + 1s);
+    todo = core.react(start + 1s);
+    CHECK(todo.read);
+    CHECK(todo.write.size() == 1);
+  }
+  SUBCASE("it never is") {
+    core.tick(start + 5s);
+    todo = core.react(start + 5s);
+    REQUIRE(todo.closed);
+    CHECK(todo.closed->code == errc::unavailable);
+  }
+}
+
+TEST_CASE("nothing is delivered before the owner listens, and then everything") {
+  auto master = acceptor();
+  auto raw = on_wire(1, hello().any());
+  for (std::uint64_t i = 2; i <= 4; ++i) {
+    const auto more = on_wire(i, numbered(i));
+    raw.insert(raw.end(), more.begin(), more.end());
+  }
+  master.receive(start, raw);
+  CHECK(master.proven);
+  CHECK(master.delivered.empty());
+  CHECK_FALSE(master.read);
+  master.open(start + 1min);
+  CHECK(master.delivered == std::vector<std::uint64_t>{2, 3, 4});
+  CHECK(master.read);
+}
+
+TEST_CASE("who has proven himself may send large messages") {
+  auto end = open_acceptor();
+  end.receive(start, on_wire(2, large(2, 2 * limits::handshake_frame_max)));
+  CHECK(end.delivered == std::vector<std::uint64_t>{2});
+}
+
+TEST_CASE("a gap ends the link and a repeat is dropped") {
+  auto end = open_acceptor();
+  end.receive(start, on_wire(2, numbered(2)));
+  end.receive(start, on_wire(2, numbered(2)));
+  end.receive(start, on_wire(1, numbered(1)));
+  end.receive(start, beat_on_wire(2));
+  end.receive(start, beat_on_wire(0));
+  CHECK(end.delivered == std::vector<std::uint64_t>{2});
+  CHECK(end.core().now_in() == phase::open);
+
+  SUBCASE("shown by a message") {
+    end.receive(start, on_wire(4, numbered(4)));
+  }
+  SUBCASE("shown by a beat") {
+    end.receive(start, beat_on_wire(3));
+  }
+  CHECK(end.core().now_in() == phase::closing);
+  end.tick(start + defaults.linger_max);
+  REQUIRE(end.closed.size() == 1);
+  CHECK(mentions(end.closed[0], "message 3 never came"));
+  CHECK(end.delivered == std::vector<std::uint64_t>{2});
+}
+
+TEST_CASE("beats fill the silence and carry the number of the last message") {
+  auto end = open_acceptor();
+  CHECK(end.wake_at == start + defaults.beat_every);
+  end.tick(start + 999ms);
+  CHECK(end.out.empty());
+  end.tick(start + 1s);
+  auto beats = frames_in(end.take_output());
+  REQUIRE(beats.size() == 1);
+  CHECK_FALSE(beats[0].message);
+  CHECK(beats[0].sequence == 0);
+
+  REQUIRE(end.send(start + 1500ms, numbered(1)));
+  end.take_output();
+  end.tick(start + 2s);
+  CHECK(end.out.empty()); // the message was sign of life enough
+  end.tick(start + 2500ms);
+  beats = frames_in(end.take_output());
+  REQUIRE(beats.size() == 1);
+  CHECK(beats[0].sequence == 1);
+}
+
+TEST_CASE("any byte is a sign of life, silence ends the link") {
+  auto end = open_acceptor();
+  const auto slow = on_wire(2, numbered(2));
+  auto now = start;
+  for (std::size_t i = 0; i < 8; ++i) {
+    now += 3s;
+    end.tick(now);
+    end.receive(now, {slow[i]});
+  }
+  CHECK(end.core().now_in() == phase::open);
+  for (auto to = now + 1s; to <= now + defaults.silent_for_max; to += 1s)
+    end.tick(to);
+  REQUIRE(end.closed.size() == 1);
+  CHECK(end.closed[0].code == errc::unavailable);
+  CHECK(mentions(end.closed[0], "nothing heard for 4.0 s"));
+}
+
+TEST_CASE("who was stopped himself first hears what the peer has said meanwhile") {
+  auto end = open_acceptor();
+  const auto thawed = start + 1min;
+  end.tick(thawed);
+  REQUIRE(end.core().now_in() == phase::open);
+
+  SUBCASE("a peer that is there stays") {
+    end.receive(thawed + 1ms, beat_on_wire(1));
+    end.tick(thawed + 2 * defaults.beat_every);
+    CHECK(end.core().now_in() == phase::open);
+  }
+  SUBCASE("a peer that is gone is not spared for long") {
+    CHECK(end.wake_at <= thawed + 2 * defaults.beat_every);
+    end.tick(thawed + defaults.beat_every);
+    end.tick(thawed + 2 * defaults.beat_every);
+    CHECK(end.core().now_in() == phase::closed);
+  }
+  SUBCASE("being stopped again and again does not keep a silent peer for ever") {
+    // Each tick comes late, but never as late as a stop.
+    auto now = thawed;
+    while (end.core().now_in() == phase::open && now < thawed + 1min)
+      end.tick(now += defaults.beat_every);
+    CHECK(now == thawed + 2 * defaults.beat_every);
+  }
+}
+
+TEST_CASE("a stop during the handshake is not held against the dialler") {
+  auto master = acceptor();
+  master.tick(start + 1min);
+  CHECK(master.core().now_in() == phase::handshake);
+  master.receive(start + 1min, on_wire(1, hello().any()));
+  CHECK(master.proven);
+}
+
+TEST_CASE("credit pauses reading, and half of it returned resumes it") {
+  options o;
+  o.credit_messages = 4;
+  auto end = open_acceptor(o);
+  std::vector<kj::byte> raw;
+  for (std::uint64_t i = 2; i <= 11; ++i) {
+    const auto one = on_wire(i, numbered(i));
+    raw.insert(raw.end(), one.begin(), one.end());
+  }
+  end.receive(start, raw);
+  CHECK(end.delivered.size() == 4);
+  CHECK_FALSE(end.read);
+  CHECK_THROWS_AS(end.core().received(start, view_of(raw)), invariant_broken);
+
+  CHECK_FALSE(end.core().taken(start));
+  CHECK(end.core().taken(start));
+  end.act(start);
+  CHECK(end.delivered.size() == 6);
+  for (std::size_t taken = 2; taken < end.delivered.size(); ++taken) {
+    end.core().taken(start);
+    end.act(start);
+  }
+  CHECK(end.read);
+  CHECK(end.delivered == std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+}
+
+TEST_CASE("a peer is not called silent while nobody listens to it") {
+  options o;
+  o.credit_messages = 1;
+  auto end = open_acceptor(o);
+  end.receive(start, on_wire(2, numbered(2)));
+  REQUIRE_FALSE(end.read);
+  for (auto now = start; now < start + 1min; now += 1s)
+    end.tick(now);
+  CHECK(end.core().now_in() == phase::open);
+
+  CHECK(end.core().taken(start + 1min));
+  end.act(start + 1min);
+  CHECK(end.read);
+  for (auto now = start + 1min + 1s; now < start + 1min + 4s; now += 1s) {
+    CHECK(end.wake_at >= now - 1s);
+    end.tick(now);
+    CHECK(end.core().now_in() == phase::open);
+  }
+  end.tick(start + 1min + 4s);
+  CHECK(end.core().now_in() == phase::closed);
+}
+
+TEST_CASE("the send queue is bounded and who exceeds it loses the link") {
+  options o;
+  o.send_queue_max = limits::frame_max + header_size;
+  auto end = open_acceptor(o);
+  end.stalled = true;
+  const auto m = large(1, 1u << 20);
+  std::size_t accepted = 0;
+  while (end.core().queued_bytes() + header_size + m.size_bytes() <= o.send_queue_max) {
+    REQUIRE(end.send(start, m));
+    ++accepted;
+  }
+  CHECK(accepted == o.send_queue_max / (header_size + m.size_bytes()));
+  const auto refused = end.send(start, m);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::overloaded);
+  REQUIRE(end.closed.size() == 1);
+  CHECK(end.closed[0].code == errc::overloaded);
+  CHECK(end.core().queued_bytes() == 0);
+  CHECK(end.send(start, m).error().code == errc::closed);
+}
+
+TEST_CASE("a stalled write is waited for: one batch at a time, bounded in frames and bytes") {
+  auto end = open_acceptor();
+  end.stalled = true;
+  for (std::uint64_t i = 1; i <= 200; ++i)
+    REQUIRE(end.send(start, numbered(i)));
+  CHECK(frames_in(end.take_output()).size() == 1);
+  end.core().written(start);
+  end.act(start);
+  CHECK(frames_in(end.take_output()).size() == limits::gather_frames_max);
+  for (std::uint64_t i = 1; i <= 4; ++i)
+    REQUIRE(end.send(start, large(i, 600u << 10)));
+  for (int i = 0; i < 3; ++i) {
+    end.core().written(start);
+    end.act(start);
+  }
+  // 199 = 64 + 64 + 64 + 7: the last of those does not take a large one along beyond a mebibyte.
+  CHECK(end.take_output().size() < 2 * limits::gather_bytes_max);
+  CHECK(end.core().queued_bytes() > 0);
+  end.stalled = false;
+  end.core().written(start);
+  end.act(start);
+  CHECK(end.core().queued_bytes() == 0);
+}
+
+TEST_CASE("closing sends what is queued, then waits for the peer, but not for ever") {
+  auto end = open_acceptor();
+  end.stalled = true;
+  for (std::uint64_t i = 1; i <= 100; ++i)
+    REQUIRE(end.send(start, numbered(i)));
+  end.core().close(start, {errc::closed, "the job is over"});
+  end.act(start);
+  CHECK_FALSE(end.half_closed);
+  CHECK(end.send(start, numbered(101)).error().what == "the link has ended: the job is over");
+
+  SUBCASE("the peer takes everything") {
+    end.stalled = false;
+    end.core().written(start);
+    end.act(start);
+    CHECK(frames_in(end.take_output()).size() == 100);
+    CHECK(end.half_closed);
+    CHECK(end.read);
+    end.receive(start, on_wire(9, numbered(9))); // thrown away, also its gap
+    CHECK(end.closed.empty());
+    end.core().ended(start, {errc::closed, "the peer closed the link"});
+    end.act(start);
+  }
+  SUBCASE("the peer takes nothing") {
+    CHECK(end.wake_at == start + defaults.linger_max);
+    end.tick(start + defaults.linger_max);
+  }
+  SUBCASE("the connection breaks") {
+    end.core().write_failed(start, {errc::closed, "broken pipe"});
+    end.act(start);
+  }
+  SUBCASE("the transport goes") {
+    end.core().abort(start, {errc::closed, "gone"});
+    end.act(start);
+  }
+  REQUIRE(end.closed.size() == 1);
+  CHECK(end.closed[0].what == "the job is over");
+  CHECK(end.delivered.empty());
+}
+
+TEST_CASE("a write that fails does not hide what the peer said before it went") {
+  auto end = open_acceptor();
+  REQUIRE(end.send(start, numbered(1)));
+  end.core().write_failed(start, {errc::closed, "connection reset"});
+  end.act(start);
+  CHECK(end.closed.empty());
+  end.receive(start, on_wire(2, numbered(2)));
+  CHECK(end.delivered == std::vector<std::uint64_t>{2});
+  end.core().ended(start, {errc::closed, "the peer closed the link"});
+  end.act(start);
+  REQUIRE(end.closed.size() == 1);
+  CHECK(end.closed[0].what == "the peer closed the link");
+}
+
+TEST_CASE("the end is told once, whatever follows") {
+  auto end = open_acceptor();
+  end.core().ended(start, {errc::closed, "first"});
+  end.act(start);
+  end.core().ended(start, {errc::closed, "second"});
+  end.core().close(start, {errc::closed, "third"});
+  end.core().abort(start, {errc::closed, "fourth"});
+  end.core().received(start, view_of(beat_on_wire(1)));
+  end.tick(start + 1h);
+  REQUIRE(end.closed.size() == 1);
+  CHECK(end.closed[0].what == "first");
+  CHECK(end.wake_at == instant::max());
+}

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+
+#include <sqlite3.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace troupe::os {
+
+/// The little of SQLite that the journal needs, with errors as values. Used by one thread at a
+/// time.
+class database {
+ public:
+  /// Opens or creates. Nothing is read or written yet.
+  static result<database> open(const std::string& path);
+
+  /// Statements that answer nothing.
+  result<void> run(const char* statements);
+  /// A query that answers one number.
+  result<std::int64_t> number(const char* query);
+  /// Ends an open transaction without its changes. After some failures SQLite has done so itself.
+  void roll_back();
+
+  sqlite3* get() { return handle_.get(); }
+  /// What went wrong last, as something the caller can act on: "journal '/x': disk is full".
+  error complaint() const;
+
+ private:
+  database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+
+  struct closer {
+    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+  };
+  std::string path_;
+  std::unique_ptr<sqlite3, closer> handle_;
+};
+
+/// A prepared statement.
+class statement {
+ public:
+  static result<statement> prepare(database& db, const char* sql);
+
+  /// The next row: true while there is one.
+  result<bool> step();
+  void reset() { sqlite3_reset(handle_.get()); }
+
+  void bind(int place, std::int64_t value) { sqlite3_bind_int64(handle_.get(), place, value); }
+  /// The bytes must stay until the statement is reset.
+  void bind(int place, const void* bytes, std::size_t size) {
+    sqlite3_bind_blob64(handle_.get(), place, bytes, size, SQLITE_STATIC);
+  }
+
+  std::int64_t integer(int column) { return sqlite3_column_int64(handle_.get(), column); }
+  /// Valid until the next step.
+  const void* bytes(int column) { return sqlite3_column_blob(handle_.get(), column); }
+  std::size_t size(int column) {
+    return static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column));
+  }
+
+ private:
+  statement(database& db, sqlite3_stmt* handle) : db_(&db), handle_(handle) {}
+
+  struct finalizer {
+    void operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }
+  };
+  database* db_;
+  std::unique_ptr<sqlite3_stmt, finalizer> handle_;
+};
+
+} // namespace troupe::os

@@ -1,0 +1,198 @@
+#include "runtime/os/log/logs.hpp"
+
+#include "runtime/base/limits.hpp"
+#include "runtime/os/log/json_line.hpp"
+#include "runtime/os/log/printable.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/details/thread_pool.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/basic_file_sink.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace troupe::os {
+
+namespace {
+
+using console_sink = spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>;
+
+log::level least_told(verbosity how_much) {
+  switch (how_much) {
+  case verbosity::quiet:
+    return log::level::warning;
+  case verbosity::normal:
+    return log::level::story;
+  case verbosity::verbose:
+    break;
+  }
+  return log::level::debug;
+}
+
+/// spdlog's levels only choose the colour.
+spdlog::level::level_enum colour_of(log::level severity) {
+  switch (severity) {
+  case log::level::warning:
+    return spdlog::level::warn;
+  case log::level::error:
+    return spdlog::level::err;
+  default:
+    return spdlog::level::info;
+  }
+}
+
+/// A signal here would be one that the main thread waits for; a broken pipe is an error like
+/// others.
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  ::pthread_setname_np(::pthread_self(), "troupe-log");
+}
+
+std::shared_ptr<console_sink> make_console(std::FILE* stream) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const bool plain = no_colour != nullptr && *no_colour != '\0';
+  auto console = std::make_shared<console_sink>(stream, plain ? spdlog::color_mode::never
+                                                              : spdlog::color_mode::automatic);
+  console->set_pattern("%T.%e  %^%v%$");
+  console->set_color(spdlog::level::info, std::string_view());
+  return console;
+}
+
+result<std::shared_ptr<spdlog::sinks::sink>> make_file(const std::string& path) {
+  try {
+    auto file = std::make_shared<spdlog::sinks::basic_file_sink_st>(path);
+    file->set_pattern("%v");
+    return file;
+  } catch (const spdlog::spdlog_ex& e) {
+    return failure(errc::invalid, fmt::format("log file '{}': {}", path, e.what()));
+  }
+}
+
+} // namespace
+
+class logs::outputs {
+ public:
+  outputs(const log_options& options, std::shared_ptr<spdlog::sinks::sink> file)
+      : least_(least_told(options.console)), writer_(std::make_shared<spdlog::details::thread_pool>(
+                                                 limits::log_queue_max, 1, block_signals)),
+        screen_(make_console(options.stream)), console_(logger("console", screen_)) {
+    // There is no third place to say it; a job goes on without its terminal.
+    console_->set_error_handler([](const std::string&) {});
+    if (!file)
+      return;
+    file_ = logger("file", std::move(file));
+    // Called by the writer's thread.
+    file_->set_error_handler([this, path = options.json_file](const std::string& what) {
+      if (!std::exchange(told_, true))
+        warn(fmt::format("log file '{}' is not complete: {}", path, what));
+    });
+  }
+
+  void write(const std::string& component, const log::event& event) {
+    // Only closing holds it alone, and what comes after the end is dropped.
+    const std::shared_lock open(closing_, std::try_to_lock);
+    if (!open || !writer_)
+      return;
+    if (event.severity >= least_) {
+      const auto line = least_ == log::level::debug
+                            ? printable(fmt::format("[{}] {}", component, event.text))
+                            : printable(event.text);
+      console_->log(colour_of(event.severity), std::string_view(line));
+    }
+    if (file_) {
+      const auto line = json_line(component, event, std::chrono::system_clock::now(),
+                                  std::chrono::steady_clock::now());
+      file_->log(spdlog::level::info, std::string_view(line));
+    }
+  }
+
+  void close() {
+    const std::unique_lock alone(closing_);
+    const auto dropped = writer_->overrun_counter();
+    writer_.reset();
+    if (dropped > 0)
+      warn(fmt::format("{} lines of the log were dropped: the terminal or the disk was too slow",
+                       dropped));
+  }
+
+ private:
+  std::shared_ptr<spdlog::async_logger> logger(const char* name,
+                                               std::shared_ptr<spdlog::sinks::sink> to) {
+    auto made = std::make_shared<spdlog::async_logger>(
+        name, std::move(to), writer_, spdlog::async_overflow_policy::overrun_oldest);
+    // Every line reaches the kernel at once, so that the log of a killed launcher is whole.
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }
+
+  /// Tells something about the log itself. By the writer's thread, or when that has ended.
+  void warn(const std::string& text) {
+    const auto line = printable(text);
+    screen_->log(spdlog::details::log_msg("log", spdlog::level::warn, line));
+  }
+
+  log::level least_;
+  std::shared_mutex closing_;
+  bool told_ = false;                                    ///< the writer's thread's
+  std::shared_ptr<spdlog::details::thread_pool> writer_; ///< its destructor writes what is queued
+  std::shared_ptr<console_sink> screen_;
+  std::shared_ptr<spdlog::async_logger> console_;
+  std::shared_ptr<spdlog::async_logger> file_;
+};
+
+result<std::unique_ptr<logs>> logs::open(const log_options& options) {
+  std::shared_ptr<spdlog::sinks::sink> file;
+  if (!options.json_file.empty()) {
+    auto made = make_file(options.json_file);
+    if (!made)
+      return tl::make_unexpected(made.error());
+    file = std::move(*made);
+  }
+  return std::unique_ptr<logs>(new logs(std::make_shared<outputs>(options, std::move(file))));
+}
+
+logs::logs(std::shared_ptr<outputs> to) : to_(std::move(to)) {}
+
+logs::~logs() {
+  // Whoever reads our terminal may have stopped reading; then what is queued is lost, and the end
+  // is not.
+  std::promise<void> closed;
+  auto in_time = closed.get_future();
+  std::thread closing([to = to_, closed = std::move(closed)]() mutable {
+    to->close();
+    closed.set_value();
+  });
+  if (in_time.wait_for(limits::log_end_within) == std::future_status::ready)
+    closing.join();
+  else
+    closing.detach();
+}
+
+log::sink logs::sink() const {
+  return [to = to_](const std::string& component, const log::event& event) {
+    to->write(component, event);
+  };
+}
+
+log::sink fan_out(std::vector<log::sink> sinks) {
+  return [sinks = std::move(sinks)](const std::string& component, const log::event& event) {
+    for (const auto& sink : sinks)
+      sink(component, event);
+  };
+}
+
+} // namespace troupe::os

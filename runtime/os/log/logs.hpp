@@ -1,0 +1,50 @@
+#pragma once
+
+#include "runtime/base/log.hpp"
+#include "runtime/base/result.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace troupe::os {
+
+/// How much the console tells.
+enum class verbosity {
+  quiet,   ///< warnings and errors
+  normal,  ///< the story besides
+  verbose, ///< everything, and who said it
+};
+
+struct log_options {
+  verbosity console = verbosity::normal;
+  std::FILE* stream = stderr;
+  /// Gets everything, one JSON object per line, behind what is there already; empty: none.
+  std::string json_file;
+};
+
+/// Where log events go: plain lines for people, JSON lines for machines, written by a thread of its
+/// own. Whoever logs never waits for a terminal or a disk: when more than limits::log_queue_max
+/// lines wait, the oldest is dropped, and at the end it is said how many were. A place that cannot
+/// be written to any more is announced once on the other one, and ends nothing.
+class logs {
+ public:
+  /// `invalid` if the file cannot be opened.
+  static result<std::unique_ptr<logs>> open(const log_options& options);
+  /// Writes what is queued, for at most limits::log_end_within. What is logged later is dropped.
+  ~logs();
+
+  /// May be copied, kept, and called from any thread, also after this object is gone.
+  log::sink sink() const;
+
+ private:
+  class outputs;
+  explicit logs(std::shared_ptr<outputs> to);
+
+  std::shared_ptr<outputs> to_;
+};
+
+/// Gives every event to all of them in turn.
+log::sink fan_out(std::vector<log::sink> sinks);
+
+} // namespace troupe::os

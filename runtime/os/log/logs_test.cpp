@@ -1,0 +1,284 @@
+#include "runtime/os/log/logs.hpp"
+
+#include "runtime/base/limits.hpp"
+#include "runtime/os/log/json_line.hpp"
+#include "runtime/os/log/printable.hpp"
+
+#include <boost/json/parse.hpp>
+#include <doctest/doctest.h>
+#include <pty.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace troupe;
+
+namespace {
+
+/// A file of this test's own, removed with it.
+class scratch_file {
+ public:
+  scratch_file() {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe-log-XXXXXX").string();
+    const int fd = ::mkstemp(name.data());
+    REQUIRE(fd >= 0);
+    ::close(fd);
+    path = name;
+    stream = std::fopen(path.c_str(), "w");
+  }
+  ~scratch_file() {
+    std::fclose(stream);
+    std::filesystem::remove(path);
+  }
+
+  std::vector<std::string> lines() const {
+    std::ifstream file(path);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(file, line);)
+      all.push_back(line);
+    return all;
+  }
+
+  std::string path;
+  std::FILE* stream = nullptr;
+};
+
+log::event event(log::level severity, std::string text) {
+  return {severity, "something", std::move(text), {}};
+}
+
+/// Logs one event of each level and answers what the console got, without the times.
+std::vector<std::string> told_with(os::verbosity how_much) {
+  const scratch_file console;
+  {
+    auto logs = os::logs::open({how_much, console.stream, ""});
+    REQUIRE(logs);
+    const auto sink = (*logs)->sink();
+    for (const auto severity : {log::level::debug, log::level::info, log::level::story,
+                                log::level::warning, log::level::error})
+      sink("master/recovery", event(severity, log::to_string(severity)));
+  }
+  std::vector<std::string> told;
+  const std::regex shape(R"(\d\d:\d\d:\d\d\.\d\d\d  (.*))");
+  for (const auto& line : console.lines()) {
+    std::smatch parts;
+    REQUIRE(std::regex_match(line, parts, shape));
+    told.push_back(parts[1]);
+  }
+  return told;
+}
+
+/// What a terminal gets for a warning.
+std::string seen_on_a_terminal() {
+  int screen = -1;
+  int keyboard_side = -1;
+  REQUIRE(::openpty(&screen, &keyboard_side, nullptr, nullptr, nullptr) == 0);
+  std::FILE* stream = ::fdopen(keyboard_side, "w");
+  {
+    auto logs = os::logs::open({os::verbosity::normal, stream, ""});
+    REQUIRE(logs);
+    (*logs)->sink()("x", event(log::level::warning, "careful"));
+  }
+  char bytes[256];
+  const auto got = ::read(screen, bytes, sizeof bytes);
+  std::fclose(stream);
+  ::close(screen);
+  REQUIRE(got > 0);
+  return {bytes, static_cast<std::size_t>(got)};
+}
+
+} // namespace
+
+TEST_CASE("the console tells as much as was asked for") {
+  using lines = std::vector<std::string>;
+  CHECK(told_with(os::verbosity::quiet) == lines{"warning", "error"});
+  CHECK(told_with(os::verbosity::normal) == lines{"story", "warning", "error"});
+  CHECK(told_with(os::verbosity::verbose) ==
+        lines{"[master/recovery] debug", "[master/recovery] info", "[master/recovery] story",
+              "[master/recovery] warning", "[master/recovery] error"});
+}
+
+TEST_CASE("a terminal gets colours unless NO_COLOR is set, anything else gets none") {
+  ::setenv("TERM", "xterm-256color", 1);
+  ::unsetenv("NO_COLOR");
+  CHECK(seen_on_a_terminal().find("\033[") != std::string::npos);
+  ::setenv("NO_COLOR", "1", 1);
+  CHECK(seen_on_a_terminal().find('\033') == std::string::npos);
+  ::unsetenv("NO_COLOR");
+  for (const auto& line : told_with(os::verbosity::normal))
+    CHECK(line.find('\033') == std::string::npos);
+}
+
+TEST_CASE("text of strangers cannot move the cursor, forge a line or hide") {
+  CHECK(os::printable("plain, ümlaut, 日本語, 🙂") == "plain, ümlaut, 日本語, 🙂");
+  CHECK(os::printable("a\n12:00:00.000  all is well") == "a\\n12:00:00.000  all is well");
+  CHECK(os::printable("\033[2J\007\b\r\t") == "\\x1b[2J\\x07\\x08\\x0d\\t");
+  CHECK(os::printable(std::string_view("\0\x7f", 2)) == "\\x00\\x7f");
+  CHECK(os::printable("\xc2\x9b") == "\\x9b");
+  CHECK(os::printable("\u202egnp.exe\u200b\ufeff") == "\\u202egnp.exe\\u200b\\ufeff");
+  CHECK(os::printable("\xff\xfe ok \xe2\x82") == "\ufffd\ufffd ok \ufffd");
+  CHECK(os::printable("") == "");
+}
+
+TEST_CASE("text of strangers reaches the console escaped") {
+  const scratch_file console;
+  {
+    auto logs = os::logs::open({os::verbosity::normal, console.stream, ""});
+    REQUIRE(logs);
+    (*logs)->sink()("x", event(log::level::story, "{} %s \033[31mred\nnext"));
+  }
+  REQUIRE(console.lines().size() == 1);
+  CHECK(console.lines().front().substr(14) == "{} %s \\x1b[31mred\\nnext");
+}
+
+TEST_CASE("an event becomes a line of JSON that can be read back, whatever is in it") {
+  const std::string hostile = "quote \" backslash \\ line\n nul \1 bad \xff end";
+  const log::event told{log::level::story,
+                        "generation_sealed",
+                        hostile,
+                        {{"generation", std::int64_t{3}},
+                         {"took_ms", 1.5},
+                         {"nothing", std::numeric_limits<double>::quiet_NaN()},
+                         {"good", true},
+                         {"na\"me", std::string("\xc3")}}};
+  const auto wall = std::chrono::system_clock::time_point(std::chrono::microseconds(1'000'042));
+  const auto line =
+      os::json_line("master/rendezvous", told, wall, instant(std::chrono::nanoseconds(77)));
+  CHECK(line.find('\n') == std::string::npos);
+  CHECK(line.rfind(R"({"time":"1970-01-01T00:00:01.000042Z","monotonic_ns":77,"level":"story",)",
+                   0) == 0);
+  const auto read = boost::json::parse(line).as_object();
+  CHECK(read.at("component").as_string() == "master/rendezvous");
+  CHECK(read.at("event").as_string() == "generation_sealed");
+  CHECK(read.at("text").as_string() == "quote \" backslash \\ line\n nul \1 bad \ufffd end");
+  const auto& fields = read.at("fields").as_object();
+  CHECK(fields.at("generation").as_int64() == 3);
+  CHECK(fields.at("took_ms").as_double() == 1.5);
+  CHECK(fields.at("nothing").is_null());
+  CHECK(fields.at("good").as_bool());
+  CHECK(fields.at("na\"me").as_string() == "\ufffd");
+}
+
+TEST_CASE("the file gets every event from every thread, each on a line, behind what was there") {
+  const scratch_file console;
+  const scratch_file json;
+  std::ofstream(json.path) << "{}\n";
+  constexpr std::size_t threads = 4;
+  constexpr std::size_t each = limits::log_queue_max / threads / 2;
+  {
+    auto logs = os::logs::open({os::verbosity::quiet, console.stream, json.path});
+    REQUIRE(logs);
+    std::vector<std::thread> writers;
+    for (std::size_t i = 0; i < threads; ++i)
+      writers.emplace_back([sink = (*logs)->sink(), name = std::to_string(i)] {
+        for (std::size_t n = 0; n < each; ++n)
+          sink(name, event(log::level::debug, "tick"));
+      });
+    for (auto& writer : writers)
+      writer.join();
+  }
+  const auto lines = json.lines();
+  REQUIRE(lines.size() == 1 + threads * each);
+  for (const auto& line : lines)
+    CHECK_NOTHROW((void)boost::json::parse(line));
+  CHECK(console.lines().empty());
+}
+
+TEST_CASE("a log file that cannot be opened is named") {
+  const auto logs = os::logs::open({os::verbosity::normal, stderr, "/tmp"});
+  REQUIRE_FALSE(logs);
+  CHECK(logs.error().code == errc::invalid);
+  CHECK(logs.error().what.find("'/tmp'") != std::string::npos);
+}
+
+TEST_CASE("a full disk is told once on the console, and logging goes on") {
+  const scratch_file console;
+  {
+    auto logs = os::logs::open({os::verbosity::normal, console.stream, "/dev/full"});
+    REQUIRE(logs);
+    for (int i = 0; i < 5; ++i)
+      (*logs)->sink()("x", event(log::level::story, "go on"));
+  }
+  std::size_t complaints = 0;
+  std::size_t stories = 0;
+  for (const auto& line : console.lines()) {
+    complaints += line.find("log file '/dev/full' is not complete: ") != std::string::npos ? 1 : 0;
+    stories += line.find("go on") != std::string::npos ? 1 : 0;
+  }
+  CHECK(complaints == 1);
+  CHECK(stories == 5);
+}
+
+TEST_CASE("a console that went away ends nothing, and the file is still written") {
+  const scratch_file json;
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  ::close(pipe[0]);
+  std::FILE* stream = ::fdopen(pipe[1], "w");
+  {
+    auto logs = os::logs::open({os::verbosity::normal, stream, json.path});
+    REQUIRE(logs);
+    for (int i = 0; i < 5; ++i)
+      (*logs)->sink()("x", event(log::level::story, "still here"));
+  }
+  std::fclose(stream);
+  CHECK(json.lines().size() == 5);
+}
+
+TEST_CASE("a console that does not take anything holds nobody up, and the loss is told") {
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  // Nobody reads until everything has been logged; the text alone would fill the pipe many times.
+  std::FILE* stream = ::fdopen(pipe[1], "w");
+  std::string taken;
+  std::thread reader;
+  {
+    auto logs = os::logs::open({os::verbosity::normal, stream, ""});
+    REQUIRE(logs);
+    const auto sink = (*logs)->sink();
+    for (std::size_t i = 0; i < 4 * limits::log_queue_max; ++i)
+      sink("x", event(log::level::story, std::string(200, '.')));
+    reader = std::thread([from = pipe[0], &taken] {
+      char bytes[4096];
+      for (ssize_t got = 0; (got = ::read(from, bytes, sizeof bytes)) > 0;)
+        taken.append(bytes, static_cast<std::size_t>(got));
+    });
+  }
+  std::fclose(stream);
+  reader.join();
+  ::close(pipe[0]);
+  CHECK(taken.find("lines of the log were dropped") != std::string::npos);
+}
+
+TEST_CASE("a sink may be used after the logs are gone, to no effect") {
+  const scratch_file console;
+  log::sink late;
+  {
+    auto logs = os::logs::open({os::verbosity::normal, console.stream, ""});
+    REQUIRE(logs);
+    late = (*logs)->sink();
+    late("x", event(log::level::story, "in time"));
+  }
+  late("x", event(log::level::story, "too late"));
+  CHECK(console.lines().size() == 1);
+}
+
+TEST_CASE("a fan-out gives every event to all, in order") {
+  std::vector<std::string> got;
+  const auto into = [&got](std::string name) {
+    return [&got, name](const std::string& component, const log::event& e) {
+      got.push_back(name + " " + component + " " + e.text);
+    };
+  };
+  os::fan_out({into("a"), into("b")})("master", event(log::level::info, "hello"));
+  CHECK(got == std::vector<std::string>{"a master hello", "b master hello"});
+  os::fan_out({})("master", event(log::level::info, "hello"));
+}

@@ -1,0 +1,94 @@
+#include "runtime/os/net/addresses.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace troupe::os {
+
+namespace {
+
+namespace ip = boost::asio::ip;
+
+using found_ptr = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+ip::tcp::endpoint endpoint_of(const addrinfo& found) {
+  ip::tcp::endpoint e;
+  std::memcpy(e.data(), found.ai_addr, found.ai_addrlen);
+  e.resize(found.ai_addrlen);
+  return e;
+}
+
+/// A socket for every IPv6 address takes IPv4 too; a kernel without IPv6 has only the latter.
+ip::address any_address() {
+  const int probe = make_socket({ip::address_v6::any(), 0});
+  if (probe < 0)
+    return ip::address_v4::any();
+  ::close(probe);
+  return ip::address_v6::any();
+}
+
+} // namespace
+
+std::optional<ip::address> numeric(const std::string& host) {
+  boost::system::error_code ec;
+  const auto address = ip::make_address(host, ec);
+  if (ec)
+    return std::nullopt;
+  return address;
+}
+
+result<std::vector<ip::tcp::endpoint>> listening_addresses(const ports::endpoint& where) {
+  if (where.host.empty() || where.host == "*")
+    return std::vector{ip::tcp::endpoint(any_address(), where.port)};
+  if (const auto address = numeric(where.host))
+    return std::vector{ip::tcp::endpoint(*address, where.port)};
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_PASSIVE;
+  addrinfo* raw = nullptr;
+  const int why = ::getaddrinfo(where.host.c_str(), nullptr, &wanted, &raw);
+  const found_ptr found(raw, &::freeaddrinfo);
+  if (why != 0)
+    return failure(errc::refused,
+                   fmt::format("cannot listen on {}: {}", to_string(where), ::gai_strerror(why)));
+  std::vector<ip::tcp::endpoint> addresses;
+  for (const auto* each = found.get(); each; each = each->ai_next) {
+    addresses.push_back(endpoint_of(*each));
+    addresses.back().port(where.port);
+  }
+  return addresses;
+}
+
+result<void> check_loopback(const char* purpose, const ports::endpoint& where,
+                            const ip::address& address) {
+  const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+  const bool loopback = mapped ? ip::make_address_v4(ip::v4_mapped, address.to_v6()).is_loopback()
+                               : address.is_loopback();
+  if (loopback)
+    return {};
+  return failure(
+      errc::refused,
+      fmt::format("{} {} needs a TLS certificate, key and authority: without them only loopback "
+                  "addresses may be used",
+                  purpose, to_string(where)));
+}
+
+std::string to_text(const ip::tcp::endpoint& e) {
+  auto address = e.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  return ports::to_string(ports::endpoint{address.to_string(), e.port()});
+}
+
+int make_socket(const ip::tcp::endpoint& for_address) {
+  return ::socket(for_address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                  IPPROTO_TCP);
+}
+
+} // namespace troupe::os

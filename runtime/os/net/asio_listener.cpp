@@ -1,0 +1,237 @@
+#include "runtime/os/net/asio_listener.hpp"
+
+#include "runtime/os/net/addresses.hpp"
+
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace troupe::os {
+
+namespace {
+
+namespace asio = boost::asio;
+namespace ip = asio::ip;
+using boost::system::error_code;
+
+/// How often a free port is looked for that is free on all addresses of a name.
+constexpr int port_attempts = 16;
+/// Connections accepted before others get their turn.
+constexpr int accepted_at_once = 64;
+
+bool lacks_resources(int number) {
+  return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
+}
+
+/// Names often have an address that this host has not: "localhost" one of IPv6 in many containers.
+bool not_ours(const error_code& ec) {
+  return ec == asio::error::address_family_not_supported || ec.value() == EADDRNOTAVAIL;
+}
+
+tl::unexpected<error> cannot_listen(const ports::endpoint& where, const error_code& ec) {
+  const auto why = ec == asio::error::address_in_use
+                       ? std::string("the port is in use by another program")
+                       : ec.message();
+  return failure(errc::refused, fmt::format("cannot listen on {}: {}", to_string(where), why));
+}
+
+} // namespace
+
+accept_loop::accept_loop(asio::io_context& context, const transport_options& options,
+                         std::shared_ptr<asio::ssl::context> tls, ports::transport::acceptor accept)
+    : context_(context), options_(options), tls_(std::move(tls)), accept_(std::move(accept)) {}
+
+result<std::shared_ptr<accept_loop>> accept_loop::make(asio::io_context& context,
+                                                       const transport_options& options,
+                                                       std::shared_ptr<asio::ssl::context> tls,
+                                                       const ports::endpoint& where,
+                                                       ports::transport::acceptor accept) {
+  auto addresses = listening_addresses(where);
+  if (!addresses)
+    return tl::make_unexpected(addresses.error());
+  if (!tls)
+    for (const auto& e : *addresses)
+      if (auto fine = check_loopback("listening on", where, e.address()); !fine)
+        return tl::make_unexpected(fine.error());
+  auto loop = std::make_shared<accept_loop>(context, options, std::move(tls), std::move(accept));
+  // A port that is free on one address may be busy on the next: then another one is tried, if we
+  // may choose.
+  const int attempts = where.port == 0 ? port_attempts : 1;
+  error_code ec;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    ec = loop->bind_all(*addresses);
+    if (!ec)
+      return loop;
+  }
+  return cannot_listen(where, ec);
+}
+
+/// All of them on one port, but for those that are not this host's.
+error_code accept_loop::bind_all(std::vector<ip::tcp::endpoint> addresses) {
+  places_.clear();
+  port_ = addresses.front().port();
+  error_code last;
+  for (auto& address : addresses) {
+    address.port(port_);
+    last = bind(address);
+    if (last && !not_ours(last))
+      return last;
+  }
+  return places_.empty() ? last : error_code{};
+}
+
+error_code accept_loop::bind(const ip::tcp::endpoint& address) {
+  const int descriptor = make_socket(address);
+  if (descriptor < 0)
+    return {errno, boost::system::system_category()};
+  tcp_acceptor acceptor(context_.get_executor(), address.protocol(), descriptor);
+  error_code ec;
+  acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  // "::" is every address of either family, as "*" is; any other address is just itself.
+  if (!ec && address.address().is_v6())
+    acceptor.set_option(ip::v6_only(!address.address().is_unspecified()), ec);
+  if (!ec)
+    acceptor.bind(address, ec);
+  if (!ec)
+    acceptor.listen(SOMAXCONN, ec);
+  if (ec)
+    return ec;
+  port_ = acceptor.local_endpoint().port();
+  places_.push_back({std::move(acceptor), io_timer(context_.get_executor())});
+  return {};
+}
+
+void accept_loop::start() {
+  asio::post(context_, [self = shared_from_this()] {
+    for (auto& each : self->places_)
+      self->await(each);
+  });
+}
+
+void accept_loop::shut() {
+  // Takes effect at once, so that whoever listens next finds the port free; the descriptors belong
+  // to the I/O thread.
+  for (auto& each : places_)
+    ::shutdown(each.acceptor.native_handle(), SHUT_RDWR);
+  asio::post(context_, [self = shared_from_this()] {
+    self->shut_ = true;
+    self->places_.clear();
+    const auto strangers = self->unproven_;
+    for (const auto& each : strangers)
+      each.shell->abort({errc::closed, "no longer listening"});
+    self->accept_ = nullptr;
+  });
+}
+
+void accept_loop::await(place& at) {
+  at.acceptor.async_wait(tcp_acceptor::wait_read,
+                         [self = shared_from_this(), &at](const error_code& ec) {
+                           if (!ec && !self->shut_)
+                             self->accept_ready(at);
+                         });
+}
+
+void accept_loop::accept_ready(place& at) {
+  for (int n = 0; n < accepted_at_once; ++n) {
+    if (full())
+      return pause(at);
+    ip::tcp::endpoint from;
+    auto size = static_cast<socklen_t>(from.capacity());
+    const int descriptor =
+        ::accept4(at.acceptor.native_handle(), from.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int number = errno;
+    if (descriptor >= 0) {
+      from.resize(size);
+      admit(descriptor, from);
+    } else if (number == EAGAIN) {
+      break;
+    } else if (lacks_resources(number)) {
+      return out_of_resources(at, number);
+    }
+    // Any other error is about the connection that was to be accepted, and that is gone.
+  }
+  await(at);
+}
+
+/// Whether the oldest stranger may still hope, so that a new one has to wait in the kernel.
+bool accept_loop::full() const {
+  return unproven_.size() >= options_.unproven_max &&
+         now() - unproven_.front().since < options_.unproven_grace;
+}
+
+void accept_loop::out_of_resources(place& at, int number) {
+  if (!std::exchange(starved_, true))
+    options_.log("link",
+                 {log::level::warning,
+                  "accept_paused",
+                  fmt::format("cannot accept connections for now: {}", std::strerror(number)),
+                  {}});
+  pause(at);
+}
+
+/// Without a pause, the connection that is not accepted would keep the thread busy until it is.
+void accept_loop::pause(place& at) {
+  at.pause.expires_after(options_.accept_backoff);
+  at.pause.async_wait([self = shared_from_this(), &at](const error_code& ec) {
+    if (!ec && !self->shut_)
+      self->accept_ready(at);
+  });
+}
+
+void accept_loop::admit(int descriptor, const ip::tcp::endpoint& from) {
+  tcp_socket socket(context_.get_executor());
+  error_code ec;
+  socket.assign(from.protocol(), descriptor, ec);
+  if (ec) { // the kernel cannot watch one more
+    ::close(descriptor);
+    return note(to_text(from), {errc::overloaded, ec.message()});
+  }
+  error_code ignored; // a socket that fails here fails again when read
+  socket.set_option(ip::tcp::no_delay(true), ignored);
+  starved_ = false;
+  if (unproven_.size() >= options_.unproven_max) {
+    const auto oldest = unproven_.front().shell;
+    oldest->abort({errc::overloaded, "too many connections that have not said hello"});
+  }
+
+  auto shell = std::make_shared<link_shell>(link::link_core::accepting(options_.link, now()),
+                                            link::role::acceptor, stream(std::move(socket), tls_),
+                                            to_text(from));
+  const auto at = unproven_.insert(unproven_.end(), {shell, now()});
+  // Not owned: we hold the shell, and it holds these.
+  const auto weak = weak_from_this();
+  link_shell::outcome told;
+  told.on_proven = [weak, at](std::shared_ptr<link_shell> proven,
+                              messages::msg<messages::Hello> hello) {
+    const auto self = weak.lock();
+    if (!self)
+      return;
+    self->unproven_.erase(at);
+    self->accept_({std::make_shared<asio_connection>(std::move(proven)), std::move(hello)});
+  };
+  told.on_failed = [weak, at](const error& why) {
+    const auto self = weak.lock();
+    if (!self)
+      return;
+    self->note(at->shell->peer(), why);
+    self->unproven_.erase(at);
+  };
+  shell->start(std::move(told));
+}
+
+/// No actor hears of strangers; whoever debugs a node that cannot connect wants to.
+void accept_loop::note(const std::string& peer, const error& why) const {
+  options_.log("link", {log::level::info,
+                        "connection_refused",
+                        fmt::format("connection from {}: {}", peer, why.what),
+                        {{"peer", peer}, {"reason", why.what}}});
+}
+
+} // namespace troupe::os

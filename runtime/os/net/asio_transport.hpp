@@ -1,0 +1,56 @@
+#pragma once
+
+#include "runtime/base/log.hpp"
+#include "runtime/link/options.hpp"
+#include "runtime/os/io_thread.hpp"
+#include "runtime/os/net/tls.hpp"
+#include "runtime/ports/transport.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace troupe::os {
+
+struct transport_options {
+  /// Without them only loopback addresses may be used.
+  std::optional<tls_files> tls;
+  link::options link;
+  std::size_t unproven_max = limits::unproven_connections_max;
+  duration unproven_grace = limits::unproven_grace;
+  duration accept_backoff = limits::accept_backoff;
+  /// Hears of connections that never proved themselves.
+  log::sink log = [](const std::string&, const log::event&) {};
+};
+
+/// ports::transport over TCP, with TLS 1.3 and a certificate on both sides if there are any.
+///
+/// Who is who: the node in a Hello must be among the names (DNS or address) in the subject
+/// alternative names of its certificate; the master's certificate must carry the host that was
+/// dialled, or `master_name`.
+///
+/// The I/O thread must outlive the transport, its listeners and every connection.
+class asio_transport final : public ports::transport {
+ public:
+  /// Reads the certificates; `invalid` with one line for the user if they are not in order, or the
+  /// options contradict each other.
+  static result<std::unique_ptr<asio_transport>> make(io_thread& io, transport_options options);
+
+  result<std::unique_ptr<ports::listener>> listen(const ports::endpoint& where,
+                                                  acceptor accept) override;
+
+  /// Tries all addresses of a name, one after the other, each with its share of the time that is
+  /// left.
+  void dial(const ports::endpoint& where, messages::msg<messages::Hello> hello,
+            dialled done) override;
+
+ private:
+  asio_transport(io_thread& io, transport_options options,
+                 std::shared_ptr<boost::asio::ssl::context> tls)
+      : io_(io), options_(std::move(options)), tls_(std::move(tls)) {}
+
+  io_thread& io_;
+  transport_options options_;
+  std::shared_ptr<boost::asio::ssl::context> tls_;
+};
+
+} // namespace troupe::os

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+
+#include <boost/asio/ssl/context.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::os {
+
+/// PEM files. The certificate file may hold a chain, its own certificate first.
+struct tls_files {
+  std::string certificate;
+  std::string key;
+  std::string authority;
+};
+
+/// The name a master's certificate may carry instead of the host under which it is dialled: masters
+/// move between hosts.
+inline constexpr const char* master_name = "troupe-master";
+
+/// TLS 1.3 with a certificate on both sides, for both roles; without session tickets, since a link
+/// lives long and a new one is to be judged anew. Everything is read and checked here, so that
+/// nothing can be missing later. `invalid` with one line for the user.
+result<std::shared_ptr<boost::asio::ssl::context>> load_tls(const tls_files& files);
+
+/// The DNS names and addresses in the certificate the peer has shown.
+std::vector<std::string> peer_names(SSL* session);
+
+/// Whether the peer is the master that was dialled as `host`: its certificate carries that name or
+/// address, or `master_name`.
+result<void> check_master(SSL* session, const std::string& host);
+
+/// A TLS error in words: why a certificate was not accepted, if that is what it was.
+std::string tls_failure(SSL* session, const boost::system::error_code& ec);
+
+} // namespace troupe::os

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "messages/msg.hpp"
+#include "runtime/base/result.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace troupe::ports {
+
+/// Where the master's decisions are kept. One owner at a time; callbacks come from the store's
+/// thread, in order of the calls.
+class journal_store {
+ public:
+  virtual ~journal_store() = default;
+
+  /// Appends a record; answers its index, from 1, once it survives the end of this process.
+  virtual void append(messages::any_msg record,
+                      std::function<void(result<std::uint64_t>)> done) = 0;
+
+  /// All records, oldest first. A torn last record is not among them.
+  virtual void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) = 0;
+};
+
+} // namespace troupe::ports

@@ -1,0 +1,80 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::ports {
+
+/// What to run. `argv[0]` is searched in the PATH of `environment` if it has no slash.
+struct process_spec {
+  std::vector<std::string> argv;
+  std::vector<std::string> environment; ///< "NAME=value", the whole of it
+  std::string working_directory;        ///< empty: the parent's
+  std::string stdout_file;              ///< empty: the parent's; else created or truncated
+  std::string stderr_file;
+};
+
+/// How a process ended.
+struct exit_status {
+  bool signalled = false;
+  int number = 0; ///< exit status or signal
+
+  /// As torchrun prints it: the status, or minus the signal's number.
+  int code() const { return signalled ? -number : number; }
+  bool success() const { return !signalled && number == 0; }
+};
+
+/// "exit code 7", "signal 9 (SIGKILL)".
+std::string to_string(const exit_status& s);
+
+/// A process we started. Unique within the life of the host, unlike a pid.
+using process_id = std::uint64_t;
+
+struct started {
+  process_id process = 0;
+  std::int32_t pid = 0;
+};
+
+/// The training processes of this machine. Every process is the leader of its own session and
+/// process group and ends with us (parent-death signal); its orphaned descendants become our
+/// children (subreaper). Thread-safe; nothing blocks longer than an exec.
+class process_host {
+ public:
+  virtual ~process_host() = default;
+
+  /// Called once, from the host's thread, when the process has ended and been reaped.
+  using ended = std::function<void(exit_status)>;
+
+  /// `invalid` when the program cannot be executed; `what` says why in one line.
+  virtual result<started> start(const process_spec& spec, ended on_end) = 0;
+
+  /// Sends a signal to the process's whole group. A process that has ended is not an error.
+  virtual void signal(process_id process, int number) = 0;
+
+  /// Kills what our ended processes have left behind: every descendant of ours that is neither a
+  /// process we started nor below a living one. Calls `done` with their number once they are
+  /// reaped, at the latest after limits::kill_within.
+  virtual void sweep(std::function<void(std::size_t killed)> done) = 0;
+
+  /// A TCP port that is free on `address` now, for a worker to listen on.
+  virtual result<std::uint16_t> free_port(const std::string& address) = 0;
+
+  /// The wall clock in milliseconds since 1970, for reports to people.
+  virtual std::int64_t unix_time_ms() = 0;
+
+  /// The content of a small file a worker wrote (its error file), at most `limit` bytes; nothing if
+  /// there is none.
+  virtual std::optional<std::string> read_small_file(const std::string& path,
+                                                     std::size_t limit) = 0;
+
+  /// Makes a directory and its parents, for log files.
+  virtual result<void> make_directories(const std::string& path) = 0;
+};
+
+} // namespace troupe::ports

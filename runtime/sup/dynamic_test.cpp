@@ -1,0 +1,193 @@
+#include "runtime/sup/shell.hpp"
+#include "runtime/sup/testing/stage.hpp"
+
+#include <caf/event_based_actor.hpp>
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::sup;
+using namespace troupe::sup::children;
+
+namespace {
+
+using place = address<children::handle>;
+
+/// A stage with one dynamic supervisor on it, and somebody to ask it.
+struct dynamic_stage : stage {
+  dynamic_stage() { play(one_for_one("top", {3, 60s}, {dynamic("sessions", {3, 60s}, sessions)})); }
+
+  /// What the supervisor answered: "done", or the error's text.
+  template<class Question>
+  std::string ask(Question q) {
+    auto answer = std::make_shared<std::string>("nothing");
+    engine.system().spawn([answer, q, to = sessions.current()](caf::event_based_actor* self) {
+      request(
+          self, to, 60s, q, [answer](done) { *answer = "done"; },
+          [answer](const error& e) { *answer = e.what; });
+    });
+    settle();
+    return last_answer_ = answer, *answer;
+  }
+
+  std::string answered_meanwhile() const { return *last_answer_; }
+
+  std::string start(const std::string& id, const place& where, const starter& how) {
+    return ask(start_child{worker(id, restart::temporary, stop_within{5s}, where, how)});
+  }
+
+  address<dynamic_handle> sessions;
+
+ private:
+  std::shared_ptr<std::string> last_answer_;
+};
+
+} // namespace
+
+TEST_SUITE("dynamic supervisor") {
+  TEST_CASE("a child is started on demand and forgotten at its end") {
+    dynamic_stage s;
+    const place a;
+    CHECK(s.start("a", a, well_behaved(s.diary)) == "done");
+    REQUIRE(a);
+    s.say(a, crash{});
+    CHECK_FALSE(a);
+    CHECK(s.count("child_ended") == 1);
+    CHECK(s.count("child_restarted") == 0);
+    CHECK(s.start("a", a, well_behaved(s.diary)) == "done");
+    CHECK(a);
+  }
+
+  TEST_CASE("the id of a living child is refused") {
+    dynamic_stage s;
+    const place a;
+    s.start("a", a, well_behaved(s.diary));
+    CHECK(s.start("a", {}, well_behaved(s.diary)) == "there is a child called a");
+    CHECK(a);
+  }
+
+  TEST_CASE("a child that cannot be started is its requester's problem, not the supervisor's") {
+    dynamic_stage s;
+    for (int i = 0; i < 10; ++i)
+      CHECK(s.start("a", {}, crashes_on_start(s.diary)) == "no port");
+    CHECK(s.endings.empty());
+    CHECK(s.sessions);
+  }
+
+  TEST_CASE("a child that is not a valid worker is refused") {
+    dynamic_stage s;
+    CHECK(s.start("", {}, well_behaved(s.diary)) == "dynamic: a child without an id");
+    CHECK(s.ask(start_child{one_for_one("group", {1, 1s}, {})}) ==
+          "group: a dynamic child is a worker");
+  }
+
+  TEST_CASE("stopping a child is answered once it is down, its neighbours live on") {
+    dynamic_stage s;
+    const place a, b;
+    s.start("a", a, slow_to_stop(s.diary, 2s));
+    s.start("b", b, well_behaved(s.diary));
+    CHECK(s.ask(stop_child{"a"}) == "nothing");
+    s.pass(2s);
+    CHECK(s.answered_meanwhile() == "done");
+    CHECK_FALSE(a);
+    CHECK(b);
+    CHECK(s.ask(stop_child{"a"}) == "there is no child called a");
+  }
+
+  TEST_CASE("all children are stopped at once, and the stubborn one is killed") {
+    dynamic_stage s;
+    s.start("a", {}, slow_to_stop(s.diary, 3s));
+    s.start("b", {}, ignores_shutdown(s.diary));
+    s.start("c", {}, slow_to_stop(s.diary, 3s));
+    s.diary.read();
+    s.running->stop();
+    s.pass(3s);
+    CHECK(s.endings.empty());
+    s.pass(2s);
+    CHECK(s.count("child_killed") == 1);
+    REQUIRE(s.endings.size() == 1);
+    CHECK_FALSE(s.endings[0]);
+  }
+
+  TEST_CASE("a supervisor with a fixed list refuses children") {
+    stage s;
+    address<supervisor_handle> top;
+    s.play(one_for_one(
+               "top", {3, 60s},
+               {worker("a", restart::permanent, stop_within{1s}, place{}, well_behaved(s.diary))})
+               .at(top));
+    REQUIRE(top);
+    const auto h = caf::actor_cast<dynamic_handle>(top.current());
+    std::string answer;
+    s.engine.system().spawn([&answer, h](caf::event_based_actor* self) {
+      request(
+          self, h, 1s, stop_child{"a"}, [](done) {},
+          [&answer](const error& e) { answer = e.what; });
+    });
+    s.settle();
+    CHECK(answer == "top has a fixed list of children");
+  }
+}
+
+TEST_SUITE("report") {
+  TEST_CASE("the whole tree is described, each actor in its own words") {
+    stage s;
+    const place a, b;
+    s.play(rest_for_one("top", {3, 60s},
+                        {worker("a", restart::permanent, stop_within{1s}, a, well_behaved(s.diary)),
+                         one_for_all("group", {2, 60s},
+                                     {worker("b", restart::transient, stop_within{1s}, b,
+                                             well_behaved(s.diary))})}));
+    s.say(a, poke{});
+    s.say(b, crash{});
+    s.pass(7s);
+    const auto r = s.report();
+    REQUIRE(r);
+    CHECK(to_text(*r) == "top (rest_for_one) running, up 7.0 s, 0 restarts, 3 left\n"
+                         "  a (worker) poked 1 times, up 7.0 s, 0 restarts\n"
+                         "  group (one_for_all) running, up 7.0 s, 0 restarts, 1 left\n"
+                         "    b (worker) poked 0 times, up 7.0 s, 1 restarts\n");
+  }
+
+  TEST_CASE(
+      "a silent child is reported as silent, at any depth, and delays nobody else's description") {
+    stage s;
+    s.play(one_for_one(
+        "top", {3, 60s},
+        {one_for_one(
+            "group", {3, 60s},
+            {worker("mute", restart::permanent, stop_within{1s}, place{}, never_describes(s.diary)),
+             worker("b", restart::permanent, stop_within{1s}, place{}, well_behaved(s.diary))})}));
+    const auto r = s.report();
+    REQUIRE(r);
+    const auto& group = r->children.at(0);
+    CHECK(group.phase == "running");
+    CHECK(group.children.at(0).phase == "did not answer within 1 s");
+    CHECK(group.children.at(1).phase == "poked 0 times");
+  }
+
+  TEST_CASE("a child that is down or stopping is reported without being asked") {
+    stage s;
+    const place a, b;
+    s.play(one_for_all(
+        "top", {3, 60s},
+        {worker("a", restart::permanent, stop_within{60s}, a, slow_to_stop(s.diary, 30s)),
+         worker("b", restart::permanent, stop_within{1s}, b, well_behaved(s.diary))}));
+    s.say(b, crash{});
+    const auto r = s.report();
+    REQUIRE(r);
+    CHECK(r->children.at(0).phase == "stopping");
+    CHECK(r->children.at(1).phase == "down");
+  }
+
+  TEST_CASE("a tree that has ended has no report") {
+    stage s;
+    s.play(one_for_one("top", {3, 60s}, {}));
+    s.running->stop();
+    s.settle();
+    std::optional<error> e;
+    s.running->report([&e](const result<node_report>& r) { e = r.error(); });
+    s.settle();
+    REQUIRE(e);
+    CHECK(e->code == errc::closed);
+  }
+}

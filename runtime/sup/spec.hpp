@@ -1,0 +1,89 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/sup/address.hpp"
+#include "runtime/sup/protocol.hpp"
+#include "runtime/sup/report.hpp"
+#include "runtime/sup/strategy.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Supervision trees as data. A tree is a value: it is written down, validated, and only then
+/// started by `spawn_root`.
+namespace troupe::sup {
+
+namespace detail {
+struct node;
+/// A child's starter with its types erased: starts the actor and binds its address.
+using starter = std::function<caf::actor(context&)>;
+tree make_worker(std::string id, restart when, stop_within limit, starter start,
+                 std::function<void()> forget);
+} // namespace detail
+
+/// A worker or a supervisor with everything below it. Immutable; copies share.
+class tree {
+ public:
+  const std::string& id() const;
+  /// The same tree under another restart kind; a nested supervisor is permanent unless told
+  /// otherwise.
+  tree as(restart when) const;
+  /// The same supervisor, found at this address while it runs: whoever wants its report asks there.
+  /// Precondition: a supervisor.
+  tree at(address<supervisor_handle> where) const;
+
+  explicit tree(std::shared_ptr<const detail::node> root) : node_(std::move(root)) {}
+  const detail::node& root() const { return *node_; }
+
+ private:
+  std::shared_ptr<const detail::node> node_;
+};
+
+/// A leaf. `start(context&)` returns the actor's handle; if it throws, the start has failed. It
+/// runs in the supervisor: it spawns and returns. The address is filled once it has returned.
+template<class H, class Start>
+tree worker(std::string id, restart when, stop_within limit, address<H> where, Start start) {
+  return detail::make_worker(
+      std::move(id), when, limit,
+      [where, start = std::move(start)](context& ctx) {
+        const H started = start(ctx);
+        where.bind(started);
+        return caf::actor_cast<caf::actor>(started);
+      },
+      [where] { where.clear(); });
+}
+
+tree one_for_one(std::string id, budget limit, std::vector<tree> children);
+tree one_for_all(std::string id, budget limit, std::vector<tree> children);
+tree rest_for_one(std::string id, budget limit, std::vector<tree> children);
+
+/// A supervisor of independent children that come and go while it runs: ask it to `start_child` and
+/// `stop_child`.
+tree dynamic(std::string id, budget limit, address<dynamic_handle> where);
+
+/// A child for a dynamic supervisor. Answered once its starter has returned; refused if its id is
+/// taken by a living child or there are limits::children_max of them.
+struct start_child {
+  tree child;
+  start_child() : child(nullptr) {}
+  explicit start_child(tree c) : child(std::move(c)) {}
+};
+
+/// Nothing, or one line naming the first mistake: empty or duplicate ids, a budget without a
+/// period, a child without time to stop…
+result<void> validate(const tree& t);
+
+/// The tree as an indented list, one line per id with kind and strategy: what documents and checks
+/// compare with.
+std::string outline(const tree& t);
+
+} // namespace troupe::sup
+
+TROUPE_LOCAL_MESSAGE(troupe::sup::start_child)

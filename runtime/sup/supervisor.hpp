@@ -1,0 +1,22 @@
+#pragma once
+
+#include "runtime/sup/context.hpp"
+#include "runtime/sup/spec.hpp"
+
+#include <caf/actor.hpp>
+
+#include <functional>
+#include <memory>
+
+namespace troupe::sup::detail {
+
+/// Starts the supervisor of a validated tree. It starts its children by itself; `on_up` is called,
+/// from it, once all are up for the first time. If one cannot be started it stops the others and
+/// ends with the error.
+caf::actor spawn_supervisor(const tree& spec, const context& ctx,
+                            const std::function<void()>& on_up);
+
+/// Does `why` mean that an actor ended as it should?
+bool is_normal_end(const caf::error& why);
+
+} // namespace troupe::sup::detail

@@ -1,0 +1,351 @@
+#include "runtime/sup/supervisor_core.hpp"
+
+#include "runtime/base/invariant.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+namespace troupe::sup {
+
+const char* to_string(strategy s) {
+  switch (s) {
+  case strategy::one_for_one:
+    return "one_for_one";
+  case strategy::one_for_all:
+    return "one_for_all";
+  case strategy::rest_for_one:
+    return "rest_for_one";
+  }
+  return "unknown";
+}
+
+const char* to_string(restart r) {
+  switch (r) {
+  case restart::permanent:
+    return "permanent";
+  case restart::transient:
+    return "transient";
+  case restart::temporary:
+    return "temporary";
+  }
+  return "unknown";
+}
+
+const char* to_string(happening h) {
+  switch (h) {
+  case happening::started:
+    return "started";
+  case happening::restarted:
+    return "restarted";
+  case happening::start_failed:
+    return "start_failed";
+  case happening::failed:
+    return "failed";
+  case happening::ended:
+    return "ended";
+  case happening::stopped_badly:
+    return "stopped_badly";
+  case happening::killed:
+    return "killed";
+  case happening::gave_up:
+    return "gave_up";
+  }
+  return "unknown";
+}
+
+const char* to_string(supervisor_phase p) {
+  switch (p) {
+  case supervisor_phase::starting:
+    return "starting";
+  case supervisor_phase::running:
+    return "running";
+  case supervisor_phase::stopping:
+    return "stopping";
+  case supervisor_phase::ended:
+    return "ended";
+  }
+  return "unknown";
+}
+
+const char* to_string(child_phase p) {
+  switch (p) {
+  case child_phase::down:
+    return "down";
+  case child_phase::starting:
+    return "starting";
+  case child_phase::running:
+    return "running";
+  case child_phase::stopping:
+    return "stopping";
+  }
+  return "unknown";
+}
+
+supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_options> children)
+    : how_(how), budget_(limit), dynamic_(false) {
+  child_key next{};
+  for (auto& options : children) {
+    next = next.next();
+    invariant(ids_.emplace(options.id, next).second, "two children of one id");
+    children_.emplace(next, child{std::move(options)});
+  }
+}
+
+supervisor_core::supervisor_core(budget limit)
+    : how_(strategy::one_for_one), budget_(limit), dynamic_(true) {}
+
+std::vector<effect_type> supervisor_core::on(instant now, const event_type& e) {
+  now_ = now;
+  if (phase_ != supervisor_phase::ended) {
+    std::visit([this](const auto& happened) { on(happened); }, e);
+    settle();
+  }
+  return std::exchange(effects_, {});
+}
+
+std::optional<child_key> supervisor_core::find(const std::string& id) const {
+  const auto found = ids_.find(id);
+  if (found == ids_.end())
+    return std::nullopt;
+  return found->second;
+}
+
+unsigned supervisor_core::restarts_left(instant now) const {
+  unsigned recent = 0;
+  for (const instant t : restarts_)
+    recent += now - t <= budget_.period ? 1 : 0;
+  return recent >= budget_.restarts ? 0 : budget_.restarts - recent;
+}
+
+// ---- events ----
+
+void supervisor_core::on(const event::begin&) {
+  for (const auto& [key, _] : children_)
+    to_start_.insert(key);
+}
+
+void supervisor_core::on(const event::started& e) {
+  child& c = at(e.child);
+  // A supervisor below us may come up just after it was asked to end.
+  if (c.phase == child_phase::stopping)
+    return;
+  invariant(c.phase == child_phase::starting, "a child started that was not told to");
+  c.phase = child_phase::running;
+  --starting_;
+  tell(c.starts == 1 ? happening::started : happening::restarted, c, {});
+}
+
+void supervisor_core::on(const event::start_failed& e) {
+  invariant(at(e.child).phase == child_phase::starting, "a start failed that was not asked for");
+  became_down(e.child);
+  if (to_stop_.erase(e.child) > 0)
+    return;
+  failed_to_start(e.child, e.why);
+}
+
+void supervisor_core::on(const event::down& e) {
+  child& c = at(e.child);
+  const child_phase was = c.phase;
+  invariant(was != child_phase::down, "a child ended twice");
+  became_down(e.child);
+  const bool planned = to_stop_.erase(e.child) > 0 || was == child_phase::stopping;
+  if (planned) {
+    if (!e.normal)
+      tell(happening::stopped_badly, c, e.why);
+    if (to_forget_.count(e.child) > 0 || (dynamic_ && phase_ == supervisor_phase::stopping)) {
+      forget(e.child, std::nullopt);
+    }
+  } else if (was == child_phase::starting) {
+    failed_to_start(e.child, e.why);
+  } else {
+    ended_unasked(e.child, e.normal, e.why);
+  }
+}
+
+void supervisor_core::on(const event::stop_overdue& e) {
+  const auto found = children_.find(e.child);
+  if (found == children_.end())
+    return;
+  const child& c = found->second;
+  if (c.phase != child_phase::stopping || c.incarnation() != e.incarnation)
+    return;
+  tell(happening::killed, c,
+       "did not end within " + in_words(c.options.stop_limit.value_or(duration{})));
+  effects_.push_back(effect::kill{e.child});
+}
+
+void supervisor_core::on(const event::add& e) {
+  invariant(dynamic_, "a child was added to a fixed list");
+  const auto refuse = [&](errc code, std::string why) {
+    effects_.push_back(effect::forget{e.child, error{code, std::move(why)}});
+  };
+  if (phase_ == supervisor_phase::stopping)
+    return refuse(errc::closed, "the supervisor is stopping");
+  if (children_.size() >= limits::children_max) {
+    return refuse(errc::overloaded, fmt::format("{} children already", children_.size()));
+  }
+  if (!ids_.emplace(e.options.id, e.child).second) {
+    return refuse(errc::refused, "there is a child called " + e.options.id);
+  }
+  children_.emplace(e.child, child{e.options});
+  to_start_.insert(e.child);
+}
+
+void supervisor_core::on(const event::remove& e) {
+  invariant(dynamic_, "a child was removed from a fixed list");
+  const child& c = at(e.child);
+  invariant(c.phase != child_phase::down, "a dynamic child that is down was not forgotten");
+  to_forget_.insert(e.child);
+  if (c.phase != child_phase::stopping)
+    to_stop_.insert(e.child);
+}
+
+void supervisor_core::on(const event::shutdown&) {
+  become_stopping(std::nullopt);
+}
+
+// ---- decisions ----
+
+supervisor_core::child& supervisor_core::at(child_key key) {
+  const auto found = children_.find(key);
+  invariant(found != children_.end(), "an event about nobody's child");
+  return found->second;
+}
+
+void supervisor_core::became_down(child_key key) {
+  child& c = at(key);
+  if (c.phase == child_phase::starting)
+    --starting_;
+  if (c.phase == child_phase::stopping)
+    --stopping_;
+  c.phase = child_phase::down;
+  --living_;
+}
+
+void supervisor_core::failed_to_start(child_key key, const std::string& why) {
+  child& c = at(key);
+  tell(happening::start_failed, c, why);
+  if (phase_ == supervisor_phase::starting) {
+    tell(happening::gave_up, c, why);
+    become_stopping(error{errc::refused, fmt::format("{} did not start: {}", c.options.id, why)});
+  } else if (dynamic_ && c.starts == 1) {
+    // Its requester hears of it; it never was a child, so nobody's budget is charged.
+    forget(key, error{errc::refused, why});
+  } else {
+    restart_because_of(key, "did not start: " + why);
+  }
+}
+
+void supervisor_core::ended_unasked(child_key key, bool normal, const std::string& why) {
+  child& c = at(key);
+  const bool again =
+      c.options.when == restart::permanent || (c.options.when == restart::transient && !normal);
+  tell(again ? happening::failed : happening::ended, c, why);
+  if (again)
+    return restart_because_of(key, why);
+  if (dynamic_)
+    forget(key, std::nullopt);
+}
+
+void supervisor_core::restart_because_of(child_key key, const std::string& why) {
+  if (!within_budget()) {
+    child& c = at(key);
+    tell(happening::gave_up, c, why);
+    return become_stopping(error{
+        errc::refused, fmt::format("more than {} restarts within {}, the last because {} ended: {}",
+                                   budget_.restarts, in_words(budget_.period), c.options.id, why)});
+  }
+  const auto first = how_ == strategy::one_for_all ? children_.begin() : children_.find(key);
+  const auto last = how_ == strategy::one_for_one ? std::next(first) : children_.end();
+  for (auto at = first; at != last; ++at) {
+    const auto& [sibling, c] = *at;
+    if (c.phase == child_phase::starting || c.phase == child_phase::running)
+      to_stop_.insert(sibling);
+    // A transient child that had completed its task is started again too: those it worked with have
+    // lost what it did for them.
+    if (c.options.when != restart::temporary)
+      to_start_.insert(sibling);
+  }
+}
+
+bool supervisor_core::within_budget() {
+  restarts_.push_back(now_);
+  while (now_ - restarts_.front() > budget_.period)
+    restarts_.pop_front();
+  return restarts_.size() <= budget_.restarts;
+}
+
+void supervisor_core::become_stopping(std::optional<error> why) {
+  if (phase_ == supervisor_phase::stopping)
+    return;
+  phase_ = supervisor_phase::stopping;
+  why_ = std::move(why);
+  for (const auto& [key, c] : children_) {
+    if (c.phase == child_phase::starting || c.phase == child_phase::running)
+      to_stop_.insert(key);
+  }
+}
+
+// ---- what follows ----
+
+void supervisor_core::settle() {
+  settle_stops();
+  if (phase_ != supervisor_phase::stopping)
+    return settle_starts();
+  if (living_ > 0)
+    return;
+  phase_ = supervisor_phase::ended;
+  effects_.push_back(effect::quit{why_});
+}
+
+/// One after the other, last first: whoever is asked to end may still rely on those before it.
+/// Dynamic children rely on nobody.
+void supervisor_core::settle_stops() {
+  while (!to_stop_.empty() && (dynamic_ || stopping_ == 0)) {
+    const child_key key = *to_stop_.begin();
+    to_stop_.erase(to_stop_.begin());
+    child& c = at(key);
+    if (c.phase == child_phase::starting)
+      --starting_;
+    c.phase = child_phase::stopping;
+    ++stopping_;
+    effects_.push_back(effect::stop{key, c.incarnation(), c.options.stop_limit});
+  }
+}
+
+/// One after the other, first first, and only when nobody is on its way down.
+void supervisor_core::settle_starts() {
+  while (!to_start_.empty()) {
+    if (!dynamic_ && (starting_ > 0 || stopping_ > 0 || !to_stop_.empty()))
+      return;
+    const child_key key = *to_start_.begin();
+    to_start_.erase(to_start_.begin());
+    child& c = at(key);
+    invariant(c.phase == child_phase::down, "a second incarnation of a living child");
+    c.phase = child_phase::starting;
+    ++c.starts;
+    ++starting_;
+    ++living_;
+    effects_.push_back(effect::start{key, c.incarnation()});
+  }
+  if (phase_ == supervisor_phase::starting && starting_ == 0) {
+    phase_ = supervisor_phase::running;
+    effects_.push_back(effect::announce{});
+  }
+}
+
+void supervisor_core::tell(happening what, const child& c, std::string reason) {
+  effects_.push_back(effect::report{what, c.options.id, std::move(reason), phase_});
+}
+
+void supervisor_core::forget(child_key key, std::optional<error> why) {
+  ids_.erase(at(key).options.id);
+  children_.erase(key);
+  to_forget_.erase(key);
+  effects_.push_back(effect::forget{key, std::move(why)});
+}
+
+} // namespace troupe::sup

@@ -1,0 +1,198 @@
+#pragma once
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/sup/strategy.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// What a supervisor decides, without actors: (now, event) → effects. The semantics are those of
+/// OTP's supervisor; where two things happen at once, which OTP serialises by blocking, the wishes
+/// are merged: *who must end* and *who must be started*, ending always first.
+namespace troupe::sup {
+
+/// Position among the siblings; smaller is earlier, and never reused.
+using child_key = id<struct child_tag>;
+
+struct child_options {
+  std::string id;
+  restart when = restart::permanent;
+  /// Nothing for a supervisor: it is as slow as its children, whose limits bound it.
+  std::optional<duration> stop_limit;
+};
+
+namespace event {
+/// Start all children; the first event.
+struct begin {};
+/// A start asked for by effect::start has succeeded.
+struct started {
+  child_key child;
+};
+struct start_failed {
+  child_key child;
+  std::string why;
+};
+/// A child has ended, for whatever reason, also when told to.
+struct down {
+  child_key child;
+  bool normal = true;
+  std::string why;
+};
+/// The time limit given with effect::stop has passed.
+struct stop_overdue {
+  child_key child;
+  unsigned incarnation = 0;
+};
+/// Only for dynamic supervisors.
+struct add {
+  child_key child;
+  child_options options;
+};
+/// Only for dynamic supervisors: end this child and forget it.
+struct remove {
+  child_key child;
+};
+/// End all children, then the supervisor.
+struct shutdown {};
+} // namespace event
+
+using event_type = std::variant<event::begin, event::started, event::start_failed, event::down,
+                                event::stop_overdue, event::add, event::remove, event::shutdown>;
+
+/// The phases of a supervisor, in this order, none skipped but `running`.
+enum class supervisor_phase { starting, running, stopping, ended };
+const char* to_string(supervisor_phase p);
+
+/// What a report is about.
+enum class happening {
+  started,       ///< First start.
+  restarted,     ///< A later start.
+  start_failed,  ///< Its starter failed.
+  failed,        ///< Ended and will be started again, unless the budget is spent.
+  ended,         ///< Ended and stays so.
+  stopped_badly, ///< Ended with an error while being stopped.
+  killed,        ///< Did not end within its limit.
+  gave_up,       ///< The supervisor ends because of it.
+};
+
+const char* to_string(happening h);
+
+namespace effect {
+/// Start it; answered by started or start_failed.
+struct start {
+  child_key child;
+  unsigned incarnation = 0; ///< 0 at the first start.
+};
+/// Ask it to end; stop_overdue after `limit` if there is one.
+struct stop {
+  child_key child;
+  unsigned incarnation = 0;
+  std::optional<duration> limit;
+};
+struct kill {
+  child_key child;
+};
+/// This dynamic child is gone, for good, or was never admitted (then `why`).
+struct forget {
+  child_key child;
+  std::optional<error> why;
+};
+/// All children are up for the first time: this supervisor counts as started.
+struct announce {};
+/// Everybody is down: end, with this reason if it is not a wish.
+struct quit {
+  std::optional<error> why;
+};
+/// For the log: what, to whom, why, and in which phase of the supervisor.
+struct report {
+  happening what = happening::started;
+  std::string offender;
+  std::string reason;
+  supervisor_phase during = supervisor_phase::starting;
+};
+} // namespace effect
+
+using effect_type = std::variant<effect::start, effect::stop, effect::kill, effect::forget,
+                                 effect::announce, effect::quit, effect::report>;
+
+enum class child_phase { down, starting, running, stopping };
+const char* to_string(child_phase p);
+
+class supervisor_core {
+ public:
+  struct child {
+    child_options options;
+    child_phase phase = child_phase::down;
+    unsigned starts = 0; ///< How often it was told to start.
+    unsigned incarnation() const { return starts - 1; }
+  };
+
+  /// A supervisor of a fixed list of children.
+  supervisor_core(strategy how, budget limit, std::vector<child_options> children);
+  /// A dynamic one: no children at first, each of them independent.
+  explicit supervisor_core(budget limit);
+
+  std::vector<effect_type> on(instant now, const event_type& e);
+
+  supervisor_phase phase() const { return phase_; }
+  const std::map<child_key, child>& children() const { return children_; }
+  /// The living or starting child of this id.
+  std::optional<child_key> find(const std::string& id) const;
+  /// How many more failures would be answered by a restart now.
+  unsigned restarts_left(instant now) const;
+
+ private:
+  void on(const event::begin&);
+  void on(const event::started&);
+  void on(const event::start_failed&);
+  void on(const event::down&);
+  void on(const event::stop_overdue&);
+  void on(const event::add&);
+  void on(const event::remove&);
+  void on(const event::shutdown&);
+
+  child& at(child_key key);
+  void became_down(child_key key);
+  void failed_to_start(child_key key, const std::string& why);
+  void ended_unasked(child_key key, bool normal, const std::string& why);
+  void restart_because_of(child_key key, const std::string& why);
+  bool within_budget();
+  void become_stopping(std::optional<error> why);
+  void settle();
+  void settle_stops();
+  void settle_starts();
+  void tell(happening what, const child& c, std::string reason);
+  void forget(child_key key, std::optional<error> why);
+
+  const strategy how_;
+  const budget budget_;
+  const bool dynamic_;
+  supervisor_phase phase_ = supervisor_phase::starting;
+  std::map<child_key, child> children_;
+  /// Ids of the children; ordered lookup for dynamic supervisors with many.
+  std::map<std::string, child_key> ids_;
+  std::set<child_key> to_start_;
+  /// Still to be asked to end, last first.
+  std::set<child_key, std::greater<>> to_stop_;
+  /// Dynamic children to be forgotten once down.
+  std::set<child_key> to_forget_;
+  std::size_t starting_ = 0;
+  std::size_t stopping_ = 0;
+  std::size_t living_ = 0; ///< Starting, running or stopping.
+  std::deque<instant> restarts_;
+  std::optional<error> why_;
+  // Of the event being handled.
+  instant now_{};
+  std::vector<effect_type> effects_;
+};
+
+} // namespace troupe::sup
