@@ -1,0 +1,24 @@
+#pragma once
+
+#include "actors/master/gateway/gateway.hpp"
+#include "actors/master/journal/journal.hpp"
+#include "actors/master/membership/membership.hpp"
+#include "actors/master/recovery/recovery.hpp"
+#include "actors/master/rendezvous/rendezvous.hpp"
+#include "runtime/sup/address.hpp"
+#include "runtime/sup/report.hpp"
+
+namespace troupe::actors {
+
+/// Where the master's actors find each other. Copies are the same places.
+struct master_addresses {
+  sup::address<journal::handle> journal;
+  sup::address<membership::handle> membership;
+  sup::address<rendezvous::handle> rendezvous;
+  sup::address<recovery::handle> recovery;
+  sup::address<sup::dynamic_handle> sessions;
+  sup::address<gateway::handle> gateway;
+  sup::address<sup::supervisor_handle> root;
+};
+
+} // namespace troupe::actors

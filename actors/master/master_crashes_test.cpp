@@ -1,0 +1,297 @@
+#include "tests/actors/master_stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+namespace {
+
+/// A job of two nodes that runs.
+struct running_job : master_stage {
+  explicit running_job(std::uint64_t seed = 1) : master_stage(2, 3, seed) {
+    begin();
+    join("a");
+    join("b");
+    run_two();
+  }
+
+  /// Those that lost their links dial again.
+  void come_back(const doing& d = running_in(1)) {
+    for (const node_name node : {"a", "b"})
+      if (links.at(node)->ended())
+        join(node, d);
+    pass(1s);
+  }
+
+  session::handle session_of(const node_name& node) {
+    const auto all = ask<membership::present>(at.membership.current(), membership::list_present{});
+    REQUIRE(all);
+    for (const auto& [name, where] : all->nodes)
+      if (name == node)
+        return where;
+    FAIL("this node has no session: " << node);
+    return {};
+  }
+
+  /// The job still works: a failure leads to the next generation, which runs.
+  void goes_on() {
+    come_back();
+    hears("a");
+    hears("b");
+    says("a", failed("a", 1, {7}).any());
+    CHECK(hears("b").find("Prepare g2: a(0,1) b(2,3), restart 1") != std::string::npos);
+    run_two(2);
+    says("a", finished("a", 2).any());
+    says("b", finished("b", 2).any());
+    REQUIRE(verdicts.size() == 1);
+    CHECK(verdicts[0].success);
+  }
+};
+
+const std::string welcome = "Welcome() (job = \"job\", beatEveryMs = 1000)";
+
+} // namespace
+
+/// A bug of ours ends one actor: what falls with it, and that training does not.
+TEST_SUITE("master: crashes") {
+  TEST_CASE(
+      "of the journal, membership, rendezvous or recovery: links are made anew, training runs on") {
+    const auto crash_nth = [](running_job& s, int n) {
+      if (n == 0)
+        s.crash(s.at.journal);
+      else if (n == 1)
+        s.crash(s.at.membership);
+      else if (n == 2)
+        s.crash(s.at.rendezvous);
+      else
+        s.crash(s.at.recovery);
+    };
+    for (int n = 0; n < 4; ++n)
+      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        CAPTURE(n);
+        CAPTURE(seed);
+        running_job s(seed);
+        crash_nth(s, n);
+        s.pass(2s);
+        CHECK(s.who_lost_its_link() == "a b");
+        s.come_back();
+        CHECK(s.hears("a") == welcome);
+        CHECK(s.hears("b") == welcome);
+        s.pass(1min);
+        CHECK(s.hears("a") == "");
+        s.goes_on();
+        CHECK(s.endings.empty());
+      }
+  }
+
+  TEST_CASE("of the gateway: nobody loses a link, and newcomers find the door where it was") {
+    running_job s;
+    s.crash(s.at.gateway);
+    CHECK(s.who_lost_its_link() == "");
+    REQUIRE(s.listening.size() == 2);
+    CHECK(s.listening[1] == s.listening[0]);
+    // Their sessions are numbered apart from those that live.
+    s.join("c");
+    s.join("d");
+    CHECK(s.hears("c") == welcome);
+    CHECK(s.hears("d") == welcome);
+    s.goes_on();
+  }
+
+  TEST_CASE("of the supervisor of sessions: links are made anew") {
+    running_job s;
+    s.crash(s.at.sessions);
+    s.pass(2s);
+    CHECK(s.who_lost_its_link() == "a b");
+    s.goes_on();
+  }
+
+  TEST_CASE("of one session: its node is away until it dials again, the others are not concerned") {
+    running_job s;
+    s.crash(s.session_of("b"));
+    CHECK(s.was_said("the link to node b is gone (its session ended)"));
+    CHECK(s.links.at("a")->ended() == std::nullopt);
+    s.join("b", running_in(1));
+    CHECK(s.hears("b") == welcome);
+    s.goes_on();
+  }
+
+  TEST_CASE("of one session whose node is gone as well: the node is lost") {
+    running_job s;
+    s.crash(s.session_of("b"));
+    s.pass(3s);
+    CHECK(s.hears("a") == "Stop g1: node b is lost");
+  }
+
+  TEST_CASE("of rendezvous while it prepares: the number is burnt, the next world forms") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.says("a", prepared("a", 1, 4000).any());
+    s.crash(s.at.rendezvous);
+    s.pass(2s);
+    s.join("a", ready_for(1, 4000));
+    s.join("b", ready_for(1));
+    CHECK(s.hears("a") == lines(welcome, "Prepare g2: a(0,1) b(2,3)"));
+  }
+
+  TEST_CASE(
+      "of recovery between a failure's record and its announcement: announced once it is back") {
+    running_job s;
+    s.journal_is_slow = true;
+    s.says("a", failed("a", 1, {7}).any());
+    CHECK(s.hears("b") == "");
+    s.crash(s.at.recovery);
+    s.journal_is_slow = false;
+    s.journal_answers();
+    s.pass(2s);
+    s.come_back(draining(1));
+    CHECK(s.hears("b").find("Prepare g2: a(0,1) b(2,3), restart 1") != std::string::npos);
+    CHECK(s.journalled().find("restart 2") == std::string::npos);
+  }
+
+  TEST_CASE(
+      "of recovery between the verdict's record and its announcement: announced once it is back") {
+    running_job s;
+    s.says("a", finished("a", 1).any());
+    s.journal_is_slow = true;
+    s.says("b", finished("b", 1).any());
+    s.crash(s.at.recovery);
+    s.journal_is_slow = false;
+    s.journal_answers();
+    s.pass(2s);
+    s.come_back(finished_in(1));
+    CHECK(s.hears("a") == lines(welcome, "Conclude success: as recorded"));
+    REQUIRE(s.verdicts.size() == 1);
+    CHECK(s.verdicts[0].success);
+  }
+
+  TEST_CASE("of anybody after the verdict: who comes back is still told") {
+    for (const bool all : {false, true}) {
+      running_job s;
+      s.says("a", finished("a", 1).any());
+      s.says("b", finished("b", 1).any());
+      if (all)
+        s.crash(s.at.journal);
+      else
+        s.crash(s.at.rendezvous);
+      s.pass(2s);
+      s.come_back(finished_in(1));
+      CHECK(s.hears("a") == lines(welcome, "Conclude success: every worker finished"));
+      CHECK(s.hears("b") == lines(welcome, "Conclude success: every worker finished"));
+    }
+  }
+
+  TEST_CASE(
+      "more than a handful in a minute are a bug that restarting does not cure: the master ends") {
+    running_job s;
+    for (int i = 0; i < 6; ++i) {
+      REQUIRE(s.endings.empty());
+      s.crash(s.at.recovery);
+      s.pass(1s);
+    }
+    REQUIRE(s.endings.size() == 1);
+    REQUIRE(s.endings[0]);
+    CHECK(s.endings[0]->what.find(
+              "more than 5 restarts within 60.0 s, the last because recovery") == 0);
+  }
+
+  TEST_CASE("of the whole master: another on the same disk goes on with the job") {
+    running_job s;
+    s.says("a", failed("a", 1, {7}).any());
+    s.run_two(2);
+    s.running->kill();
+    s.settle();
+    REQUIRE(s.endings.size() == 1);
+    REQUIRE_FALSE(s.disk.locked);
+
+    master_stage next;
+    next.disk = s.disk;
+    next.begin();
+    next.join("b", running_in(2));
+    next.join("a", running_in(2));
+    CHECK(next.hears("a") == welcome);
+    next.says("b", failed("b", 2, {8}).any());
+    CHECK(next.hears("a").find("Prepare g3: a(0,1) b(2,3), restart 2") != std::string::npos);
+  }
+}
+
+TEST_SUITE("master: questions") {
+  TEST_CASE("a shell is shown the master's tree and the nodes' own") {
+    running_job s;
+    const auto shell = s.transport->knock(
+        hello("shell", 1, [](auto b) { b.setRole(messages::Hello::Role::SHELL); }));
+    s.settle();
+    CHECK(heard(*shell).find("Welcome()") == 0);
+    messages::author author("shell");
+    shell->arrives(
+        messages::with_correlation(author.write<messages::TreeRequest>({}, [](auto) {}), 7).any());
+    s.settle();
+    // Each node is asked; one answers, one loses its link, which fails the question at once.
+    const auto asked = s.links.at("a")->take_sent();
+    REQUIRE(asked.size() == 1);
+    REQUIRE(asked[0].is<messages::TreeRequest>());
+    s.says("a", author
+                    .answer<messages::TreeReport>(asked[0].envelope(),
+                                                  [](auto b) {
+                                                    auto root = b.initRoots(1)[0];
+                                                    root.setName("node_supervisor");
+                                                    root.setPhase("running");
+                                                  })
+                    .any());
+    CHECK(heard(*shell) == "");
+    s.links.at("b")->breaks();
+    s.settle();
+    const auto answers = shell->take_sent();
+    REQUIRE(answers.size() == 1);
+    CHECK(answers[0].envelope().correlation == 7);
+    auto report = answers[0].as<messages::TreeReport>().read();
+    REQUIRE(report->getRoots().size() == 3);
+    CHECK(report->getRoots()[0].getName() == "master");
+    CHECK(report->getRoots()[0].getChildren().size() == 6);
+    CHECK(report->getRoots()[1].getName() == "node_supervisor a");
+    CHECK(report->getRoots()[1].getPhase() == "running");
+    CHECK(report->getRoots()[2].getName() == "node_supervisor b");
+    CHECK(report->getRoots()[2].getPhase() == "the link to the node is gone");
+  }
+
+  TEST_CASE("a node that does not answer is shown as silent, in time") {
+    running_job s;
+    const auto shell = s.transport->knock(
+        hello("shell", 1, [](auto b) { b.setRole(messages::Hello::Role::SHELL); }));
+    shell->arrives(messages::author("shell").write<messages::TreeRequest>({}, [](auto) {}).any());
+    s.settle();
+    shell->take_sent();
+    s.pass(5s);
+    const auto answers = shell->take_sent();
+    REQUIRE(answers.size() == 1);
+    auto roots = answers[0].as<messages::TreeReport>().read()->getRoots();
+    CHECK(roots[1].getPhase() == "no answer in time");
+  }
+
+  TEST_CASE("too many questions to one node are refused at once") {
+    running_job s;
+    const auto session = s.session_of("a");
+    const auto question = messages::author("x").write<messages::TreeRequest>({}, [](auto) {});
+    for (std::size_t i = 0; i < limits::open_questions_max; ++i)
+      s.ask<messages::msg<messages::TreeReport>>(session, question);
+    CHECK(s.refusal == "");
+    s.ask<messages::msg<messages::TreeReport>>(session, question);
+    CHECK(s.refusal == "too many questions are open with this peer");
+  }
+
+  TEST_CASE("what a shell may not ask does nothing") {
+    running_job s;
+    const auto shell = s.transport->knock(
+        hello("shell", 1, [](auto b) { b.setRole(messages::Hello::Role::SHELL); }));
+    s.settle();
+    shell->take_sent();
+    shell->arrives(failed("a", 1).any());
+    s.settle();
+    CHECK(heard(*shell) == "");
+    CHECK(s.hears("a") == "");
+  }
+}

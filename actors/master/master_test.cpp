@@ -1,0 +1,230 @@
+#include "runtime/sup/shell.hpp"
+#include "tests/actors/master_stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+/// The master's actors together: what a node on the other end of a link gets to hear.
+TEST_SUITE("master: one job") {
+  TEST_CASE("from two hellos to success") {
+    master_stage s;
+    s.begin();
+    REQUIRE(s.listening.size() == 1);
+    CHECK(s.listening[0].port == 29400);
+    s.join("a");
+    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 1000)");
+    s.join("b");
+    CHECK(s.hears("a") == "Prepare g1: a(0,1) b(2,3)");
+    CHECK(s.hears("b") ==
+          lines("Welcome() (job = \"job\", beatEveryMs = 1000)", "Prepare g1: a(0,1) b(2,3)"));
+    s.says("b", prepared("b", 1).any());
+    CHECK(s.hears("b") == "");
+    s.says("a", prepared("a", 1, 4000).any());
+    CHECK(s.hears("a") == "Start g1, store a.lan:4000");
+    CHECK(s.hears("b") == "Start g1, store a.lan:4000");
+    s.says("a", running("a", 1).any());
+    s.says("b", running("b", 1).any());
+    CHECK(s.was_said("master/recovery: all workers are started"));
+    s.says("a", finished("a", 1).any());
+    CHECK(s.verdicts.empty());
+    s.says("b", finished("b", 1).any());
+    CHECK(s.hears("a") == "Conclude success: every worker finished");
+    CHECK(s.hears("b") == "Conclude success: every worker finished");
+    REQUIRE(s.verdicts.size() == 1);
+    CHECK(s.verdicts[0].success);
+    CHECK(s.journalled() == lines("GenerationProposed g1",
+                                  "GenerationSealed g1: a(0,1) b(2,3), store a.lan:4000",
+                                  "Concluded success: every worker finished"));
+  }
+
+  TEST_CASE("everyone has left when the last node has said goodbye") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.run_two();
+    s.says("a", finished("a", 1).any());
+    s.says("b", finished("b", 1).any());
+    const auto goodbye =
+        messages::author("n").write<messages::Goodbye>({}, [](auto b) { b.setReason("done"); });
+    s.says("a", goodbye.any());
+    CHECK(s.everyone_left == 0);
+    s.says("b", goodbye.any());
+    CHECK(s.everyone_left == 1);
+  }
+
+  TEST_CASE("a worker dies: all stop, the next generation forms, and it is charged") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.run_two();
+    s.says("b", failed("b", 1, {7}).any());
+    const std::string cause = "rank 0 (node b, local rank 0, pid 100) failed: exit code 7";
+    CHECK(s.hears("a") == lines("Stop g1: " + cause, "Prepare g2: a(0,1) b(2,3), restart 1"));
+    CHECK(s.hears("b") == lines("Stop g1: " + cause, "Prepare g2: a(0,1) b(2,3), restart 1"));
+    s.run_two(2);
+    CHECK(s.was_said("master/recovery: training runs again"));
+  }
+
+  TEST_CASE("the verdict of failure names the root cause to everyone") {
+    master_stage s(2, 0);
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.run_two();
+    s.says("b", failed("b", 1, {7}).any());
+    CHECK(s.hears("a") ==
+          "Conclude failure: rank 0 (node b, local rank 0, pid 100) failed: exit code 7; no "
+          "restarts are allowed (--max-restarts 0) [b/0: exit code 7]");
+    REQUIRE(s.verdicts.size() == 1);
+    CHECK_FALSE(s.verdicts[0].success);
+  }
+
+  TEST_CASE("a node whose link breaks is told nothing new when it is back in time") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.run_two();
+    s.links.at("b")->breaks();
+    s.pass(2s);
+    s.join("b", running_in(1));
+    CHECK(s.hears("b") == "Welcome() (job = \"job\", beatEveryMs = 1000)");
+    s.pass(1h);
+    CHECK(s.hears("a") == "");
+  }
+
+  TEST_CASE("a node that does not come back is lost, for free; its replacement has its ranks") {
+    master_stage s(2, 0);
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.run_two();
+    s.links.at("a")->breaks();
+    s.pass(3s);
+    CHECK(s.hears("b") == "Stop g1: node a is lost");
+    s.join("c");
+    CHECK(s.hears("b") == "Prepare g2: c(0,1) b(2,3)");
+  }
+
+  TEST_CASE("a node of another job, and a second node of a rank, are told why they cannot join") {
+    master_stage s;
+    s.begin();
+    auto link =
+        s.transport->knock(hello("x", 1, [](messages::Hello::Builder b) { b.setJob("other"); }));
+    s.settle();
+    CHECK(heard(*link).find("this master serves job 'job', not 'other'") != std::string::npos);
+    CHECK(link->ended() == "the node was refused");
+    const auto with_rank = [](messages::Hello::Builder b) { b.setWantedRank(1); };
+    s.transport->knock(hello("a", 1, with_rank));
+    s.settle();
+    link = s.transport->knock(hello("b", 1, with_rank));
+    s.settle();
+    CHECK(heard(*link).find("node rank 1 is taken by node a (--node-rank)") != std::string::npos);
+    CHECK(link->ended());
+  }
+
+  TEST_CASE("whoever runs the master may end the job") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    sup::post(s.at.recovery, recovery::abandon_job{"interrupted"});
+    s.settle();
+    CHECK(s.hears("a").find("Conclude failure: interrupted") != std::string::npos);
+    CHECK(s.verdicts.size() == 1);
+  }
+
+  TEST_CASE("every message that came in is credited to its link") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    s.join("b");
+    s.run_two();
+    CHECK(s.links.at("a")->delivered() == 2);
+    CHECK(s.links.at("a")->taken_count() == 2);
+  }
+}
+
+TEST_SUITE("master: the journal") {
+  TEST_CASE("nothing is announced before the journal has it") {
+    master_stage s;
+    s.begin();
+    s.join("a");
+    s.hears("a");
+    s.journal_is_slow = true;
+    s.join("b");
+    CHECK(s.hears("a") == "");
+    s.journal_answers();
+    CHECK(s.hears("a") == "Prepare g1: a(0,1) b(2,3)");
+    s.says("a", prepared("a", 1, 4000).any());
+    s.says("b", prepared("b", 1).any());
+    CHECK(s.hears("a") == "");
+    s.journal_answers();
+    CHECK(s.hears("a") == "Start g1, store a.lan:4000");
+    s.says("a", finished("a", 1).any());
+    s.says("b", finished("b", 1).any());
+    CHECK(s.verdicts.empty());
+    s.journal_answers();
+    CHECK(s.verdicts.size() == 1);
+  }
+
+  TEST_CASE("what happens while the journal is read back is not lost") {
+    master_stage s(1);
+    s.journal_is_slow = true;
+    s.begin();
+    s.join("a");
+    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 1000)");
+    s.journal_answers();
+    s.journal_answers();
+    CHECK(s.hears("a") == "Prepare g1: a(0,1)");
+  }
+
+  TEST_CASE("a journal that takes no decision ends the master, with a clear error") {
+    master_stage s;
+    s.begin();
+    s.disk.fault = error{errc::unavailable, "no space left on device"};
+    for (int i = 0; i < 10 && s.endings.empty(); ++i) {
+      s.join("a", {}, static_cast<std::uint64_t>(i));
+      if (s.endings.empty())
+        s.join("b", {}, static_cast<std::uint64_t>(i));
+      s.pass(1s);
+    }
+    REQUIRE(s.endings.size() == 1);
+    REQUIRE(s.endings[0]);
+    CHECK(s.endings[0]->what.find("the journal did not take a decision: no space left on device") !=
+          std::string::npos);
+    CHECK(s.who_lost_its_link() == "a b");
+    CHECK(s.disk.records.empty());
+  }
+
+  TEST_CASE("a journal that does not answer is not waited for without end") {
+    master_stage s(1);
+    s.begin();
+    s.journal_is_slow = true;
+    s.join("a");
+    s.pass(5s);
+    CHECK(s.was_said("the journal did not take a decision: no answer in time"));
+  }
+
+  TEST_CASE("a journal that cannot be read ends the master") {
+    master_stage s;
+    s.disk.records.emplace_back("rubbish!");
+    s.begin();
+    s.pass(1s);
+    REQUIRE(s.endings.size() == 1);
+    REQUIRE(s.endings[0]);
+    CHECK(s.endings[0]->what.find("the journal could not be read back") != std::string::npos);
+  }
+
+  TEST_CASE("a place where nobody can listen ends the master, with the reason") {
+    master_stage s;
+    s.transport->refuse_to_listen(error{errc::refused, "127.0.0.1:1 is busy"});
+    s.begin();
+    REQUIRE(s.endings.size() == 1);
+    CHECK(s.endings[0]->what == "gateway did not start: 127.0.0.1:1 is busy");
+  }
+}

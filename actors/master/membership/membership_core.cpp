@@ -1,0 +1,226 @@
+#include "actors/master/membership/membership_core.hpp"
+
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+membership_core::membership_core(membership_options options, messages::author author)
+    : options_(std::move(options)), author_(std::move(author)) {}
+
+membership_core::effects membership_core::hello(instant, session_id session, const msg<Hello>& m) {
+  effects out;
+  auto hello = m.read();
+  const node_name node = hello->getNode().cStr();
+  const incarnation which{hello->getIncarnation()};
+
+  if (const auto why = objection(*hello)) {
+    refuse_session(out, session, node, *why);
+    return out;
+  }
+  const auto known = members_.find(node);
+  if (known != members_.end() && known->second.which == which) {
+    if (known->second.session)
+      out.push_back(fence{*known->second.session, "the node has a newer link"});
+    out.push_back(note{{log::level::info,
+                        "node_returned",
+                        fmt::format("node {} is back", node),
+                        {{"node", node}}}});
+  } else if (known != members_.end()) {
+    if (known->second.session)
+      out.push_back(
+          fence{*known->second.session, "a newer node supervisor of this name has joined"});
+    lose(out, node,
+         fmt::format("another node supervisor with the name '{}' has taken its place", node),
+         false);
+  }
+  members_[node] = member{which, session, {}};
+  // In this order: what the node says once it is welcome must not overtake its own arrival.
+  announce_present(out, *hello);
+  welcome_to(out, session);
+  return out;
+}
+
+void membership_core::refuse_session(effects& out, session_id session, const node_name& node,
+                                     const refusal& why) {
+  out.push_back(refuse{session, author_.write<Refused>({}, [&](auto b) {
+                         b.setReason(why.reason);
+                         b.setRetry(why.retry);
+                       })});
+  out.push_back(note{{log::level::warning,
+                      "node_refused",
+                      fmt::format("node {} was refused: {}", node, why.reason),
+                      {{"node", node}}}});
+}
+
+std::optional<membership_core::refusal> membership_core::objection(Hello::Reader& hello) const {
+  const std::string node = hello.getNode().cStr();
+  if (options_.job != hello.getJob().cStr())
+    return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
+                               hello.getJob().cStr())};
+  if (node.empty() || node.size() > limits::name_max)
+    return refusal{"a node's name has 1 to 255 bytes"};
+  if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
+    return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
+                               hello.getSlots(), limits::local_world_max)};
+  for (const auto& old : fenced_) {
+    if (old.node != node || old.which.value != hello.getIncarnation())
+      continue;
+    return refusal{old.reason, old.may_rejoin};
+  }
+  if (members_.size() >= limits::nodes_max && !members_.count(node))
+    return refusal{
+        fmt::format("the job has {} nodes already, the most there can be", limits::nodes_max),
+        true};
+  return std::nullopt;
+}
+
+void membership_core::welcome_to(effects& out, session_id session) {
+  out.push_back(welcome{session, author_.write<Welcome>({}, [&](auto b) {
+                          b.setJob(options_.job);
+                          b.setBeatEveryMs(
+                              static_cast<std::uint32_t>(milliseconds_of(options_.beat_every)));
+                        })});
+}
+
+void membership_core::announce_present(effects& out, Hello::Reader& hello) {
+  out.push_back(announce{author_
+                             .write<NodePresent>({},
+                                                 [&](auto b) {
+                                                   b.setNode(hello.getNode());
+                                                   b.setIncarnation(hello.getIncarnation());
+                                                   b.setAddress(hello.getAddress());
+                                                   b.setSlots(hello.getSlots());
+                                                   b.setWantedRank(hello.getWantedRank());
+                                                   b.setState(hello.getState());
+                                                 })
+                             .any()});
+}
+
+membership_core::effects membership_core::closed(instant now, session_id session,
+                                                 const std::string& reason) {
+  effects out;
+  for (auto& [node, known] : members_) {
+    if (known.session != session)
+      continue;
+    known.session.reset();
+    known.away_since = now;
+    out.push_back(announce{author_
+                               .write<NodeAway>({},
+                                                [&name = node, &reason](auto b) {
+                                                  b.setNode(name);
+                                                  b.setReason(reason);
+                                                })
+                               .any()});
+    if (!job_over_)
+      out.push_back(note{{log::level::warning,
+                          "node_away",
+                          fmt::format("the link to node {} is gone ({}); it has {} to come back",
+                                      node, reason, troupe::in_words(options_.reconnect_grace)),
+                          {{"node", node}}}});
+    break;
+  }
+  return out;
+}
+
+membership_core::effects membership_core::departed(instant, session_id session,
+                                                   const std::string& reason) {
+  effects out;
+  for (const auto& [node, known] : members_) {
+    if (known.session != session)
+      continue;
+    out.push_back(fence{session, reason});
+    lose(out, node_name{node}, reason, true);
+    break;
+  }
+  return out;
+}
+
+membership_core::effects membership_core::expel(instant, const node_name& node,
+                                                const std::string& reason, bool may_rejoin) {
+  effects out;
+  const auto known = members_.find(node);
+  if (known == members_.end())
+    return out;
+  if (known->second.session)
+    refuse_session(out, *known->second.session, node, refusal{reason, may_rejoin});
+  lose(out, node, reason, may_rejoin);
+  return out;
+}
+
+membership_core::effects membership_core::tick(instant now) {
+  effects out;
+  std::vector<node_name> gone;
+  for (const auto& [node, known] : members_)
+    if (!known.session && now - known.away_since >= options_.reconnect_grace)
+      gone.push_back(node);
+  for (const auto& node : gone)
+    lose(out, node,
+         fmt::format("it had no link for {}", troupe::in_words(options_.reconnect_grace)), true);
+  return out;
+}
+
+void membership_core::lose(effects& out, const node_name& node, const std::string& reason,
+                           bool may_rejoin) {
+  const auto known = members_.find(node);
+  invariant(known != members_.end(), "only a member can be lost");
+  fenced_.push_back(fenced_node{node, known->second.which, reason, may_rejoin});
+  if (fenced_.size() > limits::nodes_max)
+    fenced_.pop_front();
+  members_.erase(known);
+  out.push_back(announce{author_
+                             .write<NodeLost>({},
+                                              [&](auto b) {
+                                                b.setNode(node);
+                                                b.setReason(reason);
+                                              })
+                             .any()});
+  if (job_over_ && members_.empty())
+    out.push_back(everyone_left{});
+}
+
+membership_core::effects membership_core::job_over() {
+  effects out;
+  job_over_ = true;
+  if (members_.empty())
+    out.push_back(everyone_left{});
+  return out;
+}
+
+std::optional<instant> membership_core::next_wakeup() const {
+  std::optional<instant> first;
+  for (const auto& [node, known] : members_) {
+    if (known.session)
+      continue;
+    const auto at = known.away_since + options_.reconnect_grace;
+    if (!first || at < *first)
+      first = at;
+  }
+  return first;
+}
+
+std::optional<session_id> membership_core::session_of(const node_name& node) const {
+  const auto known = members_.find(node);
+  return known == members_.end() ? std::nullopt : known->second.session;
+}
+
+std::vector<std::pair<node_name, session_id>> membership_core::present() const {
+  std::vector<std::pair<node_name, session_id>> all;
+  for (const auto& [node, known] : members_)
+    if (known.session)
+      all.emplace_back(node, *known.session);
+  return all;
+}
+
+std::string membership_core::in_words() const {
+  const auto away = std::count_if(members_.begin(), members_.end(),
+                                  [](const auto& m) { return !m.second.session; });
+  return fmt::format("{} present, {} away", members_.size() - static_cast<std::size_t>(away), away);
+}
+
+} // namespace troupe::actors

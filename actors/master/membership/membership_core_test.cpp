@@ -1,0 +1,251 @@
+#include "actors/master/membership/membership_core.hpp"
+
+#include "runtime/base/limits.hpp"
+#include "tests/actors/vocabulary.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+namespace {
+
+/// A master's membership through the eyes of whoever reads its decisions.
+struct story {
+  membership_core core{membership_options{"job", 3s, 1s}, messages::author("master/membership")};
+  instant now = dawn;
+
+  std::string comes(const node_name& node, std::uint64_t which, std::uint64_t session) {
+    return text(core.hello(now, session_id{session}, hello(node, which)));
+  }
+  std::string link_ends(std::uint64_t session, const std::string& why = "reset by peer") {
+    return text(core.closed(now, session_id{session}, why));
+  }
+  std::string passes(duration d) {
+    now += d;
+    return text(core.tick(now));
+  }
+};
+
+} // namespace
+
+TEST_SUITE("membership_core") {
+  TEST_CASE("a node that says hello is welcomed and announced with all it said") {
+    story s;
+    const auto m = hello("a", 7, [](messages::Hello::Builder b) {
+      b.setSlots(8);
+      b.setWantedRank(3);
+      b.initState().setGeneration(5);
+    });
+    const auto effects = s.core.hello(s.now, session_id{1}, m);
+    CHECK(text(effects) == lines("announce NodePresent a idle g5", "welcome 1"));
+    const auto* announced = std::get_if<membership_core::announce>(&effects[0]);
+    REQUIRE(announced);
+    auto p = announced->message.as<messages::NodePresent>().read();
+    CHECK(p->getIncarnation() == 7);
+    CHECK(p->getAddress() == "a.lan");
+    CHECK(p->getSlots() == 8);
+    CHECK(p->getWantedRank() == 3);
+    CHECK(s.core.session_of("a") == session_id{1});
+  }
+
+  TEST_CASE("a welcome names the job and the beat") {
+    story s;
+    const auto effects = s.core.hello(s.now, session_id{1}, hello("a"));
+    auto w = std::get<membership_core::welcome>(effects[1]).message.read();
+    CHECK(w->getJob() == "job");
+    CHECK(w->getBeatEveryMs() == 1000);
+  }
+
+  TEST_CASE("a node of another job is refused and leaves no trace") {
+    story s;
+    const auto m = hello("a", 1, [](auto b) { b.setJob("other"); });
+    CHECK(text(s.core.hello(s.now, session_id{1}, m)) ==
+          "refuse 1: this master serves job 'job', not 'other' (--rdzv-id)");
+    CHECK(s.core.session_of("a") == std::nullopt);
+    CHECK(s.link_ends(1) == "");
+  }
+
+  TEST_CASE("names and slots outside the limits are refused") {
+    story s;
+    CHECK(s.comes("", 1, 1) == "refuse 1: a node's name has 1 to 255 bytes");
+    CHECK(s.comes(std::string(256, 'x'), 1, 1) == "refuse 1: a node's name has 1 to 255 bytes");
+    CHECK(s.comes(std::string(255, 'x'), 1, 1).find("welcome 1") != std::string::npos);
+    const auto with_slots = [&](std::uint32_t n) {
+      return text(
+          s.core.hello(s.now, session_id{2}, hello("a", 1, [n](auto b) { b.setSlots(n); })));
+    };
+    CHECK(with_slots(0) ==
+          "refuse 2: 0 processes on one node; 1 to 1024 are possible (--nproc-per-node)");
+    CHECK(with_slots(1025).find("refuse 2: 1025 processes") == 0);
+    CHECK(with_slots(1024).find("welcome 2") != std::string::npos);
+  }
+
+  TEST_CASE("a node that is away is announced at once and lost only after its grace") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(s.link_ends(1) == "announce NodeAway a: reset by peer");
+    CHECK(s.core.session_of("a") == std::nullopt);
+    CHECK(s.core.next_wakeup() == dawn + 3s);
+    CHECK(s.passes(3s - 1ns) == "");
+    CHECK(s.passes(1ns) == "announce NodeLost a: it had no link for 3.0 s");
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(s.passes(1h) == "");
+  }
+
+  TEST_CASE("a node that returns within its grace goes on as the same") {
+    story s;
+    s.comes("a", 1, 1);
+    s.link_ends(1);
+    s.passes(2s);
+    CHECK(s.comes("a", 1, 2) == lines("announce NodePresent a idle g0", "welcome 2"));
+    CHECK(s.passes(1h) == "");
+    CHECK(s.core.session_of("a") == session_id{2});
+  }
+
+  TEST_CASE("each absence has a grace of its own") {
+    story s;
+    s.comes("a", 1, 1);
+    s.link_ends(1);
+    s.passes(2s);
+    s.comes("a", 1, 2);
+    s.link_ends(2);
+    CHECK(s.passes(2s) == "");
+    CHECK(s.passes(1s) != "");
+  }
+
+  TEST_CASE("the nearest end of a grace is the next wakeup") {
+    story s;
+    s.comes("a", 1, 1);
+    s.comes("b", 1, 2);
+    s.link_ends(2);
+    s.passes(1s);
+    s.link_ends(1);
+    CHECK(s.core.next_wakeup() == dawn + 3s);
+    CHECK(s.passes(2s) == "announce NodeLost b: it had no link for 3.0 s");
+    CHECK(s.core.next_wakeup() == dawn + 4s);
+  }
+
+  TEST_CASE(
+      "a second link of the same incarnation replaces the first, whose end then means nothing") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(s.comes("a", 1, 2) == lines("fence 1: the node has a newer link",
+                                      "announce NodePresent a idle g0", "welcome 2"));
+    CHECK(s.link_ends(1) == "");
+    CHECK(s.core.session_of("a") == session_id{2});
+  }
+
+  TEST_CASE("a newer incarnation takes the name; the older one is lost and stays refused") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(s.comes("a", 2, 2) == lines("fence 1: a newer node supervisor of this name has joined",
+                                      "announce NodeLost a: another node supervisor with the "
+                                      "name 'a' has taken its place",
+                                      "announce NodePresent a idle g0", "welcome 2"));
+    CHECK(s.link_ends(1) == "");
+    CHECK(s.comes("a", 1, 3) ==
+          "refuse 3: another node supervisor with the name 'a' has taken its place");
+    CHECK(s.core.session_of("a") == session_id{2});
+  }
+
+  TEST_CASE("the successor of a node that is away needs no fence") {
+    story s;
+    s.comes("a", 1, 1);
+    s.link_ends(1);
+    CHECK(s.comes("a", 2, 2).find("announce NodeLost") == 0);
+    CHECK(s.passes(1h) == "");
+  }
+
+  TEST_CASE("a lost node is refused as it was, and welcome as a new incarnation") {
+    story s;
+    s.comes("a", 1, 1);
+    s.link_ends(1);
+    s.passes(3s);
+    CHECK(s.comes("a", 1, 2) == "refuse 2 for now: it had no link for 3.0 s");
+    CHECK(s.comes("a", 2, 3) == lines("announce NodePresent a idle g0", "welcome 3"));
+  }
+
+  TEST_CASE("a node that says goodbye is lost without a grace") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(text(s.core.departed(s.now, session_id{1}, "interrupted")) ==
+          lines("fence 1: interrupted", "announce NodeLost a: interrupted"));
+    CHECK(s.link_ends(1) == "");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
+  TEST_CASE("a goodbye through a link that was replaced means nothing") {
+    story s;
+    s.comes("a", 1, 1);
+    s.comes("a", 1, 2);
+    CHECK(text(s.core.departed(s.now, session_id{1}, "interrupted")) == "");
+    CHECK(s.core.session_of("a") == session_id{2});
+  }
+
+  TEST_CASE("an expelled node hears why; whether it may come back is the master's choice") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(text(s.core.expel(s.now, "a", "too slow", true)) ==
+          lines("refuse 1 for now: too slow", "announce NodeLost a: too slow"));
+    CHECK(s.comes("a", 1, 2) == "refuse 2 for now: too slow");
+    CHECK(s.comes("a", 2, 3).find("welcome 3") != std::string::npos);
+    CHECK(text(s.core.expel(s.now, "a", "rank taken", false)).find("refuse 3: rank taken") == 0);
+    CHECK(s.comes("a", 2, 4) == "refuse 4: rank taken");
+  }
+
+  TEST_CASE("an expelled node that is away hears why when it comes back") {
+    story s;
+    s.comes("a", 1, 1);
+    s.link_ends(1);
+    CHECK(text(s.core.expel(s.now, "a", "too slow", true)) == "announce NodeLost a: too slow");
+    CHECK(s.comes("a", 1, 2) == "refuse 2 for now: too slow");
+  }
+
+  TEST_CASE("expelling somebody unknown does nothing") {
+    story s;
+    CHECK(text(s.core.expel(s.now, "nobody", "x", true)) == "");
+  }
+
+  TEST_CASE("who is present is listed by name with its session; who is away is not") {
+    story s;
+    s.comes("b", 1, 1);
+    s.comes("a", 1, 2);
+    s.comes("c", 1, 3);
+    s.link_ends(1);
+    const auto all = s.core.present();
+    REQUIRE(all.size() == 2);
+    CHECK(all[0] == std::pair<node_name, session_id>("a", 2));
+    CHECK(all[1] == std::pair<node_name, session_id>("c", 3));
+    CHECK(s.core.in_words() == "2 present, 1 away");
+  }
+
+  TEST_CASE("a full job refuses newcomers for now and lets its own come back") {
+    story s;
+    for (std::uint32_t i = 0; i < limits::nodes_max; ++i)
+      s.core.hello(s.now, session_id{i + 1}, hello("n" + std::to_string(i)));
+    CHECK(s.comes("one-more", 1, 99'999) ==
+          "refuse 99999 for now: the job has 16384 nodes already, the most there can be");
+    CHECK(s.comes("n0", 1, 99'999).find("fence 1: ") == 0);
+  }
+
+  TEST_CASE("only so many lost incarnations are remembered, the oldest is forgotten first") {
+    story s;
+    for (std::uint64_t i = 1; i <= limits::nodes_max + 1; ++i) {
+      s.comes("a", i, i);
+      s.core.departed(s.now, session_id{i}, "bye");
+    }
+    CHECK(s.comes("a", 2, 99'998) == "refuse 99998 for now: bye");
+    CHECK(s.comes("a", 1, 99'999).find("welcome 99999") != std::string::npos);
+  }
+
+  TEST_CASE("what people read tells who went and how long it may stay away") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(notes(s.core.closed(s.now, session_id{1}, "reset by peer")) ==
+          "the link to node a is gone (reset by peer); it has 3.0 s to come back");
+    CHECK(notes(s.core.hello(s.now, session_id{2}, hello("a"))) == "node a is back");
+  }
+}

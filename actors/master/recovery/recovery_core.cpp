@@ -1,0 +1,344 @@
+#include "actors/master/recovery/recovery_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+recovery_core::recovery_core(recovery_options options, messages::author author)
+    : options_(options), author_(std::move(author)) {}
+
+// ---- events ----
+
+recovery_core::effects recovery_core::recall(instant now, const std::vector<any_msg>& history) {
+  effects out;
+  for (const auto& entry : history) {
+    out.clear();
+    if (entry.is<GenerationSealed>()) {
+      become_watching(now, entry.as<GenerationSealed>().read()->getWorld());
+      // Nobody has a link yet; each member's return says how it is.
+      for (const auto& node : members_)
+        away_.emplace(node, std::nullopt);
+    } else if (entry.is<GenerationProposed>()) {
+      phase_ = phase::waiting;
+    } else if (entry.is<RestartCharged>()) {
+      restart_count_ = entry.as<RestartCharged>().read()->getRestartCount();
+      phase_ = phase::reforming;
+      instruct_reform(out, "a failure that an earlier master has charged already");
+    } else if (entry.is<Concluded>()) {
+      auto recorded = entry.as<Concluded>().read();
+      phase_ = phase::concluded;
+      announce_verdict(out, recorded->getSuccess(), recorded->getReason().cStr());
+      break;
+    }
+  }
+  return out;
+}
+
+recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) {
+  if (phase_ == phase::concluded)
+    return {};
+  become_watching(now, m.read()->getWorld());
+  return {};
+}
+
+recovery_core::effects recovery_core::running(instant now, const msg<Running>& m) {
+  effects out;
+  if (phase_ != phase::watching || m.envelope().about != current_)
+    return out;
+  take_started(out, now, m.read()->getNode().cStr());
+  return out;
+}
+
+void recovery_core::take_started(effects& out, instant now, const node_name& node) {
+  if (!members_.count(node) || !started_.insert(node).second || started_.size() < members_.size())
+    return;
+  if (failed_at_) {
+    const auto took = now - *failed_at_;
+    out.push_back(
+        note{{log::level::story,
+              "training_again",
+              fmt::format("training runs again, {} after the failure", troupe::in_words(took)),
+              {{"generation", static_cast<std::int64_t>(current_.value)},
+               {"since_failure_ms", milliseconds_of(took)},
+               {"start_ms", milliseconds_of(now - sealed_at_)}}}});
+    failed_at_.reset();
+  } else {
+    out.push_back(note{{log::level::story,
+                        "training_started",
+                        fmt::format("all workers are started ({} after sealing)",
+                                    troupe::in_words(now - sealed_at_)),
+                        {{"generation", static_cast<std::int64_t>(current_.value)},
+                         {"start_ms", milliseconds_of(now - sealed_at_)}}}});
+  }
+}
+
+recovery_core::effects recovery_core::failed(instant now, const msg<Failed>& m) {
+  effects out;
+  if (m.envelope().about != current_ || phase_ == phase::waiting || phase_ == phase::concluded)
+    return out;
+  auto report = m.read();
+  take_failures(report->getNode().cStr(), report->getFailures());
+  if (phase_ == phase::watching || phase_ == phase::judging)
+    judge(out, now);
+  return out;
+}
+
+recovery_core::effects recovery_core::finished(instant now, const msg<Finished>& m) {
+  effects out;
+  if (m.envelope().about != current_)
+    return out;
+  take_finished(out, now, m.read()->getNode().cStr());
+  return out;
+}
+
+recovery_core::effects recovery_core::unformable(instant, const msg<Unformable>& m) {
+  effects out;
+  if (phase_ != phase::concluded)
+    conclude(out, false, m.read()->getReason().cStr());
+  return out;
+}
+
+recovery_core::effects recovery_core::node_present(instant now, const msg<NodePresent>& m) {
+  effects out;
+  auto present = m.read();
+  const node_name node = present->getNode().cStr();
+  away_.erase(node);
+  if (phase_ != phase::watching && phase_ != phase::judging)
+    return out;
+  const auto state = present->getState();
+  const bool same = generation{state.getGeneration()} == current_;
+  if (finished_.count(node)) {
+    // What it had to do is done, whatever it is now.
+  } else if (!same) {
+    take_loss_of_workers(node);
+  } else if (state.getPhase() == NodeState::Phase::IDLE ||
+             state.getPhase() == NodeState::Phase::DRAINING) {
+    // It was told to, by a master that fell before it formed the next one.
+    restart(out, fmt::format("node {} has ended generation {} already", node, current_.value),
+            false);
+    return out;
+  } else if (state.getPhase() == NodeState::Phase::FINISHED) {
+    take_finished(out, now, node);
+  } else if (state.getPhase() == NodeState::Phase::FAILED) {
+    take_failures(node, state.getFailures());
+  } else if (state.getPhase() == NodeState::Phase::RUNNING) {
+    take_started(out, now, node);
+  }
+  if (!failures_.empty())
+    judge(out, now);
+  return out;
+}
+
+recovery_core::effects recovery_core::node_away(instant now, const msg<NodeAway>& m) {
+  away_.emplace(m.read()->getNode().cStr(), now);
+  return {};
+}
+
+recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>& m) {
+  effects out;
+  auto lost = m.read();
+  const node_name node = lost->getNode().cStr();
+  const auto away = away_.find(node);
+  const auto since = away == away_.end() ? now : away->second.value_or(now);
+  away_.erase(node);
+  if (phase_ != phase::watching && phase_ != phase::judging)
+    return out;
+  // What it had to do is done; the others need not hear of it.
+  if (finished_.count(node))
+    return out;
+  if (!failed_at_)
+    failed_at_ = since;
+  restart(out, fmt::format("node {} is lost", node), false);
+  return out;
+}
+
+recovery_core::effects recovery_core::abandon(const std::string& reason) {
+  effects out;
+  if (phase_ != phase::concluded)
+    conclude(out, false, reason);
+  return out;
+}
+
+// ---- transitions and decisions ----
+
+void recovery_core::become_watching(instant now, const World::Reader& world) {
+  phase_ = phase::watching;
+  current_ = generation{world.getGeneration()};
+  restart_count_ = world.getRestartCount();
+  sealed_at_ = now;
+  members_.clear();
+  for (auto m : world.getMembers())
+    members_.insert(m.getNode().cStr());
+  started_.clear();
+  finished_.clear();
+  failures_.clear();
+  away_.clear();
+}
+
+void recovery_core::take_failures(const node_name& node,
+                                  capnp::List<WorkerFailure>::Reader failures) {
+  for (auto f : failures) {
+    const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const failure& k) {
+      return k.node == node && k.local == f.getLocalRank() && k.pid == f.getPid();
+    });
+    if (known || failures_.size() >= limits::failures_kept)
+      continue;
+    failures_.push_back(failure{node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(),
+                                f.getMessage().cStr(), f.getUnixTimeMs(), f.getBeforeStart(),
+                                f.getLogFile().cStr()});
+  }
+}
+
+void recovery_core::take_loss_of_workers(const node_name& node) {
+  const bool known = std::any_of(failures_.begin(), failures_.end(), [&node](const failure& k) {
+    return k.node == node && k.pid == 0 && !k.before_start;
+  });
+  if (known || failures_.size() >= limits::failures_kept)
+    return;
+  failure f;
+  f.node = node;
+  f.message = "the node supervisor lost its workers";
+  failures_.push_back(std::move(f));
+}
+
+void recovery_core::take_finished(effects& out, instant, const node_name& node) {
+  if (phase_ != phase::watching || !members_.count(node))
+    return;
+  finished_.insert(node);
+  if (finished_.size() == members_.size())
+    conclude(out, true, "every worker finished");
+}
+
+void recovery_core::judge(effects& out, instant now) {
+  if (!failed_at_)
+    failed_at_ = now;
+  const bool unclear = std::any_of(away_.begin(), away_.end(),
+                                   [this](const auto& a) { return !finished_.count(a.first); });
+  if (unclear) {
+    phase_ = phase::judging;
+    return;
+  }
+  const auto cause = root_cause_in_words();
+  if (restart_count_ < options_.max_restarts)
+    return restart(out, cause, true);
+  const auto budget =
+      options_.max_restarts == 0
+          ? std::string("no restarts are allowed (--max-restarts 0)")
+          : fmt::format("all {} restarts are used up (--max-restarts)", options_.max_restarts);
+  conclude(out, false, fmt::format("{}; {}", cause, budget));
+}
+
+void recovery_core::restart(effects& out, const std::string& cause, bool charged) {
+  phase_ = phase::reforming;
+  if (charged) {
+    ++restart_count_;
+    out.push_back(record{author_
+                             .write<RestartCharged>(current_,
+                                                    [&](auto b) {
+                                                      b.setGeneration(current_.value);
+                                                      b.setRestartCount(restart_count_);
+                                                      write_failures(b.initFailures(
+                                                          static_cast<unsigned>(failures_.size())));
+                                                    })
+                             .any()});
+  }
+  instruct_reform(out, cause);
+  const auto cost = charged ? fmt::format("restart {} of {}", restart_count_, options_.max_restarts)
+                            : std::string("free of charge");
+  out.push_back(note{{log::level::story,
+                      "restarting",
+                      fmt::format("{}; the group starts again ({})", cause, cost),
+                      {{"generation", static_cast<std::int64_t>(current_.value)},
+                       {"cause", cause},
+                       {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
+}
+
+void recovery_core::instruct_reform(effects& out, const std::string& cause) {
+  out.push_back(instruct{author_
+                             .write<Reform>(current_,
+                                            [&](auto b) {
+                                              b.setReason(cause);
+                                              b.setRestartCount(restart_count_);
+                                            })
+                             .any()});
+}
+
+void recovery_core::conclude(effects& out, bool success, const std::string& reason) {
+  phase_ = phase::concluded;
+  out.push_back(record{author_
+                           .write<Concluded>(current_,
+                                             [&](auto b) {
+                                               b.setSuccess(success);
+                                               b.setReason(reason);
+                                             })
+                           .any()});
+  out.push_back(note{{success ? log::level::story : log::level::error,
+                      "job_concluded",
+                      success ? "the job has finished: " + reason : "the job has failed: " + reason,
+                      {{"success", success}, {"reason", reason}}}});
+  announce_verdict(out, success, reason);
+}
+
+void recovery_core::announce_verdict(effects& out, bool success, const std::string& reason) {
+  out.push_back(instruct{author_
+                             .write<Conclude>(current_,
+                                              [&](auto b) {
+                                                b.setSuccess(success);
+                                                b.setReason(reason);
+                                                write_failures(b.initFailures(
+                                                    static_cast<unsigned>(failures_.size())));
+                                              })
+                             .any()});
+  out.push_back(verdict{success, reason});
+}
+
+// ---- words ----
+
+std::string recovery_core::root_cause_in_words() const {
+  invariant(!failures_.empty(), "a judgement needs a failure");
+  const auto& first = failures_.front();
+  if (first.pid == 0)
+    return fmt::format("node {}: {}", first.node, first.message);
+  return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}", first.rank, first.node,
+                     first.local, first.pid, first.message);
+}
+
+void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
+  for (unsigned i = 0; i < failures_.size(); ++i) {
+    const auto& f = failures_[i];
+    out[i].setNode(f.node);
+    out[i].setLocalRank(f.local);
+    out[i].setRank(f.rank);
+    out[i].setPid(f.pid);
+    out[i].setExitCode(f.exit_code);
+    out[i].setMessage(f.message);
+    out[i].setUnixTimeMs(f.unix_time_ms);
+    out[i].setBeforeStart(f.before_start);
+    out[i].setLogFile(f.log_file);
+  }
+}
+
+std::string recovery_core::in_words() const {
+  switch (phase_) {
+  case phase::waiting:
+    return "no generation runs";
+  case phase::watching:
+    return fmt::format("watching generation {}: {} of {} nodes finished, {} restarts used of {}",
+                       current_.value, finished_.size(), members_.size(), restart_count_,
+                       options_.max_restarts);
+  case phase::judging:
+    return fmt::format("generation {} failed; waiting for {} node(s) that are away", current_.value,
+                       away_.size());
+  case phase::reforming:
+    return fmt::format("generation {} is over; the next is being formed", current_.value);
+  case phase::concluded:
+    return "concluded";
+  }
+  return {};
+}
+
+} // namespace troupe::actors

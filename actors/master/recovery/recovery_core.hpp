@@ -1,0 +1,121 @@
+#pragma once
+
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+struct recovery_options {
+  /// How often the group may be restarted after failures, in the life of the job (--max-restarts).
+  std::uint32_t max_restarts = 0;
+};
+
+/// What a failure costs. Watches the members of the sealed generation; the first failure decides
+/// what is next: a new generation while the budget lasts, else the verdict. A failure is judged
+/// only when no member is away: workers fail when a peer's node dies, and the node, not they, is
+/// then the cause. Losing a node is free of charge.
+class recovery_core {
+ public:
+  enum class phase {
+    waiting,   ///< No generation runs.
+    watching,  ///< A sealed generation runs.
+    judging,   ///< Something failed while a member was away; its return or loss decides.
+    reforming, ///< The next generation was asked for.
+    concluded, ///< The verdict is out.
+  };
+
+  struct record {
+    messages::any_msg message;
+  };
+  /// Reform or Conclude, for rendezvous.
+  struct instruct {
+    messages::any_msg message;
+  };
+  /// The job is over, for whoever runs the master.
+  struct verdict {
+    bool success;
+    std::string reason;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<record, instruct, verdict, note>;
+  using effects = std::vector<effect>;
+
+  recovery_core(recovery_options options, messages::author author);
+
+  /// Takes up what an earlier incarnation or master recorded; before anything else. What it decided
+  /// last is announced again: it may not have come to that.
+  effects recall(instant now, const std::vector<messages::any_msg>& history);
+
+  effects sealed(instant now, const messages::msg<messages::Sealed>& m);
+  effects running(instant now, const messages::msg<messages::Running>& m);
+  effects failed(instant now, const messages::msg<messages::Failed>& m);
+  effects finished(instant now, const messages::msg<messages::Finished>& m);
+  effects unformable(instant now, const messages::msg<messages::Unformable>& m);
+  /// About members of the running generation only; rendezvous filters.
+  effects node_present(instant now, const messages::msg<messages::NodePresent>& m);
+  effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
+  effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
+
+  /// Whoever runs the master wants the job to end.
+  effects abandon(const std::string& reason);
+
+  phase current_phase() const { return phase_; }
+  std::string in_words() const;
+
+ private:
+  /// A worker's end, as kept until the verdict.
+  struct failure {
+    node_name node;
+    local_rank local = 0;
+    global_rank rank = 0;
+    std::int32_t pid = 0;
+    std::int32_t exit_code = 0;
+    std::string message;
+    std::int64_t unix_time_ms = 0;
+    bool before_start = false;
+    std::string log_file;
+  };
+
+  void become_watching(instant now, const messages::World::Reader& world);
+  void take_failures(const node_name& node, capnp::List<messages::WorkerFailure>::Reader failures);
+  void take_loss_of_workers(const node_name& node);
+  void take_finished(effects& out, instant now, const node_name& node);
+  void take_started(effects& out, instant now, const node_name& node);
+  void judge(effects& out, instant now);
+  void restart(effects& out, const std::string& cause, bool charged);
+  void instruct_reform(effects& out, const std::string& cause);
+  void conclude(effects& out, bool success, const std::string& reason);
+  void announce_verdict(effects& out, bool success, const std::string& reason);
+  std::string root_cause_in_words() const;
+  void write_failures(capnp::List<messages::WorkerFailure>::Builder out) const;
+
+  recovery_options options_;
+  messages::author author_;
+  phase phase_ = phase::waiting;
+  generation current_{};
+  std::uint32_t restart_count_ = 0;
+  std::set<node_name> members_;
+  std::set<node_name> started_;
+  std::set<node_name> finished_;
+  /// Members without a link, and since when; nothing if that was before this recovery started.
+  std::map<node_name, std::optional<instant>> away_;
+  std::vector<failure> failures_; ///< of current_, in the order in which they became known; bounded
+                                  ///< by limits::failures_kept
+  std::optional<instant>
+      failed_at_; ///< when the failure that led to the current generation became known
+  instant sealed_at_{};
+};
+
+} // namespace troupe::actors

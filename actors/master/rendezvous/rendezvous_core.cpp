@@ -1,0 +1,351 @@
+#include "actors/master/rendezvous/rendezvous_core.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+rendezvous_core::rendezvous_core(rendezvous_options options, messages::author author, instant now)
+    : options_(options), author_(std::move(author)), phase_since_(now) {}
+
+// ---- events ----
+
+rendezvous_core::effects rendezvous_core::node_present(instant now, const msg<NodePresent>& m) {
+  effects out;
+  auto present = m.read();
+  const node_name node = present->getNode().cStr();
+  if (phase_ == phase::concluded) {
+    out.push_back(direct{{node}, conclusion_});
+    return out;
+  }
+  const auto known = nodes_.find(node);
+  candidate who{node, present->getAddress().cStr(), present->getSlots(), std::nullopt,
+                known != nodes_.end() ? known->second.who.arrival : ++arrivals_};
+  if (present->getWantedRank() >= 0)
+    who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
+  if (const auto why = rank_objection(who); !why.empty()) {
+    out.push_back(expel{node, why, false});
+    return out;
+  }
+  if (known != nodes_.end() && known->second.away)
+    --away_count_;
+  nodes_[node] = present_node{who, false};
+  newest_heard_ = std::max(newest_heard_, generation{present->getState().getGeneration()});
+  if (phase_ == phase::gathering) {
+    out.push_back(
+        note{{log::level::story,
+              "node_joined",
+              fmt::format("node {} is here ({} of {})", node, nodes_.size(), options_.nodes_max),
+              {{"node", node}, {"present", static_cast<std::int64_t>(nodes_.size())}}}});
+    consider_proposing(out, now);
+  } else if (is_member(node)) {
+    repeat_directive(out, now, m);
+  } else {
+    out.push_back(
+        note{{log::level::story,
+              "node_waits",
+              fmt::format("node {} is here and takes part from the next generation on", node),
+              {{"node", node}}}});
+  }
+  return out;
+}
+
+rendezvous_core::effects rendezvous_core::node_away(instant, const msg<NodeAway>& m) {
+  effects out;
+  const node_name node = m.read()->getNode().cStr();
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end() || known->second.away)
+    return out;
+  known->second.away = true;
+  ++away_count_;
+  if (phase_ == phase::running && is_member(node))
+    out.push_back(inform_recovery{m.any()});
+  return out;
+}
+
+rendezvous_core::effects rendezvous_core::node_lost(instant now, const msg<NodeLost>& m) {
+  effects out;
+  auto lost = m.read();
+  const node_name node = lost->getNode().cStr();
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end())
+    return out;
+  if (known->second.away)
+    --away_count_;
+  nodes_.erase(known);
+  if (phase_ == phase::running && is_member(node))
+    lost_members_.insert(node);
+  if (phase_ == phase::concluded)
+    return out; // it has heard the verdict and left
+  out.push_back(note{{log::level::story,
+                      "node_lost",
+                      fmt::format("node {} is lost: {}", node, lost->getReason().cStr()),
+                      {{"node", node}, {"reason", std::string(lost->getReason().cStr())}}}});
+  if (phase_ == phase::gathering) {
+    consider_proposing(out, now);
+  } else if (phase_ == phase::preparing && is_member(node)) {
+    stop_members(out, fmt::format("node {} was lost while generation {} was prepared", node,
+                                  current_.value));
+    become_gathering(out, now);
+  } else if (phase_ == phase::running && is_member(node)) {
+    out.push_back(inform_recovery{m.any()});
+  }
+  return out;
+}
+
+rendezvous_core::effects rendezvous_core::prepared(instant now, const msg<Prepared>& m) {
+  effects out;
+  auto answer = m.read();
+  const node_name node = answer->getNode().cStr();
+  if (phase_ != phase::preparing || m.envelope().about != current_ || !is_member(node))
+    return out;
+  take_prepared(out, now, node, answer->getStorePort());
+  return out;
+}
+
+rendezvous_core::effects rendezvous_core::reform(instant now, const msg<Reform>& m) {
+  effects out;
+  if (phase_ != phase::running || m.envelope().about != current_)
+    return out;
+  auto wish = m.read();
+  restart_count_ = wish->getRestartCount();
+  stop_members(out, wish->getReason().cStr());
+  become_gathering(out, now);
+  return out;
+}
+
+rendezvous_core::effects rendezvous_core::conclude(instant now, const msg<Conclude>& m) {
+  effects out;
+  if (phase_ == phase::concluded)
+    return out;
+  phase_ = phase::concluded;
+  phase_since_ = now;
+  conclusion_ = m.any();
+  out.push_back(direct{everyone(), conclusion_});
+  out.push_back(announce_end{});
+  return out;
+}
+
+rendezvous_core::effects rendezvous_core::tick(instant now) {
+  effects out;
+  if (recalled_at_ && now - *recalled_at_ >= options_.recall_within)
+    stop_waiting_for_return(out, now);
+  if (phase_ == phase::gathering) {
+    consider_proposing(out, now);
+    if (phase_ == phase::gathering)
+      consider_giving_up(out, now);
+  } else if (phase_ == phase::preparing && now >= prepare_until_) {
+    expel_unprepared(out, now);
+  }
+  return out;
+}
+
+std::optional<instant> rendezvous_core::next_wakeup() const {
+  std::optional<instant> first;
+  const auto consider = [&first](instant at) { first = first ? std::min(*first, at) : at; };
+  if (recalled_at_)
+    consider(*recalled_at_ + options_.recall_within);
+  if (phase_ == phase::preparing)
+    consider(prepare_until_);
+  if (phase_ == phase::gathering && enough_since_)
+    consider(*enough_since_ + options_.last_call);
+  else if (phase_ == phase::gathering && !gave_up_)
+    consider(phase_since_ + options_.join_timeout);
+  return first;
+}
+
+// ---- transitions ----
+
+void rendezvous_core::become_gathering(effects& out, instant now) {
+  phase_ = phase::gathering;
+  phase_since_ = now;
+  enough_since_.reset();
+  gave_up_ = false;
+  world_.clear();
+  members_.clear();
+  lost_members_.clear();
+  prepared_.clear();
+  consider_proposing(out, now);
+}
+
+void rendezvous_core::become_preparing(effects& out, instant now) {
+  phase_ = phase::preparing;
+  phase_since_ = now;
+  prepare_until_ = now + options_.prepare_within;
+  current_ = std::max(current_, newest_heard_).next();
+  prepared_.clear();
+  store_ = {};
+  for (const auto& s : world_)
+    last_group_ranks_[s.node] = s.group_rank;
+  out.push_back(record{
+      author_.write<GenerationProposed>(current_, [&](auto b) { b.setGeneration(current_.value); })
+          .any()});
+  out.push_back(direct{member_names(), prepare_message()});
+}
+
+void rendezvous_core::become_running(effects& out, instant now) {
+  const auto took = now - phase_since_;
+  phase_ = phase::running;
+  phase_since_ = now;
+  const auto world_size = world_.back().first_rank + world_.back().slots;
+  out.push_back(record{author_
+                           .write<GenerationSealed>(current_,
+                                                    [&](auto b) {
+                                                      write_world(b.initWorld());
+                                                      b.setStoreAddress(store_.address);
+                                                      b.setStorePort(store_.port);
+                                                    })
+                           .any()});
+  out.push_back(direct{member_names(), start_message()});
+  out.push_back(inform_recovery{author_
+                                    .write<Sealed>(current_,
+                                                   [&](auto b) {
+                                                     write_world(b.initWorld());
+                                                     b.setStoreAddress(store_.address);
+                                                     b.setStorePort(store_.port);
+                                                   })
+                                    .any()});
+  // Who went away after answering: recovery must not blame others for what its absence does to
+  // them.
+  for (const auto& s : world_)
+    if (const auto n = nodes_.find(s.node); n != nodes_.end() && n->second.away)
+      out.push_back(inform_recovery{
+          author_.write<NodeAway>(current_, [&](auto b) { b.setNode(s.node); }).any()});
+  out.push_back(
+      note{{log::level::story,
+            "generation_sealed",
+            fmt::format("generation {} is sealed: {} node{}, {} worker{} (prepared in {})",
+                        current_.value, world_.size(), world_.size() == 1 ? "" : "s", world_size,
+                        world_size == 1 ? "" : "s", troupe::in_words(took)),
+            {{"generation", static_cast<std::int64_t>(current_.value)},
+             {"nodes", static_cast<std::int64_t>(world_.size())},
+             {"world_size", static_cast<std::int64_t>(world_size)},
+             {"prepare_ms", milliseconds_of(took)}}}});
+}
+
+// ---- decisions ----
+
+std::string rendezvous_core::rank_objection(const candidate& c) const {
+  if (!c.wanted_rank)
+    return {};
+  if (*c.wanted_rank >= options_.nodes_max)
+    return fmt::format("node rank {} does not exist among {} nodes (--node-rank)", *c.wanted_rank,
+                       options_.nodes_max);
+  for (const auto& [name, other] : nodes_)
+    if (name != c.node && other.who.wanted_rank == c.wanted_rank)
+      return fmt::format("node rank {} is taken by node {} (--node-rank)", *c.wanted_rank, name);
+  return {};
+}
+
+void rendezvous_core::consider_proposing(effects& out, instant now) {
+  const auto present_count = nodes_.size() - away_count_;
+  if (present_count < options_.nodes_min) {
+    enough_since_.reset();
+    return;
+  }
+  if (!enough_since_)
+    enough_since_ = now;
+  // The last call is for nodes nobody has seen yet, so for the first world only. Later it is known
+  // who may come: those who are away.
+  const bool complete = present_count >= options_.nodes_max;
+  const bool nobody_else = !last_group_ranks_.empty() && away_count_ == 0;
+  if (!complete && !nobody_else && now - *enough_since_ < options_.last_call)
+    return;
+
+  std::vector<candidate> present;
+  for (const auto& [name, n] : nodes_)
+    if (!n.away)
+      present.push_back(n.who);
+  // Members of the last world come before spares; spares in order of arrival.
+  std::stable_sort(present.begin(), present.end(), [this](const candidate& a, const candidate& b) {
+    const bool was_a = last_group_ranks_.count(a.node), was_b = last_group_ranks_.count(b.node);
+    return was_a != was_b ? was_a : a.arrival < b.arrival;
+  });
+  if (present.size() > options_.nodes_max)
+    present.resize(options_.nodes_max);
+  world_ = assign_ranks(std::move(present), last_group_ranks_);
+  members_.clear();
+  for (const auto& s : world_)
+    members_.insert(s.node);
+  become_preparing(out, now);
+}
+
+void rendezvous_core::consider_giving_up(effects& out, instant now) {
+  if (gave_up_ || enough_since_ || now - phase_since_ < options_.join_timeout)
+    return;
+  gave_up_ = true;
+  const auto why =
+      fmt::format("only {} of at least {} nodes joined within {}", nodes_.size() - away_count_,
+                  options_.nodes_min, troupe::in_words(options_.join_timeout));
+  out.push_back(inform_recovery{
+      author_.write<Unformable>(current_, [&](auto b) { b.setReason(why); }).any()});
+}
+
+/// Membership answers with NodeLost; should it know nothing of a node it is asked again.
+void rendezvous_core::expel_unprepared(effects& out, instant now) {
+  prepare_until_ = now + options_.prepare_within;
+  for (const auto& s : world_)
+    if (!prepared_.count(s.node))
+      out.push_back(expel{
+          s.node,
+          fmt::format("it did not get ready within {}", troupe::in_words(options_.prepare_within)),
+          true});
+}
+
+void rendezvous_core::take_prepared(effects& out, instant now, const node_name& node,
+                                    std::uint16_t store_port) {
+  const bool hosts_store = world_.front().node == node;
+  if (hosts_store && store_port == 0) {
+    out.push_back(expel{node, "it has no free port for the store of the training processes", true});
+    return;
+  }
+  if (hosts_store)
+    store_ = store_place{world_.front().address, store_port};
+  prepared_.insert(node);
+  consider_sealing(out, now);
+}
+
+void rendezvous_core::consider_sealing(effects& out, instant now) {
+  if (prepared_.size() == world_.size())
+    become_running(out, now);
+}
+
+void rendezvous_core::repeat_directive(effects& out, instant now, const msg<NodePresent>& m) {
+  auto present = m.read();
+  const node_name node = present->getNode().cStr();
+  const auto state = present->getState();
+  const bool ready = generation{state.getGeneration()} == current_ &&
+                     state.getPhase() == NodeState::Phase::PREPARED;
+  if (phase_ == phase::preparing) {
+    if (ready)
+      take_prepared(out, now, node, state.getStorePort());
+    else
+      out.push_back(direct{{node}, prepare_message()});
+    return;
+  }
+  if (ready)
+    out.push_back(direct{{node}, start_message()});
+  out.push_back(inform_recovery{m.any()});
+  // As a rule recovery has asked for the next generation long before. If not, it has started anew
+  // since, which ended all links, and does not know.
+  for (const auto& name : lost_members_)
+    out.push_back(inform_recovery{author_
+                                      .write<NodeLost>(current_,
+                                                       [&](auto b) {
+                                                         b.setNode(name);
+                                                         b.setReason("it was lost");
+                                                       })
+                                      .any()});
+}
+
+void rendezvous_core::stop_members(effects& out, const std::string& reason) {
+  if (!world_.empty())
+    out.push_back(direct{member_names(), stop_message(reason)});
+}
+
+} // namespace troupe::actors

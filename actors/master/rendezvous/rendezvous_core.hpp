@@ -1,0 +1,154 @@
+#pragma once
+
+#include "actors/master/rendezvous/ranks.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+struct rendezvous_options {
+  std::uint32_t nodes_min = 1;
+  std::uint32_t nodes_max = 1;
+  duration last_call = limits::last_call;
+  duration join_timeout = limits::join_timeout;
+  /// How long a member may take from Prepare to Prepared: its shutdown timeout and then some.
+  duration prepare_within = limits::stop_workers_within + limits::prepare_slack;
+  /// After a restart of the master: how long the members of the recalled generation may take to
+  /// come back.
+  duration recall_within = limits::recall_within;
+};
+
+/// Who takes part. Forms numbered generations out of the nodes that are present and is the only one
+/// that gives them directives (Prepare, Start, Stop, Conclude); it repeats the current one to a
+/// node that comes back.
+///
+/// In a running generation it decides nothing about failures: it passes what happens to members on
+/// to recovery, which asks for the next generation with Reform.
+class rendezvous_core {
+ public:
+  enum class phase {
+    gathering, ///< Waiting for enough nodes.
+    preparing, ///< A world is proposed; members stop older generations and get ready.
+    running,   ///< The world is sealed and was told to start.
+    concluded, ///< The job is over; whoever comes is told so.
+  };
+
+  /// Append to the journal; everything after it waits for the acknowledgement.
+  struct record {
+    messages::any_msg message;
+  };
+  /// Send to these nodes, one message shared by all.
+  struct direct {
+    std::vector<node_name> nodes;
+    messages::any_msg message;
+  };
+  struct inform_recovery {
+    messages::any_msg message;
+  };
+  /// Have membership give a node up; with `may_rejoin` a new incarnation of it is welcome.
+  struct expel {
+    node_name node;
+    std::string reason;
+    bool may_rejoin;
+  };
+  /// Tell membership that the job is over.
+  struct announce_end {};
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<record, direct, inform_recovery, expel, announce_end, note>;
+  using effects = std::vector<effect>;
+
+  rendezvous_core(rendezvous_options options, messages::author author, instant now);
+
+  /// Takes up what an earlier incarnation or master recorded; before anything else.
+  void recall(instant now, const std::vector<messages::any_msg>& history);
+
+  effects node_present(instant now, const messages::msg<messages::NodePresent>& m);
+  effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
+  effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
+  effects prepared(instant now, const messages::msg<messages::Prepared>& m);
+  effects reform(instant now, const messages::msg<messages::Reform>& m);
+  effects conclude(instant now, const messages::msg<messages::Conclude>& m);
+  effects tick(instant now);
+
+  std::optional<instant> next_wakeup() const;
+  phase current_phase() const { return phase_; }
+  generation current() const { return current_; }
+  std::string in_words() const;
+
+ private:
+  struct present_node {
+    candidate who;
+    bool away = false;
+  };
+  struct store_place {
+    std::string address;
+    std::uint16_t port = 0;
+  };
+
+  // Transitions; nothing else assigns phase_.
+  void become_gathering(effects& out, instant now);
+  void become_preparing(effects& out, instant now);
+  void become_running(effects& out, instant now);
+
+  bool is_member(const node_name& node) const;
+  std::vector<node_name> member_names() const;
+  std::vector<node_name> everyone() const;
+  /// Objections to a node's wish for a rank; empty if none.
+  std::string rank_objection(const candidate& c) const;
+  void consider_sealing(effects& out, instant now);
+  void consider_proposing(effects& out, instant now);
+  void take_prepared(effects& out, instant now, const node_name& node, std::uint16_t store_port);
+  void stop_members(effects& out, const std::string& reason);
+  /// Brings a member that has a new link up to date, given what it says of itself.
+  void repeat_directive(effects& out, instant now, const messages::msg<messages::NodePresent>& m);
+  void consider_giving_up(effects& out, instant now);
+  void expel_unprepared(effects& out, instant now);
+  void stop_waiting_for_return(effects& out, instant now);
+  void write_world(messages::World::Builder out) const;
+  messages::any_msg prepare_message();
+  messages::any_msg start_message();
+  messages::any_msg stop_message(const std::string& reason);
+
+  rendezvous_options options_;
+  messages::author author_;
+  phase phase_ = phase::gathering;
+  /// The newest number ever proposed; a number is never used for two worlds.
+  generation current_{};
+  /// The newest that any node has heard of. Beyond current_ only if the journal lost its tail (a
+  /// power cut).
+  generation newest_heard_{};
+  std::map<node_name, present_node> nodes_;
+  std::size_t away_count_ = 0; ///< among nodes_
+  std::uint64_t arrivals_ = 0;
+  std::uint32_t restart_count_ = 0;
+
+  std::vector<seat> world_;     ///< of current_, in order of group rank; empty while gathering
+  std::set<node_name> members_; ///< the names in world_
+  std::set<node_name> prepared_;
+  instant prepare_until_{};
+  std::set<node_name>
+      lost_members_; ///< running: what recovery has been told, and may have forgotten
+  store_place store_;
+  std::map<node_name, std::uint32_t> last_group_ranks_;
+  messages::any_msg conclusion_;
+
+  instant phase_since_{};
+  std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
+  bool gave_up_ = false;                ///< gathering: the join timeout has been reported
+  /// The past was recalled; until recall_within later its members are only away, not lost.
+  std::optional<instant> recalled_at_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,190 @@
+#include "actors/master/sessions/session/session.hpp"
+
+#include "actors/master/addresses.hpp"
+#include "runtime/sup/shell.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+namespace troupe::actors::session {
+
+struct received {
+  messages::any_msg message;
+};
+struct closed {
+  std::string reason;
+};
+
+} // namespace troupe::actors::session
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::session::received)
+TROUPE_LOCAL_MESSAGE(troupe::actors::session::closed)
+
+namespace troupe::actors::session {
+
+namespace {
+
+using tree_request = messages::msg<messages::TreeRequest>;
+using tree_report = messages::msg<messages::TreeReport>;
+
+struct state {
+  sup::context ctx;
+  session_id id;
+  ports::peer peer;
+  master_addresses master;
+  messages::author author;
+  bool is_node = false;
+  std::string name;
+  std::uint64_t questions = 0;
+  std::map<std::uint64_t, sup::promise<tree_report>> open_questions;
+  std::uint64_t unknown_kinds = 0;
+};
+
+using private_handle = sup::widened<handle, received, closed>;
+using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
+
+void open_link(self_ptr self) {
+  const private_handle me{self};
+  self->state->peer.link->open({
+      [me](messages::any_msg m) { sup::post(me, received{std::move(m)}); },
+      [me](std::string reason) { sup::post(me, closed{std::move(reason)}); },
+  });
+}
+
+void put_on_link(self_ptr self, const messages::any_msg& m) {
+  // A link that takes no more closes itself; `closed` follows.
+  (void)self->state->peer.link->send(m);
+}
+
+void introduce(self_ptr self) {
+  auto& s = *self->state;
+  if (s.is_node) {
+    sup::send(self, s.master.membership, membership::arrival{s.id, handle{self}, s.peer.hello});
+  } else {
+    put_on_link(self, s.author
+                          .write<messages::Welcome>(
+                              {}, [&](auto b) { b.setJob(s.peer.hello.read()->getJob()); })
+                          .any());
+  }
+}
+
+/// A node's messages, to the roles they are for.
+void dispatch_from_node(self_ptr self, const messages::any_msg& m) {
+  using namespace messages;
+  auto& s = *self->state;
+  if (m.is<Prepared>())
+    sup::send(self, s.master.rendezvous, m.as<Prepared>());
+  else if (m.is<Running>())
+    sup::send(self, s.master.recovery, m.as<Running>());
+  else if (m.is<Failed>())
+    sup::send(self, s.master.recovery, m.as<Failed>());
+  else if (m.is<Finished>())
+    sup::send(self, s.master.recovery, m.as<Finished>());
+  else if (m.is<Goodbye>())
+    sup::send(self, s.master.membership,
+              membership::departure{s.id, m.as<Goodbye>().read()->getReason().cStr()});
+  else if (m.is<TreeReport>()) {
+    const auto question = s.open_questions.find(m.envelope().correlation);
+    if (question == s.open_questions.end())
+      return;
+    question->second.deliver(m.as<TreeReport>());
+    s.open_questions.erase(question);
+  } else {
+    ++s.unknown_kinds;
+  }
+}
+
+void dispatch_from_shell(self_ptr self, const messages::any_msg& m) {
+  auto& s = *self->state;
+  if (!m.is<messages::TreeRequest>()) {
+    ++s.unknown_kinds;
+    return;
+  }
+  const auto question = m.envelope();
+  sup::request(
+      self, s.master.gateway, 2 * limits::request_within, m.as<messages::TreeRequest>(),
+      [self, question](const tree_report& answer) {
+        put_on_link(self, messages::with_correlation(answer, question.correlation).any());
+      },
+      [self](const error& e) {
+        self->state->peer.link->close("the question could not be answered: " + e.what);
+      });
+}
+
+void ask_node(self_ptr self, const tree_request& question, sup::promise<tree_report> promise) {
+  auto& s = *self->state;
+  if (!s.is_node || s.open_questions.size() >= limits::open_questions_max) {
+    promise.deliver(sup::fail(errc::overloaded, "too many questions are open with this peer"));
+    return;
+  }
+  const auto correlation = ++s.questions;
+  s.open_questions.emplace(correlation, promise);
+  put_on_link(self, messages::with_correlation(question, correlation).any());
+}
+
+void link_closed(self_ptr self, const std::string& reason) {
+  auto& s = *self->state;
+  for (auto& [correlation, promise] : s.open_questions)
+    promise.deliver(sup::fail(errc::closed, "the link to the node is gone"));
+  s.open_questions.clear();
+  if (s.is_node)
+    sup::send(self, s.master.membership, membership::link_lost{s.id, reason});
+  sup::stop(self);
+}
+
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id id,
+                                     ports::peer peer, master_addresses master) {
+  sup::harden(self, ctx, [self] { self->state->peer.link->close("the master ends this session"); });
+  auto hello = peer.hello.read();
+  const bool is_node = hello->getRole() == messages::Hello::Role::NODE;
+  std::string name = hello->getNode().cStr();
+  self->state.emplace(state{ctx,
+                            id,
+                            std::move(peer),
+                            std::move(master),
+                            messages::author(ctx.path()),
+                            is_node,
+                            std::move(name),
+                            0,
+                            {},
+                            0});
+  introduce(self);
+  open_link(self);
+  return {
+      [self](sup::describe) {
+        const auto& s = *self->state;
+        return fmt::format("{} {} at {}", s.is_node ? "node" : "shell", s.name,
+                           s.peer.link->peer());
+      },
+      [self](const messages::any_msg& m) { put_on_link(self, m); },
+      [self](const end_link& e) { self->state->peer.link->close(e.reason); },
+      [self](const tree_request& question) -> sup::answer<tree_report> {
+        auto promise = sup::promise_answer<tree_report>(self);
+        ask_node(self, question, promise);
+        return promise;
+      },
+      [self](const received& r) {
+        if (self->state->is_node)
+          dispatch_from_node(self, r.message);
+        else
+          dispatch_from_shell(self, r.message);
+        self->state->peer.link->taken();
+      },
+      [self](const closed& c) { link_closed(self, c.reason); },
+  };
+}
+
+} // namespace
+
+handle start(sup::context& ctx, session_id id, ports::peer peer, const master_addresses& master) {
+  const auto me = ctx.spawn<handle>(behave, ctx, id, std::move(peer), master);
+  // Means nothing after a link that ended as it should.
+  sup::when_ended(me, [id, membership = master.membership] {
+    sup::post(membership, membership::link_lost{id, "its session ended"});
+  });
+  return me;
+}
+
+} // namespace troupe::actors::session

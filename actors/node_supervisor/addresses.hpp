@@ -1,0 +1,18 @@
+#pragma once
+
+#include "actors/node_supervisor/uplink/uplink.hpp"
+#include "actors/node_supervisor/worker_group/leader/leader.hpp"
+#include "runtime/sup/address.hpp"
+#include "runtime/sup/report.hpp"
+
+namespace troupe::actors {
+
+/// Where a node supervisor's actors find each other. Copies are the same places.
+struct node_addresses {
+  sup::address<uplink::handle> uplink;
+  sup::address<leader::handle> leader;
+  sup::address<sup::dynamic_handle> processes;
+  sup::address<sup::supervisor_handle> root;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,229 @@
+#include "actors/node_supervisor/uplink/uplink.hpp"
+
+#include "actors/node_supervisor/addresses.hpp"
+#include "actors/tree_report.hpp"
+#include "runtime/sup/alarm.hpp"
+#include "runtime/sup/shell.hpp"
+
+#include <optional>
+
+namespace troupe::actors::uplink {
+
+struct dial_outcome {
+  result<ports::connection_ptr> link;
+};
+/// `attempt` tells the current link's events from those of a link already given up.
+struct received {
+  std::uint64_t attempt = 0;
+  messages::any_msg message;
+};
+struct closed {
+  std::uint64_t attempt = 0;
+  std::string reason;
+};
+/// To itself: what had been said before the supervisor asked this actor to end has been handled.
+struct last_words_said {};
+
+} // namespace troupe::actors::uplink
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::uplink::dial_outcome)
+TROUPE_LOCAL_MESSAGE(troupe::actors::uplink::received)
+TROUPE_LOCAL_MESSAGE(troupe::actors::uplink::closed)
+TROUPE_LOCAL_MESSAGE(troupe::actors::uplink::last_words_said)
+
+namespace troupe::actors::uplink {
+
+namespace {
+
+struct state {
+  sup::context ctx;
+  uplink_core core;
+  identity who;
+  messages::author author;
+  ports::endpoint master;
+  std::shared_ptr<ports::transport> transport;
+  node_addresses node;
+  ports::connection_ptr link;
+  /// The supervisor wants this actor to end; it does once the link has.
+  bool leaving = false;
+  std::uint64_t attempt = 0;
+  sup::alarm alarm;
+};
+
+using private_handle =
+    sup::widened<handle, dial_outcome, received, closed, last_words_said, sup::wake>;
+using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
+
+void perform(self_ptr self, const uplink_core::effects& effects);
+
+/// The leader's state for the next hello. If the leader is just being restarted, the next attempt
+/// asks again.
+void ask_state(self_ptr self) {
+  const auto question = self->state->author.write<messages::StateRequest>({}, [](auto) {});
+  sup::request(
+      self, self->state->node.leader, limits::request_within, question,
+      [self](const messages::msg<messages::NodeState>& s) {
+        perform(self, self->state->core.state_known(sup::now(self), s));
+      },
+      [self](const error& e) {
+        perform(self, self->state->core.state_unknown(sup::now(self), e.what));
+      });
+}
+
+void deliver(self_ptr self, const messages::any_msg& m) {
+  using namespace messages;
+  auto& s = *self->state;
+  if (m.is<Prepare>())
+    sup::send(self, s.node.leader, m.as<Prepare>());
+  else if (m.is<Start>())
+    sup::send(self, s.node.leader, m.as<Start>());
+  else if (m.is<Stop>())
+    sup::send(self, s.node.leader, m.as<Stop>());
+  else if (m.is<Conclude>())
+    sup::send(self, s.node.leader, m.as<Conclude>());
+  else if (m.is<TreeRequest>()) {
+    const auto question = m.envelope();
+    sup::request(
+        self, s.node.root, limits::request_within, sup::dump{},
+        [self, question](const sup::node_report& r) {
+          auto& state = *self->state;
+          const auto answer = state.author.answer<TreeReport>(
+              question, [&](auto b) { write_tree(r, b.initRoots(1)[0]); });
+          if (state.link)
+            (void)state.link->send(answer.any());
+        },
+        [](const error&) { /* the asking side has its own deadline */ });
+  }
+}
+
+struct performer {
+  self_ptr self;
+
+  void operator()(const uplink_core::ask_state&) const { ask_state(self); }
+  void operator()(const uplink_core::dial& e) const {
+    self->state->transport->dial(self->state->master, e.hello,
+                                 [me = private_handle{self}](result<ports::connection_ptr> link) {
+                                   sup::post(me, dial_outcome{std::move(link)});
+                                 });
+  }
+  void operator()(const uplink_core::close_link& e) const {
+    if (self->state->link)
+      self->state->link->close(e.reason);
+    self->state->link.reset();
+    ++self->state->attempt;
+  }
+  void operator()(const uplink_core::say& e) const {
+    if (self->state->link)
+      (void)self->state->link->send(e.message);
+  }
+  void operator()(const uplink_core::deliver& e) const { deliver(self, e.message); }
+  void operator()(const uplink_core::start_over& e) const {
+    sup::send(self, self->state->node.leader, e.message);
+  }
+  void operator()(const uplink_core::give_up& e) const {
+    sup::send(self, self->state->node.leader, leader::abandon{e.reason});
+  }
+  void operator()(const uplink_core::note& e) const {
+    sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
+  }
+};
+
+void perform(self_ptr self, const uplink_core::effects& effects) {
+  for (const auto& e : effects)
+    std::visit(performer{self}, e);
+  *self->state->who = self->state->core.which();
+  self->state->alarm.arm(self, self->state->core.next_wakeup());
+  if (self->state->leaving && !self->state->link)
+    sup::stop(self);
+}
+
+void leave(self_ptr self) {
+  auto& s = *self->state;
+  s.leaving = true;
+  if (s.link)
+    s.link->close("the node supervisor ends");
+  else
+    sup::stop(self);
+}
+
+void take_link(self_ptr self, const dial_outcome& d) {
+  auto& s = *self->state;
+  if (s.leaving)
+    return;
+  if (!d.link)
+    return perform(self, s.core.dialled(sup::now(self), d.link.error()));
+  s.link = *d.link;
+  const auto attempt = ++s.attempt;
+  perform(self, s.core.dialled(sup::now(self), std::nullopt));
+  if (!s.link)
+    return;
+  const private_handle me{self};
+  s.link->open({
+      [me, attempt](messages::any_msg m) {
+        sup::post(me, received{attempt, std::move(m)});
+      },
+      [me, attempt](std::string reason) {
+        sup::post(me, closed{attempt, std::move(reason)});
+      },
+  });
+}
+
+void link_closed(self_ptr self, const closed& c) {
+  if (c.attempt != self->state->attempt)
+    return;
+  self->state->link.reset();
+  perform(self, self->state->core.closed(sup::now(self), c.reason));
+}
+
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_options options,
+                                     std::uint64_t seed, identity who, ports::endpoint master,
+                                     std::shared_ptr<ports::transport> transport,
+                                     node_addresses node) {
+  // The wish to end overtakes what is in the mailbox; a Goodbye in there must still go out.
+  sup::harden(self, ctx, [self] { sup::later(self, duration::zero(), last_words_said{}); });
+  self->state.emplace(
+      state{ctx,
+            uplink_core(std::move(options), messages::author(ctx.path()),
+                        random_source(seed + ctx.incarnation()), *who, sup::now(self)),
+            who,
+            messages::author(ctx.path()),
+            std::move(master),
+            std::move(transport),
+            std::move(node),
+            {},
+            false,
+            0,
+            {}});
+  perform(self, self->state->core.tick(sup::now(self)));
+  return {
+      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](const messages::any_msg& report) { perform(self, self->state->core.report(report)); },
+      [self](renew) { perform(self, self->state->core.renew(sup::now(self))); },
+      [self](const dial_outcome& d) { take_link(self, d); },
+      [self](const received& r) {
+        if (r.attempt != self->state->attempt)
+          return;
+        auto link = self->state->link;
+        perform(self, self->state->core.received(sup::now(self), r.message));
+        if (link)
+          link->taken();
+      },
+      [self](const closed& c) { link_closed(self, c); },
+      [self](last_words_said) { leave(self); },
+      [self](sup::wake w) {
+        if (self->state->alarm.due(w))
+          perform(self, self->state->core.tick(sup::now(self)));
+      },
+  };
+}
+
+} // namespace
+
+handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
+             ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
+             const node_addresses& node) {
+  return ctx.spawn<handle>(behave, ctx, std::move(options), seed, std::move(who), std::move(master),
+                           transport, node);
+}
+
+} // namespace troupe::actors::uplink

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "actors/node_supervisor/uplink/uplink_core.hpp"
+#include "runtime/ports/transport.hpp"
+#include "runtime/sup/context.hpp"
+#include "runtime/sup/protocol.hpp"
+
+#include <memory>
+
+namespace troupe::actors {
+struct node_addresses;
+}
+
+/// The node's end of the link; stands for the master's roles here. State: the leader's, asked anew
+/// for every hello.
+namespace troupe::actors::uplink {
+
+/// The leader has lost its state.
+struct renew {};
+
+using handle = sup::protocol<
+    // A report for the master; what the next hello will say anyway is dropped.
+    sup::tell<messages::any_msg>, sup::tell<renew>>;
+
+/// Who the node is to its master. Outlives the uplink: with another incarnation a new uplink would
+/// be another node, and the master would end the training of this one.
+using identity = std::shared_ptr<incarnation>;
+
+handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
+             ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
+             const node_addresses& node);
+
+} // namespace troupe::actors::uplink
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::uplink::renew)

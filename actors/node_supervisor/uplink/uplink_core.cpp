@@ -1,0 +1,221 @@
+#include "actors/node_supervisor/uplink/uplink_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+const char* const leader_restarted = "the node's leader has restarted";
+
+} // namespace
+
+uplink_core::uplink_core(uplink_options options, messages::author author, random_source random,
+                         incarnation which, instant now)
+    : options_(std::move(options)), author_(std::move(author)), random_(random), which_(which),
+      next_attempt_(now), trying_since_(now), backoff_(options_.redial_first) {}
+
+uplink_core::effects uplink_core::tick(instant now) {
+  effects out;
+  if (phase_ == phase::resting && now >= next_attempt_) {
+    phase_ = phase::asking;
+    out.push_back(ask_state{});
+  } else if (phase_ == phase::greeting && now >= welcome_until_) {
+    redial(out, now, "the master did not answer the hello");
+  }
+  return out;
+}
+
+uplink_core::effects uplink_core::state_known(instant, const msg<NodeState>& state) {
+  effects out;
+  if (phase_ != phase::asking)
+    return out;
+  phase_ = phase::dialling;
+  hello_is_stale_ = false;
+  unsaid_.clear();
+  auto known = state.read();
+  last_generation_ = generation{known->getGeneration()};
+  out.push_back(dial{author_.write<Hello>(last_generation_, [&](Hello::Builder b) {
+    b.setJob(options_.job);
+    b.setNode(options_.node);
+    b.setIncarnation(which_.value);
+    b.setRole(Hello::Role::NODE);
+    b.setAddress(options_.address);
+    b.setSlots(options_.slots);
+    b.setWantedRank(options_.wanted_rank ? static_cast<std::int32_t>(*options_.wanted_rank) : -1);
+    b.setState(*known);
+  })});
+  return out;
+}
+
+uplink_core::effects uplink_core::state_unknown(instant now, const std::string& why) {
+  effects out;
+  if (phase_ == phase::asking)
+    become_resting(out, now, "the node's leader does not answer (" + why + ")");
+  return out;
+}
+
+uplink_core::effects uplink_core::dialled(instant now, const std::optional<error>& failure) {
+  effects out;
+  if (phase_ != phase::dialling)
+    return out;
+  if (!failure) {
+    phase_ = phase::greeting;
+    welcome_until_ = now + limits::handshake_within;
+    if (hello_is_stale_)
+      redial(out, now, leader_restarted);
+  } else if (failure->code == errc::refused || failure->code == errc::invalid) {
+    become_over(out, failure->what);
+  } else {
+    become_resting(out, now, failure->what);
+  }
+  return out;
+}
+
+uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
+  effects out;
+  if (phase_ != phase::greeting && phase_ != phase::linked)
+    return out;
+  if (m.is<Refused>()) {
+    refused(out, now, m.as<Refused>());
+  } else if (m.is<Welcome>()) {
+    if (phase_ != phase::greeting)
+      return out;
+    phase_ = phase::linked;
+    backoff_ = options_.redial_first;
+    last_complaint_.clear();
+    out.push_back(note{{was_linked_ ? log::level::story : log::level::info,
+                        was_linked_ ? "link_restored" : "link_established",
+                        fmt::format("{} the master at {}",
+                                    was_linked_ ? "linked again to" : "linked to", options_.master),
+                        {{"master", options_.master}}}});
+    was_linked_ = true;
+    for (const auto& report : std::exchange(unsaid_, {}))
+      out.push_back(say{report});
+  } else if (phase_ == phase::linked) {
+    out.push_back(deliver{m});
+    last_generation_ = std::max(last_generation_, m.envelope().about);
+    if (m.is<Conclude>()) {
+      verdict_ = m;
+      phase_ = phase::over; // nobody is to be dialled again
+    }
+  }
+  return out;
+}
+
+uplink_core::effects uplink_core::report(const any_msg& m) {
+  effects out;
+  if (phase_ == phase::linked || phase_ == phase::over) {
+    out.push_back(say{m});
+  } else if (phase_ == phase::dialling || phase_ == phase::greeting) {
+    const auto same_kind = [&m](const any_msg& other) { return other.kind() == m.kind(); };
+    unsaid_.erase(std::remove_if(unsaid_.begin(), unsaid_.end(), same_kind), unsaid_.end());
+    unsaid_.push_back(m);
+  }
+  return out;
+}
+
+void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
+  auto refusal = m.read();
+  const std::string reason = refusal->getReason().cStr();
+  if (!refusal->getRetry())
+    return become_over(
+        out, fmt::format("the master at {} refused this node: {}", options_.master, reason));
+  which_ = incarnation{random_.next()};
+  out.push_back(
+      start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(reason); })});
+  out.push_back(close_link{"joining anew"});
+  if (phase_ == phase::linked)
+    trying_since_ = now;
+  become_resting(out, now, "the master gave this node up (" + reason + "); it joins anew");
+}
+
+uplink_core::effects uplink_core::closed(instant now, const std::string& reason) {
+  effects out;
+  if (phase_ != phase::greeting && phase_ != phase::linked)
+    return out;
+  if (phase_ == phase::linked)
+    trying_since_ = now;
+  become_resting(out, now, reason);
+  return out;
+}
+
+uplink_core::effects uplink_core::renew(instant now) {
+  effects out;
+  if (phase_ == phase::over && verdict_)
+    out.push_back(deliver{verdict_});
+  else if (phase_ == phase::over)
+    out.push_back(give_up{gave_up_because_});
+  else if (phase_ == phase::dialling)
+    hello_is_stale_ = true;
+  else if (phase_ == phase::greeting || phase_ == phase::linked)
+    redial(out, now, leader_restarted);
+  return out;
+}
+
+void uplink_core::redial(effects& out, instant now, const std::string& why) {
+  out.push_back(close_link{why});
+  if (phase_ == phase::linked)
+    trying_since_ = now;
+  become_resting(out, now, why);
+}
+
+void uplink_core::become_resting(effects& out, instant now, const std::string& why) {
+  if (now - trying_since_ >= options_.connect_within)
+    return become_over(out, fmt::format("no link to the master at {} for {}: {}", options_.master,
+                                        troupe::in_words(options_.connect_within), why));
+  phase_ = phase::resting;
+  // Half fixed, half random: a thousand nodes that lose their master together do not come back
+  // together.
+  next_attempt_ = now + backoff_ / 2 +
+                  duration(static_cast<duration::rep>(random_.unit() *
+                                                      static_cast<double>(backoff_.count() / 2)));
+  backoff_ = std::min(backoff_ * 2, options_.redial_max);
+  if (why == last_complaint_)
+    return;
+  last_complaint_ = why;
+  out.push_back(
+      note{{log::level::warning,
+            "link_missing",
+            fmt::format("no link to the master at {}: {}; trying again", options_.master, why),
+            {{"master", options_.master}, {"reason", why}}}});
+}
+
+void uplink_core::become_over(effects& out, const std::string& reason) {
+  phase_ = phase::over;
+  gave_up_because_ = reason;
+  out.push_back(close_link{reason});
+  out.push_back(give_up{reason});
+}
+
+std::optional<instant> uplink_core::next_wakeup() const {
+  if (phase_ == phase::resting)
+    return next_attempt_;
+  if (phase_ == phase::greeting)
+    return welcome_until_;
+  return std::nullopt;
+}
+
+std::string uplink_core::in_words() const {
+  switch (phase_) {
+  case phase::resting:
+    return fmt::format("no link to {}; next attempt soon", options_.master);
+  case phase::asking:
+  case phase::dialling:
+    return "dialling " + options_.master;
+  case phase::greeting:
+    return "waiting for a welcome from " + options_.master;
+  case phase::linked:
+    return "linked to " + options_.master;
+  case phase::over:
+    return "over";
+  }
+  return {};
+}
+
+} // namespace troupe::actors

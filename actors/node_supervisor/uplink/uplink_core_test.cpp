@@ -1,0 +1,357 @@
+#include "actors/node_supervisor/uplink/uplink_core.hpp"
+
+#include "runtime/base/limits.hpp"
+#include "tests/actors/vocabulary.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+using phase = uplink_core::phase;
+
+namespace {
+
+messages::any_msg welcome() {
+  return messages::author("master").write<messages::Welcome>({}, [](auto) {}).any();
+}
+
+messages::any_msg refused(bool retry) {
+  return messages::author("master")
+      .write<messages::Refused>({},
+                                [retry](auto b) {
+                                  b.setReason("not you");
+                                  b.setRetry(retry);
+                                })
+      .any();
+}
+
+uplink_options options() {
+  uplink_options o;
+  o.job = "job";
+  o.node = "a";
+  o.address = "a.lan";
+  o.slots = 8;
+  o.wanted_rank = 3;
+  o.master = "master:29400";
+  o.connect_within = 60s;
+  o.redial_first = 100ms;
+  o.redial_max = 5s;
+  return o;
+}
+
+/// A node's uplink through the eyes of whoever reads its decisions.
+struct story {
+  uplink_core core{options(), messages::author("a/uplink"), random_source(1), incarnation{7}, dawn};
+  instant now = dawn;
+  std::vector<messages::msg<messages::Hello>> hellos;
+
+  std::string tell(const uplink_core::effects& effects) {
+    for (const auto& e : effects)
+      if (const auto* d = std::get_if<uplink_core::dial>(&e))
+        hellos.push_back(d->hello);
+    return text(effects);
+  }
+
+  std::string knows(const doing& d) { return tell(core.state_known(now, node_state(d))); }
+  std::string dialled() { return tell(core.dialled(now, std::nullopt)); }
+  std::string not_dialled(errc code) { return tell(core.dialled(now, error{code, "no route"})); }
+  std::string hears(const messages::any_msg& m) { return tell(core.received(now, m)); }
+  std::string link_ends() { return tell(core.closed(now, "reset by peer")); }
+  std::string leader_restarts() { return tell(core.renew(now)); }
+  std::string reports(const messages::any_msg& m) { return tell(core.report(m)); }
+  std::string ticks() { return tell(core.tick(now)); }
+
+  /// Lets time pass until the next attempt begins.
+  std::string waits() {
+    const auto at = core.next_wakeup();
+    REQUIRE(at);
+    now = std::max(now, *at);
+    return ticks();
+  }
+  void links(const doing& d = {}) {
+    waits();
+    knows(d);
+    dialled();
+    hears(welcome());
+    REQUIRE(core.current_phase() == phase::linked);
+  }
+};
+
+} // namespace
+
+TEST_SUITE("uplink_core: getting linked") {
+  TEST_CASE("it asks the leader, says everything in its hello, and is linked when welcomed") {
+    story s;
+    CHECK(s.core.next_wakeup() == dawn);
+    CHECK(s.ticks() == "ask_state");
+    CHECK(s.ticks() == "");
+    CHECK(s.knows(running_in(3)) == "dial Hello a running g3");
+    CHECK(s.dialled() == "");
+    CHECK(s.core.in_words() == "waiting for a welcome from master:29400");
+    CHECK(s.hears(welcome()) == "");
+    CHECK(s.core.in_words() == "linked to master:29400");
+    CHECK_FALSE(s.core.next_wakeup());
+    auto h = s.hellos.at(0).read();
+    CHECK(h->getJob() == "job");
+    CHECK(h->getNode() == "a");
+    CHECK(h->getIncarnation() == 7);
+    CHECK(h->getAddress() == "a.lan");
+    CHECK(h->getSlots() == 8);
+    CHECK(h->getWantedRank() == 3);
+    CHECK(h->getRole() == messages::Hello::Role::NODE);
+  }
+
+  TEST_CASE("no leader, no hello: it tries again later") {
+    story s;
+    s.ticks();
+    CHECK(s.tell(s.core.state_unknown(s.now, "down")) == "");
+    CHECK(s.waits() == "ask_state");
+  }
+
+  TEST_CASE(
+      "attempts come ever more seldom, half of the pause being chance, and not beyond a bound") {
+    story s;
+    auto expected = duration(100ms);
+    for (int i = 0; i < 10; ++i) {
+      s.waits();
+      s.knows(nothing());
+      s.not_dialled(errc::unavailable);
+      const auto pause = *s.core.next_wakeup() - s.now;
+      CHECK(pause >= expected / 2);
+      CHECK(pause <= expected);
+      expected = std::min(expected * 2, duration(5s));
+    }
+  }
+
+  TEST_CASE("a welcome makes the next attempt a quick one again") {
+    story s;
+    for (int i = 0; i < 8; ++i) {
+      s.waits();
+      s.knows(nothing());
+      s.not_dialled(errc::unavailable);
+    }
+    s.links();
+    s.link_ends();
+    CHECK(*s.core.next_wakeup() - s.now <= 100ms);
+  }
+
+  TEST_CASE("who says no is not asked again") {
+    for (const auto code : {errc::refused, errc::invalid}) {
+      story s;
+      s.ticks();
+      s.knows(nothing());
+      CHECK(s.not_dialled(code) == lines("close_link: no route", "give_up: no route"));
+      CHECK_FALSE(s.core.next_wakeup());
+    }
+  }
+
+  TEST_CASE("without a link for too long it gives up") {
+    story s;
+    std::string last;
+    while (s.core.next_wakeup()) {
+      s.waits();
+      s.knows(nothing());
+      last = s.not_dialled(errc::unavailable);
+    }
+    CHECK(last == lines("close_link: no link to the master at master:29400 for 60.0 s: no route",
+                        "give_up: no link to the master at master:29400 for 60.0 s: no route"));
+    CHECK(s.now >= dawn + 60s);
+    CHECK(s.now < dawn + 66s);
+  }
+
+  TEST_CASE("a master that accepts and then says nothing is left in time") {
+    story s;
+    s.ticks();
+    s.knows(nothing());
+    s.dialled();
+    CHECK(s.core.next_wakeup() == s.now + limits::handshake_within);
+    CHECK(s.waits() == "close_link: the master did not answer the hello");
+    CHECK(s.waits() == "ask_state");
+  }
+
+  TEST_CASE("a master that accepts and closes is not waited for longer than one that is silent") {
+    story s;
+    while (s.core.next_wakeup() && s.now < dawn + 100s) {
+      s.waits();
+      s.knows(nothing());
+      s.dialled();
+      s.link_ends();
+    }
+    CHECK(s.core.current_phase() == phase::over);
+    CHECK(s.now < dawn + 66s);
+  }
+
+  TEST_CASE("the same complaint is made once") {
+    story s;
+    s.ticks();
+    s.knows(nothing());
+    CHECK(notes(s.core.dialled(s.now, error{errc::unavailable, "no route"})) ==
+          "no link to the master at master:29400: no route; trying again");
+    s.waits();
+    s.knows(nothing());
+    CHECK(notes(s.core.dialled(s.now, error{errc::unavailable, "no route"})) == "");
+    s.waits();
+    s.knows(nothing());
+    CHECK(notes(s.core.dialled(s.now, error{errc::unavailable, "timeout"})) != "");
+  }
+}
+
+TEST_SUITE("uplink_core: linked") {
+  TEST_CASE("directives reach the leader, but none before the welcome") {
+    story s;
+    s.ticks();
+    s.knows(nothing());
+    s.dialled();
+    CHECK(s.hears(stop(1).any()) == "");
+    s.hears(welcome());
+    CHECK(s.hears(stop(1).any()) == "deliver Stop g1: enough");
+    CHECK(s.hears(welcome()) == "");
+  }
+
+  TEST_CASE("a link that ends is dialled again, with what the leader then says, as the same node") {
+    story s;
+    s.links();
+    s.now += 1h;
+    CHECK(s.link_ends() == "");
+    CHECK(s.waits() == "ask_state");
+    CHECK(s.knows(running_in(2)) == "dial Hello a running g2");
+    CHECK(s.hellos[1].read()->getIncarnation() == 7);
+  }
+
+  TEST_CASE("the time without a link begins anew with each loss") {
+    story s;
+    s.links();
+    s.now += 1h;
+    s.link_ends();
+    s.waits();
+    s.knows(nothing());
+    s.not_dialled(errc::unavailable);
+    CHECK(s.core.current_phase() == phase::resting);
+  }
+
+  TEST_CASE("reports go out while there is a link; before the hello is written they are in it") {
+    story s;
+    CHECK(s.reports(finished("a", 1).any()) == "");
+    s.ticks();
+    CHECK(s.reports(finished("a", 1).any()) == "");
+    s.knows(finished_in(1));
+    s.dialled();
+    CHECK(s.hears(welcome()) == "");
+    CHECK(s.reports(running("a", 2).any()) == "say Running g2 a");
+  }
+
+  TEST_CASE(
+      "what happens between the hello and its answer is said after the welcome, newest once") {
+    story s;
+    s.ticks();
+    s.knows(running_in(1));
+    s.reports(failed("a", 1, {1}).any());
+    s.dialled();
+    s.reports(failed("a", 1, {1, 2}).any());
+    CHECK(s.hears(welcome()) == "say Failed g1 a [a/0: exit code 1, a/1: exit code 2]");
+    s.link_ends();
+    s.links(failed_in(1, {1, 2}));
+    CHECK(s.core.current_phase() == phase::linked);
+  }
+
+  TEST_CASE("what was to be said after a welcome that never came is in the next hello") {
+    story s;
+    s.ticks();
+    s.knows(running_in(1));
+    s.dialled();
+    s.reports(failed("a", 1, {1}).any());
+    s.link_ends();
+    s.waits();
+    s.knows(failed_in(1, {1}));
+    s.dialled();
+    CHECK(s.hears(welcome()) == "");
+  }
+
+  TEST_CASE("a leader that restarted has another state: the link is made anew to say it") {
+    story s;
+    s.links(running_in(1));
+    s.now += 1h;
+    CHECK(s.leader_restarts() == "close_link: the node's leader has restarted");
+    CHECK(s.waits() == "ask_state");
+    CHECK(s.knows(nothing()) == "dial Hello a idle g0");
+  }
+
+  TEST_CASE("also when its old state is on its way in a hello") {
+    story s;
+    s.ticks();
+    s.knows(running_in(1));
+    CHECK(s.leader_restarts() == "");
+    CHECK(s.dialled() == "close_link: the node's leader has restarted");
+    CHECK(s.waits() == "ask_state");
+    CHECK(s.knows(nothing()) == "dial Hello a idle g0");
+    CHECK(s.dialled() == "");
+
+    story t;
+    t.ticks();
+    t.knows(running_in(1));
+    t.dialled();
+    CHECK(t.leader_restarts() == "close_link: the node's leader has restarted");
+  }
+}
+
+TEST_SUITE("uplink_core: refused, and other ends") {
+  TEST_CASE("refused for good") {
+    story s;
+    s.ticks();
+    s.knows(nothing());
+    s.dialled();
+    CHECK(s.hears(refused(false)) ==
+          lines("close_link: the master at master:29400 refused this node: not you",
+                "give_up: the master at master:29400 refused this node: not you"));
+    CHECK(s.hears(refused(false)) == "");
+  }
+
+  TEST_CASE("refused for now: what it was doing ends, and it joins anew as another incarnation") {
+    story s;
+    s.ticks();
+    s.knows(running_in(4));
+    s.dialled();
+    CHECK(s.hears(refused(true)) ==
+          lines("start_over Stop g4: not you", "close_link: joining anew"));
+    CHECK(s.hears(refused(true)) == "");
+    s.waits();
+    s.knows(idle_after(4));
+    CHECK(s.hellos[1].read()->getIncarnation() != 7);
+    CHECK(s.core.which() == incarnation{s.hellos[1].read()->getIncarnation()});
+  }
+
+  TEST_CASE("given up while linked: the newest generation ends, and there is time to join anew") {
+    story s;
+    s.links(nothing());
+    s.hears(prepare(5, {"a"}).any());
+    s.now += 1h;
+    CHECK(s.hears(refused(true)) ==
+          lines("start_over Stop g5: not you", "close_link: joining anew"));
+    CHECK(s.waits() == "ask_state");
+  }
+
+  TEST_CASE("after the verdict nobody is dialled again, but last words still go out") {
+    story s;
+    s.links();
+    CHECK(s.hears(conclude(true).any()) == "deliver Conclude success: because");
+    CHECK(s.reports(messages::author("a")
+                        .write<messages::Goodbye>({}, [](auto b) { b.setReason("bye"); })
+                        .any()) == "say Goodbye: bye");
+    CHECK(s.link_ends() == "");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
+  TEST_CASE("a leader that restarts after the end is told of it once more") {
+    story s;
+    s.links();
+    s.hears(conclude(true).any());
+    CHECK(s.leader_restarts() == "deliver Conclude success: because");
+    story t;
+    t.ticks();
+    t.knows(nothing());
+    t.not_dialled(errc::refused);
+    CHECK(t.leader_restarts() == "give_up: no route");
+  }
+}

@@ -1,0 +1,204 @@
+#include "actors/node_supervisor/worker_group/leader/leader.hpp"
+
+#include "actors/node_supervisor/addresses.hpp"
+#include "actors/node_supervisor/worker_group/processes/worker_process/worker_process.hpp"
+#include "runtime/sup/shell.hpp"
+#include "runtime/sup/spec.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace troupe::actors::leader {
+
+struct strays_swept {
+  std::size_t killed = 0;
+};
+
+} // namespace troupe::actors::leader
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::leader::strays_swept)
+
+namespace troupe::actors::leader {
+
+namespace {
+
+struct worker {
+  assignment place;
+  sup::address<worker_process::handle> where;
+  /// How to end it, if that was decided before it was there.
+  std::optional<worker_process::end> early_end;
+};
+
+struct state {
+  sup::context ctx;
+  leader_core core;
+  program what;
+  std::string address;
+  duration stop_within;
+  std::shared_ptr<ports::process_host> processes;
+  node_addresses node;
+  std::function<void(const node_outcome&)> on_over;
+  std::map<local_rank, worker> workers;
+};
+
+using private_handle = sup::widened<handle, strays_swept>;
+using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
+
+void perform(self_ptr self, const leader_core::effects& effects);
+void reach_worker(self_ptr self, const assignment& place);
+
+void not_started(self_ptr self, const process_not_started& p) {
+  auto& s = *self->state;
+  perform(self, s.core.worker_not_started(sup::now(self), p.which, p.local, p.why,
+                                          s.processes->unix_time_ms()));
+}
+
+void start_worker(self_ptr self, const assignment& place) {
+  auto& s = *self->state;
+  auto& w = s.workers[place.local];
+  w = worker{place, {}, {}};
+  const auto spec = s.what.spec(place);
+  if (!spec)
+    return not_started(self, {place.which, place.local, spec.error().what});
+  // It needs a little longer than its process may take, to tell how that ended.
+  const auto child = sup::worker(
+      fmt::format("worker_process g{} rank {}", place.which.value, place.rank),
+      sup::restart::temporary, sup::stop_within{limits::kill_within}, w.where,
+      [place, spec = *spec, processes = s.processes, leader = s.node.leader](sup::context& ctx) {
+        return worker_process::start(ctx, place, spec, processes, leader);
+      });
+  sup::request(
+      self, s.node.processes, limits::request_within, sup::start_child{child},
+      [self, place](const sup::done&) { reach_worker(self, place); },
+      [self, place](const error& e) {
+        not_started(self, {place.which, place.local, e.what});
+      });
+}
+
+void end_worker(self_ptr self, const leader_core::end_worker& e) {
+  auto& w = self->state->workers.at(e.local);
+  const worker_process::end order{e.signal, e.within};
+  if (!sup::send(self, w.where, order))
+    w.early_end = order;
+}
+
+/// The actor is there now: what was decided about it meanwhile reaches it.
+void reach_worker(self_ptr self, const assignment& place) {
+  auto& w = self->state->workers.at(place.local);
+  if (w.early_end && w.place.which == place.which)
+    sup::send(self, w.where, *std::exchange(w.early_end, std::nullopt));
+}
+
+void worker_started(self_ptr self, const process_started& p) {
+  perform(self, self->state->core.worker_started(sup::now(self), p.which, p.local, p.pid));
+}
+
+void worker_ended(self_ptr self, const process_ended& p) {
+  auto& s = *self->state;
+  const auto known = s.workers.find(p.local);
+  if (known == s.workers.end() || known->second.place.which != p.which)
+    return;
+  const auto message =
+      p.status.success() ? std::string{} : s.what.explain(known->second.place, p.status);
+  perform(self, s.core.worker_ended(sup::now(self), p.which, p.local, p.status, message,
+                                    s.processes->unix_time_ms()));
+}
+
+void worker_abandoned(self_ptr self, const process_abandoned& p) {
+  auto& s = *self->state;
+  perform(self,
+          s.core.worker_ended(sup::now(self), p.which, p.local, {true, SIGKILL},
+                              "the actor that owned it has ended", s.processes->unix_time_ms()));
+}
+
+struct performer {
+  self_ptr self;
+
+  void operator()(const leader_core::start_worker& e) const { start_worker(self, e.place); }
+  void operator()(const leader_core::end_worker& e) const { end_worker(self, e); }
+  void operator()(const leader_core::sweep&) const {
+    self->state->processes->sweep(
+        [me = private_handle{self}](std::size_t killed) { sup::post(me, strays_swept{killed}); });
+  }
+  void operator()(const leader_core::pick_port&) const {
+    auto& s = *self->state;
+    const auto port = s.processes->free_port(s.address);
+    if (!port)
+      sup::tell_log(s.ctx, log::level::error, "no_free_port", port.error().what);
+    perform(self, s.core.port_picked(sup::now(self), port.value_or(0)));
+  }
+  void operator()(const leader_core::report& e) const {
+    sup::send(self, self->state->node.uplink, e.message);
+  }
+  void operator()(const leader_core::node_over& e) const { self->state->on_over(e.outcome); }
+  void operator()(const leader_core::note& e) const {
+    sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
+  }
+};
+
+void perform(self_ptr self, const leader_core::effects& effects) {
+  for (const auto& e : effects)
+    std::visit(performer{self}, e);
+}
+
+template<class T>
+auto on(self_ptr self,
+        leader_core::effects (leader_core::*event)(instant, const messages::msg<T>&)) {
+  return [self, event](const messages::msg<T>& m) {
+    perform(self, (self->state->core.*event)(sup::now(self), m));
+  };
+}
+
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_options options,
+                                     program what, std::string address,
+                                     std::shared_ptr<ports::process_host> processes,
+                                     node_addresses node,
+                                     std::function<void(const node_outcome&)> on_over) {
+  sup::harden(self, ctx);
+  self->state.emplace(
+      state{ctx,
+            leader_core(options, messages::author(ctx.path()), ctx.incarnation() > 0),
+            std::move(what),
+            std::move(address),
+            options.stop_within,
+            std::move(processes),
+            std::move(node),
+            std::move(on_over),
+            {}});
+  if (ctx.incarnation() > 0)
+    sup::send(self, self->state->node.uplink, uplink::renew{});
+  return {
+      [self](sup::describe) { return self->state->core.in_words(); },
+      on(self, &leader_core::prepare),
+      on(self, &leader_core::start),
+      on(self, &leader_core::stop),
+      on(self, &leader_core::conclude),
+      [self](const messages::msg<messages::StateRequest>&) { return self->state->core.state(); },
+      [self](const process_started& p) { worker_started(self, p); },
+      [self](const process_not_started& p) { not_started(self, p); },
+      [self](const process_ended& p) { worker_ended(self, p); },
+      [self](const process_abandoned& p) { worker_abandoned(self, p); },
+      [self](interrupt i) {
+        perform(self, self->state->core.interrupted(sup::now(self), i.signal));
+      },
+      [self](const abandon& a) {
+        perform(self, self->state->core.abandon(sup::now(self), a.reason));
+      },
+      [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.killed)); },
+  };
+}
+
+} // namespace
+
+handle start(sup::context& ctx, leader_options options, program what, std::string address,
+             const std::shared_ptr<ports::process_host>& processes, const node_addresses& node,
+             std::function<void(const node_outcome&)> on_over) {
+  return ctx.spawn<handle>(behave, ctx, std::move(options), std::move(what), std::move(address),
+                           processes, node, std::move(on_over));
+}
+
+} // namespace troupe::actors::leader

@@ -1,0 +1,177 @@
+#pragma once
+
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/ports/process.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+struct leader_options {
+  node_name node;
+  std::uint32_t slots = 1;
+  /// From the first signal to SIGKILL (--shutdown-timeout).
+  duration stop_within = limits::stop_workers_within;
+};
+
+/// One local rank's place in a generation: all that its environment is made of.
+struct assignment {
+  generation which;
+  std::uint32_t restart_count = 0;
+  local_rank local = 0;
+  global_rank rank = 0;
+  std::uint32_t local_world_size = 0;
+  std::uint32_t world_size = 0;
+  std::uint32_t group_rank = 0;
+  std::uint32_t group_world_size = 0;
+  std::string store_address;
+  std::uint16_t store_port = 0;
+};
+
+/// How this node's part in the job ended.
+struct node_outcome {
+  bool success = false;
+  std::string reason;
+  /// The master's verdict, if there was one.
+  std::optional<messages::msg<messages::Conclude>> verdict;
+};
+
+/// Steers the local ranks of one generation at a time. Follows the master's directives, reports
+/// what happens to the processes, and makes sure that a generation's processes (with whatever they
+/// left behind) are gone before it says Prepared for the next.
+class leader_core {
+ public:
+  enum class phase {
+    idle,     ///< No process, no task.
+    draining, ///< Processes of a generation are being ended; then this node is ready for current_,
+              ///< idle, or over.
+    sweeping, ///< They are gone; what they left behind is being killed.
+    ready,    ///< Prepared for current_; rank 0's node also found a port for the store.
+    running,  ///< All processes of current_ were started.
+    failed,   ///< A process of current_ failed; the others are being ended or gone.
+    finished, ///< All processes of current_ ended with 0.
+    over,     ///< This node's part is over.
+  };
+
+  struct start_worker {
+    assignment place;
+  };
+  /// Signal the process's group, and SIGKILL it when it is still there after `within`.
+  struct end_worker {
+    local_rank local;
+    int signal;
+    duration within;
+  };
+  struct sweep {};
+  /// Find a free port for the store on this node's address.
+  struct pick_port {};
+  /// For the master; lost if there is no link, and then told by state() in the next hello.
+  struct report {
+    messages::any_msg message;
+  };
+  struct node_over {
+    node_outcome outcome;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<start_worker, end_worker, sweep, pick_port, report, node_over, note>;
+  using effects = std::vector<effect>;
+
+  /// `leftovers`: an earlier incarnation may have left processes behind.
+  leader_core(leader_options options, messages::author author, bool leftovers = false);
+
+  // From the master.
+  effects prepare(instant now, const messages::msg<messages::Prepare>& m);
+  effects start(instant now, const messages::msg<messages::Start>& m);
+  effects stop(instant now, const messages::msg<messages::Stop>& m);
+  effects conclude(instant now, const messages::msg<messages::Conclude>& m);
+
+  // From the processes; `which` is the generation they were started for.
+  effects worker_started(instant now, generation which, local_rank local, std::int32_t pid);
+  effects worker_not_started(instant now, generation which, local_rank local,
+                             const std::string& why, std::int64_t unix_time_ms);
+  effects worker_ended(instant now, generation which, local_rank local,
+                       const ports::exit_status& status, const std::string& message,
+                       std::int64_t unix_time_ms);
+  effects swept(instant now, std::size_t killed);
+  effects port_picked(instant now, std::uint16_t port);
+
+  // From whoever runs this node.
+  /// The user's signal: passed on to every worker group, then this node leaves the job. A second
+  /// one does not wait.
+  effects interrupted(instant now, int signal);
+  /// The job cannot go on for this node (refused, no master).
+  effects abandon(instant now, const std::string& reason);
+
+  /// What a hello says about this node.
+  messages::msg<messages::NodeState> state();
+
+  phase current_phase() const { return phase_; }
+  generation current() const { return current_; }
+  std::string in_words() const;
+
+ private:
+  enum class worker_phase { starting, alive, ended };
+  struct worker {
+    worker_phase phase = worker_phase::starting;
+    std::int32_t pid = 0;
+    bool asked_to_end = false;
+    bool succeeded = false;
+  };
+  struct failure {
+    local_rank local = 0;
+    std::int32_t pid = 0;
+    std::int32_t exit_code = 0;
+    std::string message;
+    std::int64_t unix_time_ms = 0;
+    bool before_start = false;
+  };
+
+  // Transitions; nothing else assigns phase_.
+  void become_draining(effects& out, instant now, int signal, duration within);
+  void become_swept(effects& out, instant now);
+  void become_preparing(effects& out);
+  void become_ready(effects& out, std::uint16_t port);
+  void become_running(effects& out, const messages::msg<messages::Start>& m);
+  void become_failed(effects& out, instant now);
+  void become_finished(effects& out, instant now);
+  void become_over(effects& out);
+
+  bool any_alive() const;
+  void end_all(effects& out, int signal, duration within);
+  void begin_sweep(effects& out);
+  void worker_is_gone(effects& out, instant now);
+  void take_failure(effects& out, instant now, failure f);
+  void leave(effects& out, instant now, node_outcome outcome, int signal, duration within);
+  void write_failures(capnp::List<messages::WorkerFailure>::Builder out) const;
+  void say_prepared(effects& out);
+  assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
+  const messages::msg<messages::Prepare>& world() const { return *world_; }
+
+  leader_options options_;
+  messages::author author_;
+  phase phase_ = phase::idle;
+  generation current_{}; ///< the newest generation this node was asked to prepare
+  std::optional<messages::msg<messages::Prepare>> world_;
+  std::uint32_t group_rank_ = 0;
+  global_rank first_rank_ = 0;
+  generation started_{}; ///< whose processes workers_ are
+  std::vector<worker> workers_;
+  std::vector<failure> failures_;
+  bool dirty_ = false; ///< processes were started since the last sweep
+  bool sweep_open_ = false;
+  std::uint16_t store_port_ = 0;
+  std::optional<node_outcome> outcome_; ///< set once this node is on its way out
+  std::optional<instant> draining_since_;
+};
+
+} // namespace troupe::actors

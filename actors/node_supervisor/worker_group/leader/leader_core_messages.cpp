@@ -1,0 +1,110 @@
+// What leader_core says: its messages, the workers' places, and its state in words.
+
+#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+void leader_core::say_prepared(effects& out) {
+  out.push_back(report{author_
+                           .write<Prepared>(current_,
+                                            [&](auto b) {
+                                              b.setNode(options_.node);
+                                              b.setStorePort(store_port_);
+                                            })
+                           .any()});
+}
+
+assignment leader_core::place_of(local_rank local, const msg<Start>& m) const {
+  auto start = m.read();
+  auto prepare = world().read();
+  auto w = prepare->getWorld();
+  assignment a;
+  a.which = current_;
+  a.restart_count = w.getRestartCount();
+  a.local = local;
+  a.rank = first_rank_ + local;
+  a.local_world_size = options_.slots;
+  a.world_size = w.getWorldSize();
+  a.group_rank = group_rank_;
+  a.group_world_size = w.getMembers().size();
+  a.store_address = start->getStoreAddress().cStr();
+  a.store_port = start->getStorePort();
+  return a;
+}
+
+void leader_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
+  for (unsigned i = 0; i < failures_.size(); ++i) {
+    const auto& f = failures_[i];
+    out[i].setNode(options_.node);
+    out[i].setLocalRank(f.local);
+    out[i].setRank(first_rank_ + f.local);
+    out[i].setPid(f.pid);
+    out[i].setExitCode(f.exit_code);
+    out[i].setMessage(f.message);
+    out[i].setUnixTimeMs(f.unix_time_ms);
+    out[i].setBeforeStart(f.before_start);
+  }
+}
+
+msg<NodeState> leader_core::state() {
+  return author_.write<NodeState>(current_, [&](NodeState::Builder b) {
+    b.setGeneration(current_.value);
+    switch (phase_) {
+    case phase::idle:
+    case phase::over:
+      b.setPhase(NodeState::Phase::IDLE);
+      break;
+    case phase::draining:
+    case phase::sweeping:
+      b.setPhase(NodeState::Phase::DRAINING);
+      break;
+    case phase::ready:
+      b.setPhase(NodeState::Phase::PREPARED);
+      b.setStorePort(store_port_);
+      break;
+    case phase::running:
+      b.setPhase(NodeState::Phase::RUNNING);
+      break;
+    case phase::failed:
+      b.setPhase(NodeState::Phase::FAILED);
+      write_failures(b.initFailures(static_cast<unsigned>(failures_.size())));
+      break;
+    case phase::finished:
+      b.setPhase(NodeState::Phase::FINISHED);
+      break;
+    }
+  });
+}
+
+std::string leader_core::in_words() const {
+  const auto alive = std::count_if(workers_.begin(), workers_.end(),
+                                   [](const worker& w) { return w.phase != worker_phase::ended; });
+  switch (phase_) {
+  case phase::idle:
+    return "waiting for the master";
+  case phase::draining:
+    return fmt::format("ending {} worker(s)", alive);
+  case phase::sweeping:
+    return "killing what the workers left behind";
+  case phase::ready:
+    return fmt::format("ready for generation {}", current_.value);
+  case phase::running:
+    return fmt::format("generation {} runs with {} of {} workers alive", current_.value, alive,
+                       workers_.size());
+  case phase::failed:
+    return fmt::format("generation {} failed here", current_.value);
+  case phase::finished:
+    return fmt::format("generation {} finished here", current_.value);
+  case phase::over:
+    return "this node's part is over";
+  }
+  return {};
+}
+
+} // namespace troupe::actors

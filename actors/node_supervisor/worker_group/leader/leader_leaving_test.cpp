@@ -1,0 +1,140 @@
+#include "runtime/base/limits.hpp"
+#include "tests/actors/leader_story.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+using phase = leader_core::phase;
+
+namespace {
+
+const std::string by_success =
+    lines("report Goodbye: because", "node_over success by verdict: because");
+const std::string by_failure =
+    lines("report Goodbye: because", "node_over failure by verdict: because");
+
+} // namespace
+
+/// How a node leaves the job: by verdict, by the user's signal, or for want of a master.
+TEST_SUITE("leader_core: leaving") {
+  TEST_CASE("concluded while running: processes end first, then goodbye is said") {
+    leader_story s;
+    s.runs(1);
+    CHECK(s.concludes(false) ==
+          lines("end 0: signal 15 within 30.0 s", "end 1: signal 15 within 30.0 s"));
+    s.ends(1, 0, killed_by(SIGTERM));
+    CHECK(s.ends(1, 1, exited(3)) == "sweep");
+    CHECK(s.is_swept() == by_failure);
+  }
+
+  TEST_CASE("concluded while draining or sweeping: it goes when that is done") {
+    leader_story s;
+    s.runs(1);
+    s.prepares(2);
+    s.ends(1, 0, killed_by(SIGTERM));
+    CHECK(s.concludes(true) == "end 1: signal 15 within 30.0 s");
+    CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
+    CHECK(s.is_swept() == by_success);
+
+    leader_story t;
+    t.runs(1);
+    t.ends(1, 0, exited(1));
+    t.ends(1, 1, killed_by(SIGTERM));
+    t.prepares(2);
+    CHECK(t.concludes(false) == "");
+    CHECK(t.is_swept() == by_failure);
+  }
+
+  TEST_CASE("concluded while nothing runs: it goes at once") {
+    leader_story s;
+    CHECK(s.concludes(true) == by_success);
+    leader_story ready("b");
+    ready.prepares(1);
+    CHECK(ready.concludes(true) == by_success);
+  }
+
+  TEST_CASE(
+      "the user's signal is passed on as it is, and the node says goodbye when all are gone") {
+    leader_story s;
+    s.runs(1);
+    CHECK(s.is_interrupted(SIGINT) ==
+          lines("end 0: signal 2 within 30.0 s", "end 1: signal 2 within 30.0 s"));
+    CHECK(s.ends(1, 0, exited(1)) == "");
+    CHECK(s.ends(1, 1, killed_by(SIGINT)) == "sweep");
+    CHECK(s.is_swept() == lines("report Goodbye: the launcher received signal 2 (SIGINT)",
+                                "node_over failure: the launcher received signal 2 (SIGINT)"));
+  }
+
+  TEST_CASE("a second signal kills at once") {
+    leader_story s;
+    s.runs(1);
+    s.is_interrupted();
+    s.ends(1, 0, killed_by(SIGINT));
+    CHECK(s.is_interrupted() == "end 1: signal 9 within 5.0 s");
+    CHECK(s.is_interrupted() == "end 1: signal 9 within 5.0 s");
+  }
+
+  TEST_CASE("so does the first one when the node is on its way out already") {
+    leader_story s;
+    s.runs(1);
+    s.concludes(true);
+    CHECK(s.is_interrupted() ==
+          lines("end 0: signal 9 within 5.0 s", "end 1: signal 9 within 5.0 s"));
+  }
+
+  TEST_CASE("without a master the node ends its processes and goes") {
+    leader_story s;
+    s.runs(1);
+    CHECK(s.gives_up() ==
+          lines("end 0: signal 15 within 30.0 s", "end 1: signal 15 within 30.0 s"));
+    CHECK(s.gives_up() == "");
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept() == lines("report Goodbye: no master", "node_over failure: no master"));
+  }
+
+  TEST_CASE("interrupted while it looks for a port: what it finds is of no use any more") {
+    leader_story s;
+    s.prepares(1);
+    CHECK(s.is_interrupted().find("node_over failure: ") != std::string::npos);
+    CHECK(s.finds_port(4000) == "");
+  }
+
+  TEST_CASE("once it is leaving no directive changes that") {
+    leader_story s;
+    s.runs(1);
+    s.is_interrupted();
+    CHECK(s.prepares(2) == "");
+    CHECK(s.starts(1) == "");
+    CHECK(s.stops(1) == "");
+    CHECK(s.concludes(true) == "");
+    CHECK(s.state() == "NodeState draining g1");
+  }
+
+  TEST_CASE("once it has left nothing happens any more") {
+    leader_story s;
+    s.concludes(true);
+    CHECK(s.prepares(1) == "");
+    CHECK(s.stops(0) == "");
+    CHECK(s.is_interrupted() == "");
+    CHECK(s.gives_up() == "");
+    CHECK(s.is_swept() == "");
+    CHECK(s.core.current_phase() == phase::over);
+    CHECK(s.state() == "NodeState idle g0");
+  }
+
+  TEST_CASE("what people read: how long the end took, and who had to be swept") {
+    leader_story s;
+    s.runs(1);
+    s.stops(1);
+    s.now += 250ms;
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(notes(s.core.swept(s.now, 2)) ==
+          lines("killed 2 processes the workers had left behind",
+                "the processes of generation 1 are gone, 250 ms after the first signal"));
+  }
+}

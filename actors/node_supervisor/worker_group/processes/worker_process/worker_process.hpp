@@ -1,0 +1,27 @@
+#pragma once
+
+#include "actors/node_supervisor/worker_group/leader/leader.hpp"
+#include "runtime/ports/process.hpp"
+#include "runtime/sup/context.hpp"
+#include "runtime/sup/protocol.hpp"
+
+#include <memory>
+
+/// Owns one training process: starts it when it starts itself, ends it when told, and tells the
+/// leader how it ended. The process never outlives its actor. State: nothing survives.
+namespace troupe::actors::worker_process {
+
+/// Ask the process to end; SIGKILL when it is still there after `within`.
+struct end {
+  int signal = 0;
+  duration within{};
+};
+
+using handle = sup::protocol<sup::tell<end>>;
+
+handle start(sup::context& ctx, const assignment& place, ports::process_spec spec,
+             std::shared_ptr<ports::process_host> processes, sup::address<leader::handle> leader);
+
+} // namespace troupe::actors::worker_process
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::worker_process::end)

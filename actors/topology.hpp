@@ -1,0 +1,61 @@
+#pragma once
+
+#include "actors/master/addresses.hpp"
+#include "actors/node_supervisor/addresses.hpp"
+#include "runtime/ports/journal_store.hpp"
+#include "runtime/ports/process.hpp"
+#include "runtime/ports/transport.hpp"
+#include "runtime/sup/spec.hpp"
+
+#include <functional>
+#include <memory>
+
+/// Both supervision trees, as data. The first file to read: who exists, who watches whom, in which
+/// order, and why.
+namespace troupe::actors {
+
+struct master_world {
+  std::shared_ptr<ports::transport> transport;
+  std::shared_ptr<ports::journal_store> journal;
+};
+
+struct master_options {
+  membership_options membership;
+  rendezvous_options rendezvous;
+  recovery_options recovery;
+  gateway::options gateway;
+};
+
+/// What whoever runs the master hears of it; from an actor's thread.
+struct master_events {
+  std::function<void(const ports::endpoint&)> on_listening;
+  std::function<void(const recovery_core::verdict&)> on_verdict;
+  /// After the verdict: the last node has heard it and left, or is lost.
+  std::function<void()> on_everyone_left;
+};
+
+sup::tree master_tree(const master_world& world, const master_options& options,
+                      const master_addresses& at, const master_events& events);
+
+struct node_world {
+  std::shared_ptr<ports::transport> transport;
+  std::shared_ptr<ports::process_host> processes;
+};
+
+struct node_options {
+  uplink_options uplink;
+  leader_options leader;
+  leader::program program;
+  ports::endpoint master;
+  /// For incarnations and jitter.
+  std::uint64_t seed = 0;
+};
+
+struct node_events {
+  std::function<void(const node_outcome&)> on_over;
+};
+
+sup::tree node_tree(const node_world& world, const node_options& options, const node_addresses& at,
+                    const node_events& events);
+
+} // namespace troupe::actors
