@@ -1,0 +1,216 @@
+#include "launch/failure_summary.hpp"
+#include "launch/machine.hpp"
+#include "launch/master_run.hpp"
+#include "launch/narrative.hpp"
+#include "launch/node_run.hpp"
+#include "launch/placement.hpp"
+#include "launch/program.hpp"
+#include "launch/run_directory.hpp"
+#include "launch/worker_environment.hpp"
+#include "runtime/os/journal/sqlite_journal.hpp"
+#include "runtime/os/process/launch_plan.hpp"
+#include "runtime/os/process/posix_process_host.hpp"
+#include "runtime/sup/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include <unistd.h>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+constexpr auto program = "actor-launcher";
+/// One for the actors, one so that a process being started does not hold them up.
+constexpr unsigned engine_threads = 2;
+
+/// What would fail on this node at every restart, found before anybody waits for this node.
+std::optional<std::string> objection_to_command(const launcher_options& o,
+                                                const machine_facts& machine) {
+  if (!o.module && !o.no_python && !std::filesystem::exists(o.command.front()))
+    return fmt::format("script '{}' does not exist", o.command.front());
+  const auto plan = os::launch_plan::make(worker_spec(contract_of(o, machine.environment, {}), {}));
+  return plan ? std::nullopt : std::optional(plan.error().what);
+}
+
+std::string node_name_of(const launcher_options& o) {
+  if (!o.node_name.empty())
+    return o.node_name;
+  if (o.node_rank)
+    return fmt::format("node-{}", *o.node_rank);
+  return fmt::format("{}-{}", host_name(), ::getpid());
+}
+
+actors::master_options master_options_of(const launcher_options& o, const ports::endpoint& where) {
+  actors::master_options m;
+  m.membership.job = o.rdzv_id;
+  m.rendezvous.nodes_min = o.nodes_min;
+  m.rendezvous.nodes_max = o.nodes_max;
+  m.rendezvous.join_timeout = o.rendezvous.join_timeout.value_or(limits::join_timeout);
+  m.rendezvous.last_call = o.rendezvous.last_call_timeout.value_or(limits::last_call);
+  m.rendezvous.prepare_within = o.shutdown_timeout + limits::prepare_slack;
+  m.recovery.max_restarts = o.max_restarts;
+  m.gateway.listen_on = where;
+  return m;
+}
+
+actors::leader::program program_of(const worker_contract& contract,
+                                   const std::shared_ptr<ports::process_host>& processes) {
+  actors::leader::program p;
+  p.spec = [contract, processes](const actors::assignment& a) -> result<ports::process_spec> {
+    const auto directory = worker_directory(contract, a);
+    if (!directory.empty())
+      if (auto made = processes->make_directories(directory); !made)
+        return tl::make_unexpected(made.error());
+    return worker_spec(contract, a);
+  };
+  p.explain = [contract, processes](const actors::assignment& a, const ports::exit_status& status) {
+    const auto directory = worker_directory(contract, a);
+    const auto file = directory.empty()
+                          ? std::nullopt
+                          : processes->read_small_file(directory + "/error.json", limits::text_max);
+    const auto message = file ? message_in_error_file(*file) : std::nullopt;
+    return message ? fmt::format("{}: {}", ports::to_string(status), *message)
+                   : ports::to_string(status);
+  };
+  return p;
+}
+
+actors::node_options node_options_of(const launcher_options& o, const ports::endpoint& master,
+                                     actors::leader::program p) {
+  actors::node_options n;
+  n.uplink.job = o.rdzv_id;
+  n.uplink.node = node_name_of(o);
+  n.uplink.address = o.local_addr.empty() ? address_towards(master.host) : o.local_addr;
+  n.uplink.slots = o.processes_per_node;
+  n.uplink.wanted_rank = o.node_rank;
+  n.uplink.master = ports::to_string(master);
+  n.uplink.connect_within = o.rendezvous.read_timeout.value_or(limits::connect_within);
+  n.leader.node = n.uplink.node;
+  n.leader.slots = o.processes_per_node;
+  n.leader.stop_within = o.shutdown_timeout;
+  n.program = std::move(p);
+  n.master = master;
+  n.seed = random_seed();
+  return n;
+}
+
+/// Whether this launcher runs the master. Trying the address is the only way to know whether it is
+/// ours and free.
+result<bool> hosts_master(ports::transport& transport, const placement& p) {
+  if (p.host == placement::hosting::here)
+    return true;
+  if (p.host == placement::hosting::elsewhere)
+    return false;
+  return transport.listen(p.master, [](const ports::peer&) {}).has_value();
+}
+
+class launcher {
+ public:
+  launcher(const launcher_options& o, const machine_facts& machine, std::unique_ptr<os::logs> log)
+      : options_(o), machine_(machine), log_(std::move(log)) {}
+
+  int run() {
+    if (const auto why = objection_to_command(options_, machine_))
+      return complain(program, *why, exit_failure);
+    auto directory = run_directory::make(options_.log_dir, options_.rdzv_id);
+    if (!directory)
+      return complain(program, directory.error().what, exit_failure);
+    const int code = run_in(*directory);
+    if (code == exit_success)
+      directory->tidy_up();
+    return code;
+  }
+
+ private:
+  int run_in(const run_directory& directory) {
+    const auto open_files = os::raise_open_files();
+    auto transport = open_transport(io_, options_.common, log_->sink());
+    if (!transport)
+      return complain(program, transport.error().what, exit_failure);
+    auto host = os::posix_process_host::create(io_, {open_files});
+    if (!host)
+      return complain(program, host.error().what, exit_failure);
+    const std::shared_ptr<ports::process_host> processes = std::move(*host);
+
+    auto where = place_master(options_);
+    const auto hosting = hosts_master(**transport, where);
+    std::unique_ptr<master_run> master;
+    if (*hosting) {
+      auto started = start_master(*transport, where.master, directory);
+      if (!started)
+        return complain(program, started.error().what, exit_failure);
+      master = std::move(*started);
+      where.master = master->where();
+    }
+
+    const auto contract = contract_of(options_, machine_.environment, directory.for_workers());
+    const auto node_options =
+        node_options_of(options_, where.master, program_of(contract, processes));
+    auto node = node_run::start(engine_.system(), {*transport, processes}, node_options,
+                                master ? log_->sink() : told_by_node(log_->sink()));
+    const signal_watch signals(io_, [&node, &master, &node_options](int number) {
+      node->interrupt(number);
+      if (master)
+        master->abandon(fmt::format("the launcher of node {} received {}", node_options.uplink.node,
+                                    ports::to_string(ports::exit_status{true, number})));
+    });
+    return conclude(*node, master.get());
+  }
+
+  result<std::unique_ptr<master_run>>
+  start_master(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
+               const run_directory& directory) {
+    const auto path = options_.journal.empty() ? directory.journal() : options_.journal;
+    auto journal = os::sqlite_journal::open(path);
+    if (!journal)
+      return tl::make_unexpected(journal.error());
+    return master_run::start(engine_.system(), {transport, std::move(*journal)},
+                             master_options_of(options_, where), log_->sink());
+  }
+
+  int conclude(node_run& node, master_run* master) {
+    const auto outcome = node.outcome().get();
+    // The others hear the verdict from this master before it goes.
+    if (master) {
+      master->verdict().wait();
+      master->everyone_left().wait_for(limits::farewell_within);
+    }
+    node.shutdown();
+    if (master)
+      master->shutdown();
+    log_.reset();
+    if (outcome.success)
+      return exit_success;
+    if (outcome.verdict)
+      say(failure_summary(options_.command.front(), *outcome.verdict));
+    else
+      complain(program, outcome.reason, exit_failure);
+    return exit_failure;
+  }
+
+  const launcher_options& options_;
+  const machine_facts& machine_;
+  std::unique_ptr<os::logs> log_;
+  os::io_thread io_;
+  sup::engine engine_{engine_threads};
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+  prepare_process();
+  const auto machine = this_machine();
+  const auto parsed = parse_launcher(arguments_of(argc, argv), machine);
+  if (const auto code = unless_parsed(program, parsed))
+    return *code;
+  const auto& options = std::get<launcher_options>(parsed);
+  auto log = open_log(options.common);
+  if (!log)
+    return complain(program, log.error().what, exit_failure);
+  leave(launcher(options, machine, std::move(*log)).run());
+}

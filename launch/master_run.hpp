@@ -1,0 +1,65 @@
+#pragma once
+
+#include "actors/topology.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/sup/root.hpp"
+
+#include <caf/fwd.hpp>
+
+#include <future>
+#include <memory>
+#include <string>
+
+namespace troupe::launch {
+
+/// A running master tree, and what it came to.
+class master_run {
+ public:
+  /// Starts the tree and waits until it listens; the error says why it cannot.
+  static result<std::unique_ptr<master_run>> start(caf::actor_system& system,
+                                                   const actors::master_world& world,
+                                                   const actors::master_options& options,
+                                                   const log::sink& sink);
+  ~master_run();
+
+  ports::endpoint where() const { return where_; }
+
+  /// Ready when the job is over or the master has given up (then with the reason).
+  std::shared_future<actors::recovery_core::verdict> verdict() const { return shared_->verdict; }
+
+  /// Ready when, after the verdict, the last node has heard it and left, or is lost.
+  std::shared_future<void> everyone_left() const { return shared_->left; }
+
+  /// Ends the job: every node is told, and `reason` with it.
+  void abandon(const std::string& reason);
+
+  /// Ends the tree. What is queued on its links, the verdict above all, is still sent.
+  void shutdown();
+
+ private:
+  struct shared {
+    std::promise<actors::recovery_core::verdict> promise;
+    std::shared_future<actors::recovery_core::verdict> verdict{promise.get_future()};
+    std::promise<void> left_promise;
+    std::shared_future<void> left{left_promise.get_future()};
+    std::atomic<bool> known{false};
+    std::atomic<bool> all_left{false};
+    void leave() {
+      if (!all_left.exchange(true))
+        left_promise.set_value();
+    }
+    void conclude(const actors::recovery_core::verdict& v) {
+      if (!known.exchange(true))
+        promise.set_value(v);
+    }
+  };
+
+  master_run() = default;
+
+  std::shared_ptr<shared> shared_ = std::make_shared<shared>();
+  actors::master_addresses at_;
+  ports::endpoint where_;
+  std::optional<sup::root> root_;
+};
+
+} // namespace troupe::launch

@@ -1,0 +1,98 @@
+#include "launch/program.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace troupe::launch {
+
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  return {argv + 1, argv + argc};
+}
+
+void say(std::string_view text) {
+  const auto give_up = std::chrono::steady_clock::now() + limits::log_end_within;
+  while (!text.empty()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        give_up - std::chrono::steady_clock::now());
+    pollfd out{STDERR_FILENO, POLLOUT, 0};
+    if (left.count() <= 0 || ::poll(&out, 1, static_cast<int>(left.count())) <= 0)
+      return;
+    // A pipe that is ready takes this much without waiting.
+    const auto written =
+        ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (written <= 0)
+      return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+int complain(const char* program, const std::string& what, int exit_code) {
+  say(fmt::format("{}: {}\n", program, what));
+  return exit_code;
+}
+
+void leave(int exit_code) {
+  std::_Exit(exit_code);
+}
+
+void prepare_process() {
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+result<std::unique_ptr<os::logs>> open_log(const common_options& o) {
+  return os::logs::open({o.talk, stderr, o.json_log});
+}
+
+result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
+                                                         const log::sink& sink) {
+  os::transport_options options;
+  if (!o.certificate.empty())
+    options.tls = os::tls_files{o.certificate, o.key, o.authority};
+  options.log = sink;
+  auto transport = os::asio_transport::make(io, std::move(options));
+  if (!transport)
+    return tl::make_unexpected(transport.error());
+  return std::shared_ptr<ports::transport>(std::move(*transport));
+}
+
+struct signal_watch::parts : std::enable_shared_from_this<parts> {
+  parts(os::io_thread& io, std::function<void(int)> f)
+      : thread(io), set(io.context()), on_signal(std::move(f)) {}
+
+  void await() {
+    set.async_wait(
+        [self = shared_from_this()](const boost::system::error_code& cancelled, int number) {
+          if (cancelled)
+            return;
+          self->on_signal(number);
+          self->await();
+        });
+  }
+
+  os::io_thread& thread;
+  boost::asio::signal_set set;
+  std::function<void(int)> on_signal;
+};
+
+signal_watch::signal_watch(os::io_thread& io, std::function<void(int)> on_signal)
+    : parts_(std::make_shared<parts>(io, std::move(on_signal))) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+    parts_->set.add(number);
+  boost::asio::post(io.context(), [p = parts_] { p->await(); });
+}
+
+signal_watch::~signal_watch() {
+  boost::asio::post(parts_->thread.context(), [p = parts_] { p->set.cancel(); });
+}
+
+} // namespace troupe::launch

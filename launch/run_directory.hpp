@@ -1,0 +1,33 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+
+#include <string>
+
+namespace troupe::launch {
+
+/// Where one run keeps its files: workers' logs and error files, the master's journal.
+class run_directory {
+ public:
+  /// Makes `<log_dir>/<job>_<random>`, or a temporary directory if `log_dir` is empty. "/dev/null"
+  /// means that workers get no files; then there is a temporary directory for the journal only.
+  static result<run_directory> make(const std::string& log_dir, const std::string& job);
+
+  /// For the workers; empty if they get none.
+  const std::string& for_workers() const { return for_workers_; }
+  std::string journal() const { return path_ + "/journal.sqlite"; }
+
+  /// Removes a temporary directory: after a success nobody needs it. After a failure it may be what
+  /// explains it, and stays.
+  void tidy_up() const;
+
+ private:
+  run_directory(std::string path, std::string for_workers, bool temporary)
+      : path_(std::move(path)), for_workers_(std::move(for_workers)), temporary_(temporary) {}
+
+  std::string path_;
+  std::string for_workers_;
+  bool temporary_;
+};
+
+} // namespace troupe::launch

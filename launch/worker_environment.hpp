@@ -1,0 +1,43 @@
+#pragma once
+
+#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "launch/options.hpp"
+#include "runtime/ports/process.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+/// The contract between the launcher and a training process: command, environment, files. As
+/// torchrun documents and does it.
+namespace troupe::launch {
+
+struct worker_contract {
+  std::string job;
+  std::string role = "default";
+  std::uint32_t max_restarts = 0;
+  bool module = false;
+  bool no_python = false;
+  unsigned redirects = 0;
+  std::vector<std::string> command;
+  /// `<log dir>/<job>_<random>`; empty when the user asked for no files (--log-dir /dev/null).
+  std::string run_directory;
+  /// The launcher's own environment, passed through under what the contract sets.
+  std::map<std::string, std::string> environment;
+};
+
+worker_contract contract_of(const launcher_options& o,
+                            const std::map<std::string, std::string>& environment,
+                            const std::string& run_directory);
+
+/// `<run directory>/attempt_<restart count>/<local rank>`, or empty.
+std::string worker_directory(const worker_contract& c, const actors::assignment& a);
+
+/// What to run for one place in a generation. Pure.
+ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a);
+
+/// The "Type: text" of the error file that torch's `@record` writes, in both of its forms; nothing
+/// if it is not one.
+std::optional<std::string> message_in_error_file(const std::string& content);
+
+} // namespace troupe::launch

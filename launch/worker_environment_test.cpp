@@ -1,0 +1,150 @@
+#include "launch/worker_environment.hpp"
+
+#include "launch/failure_summary.hpp"
+#include "launch/placement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+actors::assignment third_of_four() {
+  actors::assignment a;
+  a.which = generation{5};
+  a.restart_count = 2;
+  a.local = 1;
+  a.rank = 3;
+  a.local_world_size = 2;
+  a.world_size = 4;
+  a.group_rank = 1;
+  a.group_world_size = 2;
+  a.store_address = "10.0.0.1";
+  a.store_port = 4711;
+  return a;
+}
+
+worker_contract contract() {
+  worker_contract c;
+  c.job = "job";
+  c.max_restarts = 3;
+  c.command = {"train.py", "--rank=${local_rank}", "$x"};
+  c.run_directory = "/logs/job_x";
+  c.environment = {{"HOME", "/root"}, {"RANK", "stale"}};
+  return c;
+}
+
+std::string variable(const ports::process_spec& s, const std::string& name) {
+  for (const auto& entry : s.environment)
+    if (entry.compare(0, name.size() + 1, name + "=") == 0)
+      return entry.substr(name.size() + 1);
+  return "<unset>";
+}
+
+} // namespace
+
+TEST_CASE("a worker finds its place in the job in its environment") {
+  const auto s = worker_spec(contract(), third_of_four());
+  CHECK(variable(s, "RANK") == "3");
+  CHECK(variable(s, "LOCAL_RANK") == "1");
+  CHECK(variable(s, "WORLD_SIZE") == "4");
+  CHECK(variable(s, "LOCAL_WORLD_SIZE") == "2");
+  CHECK(variable(s, "GROUP_RANK") == "1");
+  CHECK(variable(s, "GROUP_WORLD_SIZE") == "2");
+  CHECK(variable(s, "ROLE_RANK") == "3");
+  CHECK(variable(s, "MASTER_ADDR") == "10.0.0.1");
+  CHECK(variable(s, "MASTER_PORT") == "4711");
+  CHECK(variable(s, "TORCHELASTIC_RESTART_COUNT") == "2");
+  CHECK(variable(s, "TORCHELASTIC_MAX_RESTARTS") == "3");
+  CHECK(variable(s, "TORCHELASTIC_USE_AGENT_STORE") == "False");
+  CHECK(variable(s, "TORCHELASTIC_ERROR_FILE") == "/logs/job_x/attempt_2/1/error.json");
+  CHECK(variable(s, "HOME") == "/root");
+}
+
+TEST_CASE("threads are limited only where several workers share a node and the user has not said "
+          "otherwise") {
+  auto c = contract();
+  auto a = third_of_four();
+  CHECK(variable(worker_spec(c, a), "OMP_NUM_THREADS") == "1");
+  c.environment["OMP_NUM_THREADS"] = "6";
+  CHECK(variable(worker_spec(c, a), "OMP_NUM_THREADS") == "6");
+  c.environment.erase("OMP_NUM_THREADS");
+  a.local_world_size = 1;
+  CHECK(variable(worker_spec(c, a), "OMP_NUM_THREADS") == "<unset>");
+}
+
+TEST_CASE("the command is the interpreter, unbuffered, with the local rank put in") {
+  auto c = contract();
+  CHECK(worker_spec(c, third_of_four()).argv ==
+        std::vector<std::string>{"python3", "-u", "train.py", "--rank=1", "$x"});
+  c.module = true;
+  c.environment["PYTHON_EXEC"] = "/opt/python";
+  CHECK(worker_spec(c, third_of_four()).argv ==
+        std::vector<std::string>{"/opt/python", "-u", "-m", "train.py", "--rank=1", "$x"});
+  c.module = false;
+  c.no_python = true;
+  CHECK(worker_spec(c, third_of_four()).argv.front() == "train.py");
+}
+
+TEST_CASE("only redirected streams have files, and none have if the user wants none") {
+  auto c = contract();
+  CHECK(worker_spec(c, third_of_four()).stdout_file.empty());
+  c.redirects = 3;
+  CHECK(worker_spec(c, third_of_four()).stdout_file == "/logs/job_x/attempt_2/1/stdout.log");
+  CHECK(worker_spec(c, third_of_four()).stderr_file == "/logs/job_x/attempt_2/1/stderr.log");
+  c.redirects = 2;
+  CHECK(worker_spec(c, third_of_four()).stdout_file.empty());
+  c.run_directory.clear();
+  CHECK(worker_spec(c, third_of_four()).stderr_file.empty());
+  CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_ERROR_FILE").empty());
+}
+
+TEST_CASE("an error file's message is read in both of its forms, and nothing else is") {
+  CHECK(*message_in_error_file(
+            R"({"message": {"message": "ValueError: no\nmore", "extraInfo": {}}})") ==
+        "ValueError: no");
+  CHECK(*message_in_error_file(R"({"message": "flat", "timestamp": "1"})") == "flat");
+  for (const auto* wrong :
+       {"", "{", "[]", "{}", R"({"message": 3})", R"({"message": {"message": []}})"})
+    CHECK_MESSAGE(!message_in_error_file(wrong), wrong);
+}
+
+TEST_CASE("the master is where torchrun's rendezvous would be") {
+  launcher_options o;
+  CHECK(place_master(o).host == placement::hosting::here);
+  CHECK(place_master(o).master == ports::endpoint{"127.0.0.1", 0});
+  o.nodes_max = 2;
+  CHECK(place_master(o).host == placement::hosting::if_able);
+  CHECK(place_master(o).master == ports::endpoint{"127.0.0.1", 29500});
+  o.node_rank = 1;
+  CHECK(place_master(o).host == placement::hosting::elsewhere);
+  o.node_rank = 0;
+  CHECK(place_master(o).host == placement::hosting::here);
+  o.rdzv_endpoint = ports::endpoint{"head", 1234};
+  CHECK(place_master(o).host == placement::hosting::if_able);
+  CHECK(place_master(o).master == ports::endpoint{"head", 1234});
+}
+
+TEST_CASE("the summary of a failed job begins with the root cause and escapes what workers wrote") {
+  messages::author author("test");
+  const auto verdict =
+      author.write<messages::Conclude>(generation{1}, [](messages::Conclude::Builder b) {
+        b.setReason("rank 3 failed");
+        auto failures = b.initFailures(2);
+        failures[0].setRank(3);
+        failures[0].setExitCode(-9);
+        failures[0].setMessage("signal 9 (SIGKILL)");
+        failures[1].setRank(0);
+        failures[1].setExitCode(1);
+        failures[1].setMessage("\x1b[2Jgone");
+      });
+  const auto text = failure_summary("train.py", verdict);
+  CHECK(text.find("Root Cause (first observed failure)") < text.find("rank      : 3"));
+  CHECK(text.find("rank      : 3") < text.find("Other Failures"));
+  CHECK(text.find("Other Failures") < text.find("rank      : 0"));
+  CHECK(text.find("(SIGKILL)") != std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
+}
