@@ -1,0 +1,319 @@
+#include "messages/text.hpp"
+#include "tests/actors/vocabulary.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors::testing {
+
+using namespace messages;
+
+namespace {
+
+std::string world_text(World::Reader world) {
+  std::string all;
+  for (auto m : world.getMembers()) {
+    all += fmt::format(" {}(", m.getNode().cStr());
+    for (std::uint32_t i = 0; i < m.getSlots(); ++i)
+      all += fmt::format("{}{}", i ? "," : "", m.getFirstRank() + i);
+    all += ")";
+  }
+  if (world.getRestartCount() > 0)
+    all += fmt::format(", restart {}", world.getRestartCount());
+  return all;
+}
+
+std::string failures_text(capnp::List<WorkerFailure>::Reader failures) {
+  std::string all;
+  for (auto f : failures) {
+    const auto who = f.getPid() == 0 && !f.getBeforeStart()
+                         ? std::string(f.getNode().cStr())
+                         : fmt::format("{}/{}", f.getNode().cStr(), f.getLocalRank());
+    all += fmt::format("{}{}: {}", all.empty() ? " [" : ", ", who, f.getMessage().cStr());
+  }
+  return all.empty() ? all : all + "]";
+}
+
+const char* phase_text(NodeState::Phase p) {
+  switch (p) {
+  case NodeState::Phase::IDLE:
+    return "idle";
+  case NodeState::Phase::DRAINING:
+    return "draining";
+  case NodeState::Phase::PREPARED:
+    return "ready";
+  case NodeState::Phase::RUNNING:
+    return "running";
+  case NodeState::Phase::FAILED:
+    return "failed";
+  case NodeState::Phase::FINISHED:
+    return "finished";
+  }
+  return "?";
+}
+
+std::string state_text(NodeState::Reader s) {
+  return fmt::format("{} g{}{}{}", phase_text(s.getPhase()), s.getGeneration(),
+                     s.getStorePort() ? fmt::format(" port {}", s.getStorePort()) : "",
+                     failures_text(s.getFailures()));
+}
+
+std::string joined(const std::vector<node_name>& names) {
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+const char* result_text(bool success) {
+  return success ? "success" : "failure";
+}
+
+// ---- one effect each; empty for notes ----
+
+struct in_text {
+  // membership
+  std::string operator()(const membership_core::welcome& e) const {
+    return fmt::format("welcome {}", e.session.value);
+  }
+  std::string operator()(const membership_core::refuse& e) const {
+    auto m = e.message.read();
+    return fmt::format("refuse {}{}: {}", e.session.value, m->getRetry() ? " for now" : "",
+                       m->getReason().cStr());
+  }
+  std::string operator()(const membership_core::fence& e) const {
+    return fmt::format("fence {}: {}", e.session.value, e.reason);
+  }
+  std::string operator()(const membership_core::announce& e) const {
+    return "announce " + text(e.message);
+  }
+  std::string operator()(const membership_core::everyone_left&) const { return "everyone left"; }
+  std::string operator()(const membership_core::note&) const { return {}; }
+
+  // rendezvous
+  std::string operator()(const rendezvous_core::record& e) const {
+    return "record " + text(e.message);
+  }
+  std::string operator()(const rendezvous_core::direct& e) const {
+    return fmt::format("to {}: {}", joined(e.nodes), text(e.message));
+  }
+  std::string operator()(const rendezvous_core::inform_recovery& e) const {
+    return "inform recovery: " + text(e.message);
+  }
+  std::string operator()(const rendezvous_core::expel& e) const {
+    return fmt::format("expel {}{}: {}", e.node, e.may_rejoin ? " for now" : "", e.reason);
+  }
+  std::string operator()(const rendezvous_core::announce_end&) const { return "announce the end"; }
+  std::string operator()(const rendezvous_core::note&) const { return {}; }
+
+  // recovery
+  std::string operator()(const recovery_core::record& e) const {
+    return "record " + text(e.message);
+  }
+  std::string operator()(const recovery_core::instruct& e) const {
+    return "instruct " + text(e.message);
+  }
+  std::string operator()(const recovery_core::verdict& e) const {
+    return fmt::format("verdict {}: {}", result_text(e.success), e.reason);
+  }
+  std::string operator()(const recovery_core::note&) const { return {}; }
+
+  // uplink
+  std::string operator()(const uplink_core::ask_state&) const { return "ask_state"; }
+  std::string operator()(const uplink_core::dial& e) const { return "dial " + text(e.hello.any()); }
+  std::string operator()(const uplink_core::close_link& e) const {
+    return "close_link: " + e.reason;
+  }
+  std::string operator()(const uplink_core::say& e) const { return "say " + text(e.message); }
+  std::string operator()(const uplink_core::deliver& e) const {
+    return "deliver " + text(e.message);
+  }
+  std::string operator()(const uplink_core::start_over& e) const {
+    return "start_over " + text(e.message.any());
+  }
+  std::string operator()(const uplink_core::give_up& e) const { return "give_up: " + e.reason; }
+  std::string operator()(const uplink_core::note&) const { return {}; }
+
+  // leader
+  std::string operator()(const leader_core::start_worker& e) const {
+    const auto& p = e.place;
+    return fmt::format("start {}: g{} rank {} of {}, node {} of {}, store {}:{}{}", p.local,
+                       p.which.value, p.rank, p.world_size, p.group_rank, p.group_world_size,
+                       p.store_address, p.store_port,
+                       p.restart_count ? fmt::format(", restart {}", p.restart_count) : "");
+  }
+  std::string operator()(const leader_core::end_worker& e) const {
+    return fmt::format("end {}: signal {} within {}", e.local, e.signal,
+                       troupe::in_words(e.within));
+  }
+  std::string operator()(const leader_core::sweep&) const { return "sweep"; }
+  std::string operator()(const leader_core::pick_port&) const { return "pick_port"; }
+  std::string operator()(const leader_core::report& e) const { return "report " + text(e.message); }
+  std::string operator()(const leader_core::node_over& e) const {
+    return fmt::format("node_over {}{}: {}", result_text(e.outcome.success),
+                       e.outcome.verdict ? " by verdict" : "", e.outcome.reason);
+  }
+  std::string operator()(const leader_core::note&) const { return {}; }
+
+  // worker_process
+  std::string operator()(const worker_process_core::signal& e) const {
+    return fmt::format("signal {}", e.number);
+  }
+  std::string operator()(const worker_process_core::ended& e) const {
+    return "ended with " + ports::to_string(e.status);
+  }
+  std::string operator()(const worker_process_core::note&) const { return {}; }
+};
+
+template<class Effects>
+std::string all_in_text(const Effects& effects) {
+  std::vector<std::string> all;
+  for (const auto& e : effects)
+    if (auto line = std::visit(in_text{}, e); !line.empty())
+      all.push_back(std::move(line));
+  return fmt::format("{}", fmt::join(all, "\n"));
+}
+
+} // namespace
+
+namespace {
+
+/// A maker of text for one kind of message; `g` is the generation in its envelope.
+template<class T, class Maker>
+bool told(std::string& out, const any_msg& m, Maker make) {
+  if (!m.is<T>())
+    return false;
+  out = make(*m.as<T>().read(), m.envelope().about.value);
+  return true;
+}
+
+bool told_of_nodes(std::string& out, const any_msg& m) {
+  return told<NodePresent>(out, m,
+                           [](auto& b, auto) {
+                             return fmt::format("NodePresent {} {}", b.getNode().cStr(),
+                                                state_text(b.getState()));
+                           }) ||
+         told<NodeAway>(out, m,
+                        [](auto& b, auto) {
+                          return fmt::format("NodeAway {}: {}", b.getNode().cStr(),
+                                             b.getReason().cStr());
+                        }) ||
+         told<NodeLost>(out, m,
+                        [](auto& b, auto) {
+                          return fmt::format("NodeLost {}: {}", b.getNode().cStr(),
+                                             b.getReason().cStr());
+                        }) ||
+         told<Hello>(out, m,
+                     [](auto& b, auto) {
+                       return fmt::format("Hello {} {}", b.getNode().cStr(),
+                                          state_text(b.getState()));
+                     }) ||
+         told<Goodbye>(
+             out, m,
+             [](auto& b, auto) { return fmt::format("Goodbye: {}", b.getReason().cStr()); }) ||
+         told<NodeState>(out, m, [](auto& b, auto) { return "NodeState " + state_text(b); });
+}
+
+bool told_of_generations(std::string& out, const any_msg& m) {
+  return told<Prepare>(out, m,
+                       [](auto& b, auto g) {
+                         return fmt::format("Prepare g{}:{}", g, world_text(b.getWorld()));
+                       }) ||
+         told<Prepared>(out, m,
+                        [](auto& b, auto g) {
+                          return fmt::format(
+                              "Prepared g{} {}{}", g, b.getNode().cStr(),
+                              b.getStorePort() ? fmt::format(" port {}", b.getStorePort()) : "");
+                        }) ||
+         told<Start>(out, m,
+                     [](auto& b, auto g) {
+                       return fmt::format("Start g{}, store {}:{}", g, b.getStoreAddress().cStr(),
+                                          b.getStorePort());
+                     }) ||
+         told<Stop>(out, m,
+                    [](auto& b, auto g) {
+                      return fmt::format("Stop g{}: {}", g, b.getReason().cStr());
+                    }) ||
+         told<Sealed>(out, m,
+                      [](auto& b, auto g) {
+                        return fmt::format("Sealed g{}:{}", g, world_text(b.getWorld()));
+                      }) ||
+         told<Reform>(out, m,
+                      [](auto& b, auto g) {
+                        return fmt::format("Reform g{}, restart {}: {}", g, b.getRestartCount(),
+                                           b.getReason().cStr());
+                      }) ||
+         told<Unformable>(out, m, [](auto& b, auto) {
+           return fmt::format("Unformable: {}", b.getReason().cStr());
+         });
+}
+
+bool told_of_training(std::string& out, const any_msg& m) {
+  return told<Running>(out, m,
+                       [](auto& b, auto g) {
+                         return fmt::format("Running g{} {}", g, b.getNode().cStr());
+                       }) ||
+         told<Failed>(out, m,
+                      [](auto& b, auto g) {
+                        return fmt::format("Failed g{} {}{}", g, b.getNode().cStr(),
+                                           failures_text(b.getFailures()));
+                      }) ||
+         told<Finished>(out, m,
+                        [](auto& b, auto g) {
+                          return fmt::format("Finished g{} {}", g, b.getNode().cStr());
+                        }) ||
+         told<Conclude>(out, m, [](auto& b, auto) {
+           return fmt::format("Conclude {}: {}{}", result_text(b.getSuccess()),
+                              b.getReason().cStr(), failures_text(b.getFailures()));
+         });
+}
+
+bool told_of_records(std::string& out, const any_msg& m) {
+  return told<GenerationProposed>(out, m,
+                                  [](auto& b, auto) {
+                                    return fmt::format("GenerationProposed g{}", b.getGeneration());
+                                  }) ||
+         told<GenerationSealed>(out, m,
+                                [](auto& b, auto g) {
+                                  return fmt::format("GenerationSealed g{}:{}, store {}:{}", g,
+                                                     world_text(b.getWorld()),
+                                                     b.getStoreAddress().cStr(), b.getStorePort());
+                                }) ||
+         told<RestartCharged>(out, m,
+                              [](auto& b, auto g) {
+                                return fmt::format("RestartCharged g{}, restart {}{}", g,
+                                                   b.getRestartCount(),
+                                                   failures_text(b.getFailures()));
+                              }) ||
+         told<Concluded>(out, m, [](auto& b, auto) {
+           return fmt::format("Concluded {}: {}", result_text(b.getSuccess()),
+                              b.getReason().cStr());
+         });
+}
+
+} // namespace
+
+std::string text(const any_msg& m) {
+  std::string out;
+  if (!told_of_nodes(out, m) && !told_of_generations(out, m) && !told_of_training(out, m) &&
+      !told_of_records(out, m))
+    out = to_text(m);
+  return out;
+}
+
+std::string text(const membership_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const rendezvous_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const recovery_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const uplink_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const leader_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const worker_process_core::effects& effects) {
+  return all_in_text(effects);
+}
+
+} // namespace troupe::actors::testing

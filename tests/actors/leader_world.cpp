@@ -1,0 +1,215 @@
+#include "tests/actors/leader_world.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <utility>
+
+namespace troupe::actors::testing {
+
+leader_world::leader_world(fate choose)
+    : choose_(std::move(choose)),
+      core_(leader_options{"a", slots, 30s}, messages::author("a/leader")) {}
+
+void leader_world::strike() {
+  now_ += std::chrono::milliseconds(choose_(100));
+  switch (choose_(8)) {
+  case 0:
+  case 1:
+    return direct();
+  case 2:
+    if (std::exchange(sweeping_, false)) {
+      leftovers_ = false;
+      perform(core_.swept(now_, choose_(3)));
+    }
+    return;
+  case 3:
+    if (ports_asked_ > 0) {
+      --ports_asked_;
+      perform(core_.port_picked(now_, static_cast<std::uint16_t>(choose_(2) * 4000)));
+    }
+    return;
+  case 4:
+    if (choose_(16) != 0)
+      return;
+    leaving_ = true;
+    if (choose_(2))
+      return perform(core_.interrupted(now_, SIGINT));
+    return perform(core_.abandon(now_, "no master"));
+  default:
+    return stir_process();
+  }
+}
+
+generation leader_world::some_generation() {
+  // Mostly the newest, sometimes the next, sometimes one of old.
+  const auto draw = choose_(8);
+  if (draw == 0 && newest_ > 0)
+    return generation{newest_ - 1};
+  if (draw < 3)
+    return generation{++newest_};
+  return generation{newest_};
+}
+
+void leader_world::direct() {
+  const auto which = some_generation().value;
+  switch (choose_(12)) {
+  case 0:
+  case 1:
+  case 2:
+  case 3:
+    return perform(
+        core_.prepare(now_, choose_(2) ? prepare(which, {"a", "b"}) : prepare(which, {"b", "a"})));
+  case 4:
+  case 5:
+  case 6:
+  case 7:
+    return perform(core_.start(now_, start(which)));
+  case 8:
+    if (choose_(8) != 0)
+      return;
+    leaving_ = true;
+    return perform(core_.conclude(now_, conclude(choose_(2) == 0)));
+  default:
+    return perform(core_.stop(now_, stop(which)));
+  }
+}
+
+void leader_world::stir_process() {
+  if (living_.empty())
+    return;
+  const auto at = std::next(living_.begin(), static_cast<std::ptrdiff_t>(choose_(living_.size())));
+  const auto local = at->first;
+  auto& p = at->second;
+  if (!p.up && choose_(8) == 0) {
+    const auto which = p.which;
+    living_.erase(at);
+    return perform(core_.worker_not_started(now_, which, local, "no such program", 0));
+  }
+  if (!p.up) {
+    p.up = true;
+    return perform(core_.worker_started(now_, p.which, local, 100));
+  }
+  switch (choose_(4)) {
+  case 0:
+    return end_process(local, exited(0));
+  case 1:
+    return end_process(local, exited(static_cast<int>(choose_(256))));
+  case 2:
+    return end_process(local, killed_by(p.asked_to_end ? SIGTERM : SIGSEGV));
+  default:
+    // What was said twice, or of nobody, is borne.
+    return perform(core_.worker_started(now_, p.which, local, 100));
+  }
+}
+
+void leader_world::end_process(local_rank local, ports::exit_status how) {
+  const auto which = living_.at(local).which;
+  living_.erase(local);
+  perform(core_.worker_ended(now_, which, local, how, ports::to_string(how), 0));
+}
+
+void leader_world::let_be() {
+  for (int i = 0; i < 1'000; ++i) {
+    now_ += 1s;
+    bool moved = false;
+    for (local_rank r = 0; r < slots; ++r) {
+      const auto found = living_.find(r);
+      if (found == living_.end())
+        continue;
+      moved = moved || !found->second.up || found->second.asked_to_end;
+      if (!found->second.up) {
+        found->second.up = true;
+        perform(core_.worker_started(now_, found->second.which, r, 100));
+      } else if (found->second.asked_to_end) {
+        end_process(r, killed_by(SIGTERM));
+      }
+    }
+    if (std::exchange(sweeping_, false)) {
+      moved = true;
+      leftovers_ = false;
+      perform(core_.swept(now_, 0));
+    }
+    for (; ports_asked_ > 0; --ports_asked_) {
+      moved = true;
+      perform(core_.port_picked(now_, 4000));
+    }
+    if (!moved)
+      break;
+  }
+  invariant(!leaving_ || over_, "a node that is leaving never left");
+  const auto phase = core_.current_phase();
+  invariant(phase != leader_core::phase::draining && phase != leader_core::phase::sweeping,
+            "a leader waits for what has happened");
+  for (const auto& [local, p] : living_)
+    invariant(phase == leader_core::phase::running && p.which == core_.current(),
+              "a process was forgotten");
+}
+
+// ---- obedience, and what must never be asked ----
+
+void leader_world::perform(const leader_core::effects& effects) {
+  for (const auto& effect : effects) {
+    invariant(!over_, "a node that is over acts");
+    std::visit([this](const auto& e) { this->obey(e); }, effect);
+  }
+}
+
+void leader_world::check_nothing_is_left(const std::string& when) const {
+  invariant(living_.empty(), "a process is alive " + when);
+  invariant(!leftovers_, "not swept " + when);
+}
+
+void leader_world::obey(const leader_core::start_worker& e) {
+  for (const auto& [local, p] : living_)
+    invariant(p.which == e.place.which, "workers of two generations at once");
+  invariant(!living_.count(e.place.local), "a local rank twice");
+  invariant(e.place.which.value == newest_ || e.place.which == core_.current(),
+            "a worker of a generation that is over");
+  invariant(!leaving_, "a worker is started on the way out");
+  living_[e.place.local] = process{e.place.which};
+  leftovers_ = true;
+}
+
+void leader_world::obey(const leader_core::end_worker& e) {
+  const auto found = living_.find(e.local);
+  invariant(found != living_.end(), "a process that is gone is to end");
+  found->second.asked_to_end = true;
+}
+
+void leader_world::obey(const leader_core::sweep&) {
+  invariant(!sweeping_, "swept twice at once");
+  invariant(living_.empty(), "a sweep while processes live");
+  sweeping_ = true;
+}
+
+void leader_world::obey(const leader_core::pick_port&) {
+  check_nothing_is_left("when a port is picked");
+  ++ports_asked_;
+}
+
+void leader_world::obey(const leader_core::report& e) {
+  if (e.message.is<messages::Prepared>()) {
+    check_nothing_is_left("when the node is ready");
+    invariant(!leaving_, "ready on the way out");
+    invariant(e.message.envelope().about == core_.current(), "ready for another generation");
+  } else if (e.message.is<messages::Running>()) {
+    for (const auto& [local, p] : living_)
+      invariant(p.up, "Running before all are");
+  } else if (e.message.is<messages::Finished>()) {
+    invariant(living_.empty(), "Finished before all are");
+    invariant(finished_ != e.message.envelope().about, "finished twice");
+    finished_ = e.message.envelope().about;
+  } else if (e.message.is<messages::Failed>()) {
+    invariant(e.message.as<messages::Failed>().read()->getFailures().size() > 0, "nothing failed");
+    invariant(finished_ != e.message.envelope().about, "failed after it had finished");
+  } else if (e.message.is<messages::Goodbye>()) {
+    check_nothing_is_left("at the goodbye");
+  }
+}
+
+void leader_world::obey(const leader_core::node_over&) {
+  check_nothing_is_left("when the node is over");
+  over_ = true;
+}
+
+} // namespace troupe::actors::testing

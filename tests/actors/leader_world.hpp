@@ -1,0 +1,65 @@
+#pragma once
+
+#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "tests/actors/fate.hpp"
+#include "tests/actors/vocabulary.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace troupe::actors::testing {
+
+/// A machine with processes for one leader_core: does what the core's effects say, lets fate
+/// strike, and throws invariant_broken as soon as the core does what a leader must never do.
+class leader_world {
+ public:
+  explicit leader_world(fate choose);
+
+  /// One thing happens: a directive (also stale ones), a process that comes up or ends, a sweep
+  /// that is done, the user's signal; or time passes.
+  void strike();
+
+  /// From now on processes end when asked to, and everything is answered. Returns once nothing more
+  /// follows; throws unless the leader is then where its last directive wanted it.
+  void let_be();
+
+ private:
+  struct process {
+    generation which;
+    bool up = false; ///< The leader has heard of it.
+    bool asked_to_end = false;
+  };
+
+  void perform(const leader_core::effects& effects);
+  void obey(const leader_core::start_worker& e);
+  void obey(const leader_core::end_worker& e);
+  void obey(const leader_core::sweep&);
+  void obey(const leader_core::pick_port&);
+  void obey(const leader_core::report& e);
+  void obey(const leader_core::node_over& e);
+  void obey(const leader_core::note&) {}
+
+  void direct();
+  void stir_process();
+  void end_process(local_rank local, ports::exit_status how);
+  void check_nothing_is_left(const std::string& when) const;
+  generation some_generation();
+
+  static constexpr std::uint32_t slots = 3;
+
+  fate choose_;
+  leader_core core_;
+  instant now_ = dawn;
+  std::uint64_t newest_ = 0;
+  std::map<local_rank, process> living_;
+  bool leftovers_ = false; ///< something was started since the last sweep was done
+  bool sweeping_ = false;
+  std::size_t ports_asked_ = 0;
+  bool over_ = false;
+  bool leaving_ = false;
+  std::optional<generation> finished_;
+};
+
+} // namespace troupe::actors::testing

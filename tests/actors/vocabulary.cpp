@@ -1,0 +1,223 @@
+#include "tests/actors/vocabulary.hpp"
+
+#include <utility>
+
+namespace troupe::actors::testing {
+
+using namespace messages;
+
+namespace {
+
+constexpr std::uint32_t slots = 2;
+
+author& someone() {
+  thread_local author someone("test");
+  return someone;
+}
+
+void write_failures(capnp::List<WorkerFailure>::Builder out, const node_name& node,
+                    const std::vector<int>& exit_codes) {
+  for (unsigned i = 0; i < exit_codes.size(); ++i) {
+    out[i].setNode(node);
+    out[i].setLocalRank(i);
+    out[i].setRank(i);
+    out[i].setPid(static_cast<std::int32_t>(100 + i));
+    out[i].setExitCode(exit_codes[i]);
+    out[i].setMessage("exit code " + std::to_string(exit_codes[i]));
+  }
+}
+
+void write_state(NodeState::Builder out, const doing& d, const node_name& node = "?") {
+  out.setGeneration(d.about.value);
+  out.setPhase(d.phase);
+  out.setStorePort(d.store_port);
+  write_failures(out.initFailures(static_cast<unsigned>(d.exit_codes.size())), node, d.exit_codes);
+}
+
+void write_world(World::Builder out, std::uint64_t g, const std::vector<node_name>& nodes,
+                 std::uint32_t restart_count) {
+  out.setGeneration(g);
+  out.setRestartCount(restart_count);
+  out.setWorldSize(static_cast<std::uint32_t>(nodes.size()) * slots);
+  auto members = out.initMembers(static_cast<unsigned>(nodes.size()));
+  for (unsigned i = 0; i < nodes.size(); ++i) {
+    members[i].setNode(nodes[i]);
+    members[i].setAddress(nodes[i] + ".lan");
+    members[i].setSlots(slots);
+    members[i].setGroupRank(i);
+    members[i].setFirstRank(i * slots);
+  }
+}
+
+} // namespace
+
+// ---- messages ----
+
+doing nothing() {
+  return {};
+}
+doing idle_after(std::uint64_t g) {
+  return {NodeState::Phase::IDLE, generation{g}, 0, {}};
+}
+doing draining(std::uint64_t g) {
+  return {NodeState::Phase::DRAINING, generation{g}, 0, {}};
+}
+doing ready_for(std::uint64_t g, std::uint16_t store_port) {
+  return {NodeState::Phase::PREPARED, generation{g}, store_port, {}};
+}
+doing running_in(std::uint64_t g) {
+  return {NodeState::Phase::RUNNING, generation{g}, 0, {}};
+}
+doing finished_in(std::uint64_t g) {
+  return {NodeState::Phase::FINISHED, generation{g}, 0, {}};
+}
+doing failed_in(std::uint64_t g, std::vector<int> exit_codes) {
+  return {NodeState::Phase::FAILED, generation{g}, 0, std::move(exit_codes)};
+}
+
+msg<Hello> hello(const node_name& node, std::uint64_t which, const tweak<Hello>& change) {
+  return someone().write<Hello>({}, [&](Hello::Builder b) {
+    b.setJob("job");
+    b.setNode(node);
+    b.setIncarnation(which);
+    b.setAddress(node + ".lan");
+    b.setSlots(slots);
+    b.initState();
+    if (change)
+      change(b);
+  });
+}
+
+msg<NodeState> node_state(const doing& d) {
+  return someone().write<NodeState>(d.about, [&](NodeState::Builder b) { write_state(b, d); });
+}
+
+msg<NodePresent> present(const node_name& node, const doing& d, const tweak<NodePresent>& change) {
+  return someone().write<NodePresent>({}, [&](NodePresent::Builder b) {
+    b.setNode(node);
+    b.setIncarnation(1);
+    b.setAddress(node + ".lan");
+    b.setSlots(slots);
+    b.setWantedRank(-1);
+    write_state(b.initState(), d, node);
+    if (change)
+      change(b);
+  });
+}
+
+msg<NodeAway> away(const node_name& node) {
+  return someone().write<NodeAway>({}, [&](auto b) {
+    b.setNode(node);
+    b.setReason("its link broke");
+  });
+}
+
+msg<NodeLost> lost(const node_name& node) {
+  return someone().write<NodeLost>({}, [&](auto b) {
+    b.setNode(node);
+    b.setReason("it burnt down");
+  });
+}
+
+msg<Prepared> prepared(const node_name& node, std::uint64_t g, std::uint16_t store_port) {
+  return someone().write<Prepared>(generation{g}, [&](auto b) {
+    b.setNode(node);
+    b.setStorePort(store_port);
+  });
+}
+
+msg<Reform> reform(std::uint64_t g, std::uint32_t restart_count) {
+  return someone().write<Reform>(generation{g}, [&](auto b) {
+    b.setReason("once more");
+    b.setRestartCount(restart_count);
+  });
+}
+
+msg<Unformable> unformable(const std::string& reason) {
+  return someone().write<Unformable>({}, [&](auto b) { b.setReason(reason); });
+}
+
+msg<Conclude> conclude(bool success, const std::string& reason) {
+  return someone().write<Conclude>({}, [&](auto b) {
+    b.setSuccess(success);
+    b.setReason(reason);
+  });
+}
+
+msg<Running> running(const node_name& node, std::uint64_t g) {
+  return someone().write<Running>(generation{g}, [&](auto b) { b.setNode(node); });
+}
+
+msg<Failed> failed(const node_name& node, std::uint64_t g, const std::vector<int>& exit_codes) {
+  return someone().write<Failed>(generation{g}, [&](auto b) {
+    b.setNode(node);
+    write_failures(b.initFailures(static_cast<unsigned>(exit_codes.size())), node, exit_codes);
+  });
+}
+
+msg<Finished> finished(const node_name& node, std::uint64_t g) {
+  return someone().write<Finished>(generation{g}, [&](auto b) { b.setNode(node); });
+}
+
+msg<Sealed> sealed(std::uint64_t g, const std::vector<node_name>& nodes,
+                   std::uint32_t restart_count) {
+  return someone().write<Sealed>(
+      generation{g}, [&](auto b) { write_world(b.initWorld(), g, nodes, restart_count); });
+}
+
+msg<Prepare> prepare(std::uint64_t g, const std::vector<node_name>& nodes,
+                     std::uint32_t restart_count) {
+  return someone().write<Prepare>(
+      generation{g}, [&](auto b) { write_world(b.initWorld(), g, nodes, restart_count); });
+}
+
+msg<Start> start(std::uint64_t g) {
+  return someone().write<Start>(generation{g}, [&](auto b) {
+    b.setStoreAddress("a.lan");
+    b.setStorePort(29400);
+  });
+}
+
+msg<Stop> stop(std::uint64_t g) {
+  return someone().write<Stop>(generation{g}, [&](auto b) { b.setReason("enough"); });
+}
+
+any_msg proposed_record(std::uint64_t g) {
+  return someone()
+      .write<GenerationProposed>(generation{g}, [&](auto b) { b.setGeneration(g); })
+      .any();
+}
+
+any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
+                      std::uint32_t restart_count) {
+  return someone()
+      .write<GenerationSealed>(generation{g},
+                               [&](auto b) {
+                                 write_world(b.initWorld(), g, nodes, restart_count);
+                                 b.setStoreAddress("a.lan");
+                                 b.setStorePort(29400);
+                               })
+      .any();
+}
+
+any_msg charged_record(std::uint64_t g, std::uint32_t restart_count) {
+  return someone()
+      .write<RestartCharged>(generation{g},
+                             [&](auto b) {
+                               b.setGeneration(g);
+                               b.setRestartCount(restart_count);
+                             })
+      .any();
+}
+
+any_msg concluded_record(bool success) {
+  return someone()
+      .write<Concluded>({},
+                        [&](auto b) {
+                          b.setSuccess(success);
+                          b.setReason("as recorded");
+                        })
+      .any();
+}
+
+} // namespace troupe::actors::testing

@@ -1,0 +1,71 @@
+#include "tests/actors/decision_world.hpp"
+#include "tests/actors/leader_world.hpp"
+#include "tests/actors/membership_world.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors::testing;
+
+namespace {
+
+/// What a world complained about, or nothing.
+template<class World, class After>
+std::string complaint(std::uint64_t seed, int strikes, After after) {
+  try {
+    World world(seeded(seed));
+    for (int i = 0; i < strikes; ++i)
+      world.strike();
+    after(world);
+    return {};
+  } catch (const invariant_broken& e) {
+    return e.what();
+  }
+}
+
+constexpr auto peace = [](auto& world) { world.let_be(); };
+constexpr auto nothing_more = [](auto&) {};
+
+} // namespace
+
+/// Whatever happens, in whatever order; the worlds say what must hold. The fuzz targets drive the
+/// same.
+TEST_SUITE("worlds") {
+  TEST_CASE("membership never announces what cannot be") {
+    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+      CAPTURE(seed);
+      REQUIRE(complaint<membership_world>(seed, 300, nothing_more) == "");
+    }
+  }
+
+  TEST_CASE("a leader never runs two generations at once, nor is ready before all is clean") {
+    for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+      CAPTURE(seed);
+      REQUIRE(complaint<leader_world>(seed, 200, peace) == "");
+    }
+  }
+
+  TEST_CASE("rendezvous and recovery never contradict the journal, and the job always ends") {
+    decision_world::tally all;
+    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+      CAPTURE(seed);
+      REQUIRE(complaint<decision_world>(seed, 1'500, [&all](decision_world& world) {
+                const auto before = world.count();
+                world.let_be();
+                all.sealed += before.sealed;
+                all.charged += before.charged;
+                all.falls += before.falls;
+                all.successes += before.successes;
+                all.failures += before.failures;
+              }) == "");
+    }
+    // All of it has happened, and often.
+    MESSAGE("sealed " << all.sealed << ", charged " << all.charged << ", falls " << all.falls
+                      << ", successes " << all.successes << ", failures " << all.failures);
+    CHECK(all.sealed > 1'500);
+    CHECK(all.charged > 300);
+    CHECK(all.falls > 1'500);
+    CHECK(all.successes > 100);
+    CHECK(all.failures > 100);
+  }
+}

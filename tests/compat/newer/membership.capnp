@@ -1,0 +1,50 @@
+@0xd3a4a0be1f0c9a52;
+# With one more role and one more phase.
+
+struct Hello {
+  job @0 :Text;
+  node @1 :Text;
+  incarnation @2 :UInt64;
+  role @3 :Role;
+  address @4 :Text;
+  slots @5 :UInt32;
+  wantedRank @6 :Int32 = -1;
+  state @7 :NodeState;
+  labels @8 :List(Text);
+
+  enum Role {
+    node @0;
+    shell @1;
+    observer @2;
+  }
+}
+
+struct NodeState {
+  generation @0 :UInt64;
+  phase @1 :Phase;
+  storePort @2 :UInt16;
+  failures @3 :List(WorkerFailure);
+
+  enum Phase {
+    idle @0;
+    draining @1;
+    prepared @2;
+    running @3;
+    failed @4;
+    finished @5;
+    checkpointing @6;
+  }
+}
+
+struct WorkerFailure {
+  node @0 :Text;
+  localRank @1 :UInt32;
+  rank @2 :UInt32;
+  pid @3 :Int32;
+  exitCode @4 :Int32;
+  message @5 :Text;
+  unixTimeMs @6 :Int64;
+  beforeStart @7 :Bool;
+  logFile @8 :Text;
+  stack @9 :Text;
+}

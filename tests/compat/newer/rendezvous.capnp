@@ -1,0 +1,40 @@
+@0xe1b7c9d05a3f4826;
+# With racks, and a kind of message that is new.
+
+struct Member {
+  node @0 :Text;
+  address @1 :Text;
+  slots @2 :UInt32;
+  groupRank @3 :UInt32;
+  firstRank @4 :UInt32;
+  rack @5 :Text;
+  devices @6 :List(Device);
+
+  struct Device {
+    name @0 :Text;
+    memoryMb @1 :UInt32 = 80000;
+  }
+}
+
+struct World {
+  generation @0 :UInt64;
+  worldSize @1 :UInt32;
+  members @2 :List(Member);
+  restartCount @3 :UInt32;
+  spareNodes @4 :List(Text);
+}
+
+struct Prepare {
+  world @0 :World;
+  checkpoint @1 :UInt64;
+}
+
+struct Prepared {
+  node @0 :Text;
+  storePort @1 :UInt16;
+  bandwidth @2 :Float64;
+}
+
+struct Rescale {
+  worldSize @0 :UInt32;
+}

@@ -1,0 +1,122 @@
+"""Mistakes on the command line get one clear line and an exit code, not a hang or a stack trace."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from launchers import Launcher, base_environment
+
+WITHIN = 20.0
+
+
+def ended(launcher: Launcher, *arguments: str) -> tuple[int, list[str]]:
+    """Exit code and the lines on stderr; nothing may be said on stdout."""
+    done = subprocess.run(
+        [launcher.program, *arguments],
+        env=base_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr.splitlines()
+
+
+def refused(launcher: Launcher, *arguments: str) -> tuple[int, str]:
+    """Exit code and the one line that is said."""
+    code, lines = ended(launcher, *arguments)
+    assert len(lines) == 1, "\n".join(lines)
+    return code, lines[0]
+
+
+# Usage errors are found before anything is started. What is named is what the user has to change.
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--no-such-option", "script.py"], "no-such-option"),
+        ([], "script"),
+        (["--nnodes=0", "script.py"], "nnodes"),
+        (["--nnodes=3:2", "script.py"], "nnodes"),
+        (["--nnodes=1:2:3", "script.py"], "nnodes"),
+        (["--nnodes=many", "script.py"], "nnodes"),
+        (["--nnodes=99999999999999999999", "script.py"], "nnodes"),
+        (["--nnodes=1000000", "script.py"], "nnodes"),
+        (["--nproc-per-node=0", "script.py"], "nproc-per-node"),
+        (["--nproc-per-node=-1", "script.py"], "nproc-per-node"),
+        (["--nproc-per-node=1000000", "script.py"], "nproc-per-node"),
+        (["--max-restarts=-1", "script.py"], "max-restarts"),
+        (["--nnodes=2", "--node-rank=2", "--rdzv-endpoint=127.0.0.1:1", "script.py"], "node-rank"),
+        (["--nnodes=2", "--node-rank=-1", "--rdzv-endpoint=127.0.0.1:1", "script.py"], "node-rank"),
+        (["--nnodes=2", "--rdzv-endpoint=host:port", "script.py"], "rdzv-endpoint"),
+        (["--nnodes=2", "--rdzv-endpoint=host:99999", "script.py"], "rdzv-endpoint"),
+        (["--master-port=70000", "script.py"], "master-port"),
+        (["--shutdown-timeout=-1", "script.py"], "shutdown-timeout"),
+        (["-m", "--no-python", "script"], "no-python"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_usage_error_names_the_option_and_exits_2(
+    launcher: Launcher, arguments: list[str], named: str
+) -> None:
+    code, line = refused(launcher, *arguments)
+    assert code == 2
+    assert named in line
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    """A script that would do, if it were ever started."""
+    path = tmp_path / "script.py"
+    path.touch()
+    return str(path)
+
+
+# What is at the endpoint may be a master that is just starting, on a machine whose name appears
+# late; so it is tried for a while. The tests make the while short.
+IMPATIENT = "--rdzv-conf=read_timeout=0.5"
+
+
+def test_a_port_that_another_program_has_is_named_and_given_up(
+    launcher: Launcher, script: str
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        endpoint = f"--rdzv-endpoint=127.0.0.1:{port}"
+        code, lines = ended(launcher, "--nnodes=2", "--node-rank=0", endpoint, IMPATIENT, script)
+    assert code == 1
+    assert all(str(port) in line for line in lines)
+    assert len(lines) <= 2, "what is wrong, and that it is given up"
+
+
+def test_a_name_that_does_not_resolve_is_named_and_given_up(
+    launcher: Launcher, script: str
+) -> None:
+    endpoint = "--rdzv-endpoint=no-such-host.invalid:29400"
+    code, lines = ended(launcher, "--nnodes=2", "--node-rank=1", endpoint, IMPATIENT, script)
+    assert code == 1
+    assert all("no-such-host.invalid" in line for line in lines)
+    assert len(lines) <= 2, "what is wrong, and that it is given up"
+
+
+def test_a_program_that_cannot_be_executed_is_named(launcher: Launcher, tmp_path: Path) -> None:
+    program = tmp_path / "not-executable"
+    program.write_text("#!/bin/sh\n")
+    for wrong in (program, tmp_path / "missing"):
+        code, line = refused(launcher, "--no-python", str(wrong))
+        assert code == 1
+        assert str(wrong) in line
+
+
+def test_a_script_that_does_not_exist_is_named(launcher: Launcher, tmp_path: Path) -> None:
+    script = tmp_path / "missing.py"
+    code, line = refused(launcher, "--max-restarts=3", str(script))
+    assert code == 1
+    assert str(script) in line
+    assert re.search("no such file|does not exist", line, re.IGNORECASE)

@@ -1,0 +1,142 @@
+"""Signals to the launcher, workers that do not behave: always an end in time, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Start
+from launchers import TAG, Launcher, Run, alive, base_environment, end_tagged, until
+
+# How long a stubborn worker may take, where a test sets it.
+SHUTDOWN = ["--shutdown-timeout=1"]
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_to_the_launcher_reaches_the_workers_first(
+    shell: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    name = number.name.removeprefix("SIG")
+    script = f"""
+    trap 'echo {name} >> "$1/signals"; exit 0' {name}
+    echo $$ >> "$1/ready"; while :; do sleep 0.05; done
+    """
+    run = shell(script, tmp_path, procs=2)
+    until(lambda: len(lines(tmp_path / "ready")) == 2, 30, "both workers")
+    run.launchers[0].send_signal(number)
+    assert run.wait(20) == [1]
+    assert lines(tmp_path / "signals") == [name, name]
+    assert run.leftovers() == []
+
+
+def test_a_worker_that_ignores_sigterm_is_killed_after_the_shutdown_timeout(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """trap '' TERM; echo $$ >> "$1/ready"; while :; do sleep 0.05; done"""
+    run = shell(script, tmp_path, procs=2, options=SHUTDOWN)
+    until(lambda: len(lines(tmp_path / "ready")) == 2, 30, "both workers")
+    run.launchers[0].terminate()
+    assert run.wait(15) == [1]
+    assert run.leftovers() == []
+
+
+def test_a_sibling_that_ignores_sigterm_does_not_hold_up_a_restart(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """
+    [ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exit 0
+    if [ "$RANK" = 0 ]; then until [ -e "$1/stubborn" ]; do sleep 0.02; done; exit 1; fi
+    trap '' TERM; touch "$1/stubborn"; while :; do sleep 0.05; done
+    """
+    run = shell(script, tmp_path, procs=2, restarts=1, options=SHUTDOWN)
+    assert run.wait(20) == [0], run.err()
+    assert run.leftovers() == []
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_workers_do_not_outlive_a_launcher_that_is_killed(
+    shell: Start, tmp_path: Path, nodes: int
+) -> None:
+    run = shell('echo $$ >> "$1/ready"; exec sleep 600', tmp_path, procs=2, nodes=nodes)
+    until(lambda: len(lines(tmp_path / "ready")) == 2 * nodes, 60, "all workers")
+    for launcher in run.launchers:
+        launcher.kill()
+    workers = [int(pid) for pid in lines(tmp_path / "ready")]
+    until(lambda: not any(map(alive, workers)), 5, "the workers are gone")
+    until(lambda: run.leftovers() == [], 5, "nothing is left")
+
+
+# A daemon of the classic kind: a session of its own, no parent, and deaf to SIGTERM and SIGHUP.
+DAEMON = """
+(setsid sh -c 'trap "" TERM HUP; echo $$ >> "$1/daemons"; while :; do sleep 0.05; done' d "$1" &) &
+wait; until [ -s "$1/daemons" ]; do sleep 0.02; done
+"""
+
+
+def test_a_daemon_of_a_worker_that_succeeded_ends_with_the_job(
+    shell: Start, tmp_path: Path
+) -> None:
+    run = shell(DAEMON, tmp_path, options=SHUTDOWN)
+    assert run.wait(30) == [0], run.err()
+    assert len(lines(tmp_path / "daemons")) == 1
+    assert run.leftovers() == []
+
+
+def test_a_daemon_does_not_survive_sigterm_to_the_launcher(shell: Start, tmp_path: Path) -> None:
+    run = shell(DAEMON + "exec sleep 600", tmp_path, options=SHUTDOWN)
+    until(lambda: lines(tmp_path / "daemons"), 30, "the daemon")
+    run.launchers[0].terminate()
+    assert run.wait(15) == [1]
+    assert run.leftovers() == []
+
+
+def test_a_daemon_of_an_older_generation_is_gone_when_the_next_begins(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = f"""
+    if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ]; then {DAEMON} exit 1; fi
+    kill -0 "$(cat "$1/daemons")" 2>/dev/null && touch "$1/still-there"; exit 0
+    """
+    run = shell(script, tmp_path, restarts=1, options=SHUTDOWN)
+    assert run.wait(30) == [0], run.err()
+    assert not (tmp_path / "still-there").exists()
+
+
+FLOOD_BYTES = 64 << 20
+
+
+def test_a_flood_of_output_arrives_whole(shell: Start) -> None:
+    run = shell(f"yes | head -c {FLOOD_BYTES}", procs=2)
+    assert run.wait(60) == [0], run.err()
+    assert run.out().count("y") >= FLOOD_BYTES  # two workers, half of it newlines
+    assert run.leftovers() == []
+
+
+def test_a_flood_that_nobody_reads_does_not_keep_the_launcher_from_ending(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    tag = Run(launcher, [], tmp_path).tag
+    script = tmp_path / "flood.sh"
+    script.write_text('touch "$1/flooding"; exec yes')
+    worker = ["/bin/sh", str(script), str(tmp_path)]
+    command = launcher.command(worker, python=False, options=SHUTDOWN)
+    environment = base_environment() | {TAG: tag}
+    unread, write_end = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command, env=environment, stdout=write_end, stderr=subprocess.DEVNULL
+        )
+        os.close(write_end)
+        until((tmp_path / "flooding").exists, 30, "the flood")
+        process.terminate()
+        assert process.wait(20) == 1
+    finally:
+        end_tagged(tag)
+        os.close(unread)

@@ -1,0 +1,67 @@
+#include "tests/fakes/processes.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace troupe::testing {
+
+void fake_processes::tell(const std::string& deed) {
+  deeds_ += (deeds_.empty() ? "" : ", ") + deed;
+}
+
+result<ports::started> fake_processes::start(const ports::process_spec& spec, ended on_end) {
+  if (no_start_)
+    return tl::make_unexpected(*no_start_);
+  const auto id = ++last_;
+  tell(spec.argv.at(0) + " starts");
+  living_.emplace(id, process{spec.argv.at(0), std::move(on_end)});
+  return ports::started{id, static_cast<std::int32_t>(1000 + id)};
+}
+
+void fake_processes::signal(ports::process_id id, int number) {
+  const auto found = living_.find(id);
+  if (found == living_.end())
+    return;
+  tell(found->second.name + " gets " + std::to_string(number));
+  if (number != SIGKILL || unkillable)
+    return;
+  const auto dead = std::move(found->second);
+  living_.erase(found);
+  dead.on_end({true, SIGKILL});
+}
+
+void fake_processes::sweep(std::function<void(std::size_t killed)> done) {
+  tell("sweep");
+  done(std::exchange(strays, 0));
+}
+
+result<std::uint16_t> fake_processes::free_port(const std::string&) {
+  if (no_ports)
+    return failure(errc::unavailable, "no port is free");
+  return static_cast<std::uint16_t>(4000);
+}
+
+void fake_processes::end(const std::string& name, ports::exit_status how) {
+  const auto found = std::find_if(living_.begin(), living_.end(),
+                                  [&name](const auto& p) { return p.second.name == name; });
+  invariant(found != living_.end(), "no process of this name lives: " + name);
+  const auto dead = std::move(found->second);
+  living_.erase(found);
+  dead.on_end(how);
+}
+
+std::string fake_processes::living() const {
+  std::string all;
+  for (const auto& [id, p] : living_)
+    all += (all.empty() ? "" : " ") + p.name;
+  return all;
+}
+
+std::string fake_processes::take_deeds() {
+  return std::exchange(deeds_, {});
+}
+
+} // namespace troupe::testing

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "runtime/ports/process.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::testing {
+
+/// Processes that live as long as a test says. They are named by the first word of what was to run.
+class fake_processes final : public ports::process_host {
+ public:
+  // The actors.
+  result<ports::started> start(const ports::process_spec& spec, ended on_end) override;
+  void signal(ports::process_id process, int number) override;
+  void sweep(std::function<void(std::size_t killed)> done) override;
+  result<std::uint16_t> free_port(const std::string& address) override;
+  std::int64_t unix_time_ms() override { return 0; }
+  std::optional<std::string> read_small_file(const std::string&, std::size_t) override {
+    return std::nullopt;
+  }
+  result<void> make_directories(const std::string&) override { return {}; }
+
+  // The test.
+  /// The living process of this name ends.
+  void end(const std::string& name, ports::exit_status how);
+  /// From now on (or no longer) nothing can be started, and why.
+  void refuse_to_start(std::optional<error> why) { no_start_ = std::move(why); }
+  /// Who lives, in order of their start: "g1/0 g1/1".
+  std::string living() const;
+  /// What was done since the last call: "g1/0 starts", "g1/0 gets 15", "sweep".
+  std::string take_deeds();
+  /// SIGKILL ends a process at once, unless this says otherwise.
+  bool unkillable = false;
+  /// Sweeps are answered at once, with this number.
+  std::size_t strays = 0;
+  /// No port is free.
+  bool no_ports = false;
+
+ private:
+  struct process {
+    std::string name;
+    ended on_end;
+  };
+  void tell(const std::string& deed);
+
+  std::map<ports::process_id, process> living_;
+  ports::process_id last_ = 0;
+  std::optional<error> no_start_;
+  std::string deeds_;
+};
+
+} // namespace troupe::testing

@@ -1,0 +1,20 @@
+#include "tests/sim/checkers/checkers.hpp"
+
+namespace troupe::sim::checkers {
+
+std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t,
+                                           std::uint32_t max_restarts) {
+  return {one_world_per_generation(w),
+          ranks_are_dense(w),
+          processes_follow_the_generation(w, t),
+          start_after_prepared(w),
+          restarts_within_budget(w, max_restarts),
+          failures_charged_once(w),
+          nothing_left_behind(w, t),
+          questions_are_answered(w),
+          queues_are_bounded(w),
+          actors_are_sound(w),
+          one_verdict(w)};
+}
+
+} // namespace troupe::sim::checkers

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "tests/sim/processes.hpp"
+#include "tests/sim/world.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+/// What must hold whatever happens: the invariants of docs/architecture.md, one per source file
+/// here. Each hears of everything and blames the first event that breaks its invariant.
+namespace troupe::sim::checkers {
+
+/// At most one world is ever proposed, and so sealed, under one generation number.
+std::shared_ptr<observer> one_world_per_generation(world& w);
+
+/// The ranks of a sealed world are a bijection onto 0 … world_size-1; those of a node are
+/// contiguous.
+std::shared_ptr<observer> ranks_are_dense(world& w);
+
+/// No training process runs under a generation other than its node's current one.
+std::shared_ptr<observer> processes_follow_the_generation(world& w, const trainers& t);
+
+/// No generation starts anywhere before every member said Prepared for it and the world was
+/// journalled.
+std::shared_ptr<observer> start_after_prepared(world& w);
+
+/// No more restarts are charged than --max-restarts allows.
+std::shared_ptr<observer> restarts_within_budget(world& w, std::uint32_t max_restarts);
+
+/// A generation's failure is charged once, and the count grows by one each time.
+std::shared_ptr<observer> failures_charged_once(world& w);
+
+/// A launcher that has ended by itself leaves no process behind.
+std::shared_ptr<observer> nothing_left_behind(world& w, const trainers& t);
+
+/// Whoever asks hears an answer in time, or that there is none.
+std::shared_ptr<observer> questions_are_answered(world& w);
+
+/// Queues stay within runtime/base/limits.hpp.
+std::shared_ptr<observer> queues_are_bounded(world& w);
+
+/// No actor meets a broken invariant of its own, throws, or gets a message it does not know.
+std::shared_ptr<observer> actors_are_sound(world& w);
+
+/// The verdict, once recorded, is the only one, and nothing is started after it.
+std::shared_ptr<observer> one_verdict(world& w);
+
+/// All of them.
+std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts);
+
+} // namespace troupe::sim::checkers

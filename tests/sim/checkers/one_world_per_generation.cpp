@@ -1,0 +1,48 @@
+#include "messages/kinds.hpp"
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+namespace troupe::sim::checkers {
+
+namespace {
+
+class checker final : public observer {
+ public:
+  explicit checker(world& w) : world_(w) {}
+
+  void sent(const std::string&, const std::string&, const messages::any_msg& m) override {
+    if (m.is<messages::Prepare>())
+      compare(m.as<messages::Prepare>().read()->getWorld());
+  }
+
+  void recorded(const messages::any_msg& m) override {
+    if (m.is<messages::GenerationSealed>())
+      compare(m.as<messages::GenerationSealed>().read()->getWorld());
+  }
+
+ private:
+  void compare(messages::World::Reader w) {
+    std::string text;
+    for (auto m : w.getMembers())
+      text += fmt::format("{} at {} with {}; ", m.getNode().cStr(), m.getFirstRank(), m.getSlots());
+    const auto [known, is_new] = worlds_.emplace(w.getGeneration(), text);
+    if (!is_new && known->second != text)
+      world_.blame("one_world_per_generation", fmt::format("generation {} was {}and is now {}",
+                                                           w.getGeneration(), known->second, text));
+  }
+
+  world& world_;
+  std::map<std::uint64_t, std::string> worlds_;
+};
+
+} // namespace
+
+std::shared_ptr<observer> one_world_per_generation(world& w) {
+  return std::make_shared<checker>(w);
+}
+
+} // namespace troupe::sim::checkers

@@ -1,0 +1,223 @@
+#include "tests/sim/cluster.hpp"
+
+#include "runtime/base/invariant.hpp"
+#include "tests/sim/cluster_trees.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::sim {
+
+namespace {
+
+constexpr const char* job_name = "job";
+
+/// 7 of "n7".
+std::uint64_t number_in(const std::string& node) {
+  return std::stoul(node.substr(1));
+}
+
+} // namespace
+
+const std::string& cluster::master_name() {
+  static const std::string name = "master";
+  return name;
+}
+
+std::string cluster::node_name_of(std::uint32_t number) {
+  return fmt::format("n{}", number);
+}
+
+cluster::cluster(const cluster_options& options)
+    : options_(options), world_(options.seed), network_(world_),
+      trainers_(world_, options.trainers), disk_(world_), trees_(std::make_unique<trees>()) {
+  for (std::uint32_t i = 1; i <= options_.nodes; ++i)
+    nodes_[node_name_of(i)];
+}
+
+cluster::~cluster() {
+  // Nobody watches any more, and what dies now may not plan anything.
+  world_.observers.clear();
+  world_.story.on_line = nullptr;
+  for (auto& [name, n] : nodes_)
+    if (n.process)
+      n.process->end(ending_kind::power_cut);
+  if (master_.process)
+    master_.process->end(ending_kind::power_cut);
+  if (shell_.process)
+    shell_.process->end(ending_kind::power_cut);
+  world_.events.forget();
+}
+
+// ---- Starting ----
+
+const host_ptr& cluster::boot(const std::string& name, machine& on) {
+  invariant(!up(name), "it runs already");
+  if (std::exchange(on.dark, false))
+    network_.machine_is_back(name);
+  host_options o;
+  o.hesitation = options_.hesitation;
+  o.in_order = options_.in_order;
+  if (options_.drift_ppm_max > 0)
+    o.drift_ppm = static_cast<std::int64_t>(world_.random.below(2 * options_.drift_ppm_max + 1)) -
+                  options_.drift_ppm_max;
+  return on.process = std::make_shared<host>(world_, name, ++on.boots, o);
+}
+
+void cluster::start_master() {
+  const auto& h = boot(master_name(), master_);
+  trees_->master = {};
+  actors::master_options o;
+  o.membership.job = job_name;
+  o.membership.reconnect_grace = options_.reconnect_grace;
+  o.rendezvous.nodes_min = options_.nodes_min;
+  o.rendezvous.nodes_max = options_.nodes_max;
+  o.rendezvous.last_call = options_.last_call;
+  o.rendezvous.join_timeout = options_.join_timeout;
+  o.rendezvous.prepare_within = options_.stop_within + limits::prepare_slack;
+  o.recovery.max_restarts = options_.max_restarts;
+  o.gateway.listen_on = {master_name(), master_port};
+  actors::master_events events;
+  events.on_listening = [](const ports::endpoint&) {};
+  events.on_verdict = [this, which = h->boot()](const actors::recovery_core::verdict& v) {
+    world_.events.in({}, [this, which, v] { master_decided(which, v); });
+  };
+  events.on_everyone_left = [this, h = h] { world_.events.in({}, [h] { h->stop_tree(); }); };
+  const actors::master_world ports{network_.transport_of(h), disk_.store_of(h)};
+  h->run_tree(actors::master_tree(ports, o, trees_->master, events),
+              [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
+}
+
+void cluster::start_node(const std::string& name) {
+  const auto& h = boot(name, nodes_[name]);
+  auto& at = trees_->nodes[name] = {};
+  outcomes_.erase(name);
+  actors::node_options o;
+  o.uplink.job = job_name;
+  o.uplink.node = name;
+  o.uplink.address = name;
+  o.uplink.slots = options_.slots;
+  o.uplink.master = ports::to_string({master_name(), master_port});
+  o.uplink.connect_within = options_.connect_within;
+  o.leader.node = name;
+  o.leader.slots = options_.slots;
+  o.leader.stop_within = options_.stop_within;
+  o.program.spec = &trainers::spec_of;
+  o.program.explain = [](const actors::assignment&, const ports::exit_status& s) {
+    return ports::to_string(s);
+  };
+  o.master = {master_name(), master_port};
+  // Independent of what else was drawn, so that a node keeps its number from run to run of a
+  // transcript.
+  o.seed = options_.seed * 1'000'003 + number_in(name) * 1'009 + h->boot();
+  actors::node_events events;
+  events.on_over = [this, name, which = h->boot()](const actors::node_outcome& outcome) {
+    world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
+  };
+  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h)};
+  h->run_tree(actors::node_tree(ports, o, at, events),
+              [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
+}
+
+void cluster::start_everything() {
+  start_master();
+  for (const auto& [name, n] : nodes_)
+    start_node(name);
+}
+
+// ---- Ending ----
+
+/// The launcher has nothing more to do: its program stops the tree and returns.
+void cluster::node_over(const std::string& name, std::uint64_t boot,
+                        const actors::node_outcome& o) {
+  const auto& h = nodes_.at(name).process;
+  if (!h || h->boot() != boot || !h->alive())
+    return;
+  world_.write(name, fmt::format("over   {}: {}", o.success ? "success" : "failure", o.reason));
+  outcomes_.insert_or_assign(name, o);
+  h->stop_tree();
+}
+
+void cluster::master_decided(std::uint64_t boot, const actors::recovery_core::verdict& v) {
+  const auto& h = master_.process;
+  if (!h || h->boot() != boot || !h->alive())
+    return;
+  world_.write(master_name(),
+               fmt::format("over   {}: {}", v.success ? "success" : "failure", v.reason));
+  verdict_ = v;
+  // Its program waits for the nodes to leave, but not for ever.
+  world_.events.in(limits::farewell_within, [h = h] { h->stop_tree(); });
+}
+
+void cluster::gone(const host_ptr& h, ending_kind how) {
+  if (!h->alive())
+    return;
+  h->end(how);
+  network_.host_ended(h, how == ending_kind::power_cut);
+  if (h == master_.process)
+    disk_.process_ended();
+  else
+    trainers_.launcher_ended(h, how);
+}
+
+void cluster::crash(const std::string& name, ending_kind how) {
+  const auto h = find(name);
+  if (!h)
+    return;
+  if (how == ending_kind::power_cut)
+    (name == master_name() ? master_.dark : nodes_.at(name).dark) = true;
+  gone(h, how);
+}
+
+void cluster::pause(const std::string& name) {
+  if (const auto h = find(name))
+    h->pause();
+}
+
+void cluster::resume(const std::string& name) {
+  if (const auto h = find(name))
+    h->resume();
+}
+
+// ---- Questions ----
+
+host_ptr cluster::find(const std::string& name) const {
+  host_ptr h;
+  if (name == master_name())
+    h = master_.process;
+  else if (const auto found = nodes_.find(name); found != nodes_.end())
+    h = found->second.process;
+  return h && h->alive() ? h : nullptr;
+}
+
+bool cluster::up(const std::string& name) const {
+  return find(name) != nullptr;
+}
+
+bool cluster::over() const {
+  const bool any_up =
+      std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& n) { return up(n.first); });
+  return verdict_ && !any_up && !up(master_name());
+}
+
+// ---- Time ----
+
+void cluster::run_until(instant when, const std::function<bool()>& enough) {
+  while (!world_.broken && !(enough && enough())) {
+    const auto next = world_.events.next();
+    if (!next || *next > when) {
+      world_.events.pass(when);
+      return;
+    }
+    world_.events.step();
+    world_.tell(&observer::time_passed, world_.events.now());
+  }
+}
+
+void cluster::run_for(duration d, const std::function<bool()>& enough) {
+  run_until(now() + d, enough);
+}
+
+} // namespace troupe::sim

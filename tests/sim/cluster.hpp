@@ -1,0 +1,115 @@
+#pragma once
+
+#include "actors/master/recovery/recovery_core.hpp"
+#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "messages/kinds.hpp"
+#include "tests/sim/host.hpp"
+#include "tests/sim/journal.hpp"
+#include "tests/sim/network.hpp"
+#include "tests/sim/processes.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::sim {
+
+struct cluster_options {
+  std::uint64_t seed = 1;
+  std::uint32_t nodes = 2;
+  std::uint32_t slots = 1;
+  std::uint32_t nodes_min = 2;
+  std::uint32_t nodes_max = 2;
+  std::uint32_t max_restarts = 3;
+  duration last_call = 1s;
+  duration join_timeout = 120s;
+  duration stop_within = 5s;
+  duration reconnect_grace = limits::reconnect_grace;
+  duration connect_within = limits::connect_within;
+  trainer_options trainers;
+  double hesitation = 0;
+  bool in_order = false;
+  std::int64_t drift_ppm_max = 0;
+};
+
+/// A whole job in one thread: a master and N nodes, each a process of its own with the real actor
+/// trees of actors/topology.cpp on simulated ports. The caller plays operator and fate.
+class cluster {
+ public:
+  explicit cluster(const cluster_options& options);
+  ~cluster();
+  cluster(const cluster&) = delete;
+  cluster& operator=(const cluster&) = delete;
+
+  static constexpr std::uint16_t master_port = 29'400;
+  static const std::string& master_name();
+  static std::string node_name_of(std::uint32_t number); ///< 1 → "n1"
+
+  world& all() { return world_; }
+  sim::network& net() { return network_; }
+  sim::trainers& training() { return trainers_; }
+  sim_disk& disk() { return disk_; }
+  const cluster_options& options() const { return options_; }
+
+  void start_master();
+  void start_node(const std::string& name);
+  void start_everything();
+  /// Ends a process, or the machine with it.
+  void crash(const std::string& name, ending_kind how);
+  void pause(const std::string& name);
+  void resume(const std::string& name);
+  /// The user's signal to a launcher.
+  void interrupt(const std::string& name, int signal);
+  /// A shell asks for the tree; `take` gets the answer, or an error if there is none.
+  void ask_tree(std::function<void(result<messages::msg<messages::TreeReport>>)> take);
+  /// Kills one actor of the master or a node, as a bug in it would: "rendezvous", "leader", …
+  void crash_actor(const std::string& host, const std::string& role);
+
+  bool up(const std::string& name) const;
+  host_ptr find(const std::string& name) const;
+  /// Nodes whose launcher has ended, with what it told its user.
+  const std::map<std::string, actors::node_outcome>& outcomes() const { return outcomes_; }
+  const std::optional<actors::recovery_core::verdict>& verdict() const { return verdict_; }
+  /// The job is over and every process of it has ended.
+  bool over() const;
+
+  /// Lets time pass until `when`, or until something is broken, or `enough` says so.
+  void run_until(instant when, const std::function<bool()>& enough = {});
+  void run_for(duration d, const std::function<bool()>& enough = {});
+  instant now() const { return world_.events.now(); }
+
+ private:
+  /// A machine, with the process on it that matters here.
+  struct machine {
+    host_ptr process;
+    std::uint64_t boots = 0;
+    bool dark = false;
+  };
+  /// Where the actors of each process find each other.
+  struct trees;
+
+  const host_ptr& boot(const std::string& name, machine& on);
+  void gone(const host_ptr& h, ending_kind how);
+  struct question;
+  void ask_on(const std::shared_ptr<question>& asked, result<ports::connection_ptr> link);
+  void node_over(const std::string& name, std::uint64_t boot, const actors::node_outcome& o);
+  void master_decided(std::uint64_t boot, const actors::recovery_core::verdict& v);
+
+  const cluster_options options_;
+  world world_;
+  sim::network network_;
+  sim::trainers trainers_;
+  sim_disk disk_;
+  machine master_;
+  std::map<std::string, machine> nodes_;
+  std::unique_ptr<trees> trees_;
+  std::map<std::string, actors::node_outcome> outcomes_;
+  std::optional<actors::recovery_core::verdict> verdict_;
+  machine shell_;
+};
+
+} // namespace troupe::sim

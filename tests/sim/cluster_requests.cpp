@@ -1,0 +1,102 @@
+#include "runtime/sup/shell.hpp"
+#include "tests/sim/cluster_trees.hpp"
+
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace troupe::sim {
+
+namespace {
+
+/// Its supervisor sees an abnormal end, as of an actor that threw.
+template<class H>
+void end_abruptly(const sup::address<H>& where) {
+  if (const auto current = where.current())
+    caf::anon_send_exit(current, caf::exit_reason::kill);
+}
+
+} // namespace
+
+void cluster::interrupt(const std::string& name, int signal) {
+  const auto h = find(name);
+  if (!h || name == master_name())
+    return;
+  world_.write(name, fmt::format("! signal {}", signal));
+  h->call([at = trees_->nodes.at(name), signal] {
+    sup::post(at.leader, actors::leader::interrupt{signal});
+  });
+}
+
+/// One question over a link of its own.
+struct cluster::question {
+  std::uint64_t number;
+  std::function<void(result<messages::msg<messages::TreeReport>>)> take;
+  ports::connection_ptr link;
+
+  void answer(world& w, result<messages::msg<messages::TreeReport>> with) {
+    if (!take)
+      return;
+    w.tell(&observer::answered, number);
+    std::exchange(take, nullptr)(std::move(with));
+  }
+};
+
+void cluster::ask_tree(std::function<void(result<messages::msg<messages::TreeReport>>)> take) {
+  if (!shell_.process)
+    boot("shell", shell_);
+  auto asked = std::make_shared<question>(question{world_.next_question(), std::move(take), {}});
+  world_.tell(&observer::asked, asked->number, "shell", "a TreeRequest",
+              now() + limits::dial_within + 4 * limits::request_within);
+  shell_.process->call([this, asked] {
+    const auto hello = messages::build<messages::Hello>({"shell"}, [](auto b) {
+      b.setJob("job");
+      b.setNode("shell");
+      b.setRole(messages::Hello::Role::SHELL);
+    });
+    network_.transport_of(shell_.process)
+        ->dial(
+            {master_name(), master_port}, hello,
+            [this, asked](result<ports::connection_ptr> link) { ask_on(asked, std::move(link)); });
+  });
+}
+
+void cluster::ask_on(const std::shared_ptr<question>& asked, result<ports::connection_ptr> link) {
+  if (!link)
+    return asked->answer(world_, tl::make_unexpected(link.error()));
+  asked->link = *link;
+  asked->link->open({[this, asked](const messages::any_msg& m) {
+                       if (!m.is<messages::TreeReport>())
+                         return;
+                       asked->answer(world_, m.as<messages::TreeReport>());
+                       asked->link->close("answered");
+                     },
+                     [this, asked](std::string reason) {
+                       asked->answer(world_, failure(errc::closed, std::move(reason)));
+                       asked->link.reset();
+                     }});
+  (void)asked->link->send(
+      messages::build<messages::TreeRequest>({"shell", {}, {}, 1, 1}, [](auto) {}).any());
+}
+
+void cluster::crash_actor(const std::string& host_name, const std::string& role) {
+  const auto h = find(host_name);
+  if (!h)
+    return;
+  world_.write(host_name, "! " + role + " crashes");
+  if (host_name == master_name())
+    return h->call([m = trees_->master, role] {
+      role == "journal"      ? end_abruptly(m.journal)
+      : role == "membership" ? end_abruptly(m.membership)
+      : role == "rendezvous" ? end_abruptly(m.rendezvous)
+      : role == "recovery"   ? end_abruptly(m.recovery)
+                             : end_abruptly(m.gateway);
+    });
+  h->call([n = trees_->nodes.at(host_name), role] {
+    role == "leader" ? end_abruptly(n.leader) : end_abruptly(n.uplink);
+  });
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,170 @@
+#include "tests/sim/cluster.hpp"
+
+#include "tests/sim/checkers/checkers.hpp"
+#include "tests/sim/run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::sim;
+
+namespace {
+
+messages::any_msg prepare(std::uint64_t which, const std::vector<std::string>& nodes) {
+  return messages::build<messages::Prepare>({"", {}, generation{which}},
+                                            [&](auto b) {
+                                              auto w = b.initWorld();
+                                              w.setGeneration(which);
+                                              auto members = w.initMembers(
+                                                  static_cast<unsigned>(nodes.size()));
+                                              for (unsigned i = 0; i < nodes.size(); ++i)
+                                                members[i].setNode(nodes[i]);
+                                            })
+      .any();
+}
+
+struct seated {
+  std::string node;
+  std::uint32_t group_rank;
+  std::uint32_t first_rank;
+};
+
+/// Everybody has one slot.
+messages::any_msg sealed(std::uint64_t which, const std::vector<seated>& seats,
+                         std::uint32_t size) {
+  return messages::build<messages::GenerationSealed>(
+             {"", {}, generation{which}},
+             [&](auto b) {
+               auto w = b.initWorld();
+               w.setGeneration(which);
+               w.setWorldSize(size);
+               auto members = w.initMembers(static_cast<unsigned>(seats.size()));
+               for (unsigned i = 0; i < seats.size(); ++i) {
+                 members[i].setNode(seats[i].node);
+                 members[i].setSlots(1);
+                 members[i].setGroupRank(seats[i].group_rank);
+                 members[i].setFirstRank(seats[i].first_rank);
+               }
+             })
+      .any();
+}
+
+messages::any_msg charged(std::uint64_t which, std::uint32_t count) {
+  return messages::build<messages::RestartCharged>({"", {}, generation{which}},
+                                                   [&](auto b) {
+                                                     b.setGeneration(which);
+                                                     b.setRestartCount(count);
+                                                   })
+      .any();
+}
+
+process_record process_of(const std::string& node, std::uint64_t which) {
+  process_record p;
+  p.node = node;
+  p.which = generation{which};
+  return p;
+}
+
+} // namespace
+
+TEST_CASE("two nodes join, train and finish, and nothing is left of them") {
+  cluster_options o;
+  o.nodes = o.nodes_min = o.nodes_max = 2;
+  o.slots = 2;
+  cluster c(o);
+  c.start_everything();
+  c.run_for(60s, [&c] { return c.over(); });
+  REQUIRE(c.over());
+  CHECK(c.verdict()->success);
+  CHECK(c.training().all().size() == 4);
+  CHECK(c.training().alive() == 0);
+  CHECK(c.outcomes().at("n1").success);
+  CHECK(c.outcomes().at("n2").success);
+}
+
+TEST_CASE("the same seed gives the same story, another seed another one") {
+  const auto digest_of = [](std::uint64_t seed) {
+    run_options o;
+    o.seed = seed;
+    return run(o).digest;
+  };
+  CHECK(digest_of(11) == digest_of(11));
+  CHECK(digest_of(11) != digest_of(12));
+}
+
+TEST_CASE("a checker blames what breaks its invariant") {
+  world w(1);
+  trainers t(w, {});
+  w.observers = checkers::all(w, t, 0);
+  SUBCASE("a generation with two worlds") {
+    w.tell(&observer::sent, std::string("master"), std::string("n1"), prepare(1, {"a"}));
+    CHECK_FALSE(w.broken);
+    w.tell(&observer::sent, std::string("master"), std::string("n1"), prepare(1, {"b"}));
+    CHECK(w.broken->invariant == "one_world_per_generation");
+  }
+  SUBCASE("ranks with a gap") {
+    w.tell(&observer::recorded, sealed(1, {{"a", 0, 0}, {"b", 1, 2}}, 3));
+    CHECK(w.broken->invariant == "ranks_are_dense");
+  }
+  SUBCASE("a process of a generation its node has not prepared") {
+    w.tell(&observer::process_started, process_of("a", 2));
+    CHECK(w.broken->invariant == "processes_follow_the_generation");
+  }
+  SUBCASE("a start before everybody was prepared") {
+    w.tell(&observer::recorded, sealed(1, {{"a", 0, 0}}, 1));
+    w.tell(&observer::sent, std::string("master"), std::string("a"),
+           messages::build<messages::Start>({"", {}, generation{1}}, [](auto) {}).any());
+    CHECK(w.broken->invariant == "start_after_prepared");
+  }
+  SUBCASE("one restart too many") {
+    w.tell(&observer::recorded, charged(1, 1));
+    CHECK(w.broken->invariant == "restarts_within_budget");
+  }
+  SUBCASE("an answer to nothing") {
+    w.tell(&observer::answered, std::uint64_t{7});
+    CHECK(w.broken->invariant == "questions_are_answered");
+  }
+  SUBCASE("a question that is never answered") {
+    w.tell(&observer::asked, std::uint64_t{7}, std::string("a"), std::string("it"), instant{} + 1s);
+    w.tell(&observer::time_passed, instant{} + 1s);
+    CHECK(w.broken->invariant == "questions_are_answered");
+  }
+  SUBCASE("a queue past its bound") {
+    w.tell(&observer::link_load, std::string("a"), limits::send_queue_max + 1, std::size_t{0});
+    CHECK(w.broken->invariant == "queues_are_bounded");
+  }
+  SUBCASE("an actor that threw") {
+    w.tell(&observer::said, std::string("a"), std::string("leader"),
+           log::event{log::level::error, "actor_threw", "oh", {}});
+    CHECK(w.broken->invariant == "actors_are_sound");
+  }
+  SUBCASE("a record after the verdict") {
+    w.tell(&observer::recorded, messages::build<messages::Concluded>({}, [](auto) {}).any());
+    w.tell(&observer::recorded,
+           messages::build<messages::GenerationProposed>({}, [](auto) {}).any());
+    CHECK(w.broken->invariant == "one_verdict");
+  }
+}
+
+TEST_CASE("failures are charged once, and in order") {
+  world w(1);
+  w.observers = {checkers::failures_charged_once(w)};
+  w.tell(&observer::recorded, charged(1, 1));
+  CHECK_FALSE(w.broken);
+  w.tell(&observer::recorded, charged(1, 2));
+  CHECK(w.broken->invariant == "failures_charged_once");
+}
+
+TEST_CASE("a launcher that leaves a process behind is blamed") {
+  world w(1);
+  trainers t(w, {});
+  w.observers = {checkers::nothing_left_behind(w, t)};
+  const auto h = std::make_shared<host>(w, "a", 1, host_options{});
+  REQUIRE(t.host_of(h)->start(trainers::scripted({}), [](auto) {}));
+  h->end(ending_kind::exited);
+  CHECK(w.broken->invariant == "nothing_left_behind");
+}

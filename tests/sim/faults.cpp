@@ -1,0 +1,240 @@
+#include "tests/sim/faults.hpp"
+
+#include "runtime/link/frame.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <sstream>
+
+namespace troupe::sim {
+
+namespace {
+
+using words = std::vector<std::string>;
+
+/// Words from `from` on, as one.
+std::string rest(const words& w, std::size_t from) {
+  return fmt::format(
+      "{}",
+      fmt::join(w.begin() + static_cast<std::ptrdiff_t>(std::min(from, w.size())), w.end(), " "));
+}
+
+std::string node_of(cluster& c, const std::string& word) {
+  if (word != "?")
+    return "n" + word;
+  return cluster::node_name_of(
+      static_cast<std::uint32_t>(1 + c.all().random.below(c.options().nodes)));
+}
+
+tl::unexpected<error> unknown(const words& w) {
+  return failure(errc::invalid, fmt::format("'{}' says nothing", rest(w, 0)));
+}
+
+/// What can happen to any process.
+bool befall(cluster& c, const std::string& host, const std::string& what) {
+  if (what == "dies")
+    c.crash(host, ending_kind::killed);
+  else if (what == "loses power")
+    c.crash(host, ending_kind::power_cut);
+  else if (what == "freezes")
+    c.pause(host);
+  else if (what == "thaws")
+    c.resume(host);
+  else
+    return false;
+  return true;
+}
+
+result<void> about_node(cluster& c, const words& w) {
+  const auto name = node_of(c, w.at(1));
+  const auto what = rest(w, 2);
+  if (what == "starts" || what == "joins") {
+    if (!c.up(name))
+      c.start_node(name);
+  } else if (what == "is interrupted") {
+    c.interrupt(name, SIGINT);
+  } else if (!befall(c, name, what)) {
+    return unknown(w);
+  }
+  return {};
+}
+
+result<void> about_master(cluster& c, const words& w) {
+  const auto& name = cluster::master_name();
+  const auto what = rest(w, 1);
+  if (what == "starts") {
+    if (!c.up(name))
+      c.start_master();
+  } else if (w.size() == 4 && what.rfind("refuses dials", 0) == 0) {
+    const auto time = parse_duration(w[3]);
+    if (!time)
+      return tl::make_unexpected(time.error());
+    c.net().refuse_dials(name, c.now() + *time);
+  } else if (!befall(c, name, what)) {
+    return unknown(w);
+  }
+  return {};
+}
+
+result<void> about_worker(cluster& c, const words& w) {
+  const auto alive = c.training().living_ranks();
+  if (alive.empty())
+    return {};
+  auto process = c.training().find(w.at(1) == "?" ? 0 : std::stoul(w[1]));
+  if (w[1] == "?")
+    process = alive[c.all().random.below(alive.size())];
+  if (!process)
+    return {};
+  if (w.size() == 4 && w[2] == "exits")
+    c.training().exit(*process, {false, std::stoi(w[3])});
+  else if (rest(w, 2) == "is killed")
+    c.training().exit(*process, {true, SIGKILL});
+  else
+    return unknown(w);
+  return {};
+}
+
+result<void> about_link(cluster& c, const words& w) {
+  const auto node = node_of(c, w.at(1));
+  const auto& master = cluster::master_name();
+  const auto what = rest(w, 2);
+  if (what == "drops") {
+    c.net().break_links(node);
+  } else if (what == "returns") {
+    c.net().release(node, master);
+    c.net().release(master, node);
+  } else if (what == "is cut" || what == "is deaf" || what == "is mute") {
+    if (what != "is mute")
+      c.net().hold(master, node);
+    if (what != "is deaf")
+      c.net().hold(node, master);
+  } else {
+    return unknown(w);
+  }
+  return {};
+}
+
+result<void> about_weather(cluster& c, const words& w) {
+  const auto node = node_of(c, w.at(1));
+  const auto what = rest(w, 2);
+  weather now;
+  if (what == "lossy" || what == "rough") {
+    now.delay_max = 20ms;
+    now.frame_lost = now.frame_repeated = now.frame_overtaken = 0.02;
+  }
+  if (what == "rough")
+    now.chunk_repeated = now.chunk_overtaken = 0.01;
+  if (what == "slow") {
+    now.delay_min = 20ms;
+    now.delay_max = 400ms;
+    now.bytes_per_ms = 20;
+  }
+  if (what != "lossy" && what != "rough" && what != "slow" && what != "calm")
+    return unknown(w);
+  c.all().write(node, "! weather " + what);
+  c.net().around(node) = now;
+  return {};
+}
+
+std::vector<kj::byte> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+/// A Hello as a later major version would send it.
+std::vector<kj::byte> hello_of_another_version() {
+  capnp::MallocMessageBuilder builder;
+  auto root = builder.initRoot<messages::Envelope>();
+  messages::detail::write_envelope(root, {"n1/uplink"}, capnp::typeId<messages::Hello>());
+  root.setVersion(messages::protocol_version + 1);
+  root.getBody().initAs<messages::Hello>().setNode("n1");
+  const auto raw = capnp::messageToFlatArray(builder);
+  const auto header = link::encode({static_cast<std::uint32_t>(raw.size()), 1});
+  std::vector<kj::byte> all(header.begin(), header.end());
+  const auto body = raw.asBytes();
+  all.insert(all.end(), body.begin(), body.end());
+  return all;
+}
+
+result<void> about_stranger(cluster& c, const words& w) {
+  const auto half = link::encode({1'000, 1});
+  const auto huge = link::encode({UINT32_MAX, 1});
+  const std::map<std::string, std::vector<kj::byte>> speeches{
+      {"says nothing", {}},
+      {"says garbage", bytes_of("GET / HTTP/1.1\r\nHost: master\r\n\r\n")},
+      {"says half a frame", {half.begin(), half.end()}},
+      {"says a huge length", {huge.begin(), huge.end()}},
+      {"says another version", hello_of_another_version()}};
+  const auto found = speeches.find(rest(w, 1));
+  if (found == speeches.end())
+    return unknown(w);
+  c.all().write("-", "! a stranger " + found->first);
+  c.net().stranger(cluster::master_name(), cluster::master_port, found->second);
+  return {};
+}
+
+result<void> about_disk(cluster& c, const words& w) {
+  const auto what = rest(w, 1);
+  if (what == "fails")
+    c.disk().fault = error{errc::unavailable, "no space left on device"};
+  else if (what == "recovers")
+    c.disk().fault.reset();
+  else if (what == "is slow")
+    c.disk().append_max = 800ms;
+  else
+    return unknown(w);
+  c.all().write(cluster::master_name(), "! disk " + what);
+  return {};
+}
+
+result<void> about_shell(cluster& c, const words& w) {
+  if (rest(w, 1) != "asks")
+    return unknown(w);
+  c.ask_tree([&c](const auto& answer) {
+    c.all().write("shell", answer ? "got the tree" : "got no tree: " + answer.error().what);
+  });
+  return {};
+}
+
+result<void> about_actor(cluster& c, const words& w) {
+  if (w.size() != 4 || w[3] != "crashes")
+    return unknown(w);
+  c.crash_actor(w[1] == cluster::master_name() ? w[1] : node_of(c, w[1]), w[2]);
+  return {};
+}
+
+} // namespace
+
+result<void> inject(cluster& c, const words& w) {
+  static const std::map<std::string, result<void> (*)(cluster&, const words&)> verbs{
+      {"node", about_node}, {"master", about_master},   {"worker", about_worker},
+      {"link", about_link}, {"weather", about_weather}, {"stranger", about_stranger},
+      {"disk", about_disk}, {"actor", about_actor},     {"shell", about_shell}};
+  const auto verb = w.size() < 2 ? verbs.end() : verbs.find(w[0]);
+  if (verb == verbs.end())
+    return unknown(w);
+  return verb->second(c, w);
+}
+
+words words_of(const std::string& line) {
+  std::istringstream in(line);
+  words all;
+  for (std::string word; in >> word;)
+    all.push_back(word);
+  return all;
+}
+
+result<duration> parse_duration(const std::string& text) {
+  const auto unit_at = text.find_first_not_of("0123456789.");
+  const std::string unit = unit_at == std::string::npos ? "" : text.substr(unit_at);
+  const std::map<std::string, double> seconds{{"ms", 1e-3}, {"s", 1}, {"min", 60}};
+  const auto found = seconds.find(unit);
+  if (unit_at == 0 || found == seconds.end())
+    return failure(errc::invalid, fmt::format("'{}' is no duration", text));
+  const double value = std::stod(text.substr(0, unit_at)) * found->second;
+  return std::chrono::duration_cast<duration>(std::chrono::duration<double>(value));
+}
+
+} // namespace troupe::sim

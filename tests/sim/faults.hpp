@@ -1,0 +1,38 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+#include "tests/sim/cluster.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe::sim {
+
+/// What fate and operators can do, in words; the vocabulary of fault plans and of transcripts.
+///
+///     node N starts              a launcher is started, or started again with a new incarnation
+///     node N dies                kill -9 of the launcher
+///     node N loses power         the machine goes, nobody is told
+///     node N freezes | thaws     SIGSTOP, SIGCONT of the launcher
+///     node N is interrupted      Ctrl-C
+///     master starts | dies | loses power | freezes | thaws
+///     worker R exits C | is killed      the process of global rank R in the newest generation
+///     link N drops               reset; what is in flight is cut somewhere
+///     link N is cut              nothing gets through either way, until `link N returns`
+///     link N is deaf | is mute   nothing gets through to the node, or from it, until `link N
+///     returns` link N returns weather N lossy | rough | slow | calm    lost and repeated frames;
+///     all that and torn chunks; a thin line; none master refuses dials T stranger says nothing |
+///     garbage | half a frame | a huge length | another version disk fails | recovers | is slow
+///     shell asks                 for the tree; nothing is done with the answer
+///     actor H ROLE crashes       H is "master" or a node's number; a bug in that actor
+///
+/// N is a node's number or `?` for any, R likewise a rank.
+result<void> inject(cluster& c, const std::vector<std::string>& words);
+
+std::vector<std::string> words_of(const std::string& line);
+
+/// "300ms", "2.5s", "2min".
+result<duration> parse_duration(const std::string& text);
+
+} // namespace troupe::sim

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/ports/process.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace troupe::sim {
+
+/// A training process, or something one has left behind, from its start to its end.
+struct process_record {
+  std::uint64_t number = 0; ///< in order of starting
+  std::string node;
+  std::uint64_t boot = 0; ///< which launcher of that node started it
+  std::int32_t pid = 0;
+  generation which;
+  global_rank rank = 0;
+  local_rank local = 0;
+  instant started{};
+  std::optional<instant> ended;
+  ports::exit_status status;
+  /// Its parent has ended and left it behind; no process of the job itself.
+  bool stray = false;
+  /// It was sent SIGKILL: it runs no more, though the kernel may hold it for a while.
+  bool killed = false;
+  /// Its launcher was killed: it is init's now, and nobody of ours can know of it.
+  bool beyond_reach = false;
+};
+
+/// How a simulated process ended.
+enum class ending_kind { exited, killed, power_cut };
+
+/// Hears of everything that happens. Where it sees what must not be it calls world::blame.
+class observer {
+ public:
+  virtual ~observer() = default;
+
+  /// A launcher or master has begun; `boot` counts those of its name, from 1.
+  virtual void started(const std::string& host, std::uint64_t boot) {
+    (void)host;
+    (void)boot;
+  }
+  virtual void ended(const std::string& host, ending_kind how) {
+    (void)host;
+    (void)how;
+  }
+  virtual void froze(const std::string& host) { (void)host; }
+  virtual void thawed(const std::string& host) { (void)host; }
+  /// An actor's log event; `component` is its place in the tree.
+  virtual void said(const std::string& host, const std::string& component, const log::event& e) {
+    (void)host;
+    (void)component;
+    (void)e;
+  }
+  /// A dial has begun; the Hello will be its first message.
+  virtual void dialled(const std::string& from, const messages::msg<messages::Hello>& hello) {
+    (void)from;
+    (void)hello;
+  }
+  /// `from` has given a message to its link with `to`.
+  virtual void sent(const std::string& from, const std::string& to, const messages::any_msg& m) {
+    (void)from;
+    (void)to;
+    (void)m;
+  }
+  /// The owner at `at` was given a message off its link with `from`.
+  virtual void delivered(const std::string& at, const std::string& from,
+                         const messages::any_msg& m) {
+    (void)at;
+    (void)from;
+    (void)m;
+  }
+  /// A record is durable.
+  virtual void recorded(const messages::any_msg& record) { (void)record; }
+  virtual void process_started(const process_record& p) { (void)p; }
+  virtual void process_ended(const process_record& p) { (void)p; }
+  /// Bytes that wait in a link's send queue, and messages delivered to an owner that has not taken
+  /// them.
+  virtual void link_load(const std::string& host, std::size_t queued_bytes,
+                         std::size_t outstanding_messages) {
+    (void)host;
+    (void)queued_bytes;
+    (void)outstanding_messages;
+  }
+  /// `host` has asked something and is owed an answer, once, by `due`; unless it is frozen then, or
+  /// ends.
+  virtual void asked(std::uint64_t question, const std::string& host, const std::string& what,
+                     instant due) {
+    (void)question;
+    (void)host;
+    (void)what;
+    (void)due;
+  }
+  virtual void answered(std::uint64_t question) { (void)question; }
+  /// Time has come to `now`; called often.
+  virtual void time_passed(instant now) { (void)now; }
+  /// The job has concluded and all launchers have ended, or the run is over.
+  virtual void finished() {}
+};
+
+} // namespace troupe::sim

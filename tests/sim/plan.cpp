@@ -1,0 +1,158 @@
+#include "tests/sim/plan.hpp"
+
+#include "runtime/base/invariant.hpp"
+#include "tests/sim/faults.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace troupe::sim {
+
+namespace {
+
+result<plan::step> parse_step(const std::string& line) {
+  auto words = words_of(line);
+  if (words.size() < 3 || words[0] != "at")
+    return failure(errc::invalid, fmt::format("'{}' is no step of a plan", line));
+  const auto dots = words[1].find("..");
+  const auto from = parse_duration(words[1].substr(0, dots));
+  const auto to = dots == std::string::npos ? from : parse_duration(words[1].substr(dots + 2));
+  if (!from || !to || *to < *from)
+    return failure(errc::invalid, fmt::format("'{}' is no time", words[1]));
+  plan::step s{*from, *to, 1, {}};
+  std::size_t next = 2;
+  if (words[2] == "chance") {
+    s.chance = std::stod(words.at(3));
+    next = 4;
+  }
+  s.words.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
+  return s;
+}
+
+/// A fault, and what ends it some time later; how often it is drawn relative to the others.
+struct kind {
+  unsigned weight;
+  const char* fault;
+  const char* relief;
+};
+
+constexpr kind kinds[] = {
+    {6, "worker ? exits 7", nullptr},
+    {6, "worker ? is killed", nullptr},
+    {8, "node N dies", "node N starts"},
+    {6, "node N loses power", "node N starts"},
+    {8, "node N freezes", "node N thaws"},
+    {1, "node N is interrupted", "node N starts"},
+    {8, "master dies", "master starts"},
+    {3, "master loses power", "master starts"},
+    {5, "master freezes", "master thaws"},
+    {10, "link N drops", nullptr},
+    {8, "link N is cut", "link N returns"},
+    {5, "link N is deaf", "link N returns"},
+    {5, "link N is mute", "link N returns"},
+    {6, "weather N lossy", "weather N calm"},
+    {4, "weather N rough", "weather N calm"},
+    {4, "weather N slow", "weather N calm"},
+    {3, "master refuses dials 3s", nullptr},
+    {1, "stranger says nothing", nullptr},
+    {1, "stranger says garbage", nullptr},
+    {1, "stranger says half a frame", nullptr},
+    {1, "stranger says a huge length", nullptr},
+    {1, "stranger says another version", nullptr},
+    {6, "shell asks", nullptr},
+    {2, "disk is slow", "disk recovers"},
+    {2, "disk fails", "disk recovers"},
+    {3, "actor master journal crashes", nullptr},
+    {3, "actor master membership crashes", nullptr},
+    {3, "actor master rendezvous crashes", nullptr},
+    {3, "actor master recovery crashes", nullptr},
+    {2, "actor master gateway crashes", nullptr},
+    {3, "actor N leader crashes", nullptr},
+    {3, "actor N uplink crashes", nullptr},
+};
+
+const kind& draw(random_source& random) {
+  unsigned total = 0;
+  for (const auto& k : kinds)
+    total += k.weight;
+  auto at = random.below(total);
+  for (const auto& k : kinds) {
+    if (at < k.weight)
+      return k;
+    at -= k.weight;
+  }
+  return kinds[0];
+}
+
+std::vector<std::string> with_node(const char* text, const std::string& node) {
+  auto words = words_of(text);
+  for (auto& w : words)
+    if (w == "N")
+      w = node;
+  return words;
+}
+
+} // namespace
+
+result<plan> plan::parse(const std::string& name, const std::string& text) {
+  plan p{name, {}};
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line.front() == '#')
+      continue;
+    auto s = parse_step(line);
+    if (!s)
+      return tl::make_unexpected(s.error());
+    p.steps.push_back(std::move(*s));
+  }
+  return p;
+}
+
+result<plan> plan::load(const std::string& directory, const std::string& name) {
+  const auto path = fmt::format("{}/{}.txt", directory, name);
+  std::ifstream in(path);
+  if (!in)
+    return failure(errc::invalid, fmt::format("there is no plan {}", path));
+  std::stringstream text;
+  text << in.rdbuf();
+  return parse(name, text.str());
+}
+
+plan plan::random(random_source& random, duration span) {
+  plan p{"random", {}};
+  const auto count = random.below(14);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto& k = draw(random);
+    const auto node = std::to_string(1 + random.below(4));
+    const auto when = duration(
+        static_cast<duration::rep>(random.below(static_cast<std::uint64_t>(span.count()))));
+    p.steps.push_back({when, when, 1, with_node(k.fault, node)});
+    if (!k.relief)
+      continue;
+    // Some are over before anybody can notice, some outlast every grace period.
+    const auto lasts = random.chance(0.5) ? std::chrono::milliseconds(20 + random.below(2'500))
+                                          : std::chrono::milliseconds(2'500 + random.below(12'000));
+    p.steps.push_back({when + lasts, when + lasts, 1, with_node(k.relief, node)});
+  }
+  return p;
+}
+
+void plan::schedule(cluster& c) const {
+  auto& w = c.all();
+  for (const auto& s : steps) {
+    const auto delay = w.between(s.from, s.to);
+    if (!w.random.chance(s.chance))
+      continue;
+    w.events.in(delay, [&c, words = s.words] {
+      if (c.verdict() && words.back() == "starts")
+        return; // nobody starts a launcher of a job that is over
+      const auto done = inject(c, words);
+      invariant(done.has_value(), done ? "" : done.error().what);
+    });
+  }
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,343 @@
+#include "tests/sim/processes.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+#include <utility>
+
+namespace troupe::sim {
+
+namespace {
+
+/// A place in an assignment, in the one string that a specification needs here.
+std::string text_of(const actors::assignment& a) {
+  return fmt::format("{} {} {} {}", a.which.value, a.rank, a.local, a.world_size);
+}
+
+struct place {
+  std::uint64_t which = 0;
+  global_rank rank = 0;
+  local_rank local = 0;
+  std::uint32_t world_size = 1;
+};
+
+place place_from(const std::string& text) {
+  place p;
+  std::istringstream in(text);
+  invariant(static_cast<bool>(in >> p.which >> p.rank >> p.local >> p.world_size),
+            "a simulated process without a place");
+  return p;
+}
+
+trainers::script script_from(const std::string& text) {
+  int exits = -1;
+  trainers::script s;
+  std::istringstream in(text);
+  invariant(static_cast<bool>(in >> exits >> std::boolalpha >> s.ignores_sigterm >> s.leaves_stray),
+            "a simulated process without a script");
+  if (exits >= 0)
+    s.exits = exits;
+  return s;
+}
+
+} // namespace
+
+// ---- What a launcher holds ----
+
+class sim_process_host final : public ports::process_host {
+ public:
+  sim_process_host(trainers& of, host_ptr launcher)
+      : trainers_(of), launcher_(std::move(launcher)) {}
+
+  result<ports::started> start(const ports::process_spec& spec, ended on_end) override {
+    return trainers_.start(launcher_, spec, std::move(on_end));
+  }
+  void signal(ports::process_id process, int number) override {
+    // What destructors of a dying launcher ask for is done by the parent-death signal.
+    if (launcher_->alive())
+      trainers_.signal(process, number);
+  }
+  void sweep(std::function<void(std::size_t killed)> done) override {
+    trainers_.sweep(launcher_, std::move(done));
+  }
+  result<std::uint16_t> free_port(const std::string&) override { return ++trainers_.next_port_; }
+  std::int64_t unix_time_ms() override {
+    const auto passed = trainers_.world_.events.now().time_since_epoch();
+    return 1'700'000'000'000 + passed / 1ms;
+  }
+  std::optional<std::string> read_small_file(const std::string&, std::size_t) override {
+    return std::nullopt;
+  }
+  result<void> make_directories(const std::string&) override { return {}; }
+
+ private:
+  trainers& trainers_;
+  host_ptr launcher_;
+};
+
+trainers::trainers(world& of, trainer_options options) : world_(of), options_(options) {}
+
+std::shared_ptr<ports::process_host> trainers::host_of(const host_ptr& launcher) {
+  return std::make_shared<sim_process_host>(*this, launcher);
+}
+
+ports::process_spec trainers::spec_of(const actors::assignment& place) {
+  ports::process_spec spec;
+  spec.argv = {"trainer", text_of(place)};
+  return spec;
+}
+
+ports::process_spec trainers::scripted(const script& s) {
+  ports::process_spec spec;
+  spec.argv = {s.missing ? "missing" : "script",
+               fmt::format("{} {} {}", s.exits.value_or(-1), s.ignores_sigterm, s.leaves_stray)};
+  return spec;
+}
+
+// ---- Starting and ending ----
+
+process_record& trainers::enroll(const host_ptr& launcher) {
+  process_record p;
+  p.number = all_.size() + 1;
+  p.node = launcher->name();
+  p.boot = launcher->boot();
+  p.pid = ++next_pid_;
+  p.started = world_.events.now();
+  all_.push_back(p);
+  return all_.back();
+}
+
+ports::started trainers::start_scripted(const host_ptr& launcher, const script& s,
+                                        ports::process_host::ended on_end) {
+  const auto& p = enroll(launcher);
+  auto& life = living_[p.number];
+  life.launcher = launcher;
+  life.on_end = std::move(on_end);
+  life.ignores_sigterm = s.ignores_sigterm;
+  life.leaves_stray = s.leaves_stray;
+  if (s.exits)
+    end_in(world_.between(1ms, 5ms), p.number, {false, *s.exits});
+  return {p.number, p.pid};
+}
+
+result<ports::started> trainers::start(const host_ptr& launcher, const ports::process_spec& spec,
+                                       ports::process_host::ended on_end) {
+  const auto chance = [this](double p) { return world_.random.chance(p); };
+  const auto& program = spec.argv.at(0);
+  if (program == "script")
+    return start_scripted(launcher, script_from(spec.argv.at(1)), std::move(on_end));
+  if (program == "missing" || chance(options_.fails_to_start)) {
+    world_.write(launcher->name(), "run    cannot be executed");
+    return failure(errc::invalid, fmt::format("cannot execute {}: no such file", program));
+  }
+  const auto at = place_from(spec.argv.at(1));
+  auto& p = enroll(launcher);
+  p.which = generation{at.which};
+  p.rank = at.rank;
+  p.local = at.local;
+  living_[p.number] = running{launcher,
+                              std::move(on_end),
+                              at.world_size,
+                              false,
+                              false,
+                              chance(options_.ignores_sigterm),
+                              chance(options_.exits_on_sigterm),
+                              chance(options_.leaves_stray),
+                              chance(options_.hard_to_kill)};
+  world_.write(p.node, fmt::format("run    g{} rank {} pid {}", at.which, p.rank, p.pid));
+  world_.tell(&observer::process_started, p);
+  const auto startup = world_.between(options_.startup_min, options_.startup_max);
+  if (chance(options_.dies_early))
+    end_in(startup / 2, p.number, {false, 7});
+  world_.events.in(startup, [this, number = p.number] { join(number); });
+  return ports::started{p.number, p.pid};
+}
+
+void trainers::end_in(duration delay, std::uint64_t process, ports::exit_status how) {
+  world_.events.in(delay, [this, process, how] { exit(process, how); });
+}
+
+void trainers::exit(std::uint64_t process, ports::exit_status how) {
+  const auto found = living_.find(process);
+  if (found == living_.end())
+    return;
+  const auto life = std::move(found->second);
+  living_.erase(found);
+  auto& p = record(process);
+  p.ended = world_.events.now();
+  p.status = how;
+  world_.write(p.node, fmt::format("run    g{} rank {} pid {} ended: {}", p.which.value, p.rank,
+                                   p.pid, ports::to_string(how)));
+  world_.tell(&observer::process_ended, p);
+  if (life.leaves_stray)
+    leave_stray(process_record(p));
+  if (!how.success())
+    break_up(record(process).which, process);
+  if (const auto launcher = life.launcher.lock())
+    launcher->call_in(world_.between(20us, 200us), [told = life.on_end, how] { told(how); });
+}
+
+void trainers::leave_stray(const process_record& parent) {
+  process_record stray = parent;
+  stray.number = all_.size() + 1;
+  stray.pid = ++next_pid_;
+  stray.started = world_.events.now();
+  stray.ended.reset();
+  stray.stray = true;
+  all_.push_back(stray);
+  strays_.insert(stray.number);
+  world_.write(stray.node, fmt::format("run    pid {} was left behind", stray.pid));
+}
+
+void trainers::signal(std::uint64_t process, int number) {
+  const auto found = living_.find(process);
+  if (found == living_.end())
+    return;
+  auto& life = found->second;
+  if (number == SIGKILL) {
+    record(process).killed = true;
+    const auto delay = life.hard_to_kill ? world_.between(2s, 12s) : world_.between(50us, 500us);
+    return end_in(delay, process, {true, SIGKILL});
+  }
+  if (life.ignores_sigterm || std::exchange(life.ending, true))
+    return;
+  if (life.exits_on_sigterm)
+    end_in(world_.between(20ms, 900ms), process, {false, 128 + number});
+  else
+    end_in(world_.between(100us, 3ms), process, {true, number});
+}
+
+void trainers::sweep(const host_ptr& launcher, std::function<void(std::size_t)> done) {
+  std::vector<std::uint64_t> found;
+  for (const auto number : strays_) {
+    const auto& p = record(number);
+    if (p.node == launcher->name() && p.boot == launcher->boot())
+      found.push_back(number);
+  }
+  launcher->call_in(world_.between(50us, 2ms), [this, found, done = std::move(done)] {
+    for (const auto number : found) {
+      if (strays_.erase(number) == 0)
+        continue;
+      record(number).ended = world_.events.now();
+      world_.write(record(number).node, fmt::format("run    pid {} was swept", record(number).pid));
+    }
+    done(found.size());
+  });
+}
+
+void trainers::launcher_ended(const host_ptr& launcher, ending_kind how) {
+  std::vector<std::uint64_t> orphans;
+  for (const auto& [number, life] : living_) {
+    const auto& p = record(number);
+    if (p.node == launcher->name() && p.boot == launcher->boot())
+      orphans.push_back(number);
+  }
+  for (const auto number : orphans)
+    exit(number, {true, SIGKILL});
+  for (auto at = strays_.begin(); at != strays_.end();) {
+    auto& p = record(*at);
+    const bool its_own = p.node == launcher->name() && p.boot == launcher->boot();
+    if (its_own && how == ending_kind::power_cut)
+      p.ended = world_.events.now();
+    if (its_own && how == ending_kind::killed)
+      p.beyond_reach = true;
+    at = its_own && how != ending_kind::exited ? strays_.erase(at) : std::next(at);
+  }
+}
+
+// ---- Training ----
+
+void trainers::join(std::uint64_t process) {
+  const auto found = living_.find(process);
+  if (found == living_.end())
+    return;
+  const auto which = record(process).which;
+  auto& g = groups_[which];
+  g.world_size = found->second.world_size;
+  found->second.joined = true;
+  if (g.broken) {
+    end_in(world_.between(options_.notices_min, options_.notices_max), process, {false, 1});
+    return;
+  }
+  g.joined.insert(process);
+  if (g.joined.size() == g.world_size)
+    become_together(which, g);
+}
+
+void trainers::become_together(generation which, group& g) {
+  g.together_since = world_.events.now();
+  world_.write("-", fmt::format("run    g{} trains on {} ranks", which.value, g.world_size));
+  world_.events.in(std::max(options_.training - done_, duration(10ms)),
+                   [this, which] { finish_together(which); });
+}
+
+void trainers::finish_together(generation which) {
+  auto& g = groups_[which];
+  if (!g.together_since || g.broken)
+    return;
+  done_ = options_.training;
+  g.together_since.reset();
+  for (const auto process : g.joined)
+    end_in(world_.between(1ms, 50ms), process, {});
+}
+
+void trainers::break_up(generation which, std::uint64_t first_lost) {
+  auto& g = groups_[which];
+  if (std::exchange(g.broken, true))
+    return;
+  if (g.together_since) {
+    const auto since = world_.events.now() - *g.together_since;
+    done_ += since / options_.checkpoint_every * options_.checkpoint_every;
+    done_ = std::min(done_, options_.training);
+    g.together_since.reset();
+  }
+  for (const auto process : g.joined)
+    if (process != first_lost && living_.count(process))
+      end_in(world_.between(options_.notices_min, options_.notices_max), process, {false, 1});
+}
+
+// ---- Questions ----
+
+std::size_t trainers::alive_on(const std::string& node) const {
+  return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), [&](const auto& p) {
+    return p.node == node && !p.ended && !p.beyond_reach;
+  }));
+}
+
+std::size_t trainers::alive() const {
+  return living_.size() + strays_.size();
+}
+
+std::vector<std::uint64_t> trainers::living_ranks() const {
+  std::vector<std::uint64_t> newest;
+  for (const auto& [number, life] : living_) {
+    const auto which = all_.at(number - 1).which;
+    if (!newest.empty() && all_.at(newest.front() - 1).which < which)
+      newest.clear();
+    if (newest.empty() || all_.at(newest.front() - 1).which == which)
+      newest.push_back(number);
+  }
+  return newest;
+}
+
+std::optional<std::uint64_t> trainers::find(global_rank rank) const {
+  for (const auto number : living_ranks())
+    if (all_.at(number - 1).rank == rank)
+      return number;
+  return std::nullopt;
+}
+
+bool trainers::training() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& g) { return g.second.together_since && !g.second.broken; });
+}
+
+duration trainers::progress() const {
+  return done_;
+}
+
+} // namespace troupe::sim

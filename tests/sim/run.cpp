@@ -1,0 +1,124 @@
+#include "tests/sim/run.hpp"
+
+#include "messages/kinds.hpp"
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::sim {
+
+namespace {
+
+/// Options within sane limits, drawn by the seed: what works only with the defaults does not work.
+cluster_options draw_options(const run_options& o) {
+  random_source random(o.seed);
+  cluster_options c;
+  c.seed = random.next();
+  c.nodes = o.nodes > 0 ? o.nodes : static_cast<std::uint32_t>(4 + random.below(13));
+  c.slots = static_cast<std::uint32_t>(1 + random.below(c.nodes > 32 ? 2 : 4));
+  c.nodes_max = c.nodes - static_cast<std::uint32_t>(random.below(3));
+  c.nodes_min = random.chance(0.5) ? c.nodes_max : std::max(1u, c.nodes_max / 2);
+  c.max_restarts = static_cast<std::uint32_t>(random.below(6));
+  c.last_call = std::chrono::milliseconds(200 + random.below(3'000));
+  c.stop_within = std::chrono::milliseconds(500 + random.below(5'000));
+  c.reconnect_grace = std::chrono::milliseconds(500 + random.below(4'000));
+  c.hesitation = random.chance(0.5) ? 0 : 0.2 * random.unit();
+  c.drift_ppm_max = random.chance(0.5) ? 0 : 500;
+  auto& t = c.trainers;
+  t.training = std::chrono::milliseconds(3'000 + random.below(30'000));
+  const auto sometimes = [&random](double most) {
+    return random.chance(0.7) ? 0 : most * random.unit();
+  };
+  t.fails_to_start = sometimes(0.02);
+  t.dies_early = sometimes(0.02);
+  t.ignores_sigterm = sometimes(0.5);
+  t.exits_on_sigterm = sometimes(0.8);
+  t.leaves_stray = sometimes(0.3);
+  t.hard_to_kill = sometimes(0.1);
+  return c;
+}
+
+/// Nodes come one after the other, mostly.
+void let_nodes_come(cluster& c) {
+  auto& w = c.all();
+  const auto within = w.random.chance(0.5) ? duration(50ms) : duration(4s);
+  w.events.in(w.between({}, within), [&c] {
+    if (!c.up(cluster::master_name()))
+      c.start_master();
+  });
+  for (std::uint32_t i = 1; i <= c.options().nodes; ++i)
+    w.events.in(w.between({}, within), [&c, name = cluster::node_name_of(i)] {
+      if (!c.up(name))
+        c.start_node(name);
+    });
+}
+
+void heal(cluster& c) {
+  c.all().write("-", "! everything is healed");
+  c.net().calm();
+  c.disk().fault.reset();
+  c.disk().append_max = 3ms;
+  auto& t = c.training().options();
+  t.fails_to_start = t.dies_early = t.hard_to_kill = 0;
+  const auto revive = [&c](const std::string& name) {
+    c.resume(name);
+    if (c.up(name) || c.verdict())
+      return;
+    name == cluster::master_name() ? c.start_master() : c.start_node(name);
+  };
+  revive(cluster::master_name());
+  for (std::uint32_t i = 1; i <= c.options().nodes; ++i)
+    revive(cluster::node_name_of(i));
+}
+
+void demand_an_end(cluster& c) {
+  c.run_for(alive_again_within, [&c] { return c.over(); });
+  auto& w = c.all();
+  if (w.broken)
+    return;
+  if (!c.over())
+    return w.blame("the_job_ends",
+                   fmt::format("{} after everything was healed the job is not over{}",
+                               in_words(alive_again_within),
+                               c.verdict() ? ", though decided" : ""));
+  // What was on its way when the last process ended.
+  c.run_for(2 * limits::dial_within);
+  if (!w.broken)
+    w.tell(&observer::finished);
+}
+
+} // namespace
+
+run_outcome run(const run_options& o) {
+  const auto options = draw_options(o);
+  cluster c(options);
+  auto& w = c.all();
+  w.story.on_line = o.on_line;
+  w.observers = checkers::all(w, c.training(), options.max_restarts);
+  const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last);
+  w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
+                           o.seed, options.nodes, options.nodes_min, options.nodes_max,
+                           options.slots, options.max_restarts, faults.name));
+  let_nodes_come(c);
+  faults.schedule(c);
+  c.run_for(faults_last, [&c] { return c.over(); });
+  if (!w.broken && !c.over())
+    heal(c);
+  if (!w.broken)
+    demand_an_end(c);
+
+  run_outcome out;
+  out.digest = w.story.digest();
+  out.lines = w.story.lines();
+  out.simulated = c.now().time_since_epoch();
+  out.nodes = options.nodes;
+  out.processes = c.training().all().size();
+  out.success = c.verdict() && c.verdict()->success;
+  out.broken = w.broken;
+  out.last_lines.assign(w.story.tail().begin(), w.story.tail().end());
+  for (const auto& p : c.training().all())
+    out.generations = std::max(out.generations, p.which.value);
+  return out;
+}
+
+} // namespace troupe::sim
