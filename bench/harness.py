@@ -1,0 +1,133 @@
+"""What the benchmarks share: statistics, facts about the machine, tables, JSON files.
+
+A figure here means nothing by itself, it depends on the machine and on who else uses it. So peers
+are measured in turn within the same run, and what is quoted is the ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from launchers import PYTHON, ROOT, TORCHRUN, Launcher, launcher_named
+
+RESULTS = ROOT / "build" / "bench"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Median and spread of one thing measured repeatedly."""
+
+    runs: int
+    median: float
+    p10: float
+    p90: float
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> Summary:
+        if len(samples) == 1:
+            return cls(1, samples[0], samples[0], samples[0])
+        tenths = statistics.quantiles(samples, n=10, method="inclusive")
+        return cls(len(samples), statistics.median(samples), tenths[0], tenths[-1])
+
+    def __str__(self) -> str:
+        return f"{short(self.median)}  ({short(self.p10)} – {short(self.p90)})"
+
+
+def short(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - int(f"{abs(value):e}".split("e")[1]))
+    return f"{value:,.{digits}f}"
+
+
+def ratio(ours: Summary | None, peer: Summary | None) -> str:
+    if ours is None or peer is None or ours.median == 0:
+        return "–"
+    return f"{short(peer.median / ours.median)} ×"
+
+
+def torch_version() -> str:
+    script = "import importlib.metadata as m; print(m.version('torch'))"
+    return subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()
+
+
+def machine() -> dict[str, str]:
+    cpu = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+            break
+    memory = int(Path("/proc/meminfo").read_text().split()[1]) / 2**20
+    return {
+        "cpu": f"{len(os.sched_getaffinity(0))} × {cpu}",
+        "memory": f"{memory:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "torch": torch_version(),
+        "load at start": f"{os.getloadavg()[0]:.2f}",
+    }
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as needed; the first to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in [headers, *rows]) for i in range(len(headers))]
+    lines = []
+    for row in [headers, ["-" * w for w in widths], *rows]:
+        first, *others = (cell for cell in row)
+        cells = [first.ljust(widths[0])] + [c.rjust(w) for c, w in zip(others, widths[1:])]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def report(name: str, title: str, headers, rows, data: dict, notes: Sequence[str] = ()) -> None:
+    """Prints the table with the machine's facts and keeps the figures as JSON."""
+    facts = machine()
+    print(f"\n{title}\n\n{table(headers, rows)}\n")
+    for note in notes:
+        print(note)
+    print("machine: " + ", ".join(f"{key} {value}" for key, value in facts.items()))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    plain = {k: asdict(v) if isinstance(v, Summary) else v for k, v in data.items()}
+    document = {"bench": name, "time": time.time(), "machine": facts, "results": plain}
+    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
+def options(description: str, rounds: int) -> argparse.Namespace:
+    """The options every benchmark has; `launchers` are those to compare, ours first."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"default {rounds}")
+    parser.add_argument(
+        "--launcher",
+        action="append",
+        metavar="NAME",
+        help="actor-launcher, torchrun or the path of a build of ours; default: the first two",
+    )
+    chosen = parser.parse_args()
+    chosen.launchers = [
+        launcher_named(n) for n in chosen.launcher or ["actor-launcher", "torchrun"]
+    ]
+    for launcher in chosen.launchers:
+        if not os.access(launcher.program, os.X_OK):
+            sys.exit(f"{launcher.program} does not exist; build it first")
+    return chosen
+
+
+def peer_of(launchers: Sequence[Launcher]) -> tuple[str | None, str | None]:
+    """Names of ours and of the peer among those measured."""
+    ours = next((one.name for one in launchers if not one.is_torchrun), None)
+    return ours, TORCHRUN.name if TORCHRUN in launchers else None
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

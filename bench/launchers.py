@@ -1,0 +1,208 @@
+"""The launchers that the demo, the tests and the benchmarks drive: ours and torchrun.
+
+The command lines differ in a few options. Everything else is the same for both: nodes are launcher
+processes on this machine, their output goes to files, and every process of a run carries a tag in
+its environment. Descendants inherit it, however they detach, so a run can say what it left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = ROOT / ".venv" / "bin" / "python"
+TAG = "TROUPE_RUN_TAG"
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """One of the programs under comparison."""
+
+    name: str
+    program: str
+
+    @property
+    def is_torchrun(self) -> bool:
+        return self.name == "torchrun"
+
+    def command(
+        self,
+        worker: Sequence[str],
+        *,
+        node: int = 0,
+        nodes: int | str = 1,
+        procs: int = 1,
+        restarts: int = 0,
+        port: int | None = None,
+        python: bool = True,
+        options: Sequence[str] = (),
+    ) -> list[str]:
+        """The command line of one node; without a port, of a job that has only this node."""
+        line = [self.program, f"--nproc-per-node={procs}", f"--max-restarts={restarts}"]
+        if port is None:
+            line.append("--standalone")
+        else:
+            line += [f"--nnodes={nodes}", f"--rdzv-endpoint=127.0.0.1:{port}"]
+            if self.is_torchrun:
+                line += ["--rdzv-backend=c10d", "--rdzv-id=job", "--local-addr=127.0.0.1"]
+            else:
+                line.append(f"--node-rank={node}")
+        if not python:
+            line.append("--no-python")
+        return [*line, *options, *worker]
+
+
+TORCHRUN = Launcher("torchrun", str(ROOT / ".venv" / "bin" / "torchrun"))
+
+
+def actor_launcher(
+    program: str | os.PathLike = ROOT / "build/release/bin/actor-launcher",
+) -> Launcher:
+    return Launcher("actor-launcher", str(program))
+
+
+def launcher_named(name: str) -> Launcher:
+    """`torchrun`, `actor-launcher` (the release build), or the path of another build of ours."""
+    if name == TORCHRUN.name:
+        return TORCHRUN
+    return actor_launcher() if name == "actor-launcher" else actor_launcher(name)
+
+
+def base_environment() -> dict[str, str]:
+    """Both launchers start the same interpreter, and gloo stays on the loopback interface."""
+    venv_first = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
+    return {
+        **os.environ,
+        "PATH": venv_first,
+        "PYTHON_EXEC": str(PYTHON),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition: Callable[[], object], within: float, what: str) -> object:
+    """The condition's first true value; its absence after `within` seconds is an error."""
+    deadline = time.monotonic() + within
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {within:g} s: {what}")
+        time.sleep(0.005)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process exists and has not ended; one that waits to be reaped has ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def processes_tagged(tag: str) -> Iterator[int]:
+    wanted = f"{TAG}={tag}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:  # ended meanwhile, or belongs to somebody else
+                continue
+            if wanted in environment.split(b"\0") and alive(int(entry.name)):
+                yield int(entry.name)
+
+
+def end_tagged(tag: str) -> None:
+    for _ in range(2):  # a child may be born meanwhile
+        for pid in processes_tagged(tag):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@dataclass
+class Run:
+    """One job: a launcher process per node. Leaving the context ends all that is left of it."""
+
+    launcher: Launcher
+    worker: Sequence[str]
+    directory: Path
+    nodes: int = 1
+    procs: int = 1
+    restarts: int = 0
+    python: bool = True
+    options: Sequence[str] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    tag: str = field(default_factory=lambda: uuid.uuid4().hex)
+    launchers: list[subprocess.Popen] = field(default_factory=list)
+    port: int | None = None
+
+    def __enter__(self) -> Run:
+        if self.nodes > 1 and self.port is None:
+            self.port = free_port()
+        for node in range(self.nodes):
+            self.start_node(node)
+        return self
+
+    def start_node(self, node: int) -> subprocess.Popen:
+        command = self.launcher.command(
+            self.worker,
+            node=node,
+            nodes=self.nodes,
+            procs=self.procs,
+            restarts=self.restarts,
+            port=self.port,
+            python=self.python,
+            options=self.options,
+        )
+        with (
+            open(self.directory / f"node-{node}.out", "wb") as out,
+            open(self.directory / f"node-{node}.err", "wb") as err,
+        ):
+            started = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=base_environment() | self.environment | {TAG: self.tag},
+                start_new_session=True,
+            )
+        self.launchers.append(started)
+        return started
+
+    def __exit__(self, *_) -> None:
+        end_tagged(self.tag)
+        for launcher in self.launchers:
+            launcher.wait()
+
+    def leftovers(self) -> list[int]:
+        """Every process of this run that still exists."""
+        return sorted(processes_tagged(self.tag))
+
+    def out(self, node: int = 0) -> str:
+        return (self.directory / f"node-{node}.out").read_text(errors="replace")
+
+    def err(self, node: int = 0) -> str:
+        return (self.directory / f"node-{node}.err").read_text(errors="replace")
+
+    def wait(self, within: float) -> list[int]:
+        """The launchers' exit codes, in order of nodes."""
+        deadline = time.monotonic() + within
+        try:
+            return [p.wait(max(0.0, deadline - time.monotonic())) for p in self.launchers]
+        except subprocess.TimeoutExpired:
+            said = "\n".join(f"node {n}:\n{self.err(n)}{self.out(n)}" for n in range(self.nodes))
+            raise TimeoutError(f"the job did not end within {within:g} s\n{said}") from None
