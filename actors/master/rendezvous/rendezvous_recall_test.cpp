@@ -116,7 +116,8 @@ TEST_SUITE("rendezvous_core: recall") {
   }
 
   TEST_CASE("a proposal that crossed the verdict does not open the job again") {
-    rendezvous_story s(1, 1, {sealed_record(1, {"a"}), concluded_record(false), proposed_record(2)});
+    rendezvous_story s(1, 1,
+                       {sealed_record(1, {"a"}), concluded_record(false), proposed_record(2)});
     CHECK(s.core.current_phase() == phase::concluded);
     CHECK(s.comes("a") == "to a: Conclude failure: as recorded");
   }
