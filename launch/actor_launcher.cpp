@@ -117,7 +117,7 @@ class launcher {
   int run() {
     if (const auto why = objection_to_command(options_, machine_))
       return complain(program, *why, exit_failure);
-    auto directory = run_directory::make(options_.log_dir, options_.rdzv_id);
+    auto directory = run_directory::make(options_.streams.log_dir, options_.rdzv_id);
     if (!directory)
       return complain(program, directory.error().what, exit_failure);
     const int code = run_in(*directory);

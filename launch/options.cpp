@@ -17,20 +17,9 @@ constexpr auto version_text = "troupe 0.1.0";
 /// torchrun's options that are known and not built yet; each is refused by name instead of being
 /// taken for a typing error.
 const std::set<std::string>& not_yet() {
-  static const std::set<std::string> names{"--run-path",
-                                           "--tee",
-                                           "-t",
-                                           "--local-ranks-filter",
-                                           "--log-line-prefix-template",
-                                           "--numa-binding",
-                                           "--logs-specs",
-                                           "--start-method",
-                                           "--signals-to-handle",
-                                           "--virtual-local-rank",
-                                           "--event-log-handler",
-                                           "--print-completion",
-                                           "--duplicate-stdout-filters",
-                                           "--duplicate-stderr-filters"};
+  static const std::set<std::string> names{
+      "--numa-binding",       "--logs-specs",        "--start-method",    "--signals-to-handle",
+      "--virtual-local-rank", "--event-log-handler", "--print-completion"};
   return names;
 }
 
@@ -162,7 +151,10 @@ error unknown_argument(const std::string& argument) {
 
 /// A launcher's options as they were typed, before their grammars are applied.
 struct launcher_words {
-  std::string nodes = "1", processes = "1", backend = "static", endpoint, settings, redirects = "0";
+  std::string nodes = "1", processes = "1", backend = "static", endpoint, settings, redirects = "0",
+              tee = "0";
+  std::string shown;
+  std::optional<std::string> duplicate_stdout, duplicate_stderr;
   std::int64_t node_rank = -1, master_port = -1;
   double shutdown_seconds = std::chrono::duration<double>(limits::stop_workers_within).count();
   double monitor_interval = 0;
@@ -192,10 +184,17 @@ void declare_launcher(dialect& d, launcher_options& o, launcher_words& w) {
   d.option("--monitor-interval", w.monitor_interval,
            "Accepted; ends are noticed by event, not by looking");
   d.option("--role", o.role, "Role name of the workers");
-  d.option("--log-dir", o.log_dir, "Where workers' files go")->type_name("DIR");
-  d.option("-r,--redirects", w.redirects,
-           "Workers' streams that go to files: 0 none, 1 stdout, 2 stderr, 3 both")
-      ->check(CLI::IsMember({"0", "1", "2", "3"}));
+  d.option("--log-dir", o.streams.log_dir, "Where workers' files go")->type_name("DIR");
+  d.option(
+      "-r,--redirects", w.redirects,
+      "Workers' streams that go to files: 0 none, 1 stdout, 2 stderr, 3 both; or rank:which,…");
+  d.option("-t,--tee", w.tee, "Streams that go to files and to the console, in the same grammar");
+  d.option("--local-ranks-filter", w.shown, "Only these local ranks are seen on the console");
+  d.option("--log-line-prefix-template", o.streams.prefix_template,
+           "What stands before lines of --tee: ${role_name} ${local_rank} ${rank} ${hostname}");
+  d.option("--duplicate-stdout-filters", w.duplicate_stdout,
+           "Lines of --tee with any of these words also go to filtered_stdout.log");
+  d.option("--duplicate-stderr-filters", w.duplicate_stderr, "The same for filtered_stderr.log");
   d.option("--shutdown-timeout", w.shutdown_seconds,
            "Seconds between a worker's first signal and SIGKILL")
       ->check(CLI::Range(0.0, 86'400.0));
@@ -205,8 +204,34 @@ void declare_launcher(dialect& d, launcher_options& o, launcher_words& w) {
   d.option("--journal", o.journal, "Where the master of this node keeps its decisions")
       ->type_name("FILE");
   d.flag("-m,--module", o.module, "The script is a module's name");
+  d.flag("--run-path", o.run_path,
+         "The script runs by runpy in a child of a Python that is already there");
   d.flag("--no-python", o.no_python, "The script is a program of its own");
   d.common(o.common);
+}
+
+result<void> derive_streams(stream_options& o, const launcher_words& w,
+                            const machine_facts& machine) {
+  const auto redirects = parse_stream_choice("--redirects", w.redirects);
+  if (!redirects)
+    return tl::make_unexpected(redirects.error());
+  o.redirects = *redirects;
+  const auto tee = parse_stream_choice("--tee", w.tee);
+  if (!tee)
+    return tl::make_unexpected(tee.error());
+  o.tee = *tee;
+  const auto shown = parse_rank_filter(w.shown);
+  if (!shown)
+    return tl::make_unexpected(shown.error());
+  o.shown = *shown;
+  const auto older_way = machine.environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  if (o.prefix_template.empty() && older_way != machine.environment.end())
+    o.prefix_template = older_way->second;
+  if (w.duplicate_stdout)
+    o.duplicate_stdout = parse_words(*w.duplicate_stdout);
+  if (w.duplicate_stderr)
+    o.duplicate_stderr = parse_words(*w.duplicate_stderr);
+  return {};
 }
 
 /// The grammars, and what options say about each other.
@@ -241,7 +266,8 @@ result<void> derive(launcher_options& o, const launcher_words& w, const machine_
     return failure(errc::invalid, "--module and --no-python exclude each other");
   if (w.master_port >= 0)
     o.master_port = static_cast<std::uint16_t>(w.master_port);
-  o.redirects = static_cast<unsigned>(w.redirects.front() - '0');
+  if (auto streams = derive_streams(o.streams, w, machine); !streams)
+    return streams;
   o.shutdown_timeout =
       std::chrono::duration_cast<duration>(std::chrono::duration<double>(w.shutdown_seconds));
   if (auto wrong = check_common(o.common))

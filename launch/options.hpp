@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch/options/streams.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/log/logs.hpp"
@@ -47,15 +48,16 @@ struct launcher_options {
   rendezvous_settings rendezvous;
   std::uint32_t max_restarts = 0;
   std::string role = "default";
-  std::string log_dir;
-  /// Bit 0: stdout goes to a file, bit 1: stderr does.
-  unsigned redirects = 0;
+  stream_options streams;
   duration shutdown_timeout{};
   std::string local_addr;
   std::string node_name;
   std::string journal;
   bool module = false;
   bool no_python = false;
+  /// `--run-path`: the script runs by runpy in a child of a Python that is already there; beats
+  /// `no_python` and `module`.
+  bool run_path = false;
   std::vector<std::string> command; ///< script (or module, or program) and its arguments
 };
 

@@ -111,9 +111,9 @@ TEST_CASE("rendezvous settings take torchrun's keys and ignore unknown ones") {
 TEST_CASE("bad input gets one line that names the thing") {
   CHECK(mentions(refused({}), "which script"));
   CHECK(mentions(refused({"--frobnicate", "t.py"}), "--frobnicate"));
-  CHECK(mentions(refused({"--tee", "3", "t.py"}),
-                 "--tee is an option of torchrun that is not built yet"));
-  CHECK(mentions(refused({"--local_ranks_filter=0", "t.py"}), "not built yet"));
+  CHECK(mentions(refused({"--numa-binding", "node", "t.py"}),
+                 "--numa-binding is an option of torchrun that is not built yet"));
+  CHECK(mentions(refused({"--tee=4", "t.py"}), "--tee"));
   CHECK(mentions(refused({"--nproc-per-node=0", "t.py"}), "--nproc-per-node"));
   CHECK(mentions(refused({"--nproc-per-node=100000", "t.py"}), "1 to 1024"));
   CHECK(mentions(refused({"--nnodes=2:1", "t.py"}), "--nnodes"));

@@ -15,7 +15,7 @@ worker_contract contract_of(const launcher_options& o,
   c.max_restarts = o.max_restarts;
   c.module = o.module;
   c.no_python = o.no_python;
-  c.redirects = o.redirects;
+  c.redirects = o.streams.redirects;
   c.command = o.command;
   c.run_directory = run_directory;
   c.environment = environment;
@@ -81,9 +81,10 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(name + "=" + value);
-  if (!directory.empty() && (c.redirects & 1u))
+  const auto redirected = c.redirects.of(a.local);
+  if (!directory.empty() && redirected.out)
     spec.stdout_file = directory + "/stdout.log";
-  if (!directory.empty() && (c.redirects & 2u))
+  if (!directory.empty() && redirected.err)
     spec.stderr_file = directory + "/stderr.log";
   return spec;
 }

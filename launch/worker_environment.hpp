@@ -18,7 +18,7 @@ struct worker_contract {
   std::uint32_t max_restarts = 0;
   bool module = false;
   bool no_python = false;
-  unsigned redirects = 0;
+  stream_choice redirects;
   std::vector<std::string> command;
   /// `<log dir>/<job>_<random>`; empty when the user asked for no files (--log-dir /dev/null).
   std::string run_directory;

@@ -92,10 +92,10 @@ TEST_CASE("the command is the interpreter, unbuffered, with the local rank put i
 TEST_CASE("only redirected streams have files, and none have if the user wants none") {
   auto c = contract();
   CHECK(worker_spec(c, third_of_four()).stdout_file.empty());
-  c.redirects = 3;
+  c.redirects.everyone = {true, true};
   CHECK(worker_spec(c, third_of_four()).stdout_file == "/logs/job_x/attempt_2/1/stdout.log");
   CHECK(worker_spec(c, third_of_four()).stderr_file == "/logs/job_x/attempt_2/1/stderr.log");
-  c.redirects = 2;
+  c.redirects.everyone = {false, true};
   CHECK(worker_spec(c, third_of_four()).stdout_file.empty());
   c.run_directory.clear();
   CHECK(worker_spec(c, third_of_four()).stderr_file.empty());
