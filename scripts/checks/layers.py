@@ -7,6 +7,7 @@ from .project import Finding, Project, is_core, is_test, line_of
 
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
+STORE = "store"
 
 # folder -> the folders of ours it may include besides itself
 MAY_USE = {
@@ -15,12 +16,13 @@ MAY_USE = {
     PORTS: (BASE, MESSAGES),
     LINK: (BASE, MESSAGES, PORTS),
     SUP: (BASE, MESSAGES),
+    STORE: (BASE,),
     ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP),
-    OS: (BASE, MESSAGES, PORTS, LINK),
+    OS: (BASE, MESSAGES, PORTS, LINK, STORE),
     LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS, OS),
     "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS),
-    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS, OS, LAUNCH),
-    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS, OS, LAUNCH),
+    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, ACTORS, OS, LAUNCH),
+    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, ACTORS, OS, LAUNCH),
 }
 
 # third-party and system headers -> who may include them (test code may include anything)
@@ -119,6 +121,6 @@ def cores_without_caf(project: Project) -> Iterator[Finding]:
                 break
         return reaches[path]
 
-    for path in project.sources(ACTORS + "/", "runtime/"):
+    for path in project.sources(ACTORS + "/", "runtime/", STORE + "/"):
         if is_core(path) and (chain := caf_via(path)):
             yield Finding(path, 0, f"a core must not reach CAF: {chain}")
