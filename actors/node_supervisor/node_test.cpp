@@ -126,7 +126,7 @@ TEST_SUITE("node: one job") {
 
   TEST_CASE("a tree that is asked to end takes its processes along, and says goodbye first") {
     running_node s;
-    s.running->stop();
+    s.root->stop();
     s.pass(10s);
     CHECK(s.processes->living() == "");
     REQUIRE(s.endings.size() == 1);

@@ -53,8 +53,8 @@ struct master_stage : stage {
   /// A node dials, as it is: the older link of this name, if any, is forgotten.
   void join(const node_name& node, const doing& d = {}, std::uint64_t which = 1) {
     const auto m = hello(node, which, [&d, &node](messages::Hello::Builder b) {
-      auto said = present(node, d).read();
-      b.setState(said->getState());
+      auto as_present = present(node, d).read();
+      b.setState(as_present->getState());
     });
     links[node] = transport->knock(m);
     settle();

@@ -32,7 +32,7 @@ struct stage {
   }
 
   void play(const sup::tree& t) {
-    running.emplace(sup::spawn_root(engine.system(), t, sink(),
+    root.emplace(sup::spawn_root(engine.system(), t, sink(),
                                     [this](const sup::ending& e) { endings.push_back(e); }));
     settle();
   }
@@ -75,7 +75,7 @@ struct stage {
   std::vector<std::string> said;
   std::vector<sup::ending> endings;
   sup::simulated_engine engine;
-  std::optional<sup::root> running;
+  std::optional<sup::root> root;
 };
 
 /// What was sent through a link since the last call, one line per message.

@@ -2,14 +2,22 @@
 
 #include "runtime/base/invariant.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <csignal>
+#include <set>
 #include <utility>
 
 namespace troupe::testing {
 
+namespace {
+constexpr auto sweep_deed = "sweep";
+} // namespace
+
 void fake_processes::tell(const std::string& deed) {
-  deeds_ += (deeds_.empty() ? "" : ", ") + deed;
+  deeds_.push_back(deed);
 }
 
 result<ports::started> fake_processes::start(const ports::process_spec& spec, ended on_end) {
@@ -34,7 +42,7 @@ void fake_processes::signal(ports::process_id id, int number) {
 }
 
 void fake_processes::sweep(std::function<void(std::size_t killed)> done) {
-  tell("sweep");
+  tell(sweep_deed);
   done(std::exchange(strays, 0));
 }
 
@@ -54,14 +62,20 @@ void fake_processes::end(const std::string& name, ports::exit_status how) {
 }
 
 std::string fake_processes::living() const {
-  std::string all;
+  std::set<std::string> names;
   for (const auto& [id, p] : living_)
-    all += (all.empty() ? "" : " ") + p.name;
-  return all;
+    names.insert(p.name);
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 std::string fake_processes::take_deeds() {
-  return std::exchange(deeds_, {});
+  auto deeds = std::exchange(deeds_, {});
+  for (auto from = deeds.begin(); from != deeds.end();) {
+    const auto sweep = std::find(from, deeds.end(), sweep_deed);
+    std::sort(from, sweep);
+    from = sweep == deeds.end() ? sweep : sweep + 1;
+  }
+  return fmt::format("{}", fmt::join(deeds, ", "));
 }
 
 } // namespace troupe::testing

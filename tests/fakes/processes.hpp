@@ -28,9 +28,10 @@ class fake_processes final : public ports::process_host {
   void end(const std::string& name, ports::exit_status how);
   /// From now on (or no longer) nothing can be started, and why.
   void refuse_to_start(std::optional<error> why) { no_start_ = std::move(why); }
-  /// Who lives, in order of their start: "g1/0 g1/1".
+  /// Who lives, by name: "g1/0 g1/1". (Which of two actors starts first is not decided.)
   std::string living() const;
-  /// What was done since the last call: "g1/0 starts", "g1/0 gets 15", "sweep".
+  /// What was done since the last call: "g1/0 gets 15, g1/1 gets 15, sweep". Between two sweeps by
+  /// name, since the order among processes is not decided.
   std::string take_deeds();
   /// SIGKILL ends a process at once, unless this says otherwise.
   bool unkillable = false;
@@ -49,7 +50,7 @@ class fake_processes final : public ports::process_host {
   std::map<ports::process_id, process> living_;
   ports::process_id last_ = 0;
   std::optional<error> no_start_;
-  std::string deeds_;
+  std::vector<std::string> deeds_;
 };
 
 } // namespace troupe::testing

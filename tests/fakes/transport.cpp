@@ -8,20 +8,35 @@ namespace troupe::testing {
 
 // ---- link ----
 
-void fake_link::open(ports::connection_events events) {
-  invariant(!owner_, "a link is opened once");
-  owner_ = std::move(events);
-  for (auto& m : std::exchange(waiting_, {}))
-    deliver(std::move(m));
-  if (ended_)
-    owner_->on_closed(*ended_);
-}
+class fake_link::connection final : public ports::connection {
+ public:
+  explicit connection(std::shared_ptr<fake_link> link) : link_(std::move(link)) {}
+  ~connection() override { link_->end("its owner let go of the link"); }
 
-result<void> fake_link::send(messages::any_msg m) {
-  if (ended_)
-    return failure(errc::closed, "the link is gone");
-  sent_.push_back(std::move(m));
-  return {};
+  void open(ports::connection_events events) override {
+    invariant(!link_->owner_, "a link is opened once");
+    link_->owner_ = std::move(events);
+    for (auto& m : std::exchange(link_->waiting_, {}))
+      link_->deliver(std::move(m));
+    if (link_->ended_)
+      link_->owner_->on_closed(*link_->ended_);
+  }
+  result<void> send(messages::any_msg m) override {
+    if (link_->ended_)
+      return failure(errc::closed, "the link is gone");
+    link_->sent_.push_back(std::move(m));
+    return {};
+  }
+  void taken() override { ++link_->taken_; }
+  void close(std::string reason) override { link_->end(std::move(reason)); }
+  std::string peer() const override { return link_->peer_; }
+
+ private:
+  std::shared_ptr<fake_link> link_;
+};
+
+ports::connection_ptr fake_link::near_end(const std::shared_ptr<fake_link>& link) {
+  return std::make_shared<connection>(link);
 }
 
 void fake_link::arrives(messages::any_msg m) {
@@ -87,7 +102,7 @@ void fake_transport::dial(const ports::endpoint&, messages::msg<messages::Hello>
 fake_link_ptr fake_transport::knock(const messages::msg<messages::Hello>& hello) {
   invariant(somebody_listens(), "nobody listens");
   auto link = std::make_shared<fake_link>("peer " + std::to_string(++links_));
-  (*accept_)(ports::peer{link, hello});
+  (*accept_)(ports::peer{fake_link::near_end(link), hello});
   return link;
 }
 
@@ -98,7 +113,7 @@ std::optional<messages::msg<messages::Hello>> fake_transport::dialling() const {
 fake_link_ptr fake_transport::answer_dial() {
   invariant(attempt_.has_value(), "nobody dials");
   auto link = std::make_shared<fake_link>("master " + std::to_string(++links_));
-  std::exchange(attempt_, std::nullopt)->done(ports::connection_ptr(link));
+  std::exchange(attempt_, std::nullopt)->done(fake_link::near_end(link));
   return link;
 }
 

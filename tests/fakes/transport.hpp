@@ -10,19 +10,15 @@
 
 namespace troupe::testing {
 
-/// One link. The near end belongs to the actors; the rest is the test's: it is the peer.
-class fake_link final : public ports::connection {
+/// One link, as a test holds it: the test is the peer. The near end is a ports::connection of the
+/// actors.
+class fake_link {
  public:
   explicit fake_link(std::string peer) : peer_(std::move(peer)) {}
 
-  // The near end.
-  void open(ports::connection_events events) override;
-  result<void> send(messages::any_msg m) override;
-  void taken() override { ++taken_; }
-  void close(std::string reason) override { end(std::move(reason)); }
-  std::string peer() const override { return peer_; }
+  /// The near end; dropping it ends the link.
+  static ports::connection_ptr near_end(const std::shared_ptr<fake_link>& link);
 
-  // The peer.
   /// A message arrives; before open() it waits.
   void arrives(messages::any_msg m);
   /// The link is gone.
@@ -35,6 +31,7 @@ class fake_link final : public ports::connection {
   std::size_t taken_count() const { return taken_; }
 
  private:
+  class connection;
   void end(std::string reason);
   void deliver(messages::any_msg m);
 

@@ -95,7 +95,8 @@ class cluster {
   const host_ptr& boot(const std::string& name, machine& on);
   void gone(const host_ptr& h, ending_kind how);
   struct question;
-  void ask_on(const std::shared_ptr<question>& asked, result<ports::connection_ptr> link);
+  void ask_on(question& asked, result<ports::connection_ptr> link);
+  void answer(question& asked, result<messages::msg<messages::TreeReport>> with);
   void node_over(const std::string& name, std::uint64_t boot, const actors::node_outcome& o);
   void master_decided(std::uint64_t boot, const actors::recovery_core::verdict& v);
 
@@ -110,6 +111,7 @@ class cluster {
   std::map<std::string, actors::node_outcome> outcomes_;
   std::optional<actors::recovery_core::verdict> verdict_;
   machine shell_;
+  std::map<std::uint64_t, std::shared_ptr<question>> questions_; ///< by number
 };
 
 } // namespace troupe::sim

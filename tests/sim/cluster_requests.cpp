@@ -30,55 +30,61 @@ void cluster::interrupt(const std::string& name, int signal) {
   });
 }
 
-/// One question over a link of its own.
+/// One question over a link of its own. It is the cluster's: what it holds ends with the cluster,
+/// answered or not.
 struct cluster::question {
   std::uint64_t number;
   std::function<void(result<messages::msg<messages::TreeReport>>)> take;
   ports::connection_ptr link;
-
-  void answer(world& w, result<messages::msg<messages::TreeReport>> with) {
-    if (!take)
-      return;
-    w.tell(&observer::answered, number);
-    std::exchange(take, nullptr)(std::move(with));
-  }
 };
 
 void cluster::ask_tree(std::function<void(result<messages::msg<messages::TreeReport>>)> take) {
   if (!shell_.process)
     boot("shell", shell_);
-  auto asked = std::make_shared<question>(question{world_.next_question(), std::move(take), {}});
-  world_.tell(&observer::asked, asked->number, "shell", "a TreeRequest",
+  const auto number = world_.next_question();
+  questions_[number] = std::make_shared<question>(question{number, std::move(take), {}});
+  world_.tell(&observer::asked, number, "shell", "a TreeRequest",
               now() + limits::dial_within + 4 * limits::request_within);
-  shell_.process->call([this, asked] {
+  shell_.process->call([this, number] {
     const auto hello = messages::build<messages::Hello>({"shell"}, [](auto b) {
       b.setJob("job");
       b.setNode("shell");
       b.setRole(messages::Hello::Role::SHELL);
     });
     network_.transport_of(shell_.process)
-        ->dial(
-            {master_name(), master_port}, hello,
-            [this, asked](result<ports::connection_ptr> link) { ask_on(asked, std::move(link)); });
+        ->dial({master_name(), master_port}, hello,
+               [this, number](result<ports::connection_ptr> link) {
+                 ask_on(*questions_.at(number), std::move(link));
+               });
   });
 }
 
-void cluster::ask_on(const std::shared_ptr<question>& asked, result<ports::connection_ptr> link) {
-  if (!link)
-    return asked->answer(world_, tl::make_unexpected(link.error()));
-  asked->link = *link;
-  asked->link->open({[this, asked](const messages::any_msg& m) {
-                       if (!m.is<messages::TreeReport>())
-                         return;
-                       asked->answer(world_, m.as<messages::TreeReport>());
-                       asked->link->close("answered");
-                     },
-                     [this, asked](std::string reason) {
-                       asked->answer(world_, failure(errc::closed, std::move(reason)));
-                       asked->link.reset();
-                     }});
-  (void)asked->link->send(
+void cluster::ask_on(question& asked, result<ports::connection_ptr> link) {
+  if (!link) {
+    answer(asked, tl::make_unexpected(link.error()));
+    questions_.erase(asked.number);
+    return;
+  }
+  asked.link = *link;
+  asked.link->open({[this, &asked](const messages::any_msg& m) {
+                      if (!m.is<messages::TreeReport>())
+                        return;
+                      answer(asked, m.as<messages::TreeReport>());
+                      asked.link->close("answered");
+                    },
+                    [this, &asked](std::string reason) {
+                      answer(asked, failure(errc::closed, std::move(reason)));
+                      questions_.erase(asked.number);
+                    }});
+  (void)asked.link->send(
       messages::build<messages::TreeRequest>({"shell", {}, {}, 1, 1}, [](auto) {}).any());
+}
+
+void cluster::answer(question& asked, result<messages::msg<messages::TreeReport>> with) {
+  if (!asked.take)
+    return;
+  world_.tell(&observer::answered, asked.number);
+  std::exchange(asked.take, nullptr)(std::move(with));
 }
 
 void cluster::crash_actor(const std::string& host_name, const std::string& role) {
