@@ -35,8 +35,8 @@ inline constexpr std::size_t send_queue_max = 64u << 20;
 inline constexpr std::size_t credit_messages = 256;
 /// Connections that have not yet said hello.
 inline constexpr std::size_t unproven_connections_max = 256;
-/// When there are that many, one must have had this long before it is dropped for a newer one: a whole job that reconnects at once is
-/// no attack, and each needs its TLS handshake.
+/// When there are that many, one must have had this long before it is dropped for a newer one: a
+/// whole job that reconnects at once is no attack, and each needs its TLS handshake.
 inline constexpr auto unproven_grace = 1s;
 inline constexpr auto handshake_within = 5s;
 inline constexpr auto beat_every = 1s;
@@ -70,7 +70,8 @@ inline constexpr auto recall_within = 15s;
 /// How long a node may take to stop an older generation and prepare a new one, beyond its shutdown
 /// timeout.
 inline constexpr auto prepare_slack = 30s;
-/// After the verdict: how long the master waits for nodes to hear it and leave. Who is away then is lost before.
+/// After the verdict: how long the master waits for nodes to hear it and leave. Who is away then is
+/// lost before.
 inline constexpr auto farewell_within = 5s;
 static_assert(reconnect_grace < farewell_within);
 static_assert(redial_first * 4 < reconnect_grace);
@@ -92,6 +93,29 @@ inline constexpr auto describe_within = 1s;
 inline constexpr auto engine_patience = 1s;
 inline constexpr std::size_t children_max = 32'768;
 static_assert(children_max > nodes_max);
+
+// The workers' store. Lengths of keys and values, and keys per request, are torch's own.
+inline constexpr std::size_t store_key_max = 8u << 10;
+inline constexpr std::size_t store_value_max = 8u << 20;
+inline constexpr std::size_t store_keys_per_request_max = 128u << 10;
+/// One request, and one answer: many values at once (multi_set, multi_get, a list of keys) must
+/// fit.
+inline constexpr std::size_t store_request_max = 256u << 20;
+inline constexpr std::size_t store_answer_max = 256u << 20;
+/// Keys, values and queues.
+inline constexpr std::size_t store_memory_max = 2u << 30;
+/// Requests half received, who waits for what, and answers not yet taken, of all clients together.
+inline constexpr std::size_t store_traffic_max = 1u << 30;
+/// Answers waiting for a client that does not read; past this its requests wait too.
+inline constexpr std::size_t store_answers_pause = 1u << 20;
+/// Requests behind one that blocks.
+inline constexpr std::size_t store_held_back_max = 1u << 20;
+inline constexpr std::size_t store_clients_max = 256u << 10;
+/// Read at once, for all clients in turn.
+inline constexpr std::size_t store_read_buffer = 256u << 10;
+static_assert(store_value_max < store_request_max && store_value_max < store_answer_max);
+static_assert(store_request_max < store_traffic_max && store_answer_max < store_traffic_max);
+static_assert(store_clients_max > nodes_max);
 
 // Queues between actors and the world.
 /// Effects of a core that wait for the journal.
