@@ -1,0 +1,68 @@
+#pragma once
+
+#include "runtime/os/console/lines_core.hpp"
+#include "runtime/os/process/unique_fd.hpp"
+#include "runtime/ports/console.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe::os {
+
+/// A growing file, read line by line. Nothing is kept in memory between two calls: what is not
+/// finished is read again.
+class followed_file {
+ public:
+  using id = ports::console_relay::id;
+
+  static result<std::shared_ptr<followed_file>> open(id number, const ports::relayed_file& file);
+
+  /// Reads what is next. Answers whether it is worth calling again before the file has grown.
+  /// `block` is memory to use, limits::console_line_max long.
+  bool advance(std::string& block, std::string& shown, std::string& kept);
+
+  /// What advance() gave was shown.
+  void commit(const std::string& kept);
+
+  /// Ends the line of which pieces were passed: its rest is a line of its own.
+  void end_line(std::string& shown, std::string& kept) { lines_.end({}, shown, kept); }
+
+  /// What is in the file now is all that will be shown.
+  void end_here();
+  /// Has a last byte, and it was given out; or none more will be taken.
+  bool ended() const { return end_.has_value(); }
+  bool within_line() const { return lines_.within_line(); }
+
+  /// From any thread.
+  ports::unshown_output unshown() const;
+
+  id number() const { return number_; }
+  const std::string& path() const { return path_; }
+  int watch() const { return watch_; }
+  void watched_as(int watch) { watch_ = watch; }
+
+  bool ready = false; ///< it is in the queue of those that may have something to show
+
+ private:
+  followed_file(id number, const ports::relayed_file& file, unique_fd opened, unique_fd filtered)
+      : number_(number), path_(file.path), fd_(std::move(opened)), filtered_(std::move(filtered)),
+        lines_(file.prefix, file.needles) {}
+
+  std::size_t read(std::string& block, std::size_t into, std::uint64_t from) const;
+
+  id number_;
+  std::string path_;
+  unique_fd fd_;
+  unique_fd filtered_;
+  int watch_ = -1;
+  lines_core lines_;
+  std::atomic<std::uint64_t> offset_{0}; ///< what is before was shown
+  std::uint64_t next_ = 0;               ///< what is before was given out by advance()
+  std::size_t searched_ = 0;             ///< so many bytes from next_ on hold no end of a line
+  std::optional<std::uint64_t> end_;
+};
+
+} // namespace troupe::os

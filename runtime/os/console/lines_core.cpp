@@ -1,0 +1,102 @@
+#include "runtime/os/console/lines_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::os {
+
+namespace {
+
+/// Finds ends of lines. Blocks without "\r" are the rule, and are searched for "\n" alone.
+class end_finder {
+ public:
+  explicit end_finder(std::string_view block)
+      : block_(block), next_return_(block.find('\r')) {}
+
+  /// The first end at or after `from`; npos if there is none. `from` never decreases.
+  std::size_t operator()(std::size_t from) {
+    const auto feed = block_.find('\n', from);
+    if (next_return_ == std::string_view::npos)
+      return feed;
+    if (next_return_ < from)
+      next_return_ = block_.find('\r', from);
+    return std::min(feed, next_return_);
+  }
+
+ private:
+  std::string_view block_;
+  std::size_t next_return_;
+};
+
+} // namespace
+
+lines_core::lines_core(std::string prefix, std::vector<std::string> needles)
+    : prefix_(std::move(prefix)), needles_(std::move(needles)) {}
+
+bool lines_core::has_end(std::string_view bytes) {
+  return bytes.find('\n') != std::string_view::npos || bytes.find('\r') != std::string_view::npos;
+}
+
+std::size_t lines_core::take(std::string_view block, std::size_t enough, std::string& shown,
+                             std::string& kept) {
+  std::size_t at = 0;
+  if (after_cr_ && !block.empty()) {
+    after_cr_ = false;
+    if (block.front() == '\n')
+      at = 1;
+  }
+  end_finder end_after(block);
+  while (at < block.size() && shown.size() < enough) {
+    auto end = end_after(at);
+    if (end == std::string_view::npos)
+      break;
+    line(block.substr(at, end - at), shown, kept);
+    if (block[end] == '\r') {
+      if (end + 1 == block.size())
+        after_cr_ = true;
+      else if (block[end + 1] == '\n')
+        ++end;
+    }
+    at = end + 1;
+  }
+  return at;
+}
+
+void lines_core::pass_piece(std::string_view piece, std::string& shown, std::string& kept) {
+  begin(piece, shown, kept);
+  within_line_ = true;
+}
+
+void lines_core::end(std::string_view rest, std::string& shown, std::string& kept) {
+  if (within_line_ || !rest.empty())
+    line(rest, shown, kept);
+}
+
+/// A line, or what is left of one.
+void lines_core::line(std::string_view text, std::string& shown, std::string& kept) {
+  begin(text, shown, kept);
+  shown += '\n';
+  if (keeping_)
+    kept += '\n';
+  within_line_ = false;
+}
+
+void lines_core::begin(std::string_view text, std::string& shown, std::string& kept) {
+  if (!within_line_) {
+    keeping_ = wanted(text);
+    shown += prefix_;
+    if (keeping_)
+      kept += prefix_;
+  }
+  shown += text;
+  if (keeping_)
+    kept += text;
+}
+
+bool lines_core::wanted(std::string_view text) const {
+  return std::any_of(needles_.begin(), needles_.end(), [text](const std::string& needle) {
+    return text.find(needle) != std::string_view::npos;
+  });
+}
+
+} // namespace troupe::os
