@@ -6,7 +6,8 @@
 #include "launch/placement.hpp"
 #include "launch/program.hpp"
 #include "launch/run_directory.hpp"
-#include "launch/worker_environment.hpp"
+#include "launch/training_program.hpp"
+#include "runtime/os/console/console_relay.hpp"
 #include "runtime/os/journal/sqlite_journal.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/os/process/posix_process_host.hpp"
@@ -33,7 +34,8 @@ std::optional<std::string> objection_to_command(const launcher_options& o,
                                                 const machine_facts& machine) {
   if (!o.module && !o.no_python && !std::filesystem::exists(o.command.front()))
     return fmt::format("script '{}' does not exist", o.command.front());
-  const auto plan = os::launch_plan::make(worker_spec(contract_of(o, machine.environment, {}), {}));
+  const auto plan =
+      os::launch_plan::make(worker_spec(contract_of(o, machine.environment, {}, {}), {}));
   return plan ? std::nullopt : std::optional(plan.error().what);
 }
 
@@ -56,28 +58,6 @@ actors::master_options master_options_of(const launcher_options& o, const ports:
   m.recovery.max_restarts = o.max_restarts;
   m.gateway.listen_on = where;
   return m;
-}
-
-actors::leader::program program_of(const worker_contract& contract,
-                                   const std::shared_ptr<ports::process_host>& processes) {
-  actors::leader::program p;
-  p.spec = [contract, processes](const actors::assignment& a) -> result<ports::process_spec> {
-    const auto directory = worker_directory(contract, a);
-    if (!directory.empty())
-      if (auto made = processes->make_directories(directory); !made)
-        return tl::make_unexpected(made.error());
-    return worker_spec(contract, a);
-  };
-  p.explain = [contract, processes](const actors::assignment& a, const ports::exit_status& status) {
-    const auto directory = worker_directory(contract, a);
-    const auto file = directory.empty()
-                          ? std::nullopt
-                          : processes->read_small_file(directory + "/error.json", limits::text_max);
-    const auto message = file ? message_in_error_file(*file) : std::nullopt;
-    return message ? fmt::format("{}: {}", ports::to_string(status), *message)
-                   : ports::to_string(status);
-  };
-  return p;
 }
 
 actors::node_options node_options_of(const launcher_options& o, const ports::endpoint& master,
@@ -148,9 +128,11 @@ class launcher {
       where.master = master->where();
     }
 
-    const auto contract = contract_of(options_, machine_.environment, directory.for_workers());
+    const auto contract =
+        contract_of(options_, machine_.environment, host_name(), directory.for_workers());
+    output_ = std::make_shared<worker_output>(contract.output, console_);
     const auto node_options =
-        node_options_of(options_, where.master, program_of(contract, processes));
+        node_options_of(options_, where.master, program_of(contract, output_, processes));
     auto node = node_run::start(engine_.system(), {*transport, processes}, node_options,
                                 master ? log_->sink() : told_by_node(log_->sink()));
     const signal_watch signals(io_, [&node, &master, &node_options](int number) {
@@ -183,7 +165,10 @@ class launcher {
     node.shutdown();
     if (master)
       master->shutdown();
+    const auto unshown = output_->drain();
     log_.reset();
+    if (unshown)
+      complain(program, *unshown, exit_failure);
     if (outcome.success)
       return exit_success;
     if (outcome.verdict)
@@ -196,6 +181,10 @@ class launcher {
   const launcher_options& options_;
   const machine_facts& machine_;
   std::unique_ptr<os::logs> log_;
+  const std::array<os::console_target, 2> targets_ = os::own_console();
+  const std::shared_ptr<os::file_relay> console_ =
+      std::make_shared<os::file_relay>(targets_[0], targets_[1]);
+  std::shared_ptr<worker_output> output_;
   os::io_thread io_;
   sup::engine engine_{engine_threads};
 };

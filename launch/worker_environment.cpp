@@ -8,24 +8,16 @@ namespace troupe::launch {
 
 worker_contract contract_of(const launcher_options& o,
                             const std::map<std::string, std::string>& environment,
-                            const std::string& run_directory) {
+                            const std::string& host, const std::string& run_directory) {
   worker_contract c;
   c.job = o.rdzv_id;
-  c.role = o.role;
   c.max_restarts = o.max_restarts;
   c.module = o.module;
   c.no_python = o.no_python;
-  c.redirects = o.streams.redirects;
+  c.output = {o.streams, o.role, host, run_directory};
   c.command = o.command;
-  c.run_directory = run_directory;
   c.environment = environment;
   return c;
-}
-
-std::string worker_directory(const worker_contract& c, const actors::assignment& a) {
-  if (c.run_directory.empty())
-    return {};
-  return fmt::format("{}/attempt_{}/{}", c.run_directory, a.restart_count, a.local);
 }
 
 namespace {
@@ -51,7 +43,7 @@ std::vector<std::string> command_line(const worker_contract& c, const actors::as
 } // namespace
 
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a) {
-  const auto directory = worker_directory(c, a);
+  const auto files = files_of(c.output, a);
   auto env = c.environment;
   const auto number = [](auto n) { return std::to_string(n); };
   env["RANK"] = number(a.rank);
@@ -60,7 +52,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["LOCAL_WORLD_SIZE"] = number(a.local_world_size);
   env["GROUP_RANK"] = number(a.group_rank);
   env["GROUP_WORLD_SIZE"] = number(a.group_world_size);
-  env["ROLE_NAME"] = c.role;
+  env["ROLE_NAME"] = c.output.role;
   env["ROLE_RANK"] = number(a.rank);
   env["ROLE_WORLD_SIZE"] = number(a.world_size);
   env["MASTER_ADDR"] = a.store_address;
@@ -70,7 +62,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["TORCHELASTIC_RUN_ID"] = c.job;
   // Rank 0's worker hosts the store.
   env["TORCHELASTIC_USE_AGENT_STORE"] = "False";
-  env["TORCHELASTIC_ERROR_FILE"] = directory.empty() ? "" : directory + "/error.json";
+  env["TORCHELASTIC_ERROR_FILE"] = files.error_file;
   env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
   env.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (a.local_world_size > 1)
@@ -81,11 +73,8 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(name + "=" + value);
-  const auto redirected = c.redirects.of(a.local);
-  if (!directory.empty() && redirected.out)
-    spec.stdout_file = directory + "/stdout.log";
-  if (!directory.empty() && redirected.err)
-    spec.stderr_file = directory + "/stderr.log";
+  spec.stdout_file = files.stdout_file;
+  spec.stderr_file = files.stderr_file;
   return spec;
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
 #include "launch/options.hpp"
+#include "launch/worker_files.hpp"
 #include "runtime/ports/process.hpp"
 
 #include <map>
@@ -14,24 +15,18 @@ namespace troupe::launch {
 
 struct worker_contract {
   std::string job;
-  std::string role = "default";
   std::uint32_t max_restarts = 0;
   bool module = false;
   bool no_python = false;
-  stream_choice redirects;
+  output_contract output;
   std::vector<std::string> command;
-  /// `<log dir>/<job>_<random>`; empty when the user asked for no files (--log-dir /dev/null).
-  std::string run_directory;
   /// The launcher's own environment, passed through under what the contract sets.
   std::map<std::string, std::string> environment;
 };
 
 worker_contract contract_of(const launcher_options& o,
                             const std::map<std::string, std::string>& environment,
-                            const std::string& run_directory);
-
-/// `<run directory>/attempt_<restart count>/<local rank>`, or empty.
-std::string worker_directory(const worker_contract& c, const actors::assignment& a);
+                            const std::string& host, const std::string& run_directory);
 
 /// What to run for one place in a generation. Pure.
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a);

@@ -32,7 +32,7 @@ worker_contract contract() {
   c.job = "job";
   c.max_restarts = 3;
   c.command = {"train.py", "--rank=${local_rank}", "$x"};
-  c.run_directory = "/logs/job_x";
+  c.output.run_directory = "/logs/job_x";
   c.environment = {{"HOME", "/root"}, {"RANK", "stale"}};
   return c;
 }
@@ -92,12 +92,12 @@ TEST_CASE("the command is the interpreter, unbuffered, with the local rank put i
 TEST_CASE("only redirected streams have files, and none have if the user wants none") {
   auto c = contract();
   CHECK(worker_spec(c, third_of_four()).stdout_file.empty());
-  c.redirects.everyone = {true, true};
+  c.output.streams.redirects.everyone = {true, true};
   CHECK(worker_spec(c, third_of_four()).stdout_file == "/logs/job_x/attempt_2/1/stdout.log");
   CHECK(worker_spec(c, third_of_four()).stderr_file == "/logs/job_x/attempt_2/1/stderr.log");
-  c.redirects.everyone = {false, true};
+  c.output.streams.redirects.everyone = {false, true};
   CHECK(worker_spec(c, third_of_four()).stdout_file.empty());
-  c.run_directory.clear();
+  c.output.run_directory.clear();
   CHECK(worker_spec(c, third_of_four()).stderr_file.empty());
   CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_ERROR_FILE").empty());
 }

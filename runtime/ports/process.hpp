@@ -72,9 +72,6 @@ class process_host {
   /// there is none.
   virtual std::optional<std::string> read_small_file(const std::string& path,
                                                      std::size_t limit) = 0;
-
-  /// Makes a directory and its parents, for log files.
-  virtual result<void> make_directories(const std::string& path) = 0;
 };
 
 } // namespace troupe::ports

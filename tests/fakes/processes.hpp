@@ -21,7 +21,6 @@ class fake_processes final : public ports::process_host {
   std::optional<std::string> read_small_file(const std::string&, std::size_t) override {
     return std::nullopt;
   }
-  result<void> make_directories(const std::string&) override { return {}; }
 
   // The test.
   /// The living process of this name ends.

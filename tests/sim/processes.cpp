@@ -72,7 +72,6 @@ class sim_process_host final : public ports::process_host {
   std::optional<std::string> read_small_file(const std::string&, std::size_t) override {
     return std::nullopt;
   }
-  result<void> make_directories(const std::string&) override { return {}; }
 
  private:
   trainers& trainers_;

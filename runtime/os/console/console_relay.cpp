@@ -76,7 +76,8 @@ std::vector<ports::unshown_output> file_relay::drain(duration patience) {
 std::array<console_target, 2> own_console() {
   // spdlog's terminal sinks share this one.
   std::shared_ptr<std::mutex> terminal(&spdlog::details::console_mutex::mutex(), [](auto*) {});
-  struct stat out {}, err {};
+  struct stat out {
+  }, err{};
   const bool same = ::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0 &&
                     out.st_dev == err.st_dev && out.st_ino == err.st_ino;
   return {{{STDOUT_FILENO, same ? terminal : std::make_shared<std::mutex>()},

@@ -20,8 +20,8 @@ constexpr mode_t permissions = 0666;
 result<unique_fd> open_file(const std::string& path, int flags) {
   unique_fd opened(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOCTTY, permissions));
   if (!opened)
-    return failure(errc::refused, fmt::format("log file '{}': {}", path,
-                                              std::generic_category().message(errno)));
+    return failure(errc::refused,
+                   fmt::format("log file '{}': {}", path, std::generic_category().message(errno)));
   return opened;
 }
 

@@ -10,8 +10,7 @@ namespace {
 /// Finds ends of lines. Blocks without "\r" are the rule, and are searched for "\n" alone.
 class end_finder {
  public:
-  explicit end_finder(std::string_view block)
-      : block_(block), next_return_(block.find('\r')) {}
+  explicit end_finder(std::string_view block) : block_(block), next_return_(block.find('\r')) {}
 
   /// The first end at or after `from`; npos if there is none. `from` never decreases.
   std::size_t operator()(std::size_t from) {

@@ -12,8 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <system_error>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -149,14 +147,6 @@ std::optional<std::string> posix_process_host::read_small_file(const std::string
   }
   content.resize(have);
   return content;
-}
-
-result<void> posix_process_host::make_directories(const std::string& path) {
-  std::error_code failed;
-  std::filesystem::create_directories(path, failed);
-  if (failed)
-    return failure(errc::invalid, fmt::format("directory '{}': {}", path, failed.message()));
-  return {};
 }
 
 } // namespace troupe::os

@@ -47,7 +47,6 @@ class posix_process_host final : public ports::process_host {
   result<std::uint16_t> free_port(const std::string& address) override;
   std::int64_t unix_time_ms() override;
   std::optional<std::string> read_small_file(const std::string& path, std::size_t limit) override;
-  result<void> make_directories(const std::string& path) override;
 
  private:
   posix_process_host(io_thread& io, process_host_options options);

@@ -413,18 +413,6 @@ TEST_CASE("a small file is read up to the limit, anything else gives nothing") {
   CHECK_FALSE(world.host().read_small_file(place / "pipe", 4));
 }
 
-TEST_CASE("directories are made with their parents, and a file in the way is named") {
-  const scratch place;
-  real_world world;
-  CHECK(world.host().make_directories(place / "a/b/c"));
-  CHECK(world.host().make_directories(place / "a/b/c"));
-  CHECK(std::filesystem::is_directory(place / "a/b/c"));
-  std::ofstream(place / "file");
-  const auto refused = world.host().make_directories(place / "file/below");
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().what.find(place / "file/below") != std::string::npos);
-}
-
 TEST_CASE("a free port can be listened on, on every address") {
   real_world world;
   const auto port = world.host().free_port("127.0.0.1");

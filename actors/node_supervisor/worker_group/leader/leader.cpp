@@ -51,8 +51,15 @@ using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 void perform(self_ptr self, const leader_core::effects& effects);
 void reach_worker(self_ptr self, const assignment& place);
 
+void tell_end(const state& s, generation which, local_rank local) {
+  const auto known = s.workers.find(local);
+  if (known != s.workers.end() && known->second.place.which == which)
+    s.what.ended(known->second.place);
+}
+
 void not_started(self_ptr self, const process_not_started& p) {
   auto& s = *self->state;
+  tell_end(s, p.which, p.local);
   perform(self, s.core.worker_not_started(sup::now(self), p.which, p.local, p.why,
                                           s.processes->unix_time_ms()));
 }
@@ -102,6 +109,7 @@ void worker_ended(self_ptr self, const process_ended& p) {
   const auto known = s.workers.find(p.local);
   if (known == s.workers.end() || known->second.place.which != p.which)
     return;
+  tell_end(s, p.which, p.local);
   const auto message =
       p.status.success() ? std::string{} : s.what.explain(known->second.place, p.status);
   perform(self, s.core.worker_ended(sup::now(self), p.which, p.local, p.status, message,
@@ -110,6 +118,7 @@ void worker_ended(self_ptr self, const process_ended& p) {
 
 void worker_abandoned(self_ptr self, const process_abandoned& p) {
   auto& s = *self->state;
+  tell_end(s, p.which, p.local);
   perform(self,
           s.core.worker_ended(sup::now(self), p.which, p.local, {true, SIGKILL},
                               "the actor that owned it has ended", s.processes->unix_time_ms()));

@@ -24,6 +24,8 @@ struct program {
   /// One line on why it failed, e.g. from the error file it wrote; called after the process has
   /// ended, may read small files.
   std::function<std::string(const assignment&, const ports::exit_status&)> explain;
+  /// Its process is gone, or could not be started after all; may come twice.
+  std::function<void(const assignment&)> ended = [](const assignment&) {};
 };
 
 /// From a worker_process, about the process of one local rank.
