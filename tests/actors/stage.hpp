@@ -33,7 +33,7 @@ struct stage {
 
   void play(const sup::tree& t) {
     root.emplace(sup::spawn_root(engine.system(), t, sink(),
-                                    [this](const sup::ending& e) { endings.push_back(e); }));
+                                 [this](const sup::ending& e) { endings.push_back(e); }));
     settle();
   }
 

@@ -19,6 +19,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
     out.clear();
     if (entry.is<GenerationSealed>()) {
       become_watching(now, entry.as<GenerationSealed>().read()->getWorld());
+      sealed_at_.reset();
       // Nobody has a link yet; each member's return says how it is.
       for (const auto& node : members_)
         away_.emplace(node, std::nullopt);
@@ -56,24 +57,8 @@ recovery_core::effects recovery_core::running(instant now, const msg<Running>& m
 void recovery_core::take_started(effects& out, instant now, const node_name& node) {
   if (!members_.count(node) || !started_.insert(node).second || started_.size() < members_.size())
     return;
-  if (failed_at_) {
-    const auto took = now - *failed_at_;
-    out.push_back(
-        note{{log::level::story,
-              "training_again",
-              fmt::format("training runs again, {} after the failure", troupe::in_words(took)),
-              {{"generation", static_cast<std::int64_t>(current_.value)},
-               {"since_failure_ms", milliseconds_of(took)},
-               {"start_ms", milliseconds_of(now - sealed_at_)}}}});
-    failed_at_.reset();
-  } else {
-    out.push_back(note{{log::level::story,
-                        "training_started",
-                        fmt::format("all workers are started ({} after sealing)",
-                                    troupe::in_words(now - sealed_at_)),
-                        {{"generation", static_cast<std::int64_t>(current_.value)},
-                         {"start_ms", milliseconds_of(now - sealed_at_)}}}});
-  }
+  out.push_back(note{started_in_words(now)});
+  failed_at_.reset();
 }
 
 recovery_core::effects recovery_core::failed(instant now, const msg<Failed>& m) {
@@ -297,6 +282,28 @@ void recovery_core::announce_verdict(effects& out, bool success, const std::stri
 }
 
 // ---- words ----
+
+log::event recovery_core::started_in_words(instant now) const {
+  log::event e{log::level::story,
+               "training_started",
+               "all workers run (they were started already)",
+               {{"generation", static_cast<std::int64_t>(current_.value)}}};
+  if (!sealed_at_)
+    return e;
+  e.fields.emplace_back("start_ms", milliseconds_of(now - *sealed_at_));
+  e.text = fmt::format("all workers are started ({} after sealing)",
+                       troupe::in_words(now - *sealed_at_));
+  if (!failed_at_)
+    return e;
+  e.name = "training_again";
+  e.fields.emplace_back("since_failure_ms", milliseconds_of(now - *failed_at_));
+  e.text =
+      fmt::format("training runs again, {} after the failure (forming the generation took {}, "
+                  "starting the workers {})",
+                  troupe::in_words(now - *failed_at_), troupe::in_words(*sealed_at_ - *failed_at_),
+                  troupe::in_words(now - *sealed_at_));
+  return e;
+}
 
 std::string recovery_core::root_cause_in_words() const {
   invariant(!failures_.empty(), "a judgement needs a failure");

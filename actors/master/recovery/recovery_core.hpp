@@ -99,6 +99,7 @@ class recovery_core {
   void conclude(effects& out, bool success, const std::string& reason);
   void announce_verdict(effects& out, bool success, const std::string& reason);
   std::string root_cause_in_words() const;
+  log::event started_in_words(instant now) const;
   void write_failures(capnp::List<messages::WorkerFailure>::Builder out) const;
 
   recovery_options options_;
@@ -115,7 +116,7 @@ class recovery_core {
                                   ///< by limits::failures_kept
   std::optional<instant>
       failed_at_; ///< when the failure that led to the current generation became known
-  instant sealed_at_{};
+  std::optional<instant> sealed_at_; ///< nothing if that was before this recovery started
 };
 
 } // namespace troupe::actors

@@ -11,7 +11,9 @@ namespace troupe::actors {
 using namespace messages;
 
 rendezvous_core::rendezvous_core(rendezvous_options options, messages::author author, instant now)
-    : options_(options), author_(std::move(author)), phase_since_(now) {}
+    : options_(options), author_(std::move(author)), phase_since_(now) {
+  waiting_.begin(now);
+}
 
 // ---- events ----
 
@@ -125,6 +127,7 @@ rendezvous_core::effects rendezvous_core::conclude(instant now, const msg<Conclu
     return out;
   phase_ = phase::concluded;
   phase_since_ = now;
+  waiting_.end();
   conclusion_ = m.any();
   out.push_back(direct{everyone(), conclusion_});
   out.push_back(announce_end{});
@@ -142,6 +145,8 @@ rendezvous_core::effects rendezvous_core::tick(instant now) {
   } else if (phase_ == phase::preparing && now >= prepare_until_) {
     expel_unprepared(out, now);
   }
+  if (waiting_.due(now))
+    remind(out, now);
   return out;
 }
 
@@ -156,6 +161,8 @@ std::optional<instant> rendezvous_core::next_wakeup() const {
     consider(*enough_since_ + options_.last_call);
   else if (phase_ == phase::gathering && !gave_up_)
     consider(phase_since_ + options_.join_timeout);
+  if (const auto reminding = waiting_.next())
+    consider(*reminding);
   return first;
 }
 
@@ -164,6 +171,7 @@ std::optional<instant> rendezvous_core::next_wakeup() const {
 void rendezvous_core::become_gathering(effects& out, instant now) {
   phase_ = phase::gathering;
   phase_since_ = now;
+  waiting_.begin(now);
   enough_since_.reset();
   gave_up_ = false;
   world_.clear();
@@ -176,6 +184,7 @@ void rendezvous_core::become_gathering(effects& out, instant now) {
 void rendezvous_core::become_preparing(effects& out, instant now) {
   phase_ = phase::preparing;
   phase_since_ = now;
+  waiting_.begin(now);
   prepare_until_ = now + options_.prepare_within;
   current_ = std::max(current_, newest_heard_).next();
   prepared_.clear();
@@ -192,7 +201,7 @@ void rendezvous_core::become_running(effects& out, instant now) {
   const auto took = now - phase_since_;
   phase_ = phase::running;
   phase_since_ = now;
-  const auto world_size = world_.back().first_rank + world_.back().slots;
+  waiting_.end();
   out.push_back(record{author_
                            .write<GenerationSealed>(current_,
                                                     [&](auto b) {
@@ -216,16 +225,7 @@ void rendezvous_core::become_running(effects& out, instant now) {
     if (const auto n = nodes_.find(s.node); n != nodes_.end() && n->second.away)
       out.push_back(inform_recovery{
           author_.write<NodeAway>(current_, [&](auto b) { b.setNode(s.node); }).any()});
-  out.push_back(
-      note{{log::level::story,
-            "generation_sealed",
-            fmt::format("generation {} is sealed: {} node{}, {} worker{} (prepared in {})",
-                        current_.value, world_.size(), world_.size() == 1 ? "" : "s", world_size,
-                        world_size == 1 ? "" : "s", troupe::in_words(took)),
-            {{"generation", static_cast<std::int64_t>(current_.value)},
-             {"nodes", static_cast<std::int64_t>(world_.size())},
-             {"world_size", static_cast<std::int64_t>(world_size)},
-             {"prepare_ms", milliseconds_of(took)}}}});
+  out.push_back(note{sealed_in_words(took)});
 }
 
 // ---- decisions ----
@@ -248,13 +248,14 @@ void rendezvous_core::consider_proposing(effects& out, instant now) {
     enough_since_.reset();
     return;
   }
-  if (!enough_since_)
-    enough_since_ = now;
   // The last call is for nodes nobody has seen yet, so for the first world only. Later it is known
   // who may come: those who are away.
   const bool complete = present_count >= options_.nodes_max;
   const bool nobody_else = !last_group_ranks_.empty() && away_count_ == 0;
-  if (!complete && !nobody_else && now - *enough_since_ < options_.last_call)
+  const bool wait_for_more = !complete && !nobody_else && options_.last_call > duration::zero();
+  if (!enough_since_ && wait_for_more)
+    begin_last_call(out, now);
+  if (wait_for_more && now - *enough_since_ < options_.last_call)
     return;
 
   std::vector<candidate> present;
@@ -279,11 +280,24 @@ void rendezvous_core::consider_giving_up(effects& out, instant now) {
   if (gave_up_ || enough_since_ || now - phase_since_ < options_.join_timeout)
     return;
   gave_up_ = true;
+  waiting_.end();
   const auto why =
       fmt::format("only {} of at least {} nodes joined within {}", nodes_.size() - away_count_,
                   options_.nodes_min, troupe::in_words(options_.join_timeout));
   out.push_back(inform_recovery{
       author_.write<Unformable>(current_, [&](auto b) { b.setReason(why); }).any()});
+}
+
+void rendezvous_core::begin_last_call(effects& out, instant now) {
+  enough_since_ = now;
+  waiting_.end();
+  out.push_back(note{{log::level::story,
+                      "last_call",
+                      fmt::format("{} of at most {} nodes are here, which is enough: starting in "
+                                  "{} unless the others come first",
+                                  nodes_.size() - away_count_, options_.nodes_max,
+                                  troupe::in_words(options_.last_call)),
+                      {{"present", static_cast<std::int64_t>(nodes_.size() - away_count_)}}}});
 }
 
 /// Membership answers with NodeLost; should it know nothing of a node it is asked again.

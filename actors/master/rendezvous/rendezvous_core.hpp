@@ -5,6 +5,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
 
 #include <map>
@@ -114,6 +115,9 @@ class rendezvous_core {
   /// Brings a member that has a new link up to date, given what it says of itself.
   void repeat_directive(effects& out, instant now, const messages::msg<messages::NodePresent>& m);
   void consider_giving_up(effects& out, instant now);
+  void begin_last_call(effects& out, instant now);
+  void remind(effects& out, instant now);
+  log::event sealed_in_words(duration took) const;
   void expel_unprepared(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
   void write_world(messages::World::Builder out) const;
@@ -145,6 +149,7 @@ class rendezvous_core {
   messages::any_msg conclusion_;
 
   instant phase_since_{};
+  reminder waiting_;                    ///< gathering and preparing
   std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
   bool gave_up_ = false;                ///< gathering: the join timeout has been reported
   /// The past was recalled; until recall_within later its members are only away, not lost.

@@ -1,12 +1,49 @@
-// What rendezvous_core says: its messages, and its state in words.
+// What rendezvous_core says: its messages to actors, and its words to people.
 
 #include "actors/master/rendezvous/rendezvous_core.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 using namespace messages;
+
+namespace {
+
+std::string counted(std::size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+/// Names for a line on a screen.
+std::string few_of(const std::vector<node_name>& nodes) {
+  constexpr std::size_t told = 4;
+  const auto end = nodes.begin() + static_cast<std::ptrdiff_t>(std::min(told, nodes.size()));
+  auto text = fmt::format("{}", fmt::join(nodes.begin(), end, ", "));
+  if (nodes.size() > told)
+    text += fmt::format(" and {} more", nodes.size() - told);
+  return text;
+}
+
+/// "node a", "a (ranks 0–3), b (4–7)", "64 nodes".
+std::string ranks_in_words(const std::vector<seat>& world) {
+  constexpr std::size_t told = 4;
+  if (world.size() > told)
+    return counted(world.size(), "node");
+  if (world.size() == 1)
+    return "node " + world.front().node;
+  std::string text;
+  for (const auto& s : world)
+    text +=
+        fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", s.node,
+                    text.empty() ? (s.slots == 1 ? "rank " : "ranks ") : "",
+                    s.slots == 1 ? fmt::format("{}", s.first_rank)
+                                 : fmt::format("{}–{}", s.first_rank, s.first_rank + s.slots - 1));
+  return text;
+}
+
+} // namespace
 
 bool rendezvous_core::is_member(const node_name& node) const {
   return members_.count(node) != 0;
@@ -56,6 +93,42 @@ any_msg rendezvous_core::start_message() {
 
 any_msg rendezvous_core::stop_message(const std::string& reason) {
   return author_.write<Stop>(current_, [&](auto b) { b.setReason(reason); }).any();
+}
+
+log::event rendezvous_core::sealed_in_words(duration took) const {
+  const auto world_size = world_.back().first_rank + world_.back().slots;
+  return {log::level::story,
+          "generation_sealed",
+          fmt::format("generation {} is sealed: {} on {} (prepared in {})", current_.value,
+                      counted(world_size, "worker"), ranks_in_words(world_),
+                      troupe::in_words(took)),
+          {{"generation", static_cast<std::int64_t>(current_.value)},
+           {"nodes", static_cast<std::int64_t>(world_.size())},
+           {"world_size", static_cast<std::int64_t>(world_size)},
+           {"prepare_ms", milliseconds_of(took)}}};
+}
+
+/// Says what the wait is for.
+void rendezvous_core::remind(effects& out, instant now) {
+  const auto waited = troupe::in_words(waiting_.waited(now));
+  std::string text;
+  if (phase_ == phase::preparing) {
+    std::vector<node_name> unready;
+    for (const auto& s : world_)
+      if (!prepared_.count(s.node))
+        unready.push_back(s.node);
+    text = fmt::format("generation {} waits for {} to get ready, for {} now", current_.value,
+                       few_of(unready), waited);
+  } else {
+    const auto left = options_.join_timeout - (now - phase_since_);
+    text = fmt::format("{} of {} nodes are here after {}; giving up in {}",
+                       nodes_.size() - away_count_, options_.nodes_min, waited,
+                       troupe::in_words(left));
+  }
+  out.push_back(note{{log::level::story,
+                      "still_waiting",
+                      text,
+                      {{"waited_ms", milliseconds_of(waiting_.waited(now))}}}});
 }
 
 std::string rendezvous_core::in_words() const {

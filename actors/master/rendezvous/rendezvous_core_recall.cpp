@@ -52,6 +52,8 @@ void rendezvous_core::recall(instant now, const std::vector<any_msg>& history) {
   if (!nodes_.empty())
     recalled_at_ = now;
   phase_since_ = now;
+  if (phase_ != phase::gathering)
+    waiting_.end();
 }
 
 void rendezvous_core::stop_waiting_for_return(effects& out, instant now) {

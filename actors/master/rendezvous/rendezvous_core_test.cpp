@@ -86,8 +86,9 @@ TEST_SUITE("rendezvous_core: gathering") {
   TEST_CASE("too few until the join timeout: the job cannot be formed, and this is said once") {
     rendezvous_story s(2, 2);
     s.comes("a");
+    s.passes(590s);
     CHECK(s.core.next_wakeup() == dawn + 600s);
-    CHECK(s.passes(600s) ==
+    CHECK(s.passes(10s) ==
           "inform recovery: Unformable: only 1 of at least 2 nodes joined within 10 min 0 s");
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.passes(1h) == "");
@@ -186,9 +187,10 @@ TEST_SUITE("rendezvous_core: preparing") {
     s.comes("b");
     s.comes("c");
     s.gets_ready("b", 1);
+    s.passes(59s);
     CHECK(s.core.next_wakeup() == dawn + 60s);
-    CHECK(s.passes(60s) == lines("expel a for now: it did not get ready within 60.0 s",
-                                 "expel c for now: it did not get ready within 60.0 s"));
+    CHECK(s.passes(1s) == lines("expel a for now: it did not get ready within 60.0 s",
+                                "expel c for now: it did not get ready within 60.0 s"));
     // Membership will tell that they are lost; until then there is nothing more to do.
     CHECK(s.passes(1s) == "");
     CHECK(*s.core.next_wakeup() > s.now);
@@ -406,5 +408,57 @@ TEST_SUITE("rendezvous_core: the end") {
     t.comes("a");
     CHECK(t.concludes(false) == lines("to a: Conclude failure: because", "announce the end"));
     CHECK(t.gets_ready("a", 1, 4000) == "");
+  }
+}
+
+TEST_SUITE("rendezvous_core: what people read") {
+  TEST_CASE(
+      "a wait for nodes is told now and again, with what is missing and how long it may last") {
+    rendezvous_story s(2, 2);
+    s.comes("a");
+    CHECK(s.core.next_wakeup() == dawn + 10s);
+    s.now = dawn + 10s;
+    CHECK(notes(s.core.tick(s.now)) ==
+          "1 of 2 nodes are here after 10.0 s; giving up in 9 min 50 s");
+    CHECK(notes(s.core.tick(s.now)) == "");
+    CHECK(s.core.next_wakeup() == dawn + 30s);
+  }
+
+  TEST_CASE("enough nodes, but not all: when it will start") {
+    rendezvous_story s(2, 3);
+    s.comes("a");
+    CHECK(notes(s.core.node_present(s.now, present("b"))) ==
+          lines("node b is here (2 of 3)",
+                "2 of at most 3 nodes are here, which is enough: starting in 30.0 s unless the "
+                "others come first"));
+    CHECK(s.core.next_wakeup() == dawn + 30s);
+  }
+
+  TEST_CASE("a wait for members to get ready names them, up to a handful") {
+    rendezvous_story s(7, 7);
+    for (const char* node : {"a", "b", "c", "d", "e", "f", "g"})
+      s.comes(node);
+    s.gets_ready("b", 1);
+    s.now += 10s;
+    CHECK(notes(s.core.tick(s.now)) ==
+          "generation 1 waits for a, c, d, e and 2 more to get ready, for 10.0 s now");
+  }
+
+  TEST_CASE("which node has which ranks") {
+    const auto sealed_with = [](const std::vector<node_name>& nodes) {
+      const auto n = static_cast<std::uint32_t>(nodes.size());
+      rendezvous_story s(n, n);
+      for (const auto& node : nodes)
+        s.comes(node);
+      for (const auto& node : nodes)
+        if (node != "a")
+          s.gets_ready(node, 1);
+      return notes(s.core.prepared(s.now, prepared("a", 1, 4000)));
+    };
+    CHECK(sealed_with({"a"}) == "generation 1 is sealed: 2 workers on node a (prepared in 0 µs)");
+    CHECK(sealed_with({"a", "b"}) ==
+          "generation 1 is sealed: 4 workers on a (ranks 0–1), b (2–3) (prepared in 0 µs)");
+    CHECK(sealed_with({"a", "b", "c", "d", "e"}) ==
+          "generation 1 is sealed: 10 workers on 5 nodes (prepared in 0 µs)");
   }
 }

@@ -12,6 +12,7 @@ using namespace messages;
 namespace {
 
 const char* const leader_restarted = "the node's leader has restarted";
+constexpr duration expected_within = 5s;
 
 } // namespace
 
@@ -89,6 +90,7 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     phase_ = phase::linked;
     backoff_ = options_.redial_first;
     last_complaint_.clear();
+    waiting_.end();
     out.push_back(note{{was_linked_ ? log::level::story : log::level::info,
                         was_linked_ ? "link_restored" : "link_established",
                         fmt::format("{} the master at {}",
@@ -176,14 +178,28 @@ void uplink_core::become_resting(effects& out, instant now, const std::string& w
                   duration(static_cast<duration::rep>(random_.unit() *
                                                       static_cast<double>(backoff_.count() / 2)));
   backoff_ = std::min(backoff_ * 2, options_.redial_max);
-  if (why == last_complaint_)
+  complain(out, now, why);
+}
+
+/// Once for each reason, and then now and again.
+void uplink_core::complain(effects& out, instant now, const std::string& why) {
+  if (!waiting_.next())
+    waiting_.begin(trying_since_);
+  const bool is_news = why != last_complaint_;
+  if (!waiting_.due(now) && !is_news)
     return;
   last_complaint_ = why;
-  out.push_back(
-      note{{log::level::warning,
-            "link_missing",
-            fmt::format("no link to the master at {}: {}; trying again", options_.master, why),
-            {{"master", options_.master}, {"reason", why}}}});
+  const auto waited = now - trying_since_;
+  // A master that is started at the same time is a moment late as a rule; nothing is wrong then.
+  const bool early = !was_linked_ && waited < expected_within;
+  auto text =
+      early ? fmt::format("waiting for the master at {} ({})", options_.master, why)
+            : fmt::format("no link to the master at {}: {}; trying again for {}", options_.master,
+                          why, troupe::in_words(options_.connect_within - waited));
+  out.push_back(note{{early ? log::level::story : log::level::warning,
+                      "link_missing",
+                      std::move(text),
+                      {{"master", options_.master}, {"reason", why}}}});
 }
 
 void uplink_core::become_over(effects& out, const std::string& reason) {

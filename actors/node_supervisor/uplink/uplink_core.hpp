@@ -5,6 +5,7 @@
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/random.hpp"
+#include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
 
 #include <optional>
@@ -96,6 +97,7 @@ class uplink_core {
 
  private:
   void redial(effects& out, instant now, const std::string& why);
+  void complain(effects& out, instant now, const std::string& why);
   void become_resting(effects& out, instant now, const std::string& why);
   void become_over(effects& out, const std::string& reason);
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);
@@ -112,6 +114,7 @@ class uplink_core {
   instant welcome_until_{}; ///< greeting
   duration backoff_;
   bool was_linked_ = false;
+  reminder waiting_; ///< while there is no link
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.
   std::vector<messages::any_msg> unsaid_;
   std::string last_complaint_;

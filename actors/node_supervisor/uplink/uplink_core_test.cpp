@@ -188,13 +188,29 @@ TEST_SUITE("uplink_core: getting linked") {
     s.ticks();
     s.knows(nothing());
     CHECK(notes(s.core.dialled(s.now, error{errc::unavailable, "no route"})) ==
-          "no link to the master at master:29400: no route; trying again");
+          "waiting for the master at master:29400 (no route)");
     s.waits();
     s.knows(nothing());
     CHECK(notes(s.core.dialled(s.now, error{errc::unavailable, "no route"})) == "");
     s.waits();
     s.knows(nothing());
     CHECK(notes(s.core.dialled(s.now, error{errc::unavailable, "timeout"})) != "");
+  }
+
+  TEST_CASE("a long wait is told now and again, with how long it may last") {
+    story s;
+    std::vector<std::string> told;
+    while (s.core.next_wakeup() && s.now < dawn + 60s) {
+      s.waits();
+      s.knows(nothing());
+      const auto said = notes(s.core.dialled(s.now, error{errc::unavailable, "no route"}));
+      if (!said.empty())
+        told.push_back(said);
+    }
+    REQUIRE(told.size() == 3);
+    CHECK(told[0] == "waiting for the master at master:29400 (no route)");
+    CHECK(told[1].find("no link to the master at master:29400: no route; trying again for 4") == 0);
+    CHECK(told[2].find("no link to the master at master:29400: no route; trying again for 2") == 0);
   }
 }
 
