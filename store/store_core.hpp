@@ -61,7 +61,7 @@ class store_core {
     std::vector<client_id> resumed;  ///< each wants input again
     std::vector<closing> closed;     ///< to be closed now; nothing is sent any more
   };
-  /// Since the last call. The reference holds until the next event.
+  /// Since the last call. The reference holds until the next one.
   const changes& take_changes();
 
   /// What is to be sent to it, oldest first. Valid until the next event.

@@ -24,9 +24,9 @@ std::thread start_without_signals(Body body) {
 
 } // namespace
 
-io_thread::io_thread()
-    : stays_(context_.get_executor()), thread_(start_without_signals([this] {
-        pthread_setname_np(pthread_self(), "troupe-io");
+io_thread::io_thread(const char* name)
+    : stays_(context_.get_executor()), thread_(start_without_signals([this, name] {
+        pthread_setname_np(pthread_self(), name);
         context_.run();
       })) {}
 

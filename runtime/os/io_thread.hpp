@@ -7,16 +7,17 @@
 
 namespace troupe::os {
 
-/// The one thread that does I/O in a process: sockets, timers of links, pidfds. Everything that is
-/// bound to its context runs on it and must not block. It blocks all signals that can be blocked,
-/// so that the main thread gets them; whoever starts processes from it must reset their signal
-/// mask.
+/// A thread that does I/O: one for the links, their timers and pidfds, and one for the workers'
+/// store. Everything that is bound to its context runs on it and must not block. It blocks all
+/// signals that can be blocked, so that the main thread gets them; whoever starts processes from it
+/// must reset their signal mask.
 ///
 /// Outlives everything bound to its context. On destruction handlers that have not run are dropped,
 /// not called. An exception that leaves a handler is a bug of ours and ends the process.
 class io_thread {
  public:
-  io_thread();
+  /// The name is what the system shows, at most 15 characters.
+  explicit io_thread(const char* name = "troupe-io");
   ~io_thread();
 
   io_thread(const io_thread&) = delete;

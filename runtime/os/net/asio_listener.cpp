@@ -2,7 +2,6 @@
 
 #include "runtime/os/net/addresses.hpp"
 
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
@@ -21,26 +20,8 @@ namespace asio = boost::asio;
 namespace ip = asio::ip;
 using boost::system::error_code;
 
-/// How often a free port is looked for that is free on all addresses of a name.
-constexpr int port_attempts = 16;
 /// Connections accepted before others get their turn.
 constexpr int accepted_at_once = 64;
-
-bool lacks_resources(int number) {
-  return number == EMFILE || number == ENFILE || number == ENOBUFS || number == ENOMEM;
-}
-
-/// Names often have an address that this host has not: "localhost" one of IPv6 in many containers.
-bool not_ours(const error_code& ec) {
-  return ec == asio::error::address_family_not_supported || ec.value() == EADDRNOTAVAIL;
-}
-
-tl::unexpected<error> cannot_listen(const ports::endpoint& where, const error_code& ec) {
-  const auto why = ec == asio::error::address_in_use
-                       ? std::string("the port is in use by another program")
-                       : ec.message();
-  return failure(errc::refused, fmt::format("cannot listen on {}: {}", to_string(where), why));
-}
 
 } // namespace
 
@@ -60,52 +41,14 @@ result<std::shared_ptr<accept_loop>> accept_loop::make(asio::io_context& context
     for (const auto& e : *addresses)
       if (auto fine = check_loopback("listening on", where, e.address()); !fine)
         return tl::make_unexpected(fine.error());
+  auto open = listen_on(context, where, *addresses);
+  if (!open)
+    return tl::make_unexpected(open.error());
   auto loop = std::make_shared<accept_loop>(context, options, std::move(tls), std::move(accept));
-  // A port that is free on one address may be busy on the next: then another one is tried, if we
-  // may choose.
-  const int attempts = where.port == 0 ? port_attempts : 1;
-  error_code ec;
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    ec = loop->bind_all(*addresses);
-    if (!ec)
-      return loop;
-  }
-  return cannot_listen(where, ec);
-}
-
-/// All of them on one port, but for those that are not this host's.
-error_code accept_loop::bind_all(std::vector<ip::tcp::endpoint> addresses) {
-  places_.clear();
-  port_ = addresses.front().port();
-  error_code last;
-  for (auto& address : addresses) {
-    address.port(port_);
-    last = bind(address);
-    if (last && !not_ours(last))
-      return last;
-  }
-  return places_.empty() ? last : error_code{};
-}
-
-error_code accept_loop::bind(const ip::tcp::endpoint& address) {
-  const int descriptor = make_socket(address);
-  if (descriptor < 0)
-    return {errno, boost::system::system_category()};
-  tcp_acceptor acceptor(context_.get_executor(), address.protocol(), descriptor);
-  error_code ec;
-  acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-  // "::" is every address of either family, as "*" is; any other address is just itself.
-  if (!ec && address.address().is_v6())
-    acceptor.set_option(ip::v6_only(!address.address().is_unspecified()), ec);
-  if (!ec)
-    acceptor.bind(address, ec);
-  if (!ec)
-    acceptor.listen(SOMAXCONN, ec);
-  if (ec)
-    return ec;
-  port_ = acceptor.local_endpoint().port();
-  places_.push_back({std::move(acceptor), io_timer(context_.get_executor())});
-  return {};
+  loop->port_ = open->port;
+  for (auto& acceptor : open->acceptors)
+    loop->places_.push_back({std::move(acceptor), io_timer(context.get_executor())});
+  return loop;
 }
 
 void accept_loop::start() {

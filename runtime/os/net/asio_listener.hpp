@@ -2,8 +2,7 @@
 
 #include "runtime/os/net/asio_transport.hpp"
 #include "runtime/os/net/link_shell.hpp"
-
-#include <boost/asio/basic_socket_acceptor.hpp>
+#include "runtime/os/net/listening.hpp"
 
 #include <list>
 #include <memory>
@@ -34,8 +33,6 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
   std::uint16_t port() const { return port_; }
 
  private:
-  using tcp_acceptor = boost::asio::basic_socket_acceptor<boost::asio::ip::tcp, io_executor>;
-
   /// One address on which we listen.
   struct place {
     tcp_acceptor acceptor;
@@ -48,8 +45,6 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
     instant since;
   };
 
-  boost::system::error_code bind_all(std::vector<boost::asio::ip::tcp::endpoint> addresses);
-  boost::system::error_code bind(const boost::asio::ip::tcp::endpoint& address);
   void await(place& at);
   void accept_ready(place& at);
   void out_of_resources(place& at, int number);
