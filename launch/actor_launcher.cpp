@@ -3,6 +3,7 @@
 #include "launch/master_run.hpp"
 #include "launch/narrative.hpp"
 #include "launch/node_run.hpp"
+#include "launch/outcome_file.hpp"
 #include "launch/placement.hpp"
 #include "launch/program.hpp"
 #include "launch/run_directory.hpp"
@@ -131,8 +132,9 @@ class launcher {
     const auto contract =
         contract_of(options_, machine_.environment, host_name(), directory.for_workers());
     output_ = std::make_shared<worker_output>(contract.output, console_);
-    const auto node_options =
-        node_options_of(options_, where.master, program_of(contract, output_, processes));
+    const auto node_options = node_options_of(
+        options_, where.master,
+        heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     auto node = node_run::start(engine_.system(), {*transport, processes}, node_options,
                                 master ? log_->sink() : told_by_node(log_->sink()));
     const signal_watch signals(io_, [&node, &master, &node_options](int number) {
@@ -141,7 +143,7 @@ class launcher {
         master->abandon(fmt::format("the launcher of node {} received {}", node_options.uplink.node,
                                     ports::to_string(ports::exit_status{true, number})));
     });
-    return conclude(*node, master.get());
+    return conclude(node_options.uplink.node, *node, master.get());
   }
 
   result<std::unique_ptr<master_run>>
@@ -155,7 +157,7 @@ class launcher {
                              master_options_of(options_, where), log_->sink());
   }
 
-  int conclude(node_run& node, master_run* master) {
+  int conclude(const std::string& name, node_run& node, master_run* master) {
     const auto outcome = node.outcome().get();
     // The others hear the verdict from this master before it goes.
     if (master) {
@@ -169,8 +171,13 @@ class launcher {
     log_.reset();
     if (unshown)
       complain(program, *unshown, exit_failure);
+    if (outcome_->wanted())
+      if (auto written = outcome_->write(name, outcome); !written)
+        complain(program, written.error().what, exit_failure);
     if (outcome.success)
       return exit_success;
+    if (outcome_->wanted())
+      return exit_failure;
     if (outcome.verdict)
       say(failure_summary(options_.command.front(), *outcome.verdict));
     else
@@ -185,6 +192,8 @@ class launcher {
   const std::shared_ptr<os::file_relay> console_ =
       std::make_shared<os::file_relay>(targets_[0], targets_[1]);
   std::shared_ptr<worker_output> output_;
+  const std::shared_ptr<outcome_file> outcome_ =
+      std::make_shared<outcome_file>(options_.outcome_file);
   os::io_thread io_;
   sup::engine engine_{engine_threads};
 };

@@ -203,6 +203,9 @@ void declare_launcher(dialect& d, launcher_options& o, launcher_words& w) {
   d.option("--node-name", o.node_name, "This node's name within the job");
   d.option("--journal", o.journal, "Where the master of this node keeps its decisions")
       ->type_name("FILE");
+  d.option("--outcome-file", o.outcome_file,
+           "Write how the job ended to this file, as JSON, instead of printing the summary")
+      ->type_name("FILE");
   d.flag("-m,--module", o.module, "The script is a module's name");
   d.flag("--run-path", o.run_path,
          "The script runs by runpy in a child of a Python that is already there");

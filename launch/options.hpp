@@ -53,6 +53,7 @@ struct launcher_options {
   std::string local_addr;
   std::string node_name;
   std::string journal;
+  std::string outcome_file;
   bool module = false;
   bool no_python = false;
   /// `--run-path`: the script runs by runpy in a child of a Python that is already there; beats

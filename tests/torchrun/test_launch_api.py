@@ -1,0 +1,153 @@
+"""`troupe.launch` beside torch's elastic_launch, and what only ours promises."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import zipfile
+from pathlib import Path
+
+from conftest import ROOT, Python
+from launchers import PYTHON, processes_tagged, until
+
+STORY = Path(__file__).with_name("api_story.py")
+
+# A script as users have them: it guards its call, and workers import it as __mp_main__.
+SCRIPT = """
+import os, pathlib, signal, sys, time
+import troupe
+
+def waits(seen):
+    pathlib.Path(seen, os.environ["RANK"]).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    config = troupe.LaunchConfig(1, 1, nproc_per_node=2, rdzv_endpoint="localhost:0", max_restarts=0)
+    try:
+        troupe.launch(config, waits)(sys.argv[1])
+    except troupe.SignalException as e:
+        print(e.sigval.name)
+"""
+
+
+def finished(process: subprocess.Popen, within: float = 60) -> str:
+    out, err = process.communicate(timeout=within)
+    assert process.returncode == 0, err
+    return out
+
+
+def test_functions_commands_and_failures_come_out_as_with_torch(python: Python) -> None:
+    theirs, ours = python(STORY, "torch"), python(STORY, "troupe")
+    reference, seen = (json.loads(finished(side)) for side in (theirs, ours))
+    assert seen["story"] == reference["story"]
+    assert not seen["torch is loaded"]
+
+
+def waiting(python: Python, tmp_path: Path, tag: str) -> subprocess.Popen:
+    """A launch whose two workers have begun to wait for ever."""
+    (tmp_path / "waits.py").write_text(SCRIPT)
+    (tmp_path / "seen").mkdir()
+    process = python("waits.py", tmp_path / "seen")
+    until(lambda: len(list((tmp_path / "seen").iterdir())) == 2, 60, "the workers run")
+    return process
+
+
+def test_a_signal_ends_the_workers_and_is_raised(python: Python, tmp_path: Path, tag: str) -> None:
+    process = waiting(python, tmp_path, tag)
+    process.send_signal(signal.SIGTERM)
+    assert finished(process) == "SIGTERM\n"
+    until(lambda: not list(processes_tagged(tag)), 10, "nothing is left")
+    assert not list(tmp_path.glob("troupe_launch_*"))
+
+
+def test_workers_end_with_the_program_that_launched_them(
+    python: Python, tmp_path: Path, tag: str
+) -> None:
+    process = waiting(python, tmp_path, tag)
+    process.kill()
+    process.communicate()
+    until(lambda: not list(processes_tagged(tag)), 30, "nothing is left")
+
+
+def test_torchs_own_configuration_and_exception_serve_as_well(
+    python: Python, tmp_path: Path
+) -> None:
+    (tmp_path / "fails.py").write_text("""
+import troupe
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig
+
+logs = DefaultLogsSpecs(log_dir="logs", redirects=Std.ALL)
+config = LaunchConfig(1, 1, 1, logs, "job", rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0)
+try:
+    troupe.launch(config, "sh")("-c", "echo said; exit 3")
+except ChildFailedError as e:
+    assert isinstance(e, troupe.ChildFailedError)
+    print(e.get_first_failure()[1].exitcode)
+""")
+    assert finished(python("fails.py")) == "3\n"
+    assert [f.read_text() for f in tmp_path.glob("logs/job_*/attempt_0/0/stdout.log")] == ["said\n"]
+
+
+def test_what_cannot_be_is_said_before_anything_runs(python: Python, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("""
+import troupe
+for entrypoint, fields in ((lambda: 0, {}), (3, {}), (print, {"metrics_cfg": {"a": "b"}}),
+                           (print, {"rdzv_configs": {"a": "b,c"}}), (print, {"logs_specs": object()})):
+    try:
+        troupe.launch(troupe.LaunchConfig(1, 1, 1, rdzv_endpoint="localhost:0", **fields), entrypoint)()
+    except ValueError as e:
+        print(e)
+try:
+    troupe.launch(troupe.LaunchConfig(1, 1, 1, rdzv_backend="etcd"), print)()
+except troupe.LauncherError as e:
+    print(e)
+""")
+    lines = finished(python("wrong.py")).splitlines()
+    assert len(lines) == 6
+    assert "must be picklable" in lines[0]
+    assert "not 3" in lines[1]
+    assert "metrics_cfg" in lines[2]
+    assert "a=b,c" in lines[3]
+    assert "troupe.LogsSpecs" in lines[4]
+    assert "exited with" in lines[5]
+
+
+def test_run_is_the_launcher_with_this_interpreter(python: Python, tmp_path: Path) -> None:
+    (tmp_path / "who.py").write_text(
+        "import os, sys; print(sys.executable, sys.argv, os.getppid())"
+    )
+    process = python(
+        "-m", "troupe.run", "--standalone", "who.py", "--flag", "x", PATH="/usr/bin:/bin"
+    )
+    assert finished(process) == f"{PYTHON} ['who.py', '--flag', 'x'] {process.pid}\n"
+
+
+def test_a_missing_program_is_one_clear_line(python: Python, tmp_path: Path) -> None:
+    process = python("-m", "troupe.run", "x.py", TROUPE_BIN_DIR=str(tmp_path))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert (
+        err == f"python -m troupe.run: there is no actor-launcher in TROUPE_BIN_DIR ({tmp_path})\n"
+    )
+
+
+def test_a_wheel_carries_the_programs(launcher: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    subprocess.run(["cp", "-r", str(ROOT / "python"), str(source)], check=True)
+    build = [PYTHON, "-c", "from setuptools.build_meta import build_wheel as b; print(b('..'))"]
+    bin_dir = {"TROUPE_BIN_DIR": str(launcher.parent), "PATH": "/usr/bin:/bin"}
+    subprocess.run(build, cwd=source, env=bin_dir, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("troupe-*-py3-none-linux_*.whl")
+    environment = tmp_path / "environment"
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin/python"
+    install = [PYTHON, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*install, wheel], check=True)
+    assert (environment / "bin/actor-master").stat().st_mode & 0o111 == 0o111
+    run = [python, "-m", "troupe.run", "--standalone", "--no-python", "echo", "from the wheel"]
+    seen = subprocess.run(run, cwd=tmp_path, env={}, check=True, capture_output=True, text=True)
+    assert seen.stdout == "from the wheel\n"
+    assert any(name.endswith("scripts/actor-shell") for name in zipfile.ZipFile(wheel).namelist())
