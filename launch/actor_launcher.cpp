@@ -1,8 +1,10 @@
 #include "launch/failure_summary.hpp"
 #include "launch/machine.hpp"
+#include "launch/macros.hpp"
 #include "launch/master_run.hpp"
 #include "launch/narrative.hpp"
 #include "launch/node_run.hpp"
+#include "launch/numa.hpp"
 #include "launch/outcome_file.hpp"
 #include "launch/placement.hpp"
 #include "launch/program.hpp"
@@ -32,19 +34,34 @@ constexpr unsigned engine_threads = 2;
 
 /// What would fail on this node at every restart, found before anybody waits for this node.
 std::optional<std::string> objection_to_command(const launcher_options& o,
-                                                const machine_facts& machine) {
-  if (!o.module && !o.no_python && !std::filesystem::exists(o.command.front()))
-    return fmt::format("script '{}' does not exist", o.command.front());
-  const auto plan =
-      os::launch_plan::make(worker_spec(contract_of(o, machine.environment, {}, {}), {}));
+                                                const worker_contract& contract) {
+  const bool is_file = o.run_path || (!o.module && !o.no_python);
+  const auto script = substituted(o.command.front(), {{"local_rank", "0"}});
+  if (is_file && !std::filesystem::exists(script))
+    return fmt::format("script '{}' does not exist", script);
+  if (auto why = objection_to_contract(contract, o.processes_per_node))
+    return why;
+  const auto plan = os::launch_plan::make(worker_spec(contract, {}));
   return plan ? std::nullopt : std::optional(plan.error().what);
+}
+
+/// The contract, but for the directory of the workers' files.
+result<worker_contract> contract_on(const launcher_options& o, const machine_facts& machine) {
+  auto contract = contract_of(o, machine.environment, host_name(), {});
+  if (o.numa == numa_binding::none)
+    return contract;
+  auto cpus = cpus_near_gpus(o.numa, read_numa_topology("/", machine), o.processes_per_node);
+  if (!cpus)
+    return tl::make_unexpected(cpus.error());
+  contract.cpus = std::move(*cpus);
+  return contract;
 }
 
 std::string node_name_of(const launcher_options& o) {
   if (!o.node_name.empty())
     return o.node_name;
-  if (o.node_rank)
-    return fmt::format("node-{}", *o.node_rank);
+  if (o.rendezvous.node_rank)
+    return fmt::format("node-{}", *o.rendezvous.node_rank);
   return fmt::format("{}-{}", host_name(), ::getpid());
 }
 
@@ -53,8 +70,8 @@ actors::master_options master_options_of(const launcher_options& o, const ports:
   m.membership.job = o.rdzv_id;
   m.rendezvous.nodes_min = o.nodes_min;
   m.rendezvous.nodes_max = o.nodes_max;
-  m.rendezvous.join_timeout = o.rendezvous.join_timeout.value_or(limits::join_timeout);
-  m.rendezvous.last_call = o.rendezvous.last_call_timeout.value_or(limits::last_call);
+  m.rendezvous.join_timeout = o.rendezvous.settings.join_timeout.value_or(limits::join_timeout);
+  m.rendezvous.last_call = o.rendezvous.settings.last_call_timeout.value_or(limits::last_call);
   m.rendezvous.prepare_within = o.shutdown_timeout + limits::prepare_slack;
   m.recovery.max_restarts = o.max_restarts;
   m.gateway.listen_on = where;
@@ -68,9 +85,9 @@ actors::node_options node_options_of(const launcher_options& o, const ports::end
   n.uplink.node = node_name_of(o);
   n.uplink.address = o.local_addr.empty() ? address_towards(master.host) : o.local_addr;
   n.uplink.slots = o.processes_per_node;
-  n.uplink.wanted_rank = o.node_rank;
+  n.uplink.wanted_rank = o.rendezvous.node_rank;
   n.uplink.master = ports::to_string(master);
-  n.uplink.connect_within = o.rendezvous.read_timeout.value_or(limits::connect_within);
+  n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
   n.leader.node = n.uplink.node;
   n.leader.slots = o.processes_per_node;
   n.leader.stop_within = o.shutdown_timeout;
@@ -96,19 +113,25 @@ class launcher {
       : options_(o), machine_(machine), log_(std::move(log)) {}
 
   int run() {
-    if (const auto why = objection_to_command(options_, machine_))
+    auto contract = contract_on(options_, machine_);
+    if (!contract)
+      return complain(program, contract.error().what, exit_failure);
+    if (const auto why = objection_to_command(options_, *contract))
       return complain(program, *why, exit_failure);
     auto directory = run_directory::make(options_.streams.log_dir, options_.rdzv_id);
     if (!directory)
       return complain(program, directory.error().what, exit_failure);
-    const int code = run_in(*directory);
+    contract->output.run_directory = directory->for_workers();
+    for (const auto& remark : options_.remarks)
+      log_->sink()(program, {log::level::warning, "remark", remark, {}});
+    const int code = run_in(*directory, *contract);
     if (code == exit_success)
       directory->tidy_up();
     return code;
   }
 
  private:
-  int run_in(const run_directory& directory) {
+  int run_in(const run_directory& directory, const worker_contract& contract) {
     const auto open_files = os::raise_open_files();
     auto transport = open_transport(io_, options_.common, log_->sink());
     if (!transport)
@@ -129,8 +152,6 @@ class launcher {
       where.master = master->where();
     }
 
-    const auto contract =
-        contract_of(options_, machine_.environment, host_name(), directory.for_workers());
     output_ = std::make_shared<worker_output>(contract.output, console_);
     const auto node_options = node_options_of(
         options_, where.master,

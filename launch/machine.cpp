@@ -19,6 +19,17 @@ namespace troupe::launch {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// As Python's uuid4 writes it.
+std::string fresh_id() {
+  const auto high = random_seed(), low = random_seed();
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
+                     high & 0xfff, 0x8000 | (low >> 50), low & 0xffff'ffff'ffff);
+}
+
+} // namespace
+
 machine_facts this_machine() {
   machine_facts facts;
   for (char** entry = environ; *entry; ++entry) {
@@ -30,6 +41,7 @@ machine_facts this_machine() {
   facts.cpus = std::max(1u, std::thread::hardware_concurrency());
   while (fs::exists(fmt::format("/dev/nvidia{}", facts.gpus)))
     ++facts.gpus;
+  facts.fresh_id = fresh_id();
   return facts;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include "launch/options/rendezvous.hpp"
+#include "launch/options/signals.hpp"
 #include "launch/options/streams.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/log/logs.hpp"
@@ -13,7 +16,8 @@
 #include <variant>
 #include <vector>
 
-/// The command lines of the programs. Names and meanings are torchrun's where it has them.
+/// The command lines of the programs. Names and meanings are torchrun's where it has them; where we
+/// differ, docs/deviations.md says so.
 namespace troupe::launch {
 
 /// Options every program has.
@@ -26,40 +30,60 @@ struct common_options {
   std::string authority;
 };
 
-/// What `--rdzv-conf` can say; unknown keys are ignored, as torchrun does.
-struct rendezvous_settings {
-  std::optional<duration> join_timeout;
-  std::optional<duration> last_call_timeout;
-  /// How long to try to reach the master.
-  std::optional<duration> read_timeout;
+/// `--numa-binding`: the CPUs a worker may use, by the GPU with its local rank.
+enum class numa_binding {
+  none,
+  node,         ///< all of the NUMA node the GPU is at
+  socket,       ///< all of that node's socket
+  exclusive,    ///< a share of the node's cores that no other GPU's worker has
+  core_complex, ///< cores of the node that share a cache
 };
+
+/// `--start-method`: how `--run-path` makes its processes; says nothing otherwise.
+enum class start_method { spawn, fork, forkserver };
 
 struct launcher_options {
   common_options common;
+
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
   std::uint32_t processes_per_node = 1;
-  std::optional<std::uint32_t> node_rank;
-  std::optional<ports::endpoint> rdzv_endpoint;
-  std::string master_addr = "127.0.0.1";
-  std::optional<std::uint16_t> master_port;
-  bool standalone = false;
+
+  rendezvous_options rendezvous;
+  /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
   std::string rdzv_id = "none";
-  rendezvous_settings rendezvous;
-  std::uint32_t max_restarts = 0;
-  std::string role = "default";
-  stream_options streams;
-  duration shutdown_timeout{};
+  /// The address other nodes reach this one at; empty: found out.
   std::string local_addr;
   std::string node_name;
   std::string journal;
+  /// How the job ended is written here, as JSON, instead of printing the summary.
   std::string outcome_file;
+
+  std::uint32_t max_restarts = 0;
+  duration shutdown_timeout = limits::stop_workers_within;
+  signal_options signals;
+  /// Exit with the code of the root cause instead of 1.
+  bool propagate_exit_code = false;
+
+  std::string role = "default";
+  stream_options streams;
+  bool virtual_local_rank = false;
+  numa_binding numa = numa_binding::none;
+
+  /// The script is a module's name.
   bool module = false;
+  /// The script is a program of its own.
   bool no_python = false;
-  /// `--run-path`: the script runs by runpy in a child of a Python that is already there; beats
-  /// `no_python` and `module`.
+  /// The script runs by runpy in a child of a Python that is already there; `no_python` and
+  /// `module` say nothing then.
   bool run_path = false;
+  start_method start = start_method::spawn;
   std::vector<std::string> command; ///< script (or module, or program) and its arguments
+
+  /// OMP_NUM_THREADS for the workers, unless the user has set it.
+  std::optional<unsigned> omp_threads;
+  /// What the user should know about these options: one line each.
+  std::vector<std::string> remarks;
 };
 
 struct master_program_options {
@@ -83,15 +107,27 @@ struct just_print {
   std::string text;
 };
 
-template<class Options>
-using parsed = std::variant<Options, just_print, error>;
+/// The command line cannot be taken: one line for the user, and torchrun's exit code for this kind.
+struct refusal {
+  static constexpr int failure = 1; ///< read, but it makes no sense
+  static constexpr int usage = 2;   ///< not even read
+  std::string what;
+  int exit_code = usage;
+};
 
-/// `environment` gives defaults: PET_NNODES for --nnodes and so on. `cpus` and `gpus` are this
-/// machine's, for `--nproc-per-node auto`.
+template<class Options>
+using parsed = std::variant<Options, just_print, refusal>;
+
+/// What the options' meaning depends on beside themselves. `environment` gives defaults: PET_NNODES
+/// for --nnodes and so on.
 struct machine_facts {
   std::map<std::string, std::string> environment;
+  /// That this process may use.
   unsigned cpus = 1;
+  /// NVIDIA's, before CUDA_VISIBLE_DEVICES.
   unsigned gpus = 0;
+  /// An id no other job has, for the jobs that get one.
+  std::string fresh_id = "none";
 };
 
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
@@ -101,14 +137,6 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
 parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
                                   const machine_facts& machine);
 
-// The grammars, each on its own.
-
-/// "N" or "MIN:MAX", 0 < MIN <= MAX.
-result<std::pair<std::uint32_t, std::uint32_t>> parse_nodes(const std::string& text);
-/// "host", "host:port" or "[v6]:port".
-result<ports::endpoint> parse_endpoint(const std::string& text, std::uint16_t default_port);
-/// "k=v,k=v".
-result<rendezvous_settings> parse_rendezvous_settings(const std::string& text);
 /// A number, "cpu", "gpu" or "auto".
 result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine);
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 using namespace troupe;
 using namespace troupe::launch;
 
@@ -16,7 +18,7 @@ machine_facts eight_cpus() {
 launcher_options accepted(const std::vector<std::string>& arguments,
                           const machine_facts& machine = eight_cpus()) {
   const auto p = parse_launcher(arguments, machine);
-  if (const auto* e = std::get_if<error>(&p))
+  if (const auto* e = std::get_if<refusal>(&p))
     FAIL(e->what);
   return std::get<launcher_options>(p);
 }
@@ -24,7 +26,7 @@ launcher_options accepted(const std::vector<std::string>& arguments,
 std::string refused(const std::vector<std::string>& arguments,
                     const machine_facts& machine = eight_cpus()) {
   const auto p = parse_launcher(arguments, machine);
-  const auto* e = std::get_if<error>(&p);
+  const auto* e = std::get_if<refusal>(&p);
   REQUIRE(e);
   CHECK(e->what.find('\n') == std::string::npos);
   return e->what;
@@ -65,7 +67,7 @@ TEST_CASE("defaults come from PET_ variables and the command line beats them") {
       {"PET_NPROC_PER_NODE", "4"}, {"PET_STANDALONE", "1"}, {"PET_NO_PYTHON", "0"}};
   const auto from_environment = accepted({"t.py"}, machine);
   CHECK(from_environment.processes_per_node == 4);
-  CHECK(from_environment.standalone);
+  CHECK(from_environment.rendezvous.standalone);
   CHECK_FALSE(from_environment.no_python);
   CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).processes_per_node == 2);
 }
@@ -79,40 +81,103 @@ TEST_CASE("processes per node may be counted off the machine") {
   CHECK(accepted({"--nproc-per-node=auto", "t.py"}, machine).processes_per_node == 2);
 }
 
-TEST_CASE("a node range needs 0 < MIN <= MAX") {
-  CHECK(parse_nodes("2:20") == std::pair{2u, 20u});
-  CHECK(parse_nodes("3") == std::pair{3u, 3u});
-  for (const auto* wrong :
-       {"", "0", "2:1", "2:20:30", "a", "1:", ":1", "-1", "1.5", "99999999999999999999", "20000"})
-    CHECK_MESSAGE(!parse_nodes(wrong), wrong);
+TEST_CASE("only GPUs that workers will see count") {
+  auto machine = eight_cpus();
+  machine.gpus = 4;
+  const auto seen = [&](const char* visible) {
+    machine.environment["CUDA_VISIBLE_DEVICES"] = visible;
+    return parse_processes("gpu", machine).value_or(0);
+  };
+  CHECK(seen("0,2") == 2);
+  CHECK(seen("0, 3 ,9,1") == 2);
+  CHECK(seen("1,1") == 1);
+  CHECK(seen("GPU-a,MIG-b") == 2);
+  CHECK(seen("") == 0);
+  CHECK(seen("-1") == 0);
 }
 
-TEST_CASE("an endpoint is a host, host:port or [v6]:port") {
-  CHECK(*parse_endpoint("h", 7) == ports::endpoint{"h", 7});
-  CHECK(*parse_endpoint("h:0", 7) == ports::endpoint{"h", 0});
-  CHECK(*parse_endpoint("[::1]:80", 7) == ports::endpoint{"::1", 80});
-  CHECK(*parse_endpoint("[::1]", 7) == ports::endpoint{"::1", 7});
-  for (const auto* wrong :
-       {"", ":1", "h:", "h:x", "h:65536", "::1", "[::1", "[::1]80", "[::1]:", "h:-1"})
-    CHECK_MESSAGE(!parse_endpoint(wrong, 7), wrong);
+TEST_CASE("a job alone on its node has an id of its own, others the one they were given") {
+  auto machine = eight_cpus();
+  machine.fresh_id = "fresh";
+  CHECK(accepted({"--rdzv-id=mine", "t.py"}, machine).rdzv_id == "fresh");
+  CHECK(accepted({"--rdzv-id=mine", "--master-port=1", "t.py"}, machine).rdzv_id == "mine");
 }
 
-TEST_CASE("rendezvous settings take torchrun's keys and ignore unknown ones") {
-  const auto s = parse_rendezvous_settings("join_timeout=5,unheard=x,last_call_timeout=0.5");
-  REQUIRE(s);
-  CHECK(*s->join_timeout == 5s);
-  CHECK(*s->last_call_timeout == 500ms);
-  CHECK_FALSE(s->read_timeout);
-  for (const auto* wrong : {"join_timeout", "join_timeout=", "=5", "join_timeout=x",
-                            "join_timeout=-1", "join_timeout=nan"})
-    CHECK_MESSAGE(!parse_rendezvous_settings(wrong), wrong);
+TEST_CASE("threads are limited where several workers share a node, and the user hears of it") {
+  auto machine = eight_cpus();
+  CHECK_FALSE(accepted({"t.py"}, machine).omp_threads);
+  CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).omp_threads == 1u);
+  CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).remarks.size() == 1);
+  machine.environment["OMP_NUM_THREADS"] = "";
+  CHECK_FALSE(accepted({"--nproc-per-node=2", "t.py"}, machine).omp_threads);
+}
+
+TEST_CASE("the shutdown timeout comes from the option, the environment, or is 30 s") {
+  auto machine = eight_cpus();
+  CHECK(accepted({"t.py"}, machine).shutdown_timeout == 30s);
+  machine.environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "7";
+  CHECK(accepted({"t.py"}, machine).shutdown_timeout == 7s);
+  CHECK(accepted({"--shutdown-timeout=0", "t.py"}, machine).shutdown_timeout == 0s);
+  machine.environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "x";
+  CHECK(mentions(refused({"t.py"}, machine), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"));
+}
+
+TEST_CASE("signals end the job or are passed on, by what they are for") {
+  const auto o = accepted({"--signals-to-handle=SIGTERM, SIGUSR1,,SIGTERM", "t.py"});
+  CHECK(o.signals.ending == std::vector<int>{SIGTERM});
+  CHECK(o.signals.passed_on == std::vector<int>{SIGUSR1});
+  CHECK(o.signals.words == "SIGTERM, SIGUSR1,,SIGTERM");
+  CHECK(accepted({"t.py"}).signals.ending.size() == 4);
+  for (const auto* wrong : {"SIGKILL", "SIGCHLD", "SIGSEGV", "TERM", "15", "SIG_DFL"})
+    CHECK_MESSAGE(mentions(refused({"--signals-to-handle", wrong, "t.py"}), wrong), wrong);
+}
+
+TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refused by name") {
+  for (const auto* harmless :
+       {"--precheck=0", "--node_unit=1", "--node-unit=1", "--accelerator=nvidia.com/gpu",
+        "--training_port=5", "--membind-policy=bind", "--ucp_device_type=cpu", "--box-pairs=0:1",
+        "--min-bandwidth=1", "--min-channels=2"})
+    CHECK_MESSAGE(accepted({harmless, "t.py"}).command.size() == 1, harmless);
+  for (const auto* missing :
+       {"--precheck=1", "--network-check", "--network_check", "--comm-perf-test",
+        "--exclude-straggler", "--node_unit=2", "--auto_config", "--auto_tunning",
+        "--save_at_breakpoint", "--save-at-breakpoint", "--accelerator=ascend-npu",
+        "--numa-affinity", "--switchbox-check"}) {
+    const std::string option = missing;
+    CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), missing);
+  }
+  auto machine = eight_cpus();
+  machine.environment["PET_NETWORK_CHECK"] = "1";
+  CHECK(mentions(refused({"t.py"}, machine), "PET_NETWORK_CHECK"));
+}
+
+TEST_CASE("completion knows every option, for three shells") {
+  for (const auto* shell : {"bash", "zsh", "tcsh"}) {
+    const auto p = parse_launcher({"--print-completion", shell}, eight_cpus());
+    const auto* text = std::get_if<just_print>(&p);
+    REQUIRE(text);
+    CHECK(mentions(text->text, "actor-launcher"));
+    CHECK(mentions(text->text, "nproc-per-node"));
+    CHECK(mentions(text->text, "core-complex"));
+  }
+  CHECK(mentions(refused({"--print-completion=fish"}), "fish"));
+}
+
+TEST_CASE(
+    "what was not even read is a wrong use, what makes no sense a failure: torchrun's codes") {
+  const auto code = [](const std::vector<std::string>& arguments) {
+    return std::get<refusal>(parse_launcher(arguments, eight_cpus())).exit_code;
+  };
+  CHECK(code({}) == 2);
+  CHECK(code({"--frob", "t.py"}) == 2);
+  CHECK(code({"--max-restarts=x", "t.py"}) == 2);
+  CHECK(code({"--nnodes=x", "t.py"}) == 1);
+  CHECK(code({"--max-restarts=-1", "t.py"}) == 1);
 }
 
 TEST_CASE("bad input gets one line that names the thing") {
   CHECK(mentions(refused({}), "which script"));
   CHECK(mentions(refused({"--frobnicate", "t.py"}), "--frobnicate"));
-  CHECK(mentions(refused({"--numa-binding", "node", "t.py"}),
-                 "--numa-binding is an option of torchrun that is not built yet"));
   CHECK(mentions(refused({"--tee=4", "t.py"}), "--tee"));
   CHECK(mentions(refused({"--nproc-per-node=0", "t.py"}), "--nproc-per-node"));
   CHECK(mentions(refused({"--nproc-per-node=100000", "t.py"}), "1 to 1024"));
@@ -136,8 +201,8 @@ TEST_CASE("help names every option and runs nothing") {
 }
 
 TEST_CASE("a shell needs a master and something to show") {
-  CHECK(std::holds_alternative<error>(parse_shell({"tree"}, eight_cpus())));
-  CHECK(std::holds_alternative<error>(parse_shell({"--master", "h:1"}, eight_cpus())));
+  CHECK(std::holds_alternative<refusal>(parse_shell({"tree"}, eight_cpus())));
+  CHECK(std::holds_alternative<refusal>(parse_shell({"--master", "h:1"}, eight_cpus())));
   const auto p = parse_shell({"--master", "h:1", "tree"}, eight_cpus());
   REQUIRE(std::holds_alternative<shell_options>(p));
   CHECK(std::get<shell_options>(p).master == ports::endpoint{"h", 1});

@@ -17,9 +17,9 @@ struct placement {
   ports::endpoint master;
 };
 
-/// torchrun's rules: --standalone, or one node and no address at all → a master of its own on a
-/// port of its own. At a static address node rank 0 runs it. At an endpoint whoever gets it does,
-/// rank 0 or a launcher without a rank; if an actor-master is there already, nobody.
+/// torchrun's rules: a standalone job has a master of its own on a port of its own. --rdzv-conf
+/// is_host says it outright. At a static address node rank 0 runs it. At an endpoint whoever gets
+/// it does, rank 0 or a launcher without a rank; if an actor-master is there already, nobody.
 placement place_master(const launcher_options& o);
 
 } // namespace troupe::launch

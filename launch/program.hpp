@@ -16,7 +16,6 @@ namespace troupe::launch {
 /// Exit codes, as torchrun has them.
 inline constexpr int exit_success = 0;
 inline constexpr int exit_failure = 1;
-inline constexpr int exit_usage = 2;
 
 std::vector<std::string> arguments_of(int argc, char** argv);
 
@@ -33,8 +32,8 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
     std::fputs(text->text.c_str(), stdout);
     return exit_success;
   }
-  if (const auto* wrong = std::get_if<error>(&p))
-    return complain(program, wrong->what, exit_usage);
+  if (const auto* wrong = std::get_if<refusal>(&p))
+    return complain(program, wrong->what, wrong->exit_code);
   return std::nullopt;
 }
 

@@ -1,5 +1,8 @@
 #include "launch/worker_environment.hpp"
 
+#include "launch/macros.hpp"
+#include "launch/options/values.hpp"
+
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
@@ -14,6 +17,10 @@ worker_contract contract_of(const launcher_options& o,
   c.max_restarts = o.max_restarts;
   c.module = o.module;
   c.no_python = o.no_python;
+  c.run_path = o.run_path;
+  c.virtual_local_rank = o.virtual_local_rank;
+  c.signals = o.signals.words;
+  c.omp_threads = o.omp_threads;
   c.output = {o.streams, o.role, host, run_directory};
   c.command = o.command;
   c.environment = environment;
@@ -22,32 +29,74 @@ worker_contract contract_of(const launcher_options& o,
 
 namespace {
 
-std::vector<std::string> command_line(const worker_contract& c, const actors::assignment& a) {
-  std::vector<std::string> argv;
-  if (!c.no_python) {
-    const auto interpreter = c.environment.find("PYTHON_EXEC");
-    argv = {interpreter != c.environment.end() ? interpreter->second : "python3", "-u"};
-    if (c.module)
-      argv.emplace_back("-m");
-  }
-  const std::string macro = "${local_rank}", value = std::to_string(a.local);
-  for (auto argument : c.command) {
-    for (auto at = argument.find(macro); at != std::string::npos;
-         at = argument.find(macro, at + value.size()))
-      argument.replace(at, macro.size(), value);
-    argv.push_back(std::move(argument));
-  }
+/// What `python -u` is given to run a script as --run-path says.
+std::vector<std::string> run_path_arguments() {
+  return {"-c",
+          "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"};
+}
+
+/// What stands before the user's own words.
+std::vector<std::string> interpreter(const worker_contract& c) {
+  if (c.no_python && !c.run_path)
+    return {};
+  const auto chosen = c.environment.find("PYTHON_EXEC");
+  std::vector<std::string> argv{chosen != c.environment.end() ? chosen->second : "python3", "-u"};
+  if (c.run_path)
+    for (auto& argument : run_path_arguments())
+      argv.push_back(std::move(argument));
+  else if (c.module)
+    argv.emplace_back("-m");
   return argv;
 }
 
+std::vector<std::string> command_line(const worker_contract& c, const actors::assignment& a) {
+  auto argv = interpreter(c);
+  const std::map<std::string, std::string> values{{"local_rank", std::to_string(a.local)}};
+  for (const auto& word : c.command)
+    // torchrun takes the name of a program as it is.
+    argv.push_back(argv.empty() ? word : substituted(word, values));
+  if (a.local < c.cpus.size())
+    argv.insert(argv.begin(), {"numactl", "--physcpubind=" + c.cpus[a.local]});
+  return argv;
+}
+
+/// The devices CUDA_VISIBLE_DEVICES names; nothing if it is not set.
+std::optional<std::vector<std::string>> visible_devices(const worker_contract& c) {
+  const auto visible = c.environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == c.environment.end())
+    return std::nullopt;
+  return split(visible->second, ',');
+}
+
+/// LOCAL_RANK, and with --virtual-local-rank the one device that is then number 0.
+void place_locally(std::map<std::string, std::string>& env, const worker_contract& c,
+                   const actors::assignment& a) {
+  env["LOCAL_RANK"] = std::to_string(c.virtual_local_rank ? 0 : a.local);
+  if (!c.virtual_local_rank)
+    return;
+  const auto visible = visible_devices(c);
+  env["CUDA_VISIBLE_DEVICES"] = visible && a.local < visible->size() ? stripped((*visible)[a.local])
+                                                                     : std::to_string(a.local);
+}
+
 } // namespace
+
+std::optional<std::string> objection_to_contract(const worker_contract& c,
+                                                 std::uint32_t processes) {
+  const auto visible = visible_devices(c);
+  if (c.virtual_local_rank && visible && visible->size() < processes)
+    return fmt::format("--virtual-local-rank: CUDA_VISIBLE_DEVICES={} names fewer devices than "
+                       "there are workers ({})",
+                       c.environment.at("CUDA_VISIBLE_DEVICES"), processes);
+  return std::nullopt;
+}
 
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a) {
   const auto files = files_of(c.output, a);
   auto env = c.environment;
   const auto number = [](auto n) { return std::to_string(n); };
   env["RANK"] = number(a.rank);
-  env["LOCAL_RANK"] = number(a.local);
+  place_locally(env, c, a);
   env["WORLD_SIZE"] = number(a.world_size);
   env["LOCAL_WORLD_SIZE"] = number(a.local_world_size);
   env["GROUP_RANK"] = number(a.group_rank);
@@ -63,10 +112,10 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   // Rank 0's worker hosts the store.
   env["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   env["TORCHELASTIC_ERROR_FILE"] = files.error_file;
-  env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+  env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = c.signals;
   env.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  if (a.local_world_size > 1)
-    env.emplace("OMP_NUM_THREADS", "1");
+  if (c.omp_threads)
+    env.emplace("OMP_NUM_THREADS", number(*c.omp_threads));
   env["TROUPE_GENERATION"] = number(a.which.value);
 
   ports::process_spec spec;

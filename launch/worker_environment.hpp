@@ -18,6 +18,13 @@ struct worker_contract {
   std::uint32_t max_restarts = 0;
   bool module = false;
   bool no_python = false;
+  bool run_path = false;
+  bool virtual_local_rank = false;
+  /// TORCHELASTIC_SIGNALS_TO_HANDLE.
+  std::string signals = signals_by_default;
+  std::optional<unsigned> omp_threads;
+  /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.
+  std::vector<std::string> cpus;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.
@@ -27,6 +34,10 @@ struct worker_contract {
 worker_contract contract_of(const launcher_options& o,
                             const std::map<std::string, std::string>& environment,
                             const std::string& host, const std::string& run_directory);
+
+/// What cannot work for `processes` local ranks under this contract; found before anybody waits for
+/// this node.
+std::optional<std::string> objection_to_contract(const worker_contract& c, std::uint32_t processes);
 
 /// What to run for one place in a generation. Pure.
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a);

@@ -64,16 +64,34 @@ TEST_CASE("a worker finds its place in the job in its environment") {
   CHECK(variable(s, "HOME") == "/root");
 }
 
-TEST_CASE("threads are limited only where several workers share a node and the user has not said "
-          "otherwise") {
+TEST_CASE("threads are limited only where the options say so and the user has not said otherwise") {
   auto c = contract();
-  auto a = third_of_four();
-  CHECK(variable(worker_spec(c, a), "OMP_NUM_THREADS") == "1");
+  CHECK(variable(worker_spec(c, third_of_four()), "OMP_NUM_THREADS") == "<unset>");
+  c.omp_threads = 1;
+  CHECK(variable(worker_spec(c, third_of_four()), "OMP_NUM_THREADS") == "1");
   c.environment["OMP_NUM_THREADS"] = "6";
-  CHECK(variable(worker_spec(c, a), "OMP_NUM_THREADS") == "6");
-  c.environment.erase("OMP_NUM_THREADS");
-  a.local_world_size = 1;
-  CHECK(variable(worker_spec(c, a), "OMP_NUM_THREADS") == "<unset>");
+  CHECK(variable(worker_spec(c, third_of_four()), "OMP_NUM_THREADS") == "6");
+}
+
+TEST_CASE("with virtual local ranks every worker is number 0 of the one device it sees") {
+  auto c = contract();
+  c.virtual_local_rank = true;
+  CHECK(variable(worker_spec(c, third_of_four()), "LOCAL_RANK") == "0");
+  CHECK(variable(worker_spec(c, third_of_four()), "CUDA_VISIBLE_DEVICES") == "1");
+  c.environment["CUDA_VISIBLE_DEVICES"] = "4, GPU-7";
+  CHECK(variable(worker_spec(c, third_of_four()), "CUDA_VISIBLE_DEVICES") == "GPU-7");
+  CHECK_FALSE(objection_to_contract(c, 2));
+  CHECK(objection_to_contract(c, 3));
+  c.virtual_local_rank = false;
+  CHECK_FALSE(objection_to_contract(c, 3));
+}
+
+TEST_CASE("workers are told which signals are handled") {
+  auto c = contract();
+  CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_SIGNALS_TO_HANDLE") ==
+        "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  c.signals = "SIGUSR1";
+  CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_SIGNALS_TO_HANDLE") == "SIGUSR1");
 }
 
 TEST_CASE("the command is the interpreter, unbuffered, with the local rank put in") {
@@ -86,7 +104,14 @@ TEST_CASE("the command is the interpreter, unbuffered, with the local rank put i
         std::vector<std::string>{"/opt/python", "-u", "-m", "train.py", "--rank=1", "$x"});
   c.module = false;
   c.no_python = true;
-  CHECK(worker_spec(c, third_of_four()).argv.front() == "train.py");
+  c.command.front() = "${local_rank}.sh";
+  CHECK(worker_spec(c, third_of_four()).argv ==
+        std::vector<std::string>{"${local_rank}.sh", "--rank=1", "$x"});
+  c.run_path = true;
+  CHECK(worker_spec(c, third_of_four()).argv.front() == "/opt/python");
+  CHECK(worker_spec(c, third_of_four()).argv[4] == "1.sh");
+  c.cpus = {"0-3", "4-7,12"};
+  CHECK(worker_spec(c, third_of_four()).argv[1] == "--physcpubind=4-7,12");
 }
 
 TEST_CASE("only redirected streams have files, and none have if the user wants none") {
@@ -113,19 +138,22 @@ TEST_CASE("an error file's message is read in both of its forms, and nothing els
 }
 
 TEST_CASE("the master is where torchrun's rendezvous would be") {
-  launcher_options o;
-  CHECK(place_master(o).host == placement::hosting::here);
-  CHECK(place_master(o).master == ports::endpoint{"127.0.0.1", 0});
-  o.nodes_max = 2;
-  CHECK(place_master(o).host == placement::hosting::if_able);
-  CHECK(place_master(o).master == ports::endpoint{"127.0.0.1", 29500});
-  o.node_rank = 1;
-  CHECK(place_master(o).host == placement::hosting::elsewhere);
-  o.node_rank = 0;
-  CHECK(place_master(o).host == placement::hosting::here);
-  o.rdzv_endpoint = ports::endpoint{"head", 1234};
-  CHECK(place_master(o).host == placement::hosting::if_able);
-  CHECK(place_master(o).master == ports::endpoint{"head", 1234});
+  const auto place = [](std::vector<std::string> arguments) {
+    arguments.emplace_back("t.py");
+    return place_master(std::get<launcher_options>(parse_launcher(arguments, {})));
+  };
+  using hosting = placement::hosting;
+  CHECK(place({}).host == hosting::here);
+  CHECK(place({}).master == ports::endpoint{"127.0.0.1", 0});
+  CHECK(place({"--nnodes=2"}).host == hosting::if_able);
+  CHECK(place({"--nnodes=2"}).master == ports::endpoint{"127.0.0.1", 29500});
+  CHECK(place({"--nnodes=2", "--node-rank=1"}).host == hosting::elsewhere);
+  CHECK(place({"--nnodes=2", "--node-rank=0"}).host == hosting::here);
+  const auto at_endpoint = place({"--nnodes=2", "--node-rank=0", "--rdzv-endpoint=head:1234"});
+  CHECK(at_endpoint.host == hosting::if_able);
+  CHECK(at_endpoint.master == ports::endpoint{"head", 1234});
+  CHECK(place({"--rdzv-backend=c10d", "--rdzv-conf=is_host=no"}).host == hosting::elsewhere);
+  CHECK(place({"--rdzv-backend=c10d", "--rdzv-conf=is_host=1"}).host == hosting::here);
 }
 
 TEST_CASE("the summary of a failed job begins with the root cause and escapes what workers wrote") {

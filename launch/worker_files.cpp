@@ -1,9 +1,10 @@
 #include "launch/worker_files.hpp"
 
+#include "launch/macros.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace troupe::launch {
 
@@ -14,32 +15,14 @@ constexpr auto nowhere = "/dev/null";
 std::string prefix_of(const output_contract& c, const actors::assignment& a) {
   if (c.streams.prefix_template.empty())
     return fmt::format("[{}{}]:", c.role, a.local);
-  return substitute(c.streams.prefix_template, {{"role_name", c.role},
-                                                {"local_rank", std::to_string(a.local)},
-                                                {"rank", std::to_string(a.rank)},
-                                                {"hostname", c.host}});
+  return substituted(c.streams.prefix_template, {{"role_name", c.role},
+                                                 {"local_rank", std::to_string(a.local)},
+                                                 {"rank", std::to_string(a.rank)},
+                                                 {"hostname", c.host}});
 }
 
 std::string filtered_file(const std::string& attempt, const char* stream) {
   return fmt::format("{}/filtered_{}.log", attempt, stream);
-}
-
-bool letter(char c) {
-  return c == '_' || std::isalpha(static_cast<unsigned char>(c));
-}
-
-/// The name after a "$" at the beginning of `text`, and how long it is written; 0 if there is none.
-std::pair<std::string, std::size_t> name_at(std::string_view text) {
-  const bool braces = text.size() > 1 && text[1] == '{';
-  const std::size_t begin = braces ? 2 : 1;
-  if (begin >= text.size() || !letter(text[begin]))
-    return {};
-  auto end = begin;
-  while (end < text.size() && (letter(text[end]) || (text[end] >= '0' && text[end] <= '9')))
-    ++end;
-  if (braces && (end == text.size() || text[end] != '}'))
-    return {};
-  return {std::string(text.substr(begin, end - begin)), end + (braces ? 1 : 0)};
 }
 
 } // namespace
@@ -78,32 +61,6 @@ std::vector<std::string> filtered_files(const output_contract& c, const std::str
   if (!c.streams.duplicate_stderr.empty())
     files.push_back(filtered_file(attempt, "stderr"));
   return files;
-}
-
-std::string substitute(const std::string& text,
-                       const std::vector<std::pair<std::string, std::string>>& values) {
-  std::string made;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] != '$') {
-      made += text[at++];
-      continue;
-    }
-    if (text.compare(at, 2, "$$") == 0) {
-      made += '$';
-      at += 2;
-      continue;
-    }
-    const auto [name, length] = name_at(std::string_view(text).substr(at));
-    const auto known = std::find_if(values.begin(), values.end(),
-                                    [n = name](const auto& v) { return v.first == n; });
-    if (length > 0 && known != values.end()) {
-      made += known->second;
-      at += length;
-    } else {
-      made += text[at++];
-    }
-  }
-  return made;
 }
 
 } // namespace troupe::launch

@@ -35,9 +35,4 @@ worker_files files_of(const output_contract& c, const actors::assignment& a);
 /// The files that lines with one of the user's words go to; made even if none ever does.
 std::vector<std::string> filtered_files(const output_contract& c, const std::string& attempt);
 
-/// Puts values in the place of `$name` and `${name}`, as Python's Template.safe_substitute does:
-/// unknown names stay, "$$" is a "$".
-std::string substitute(const std::string& text,
-                       const std::vector<std::pair<std::string, std::string>>& values);
-
 } // namespace troupe::launch

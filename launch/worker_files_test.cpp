@@ -96,16 +96,4 @@ TEST_SUITE("worker_files") {
     c.streams.prefix_template = "${hostname}/$rank ${role_name}.${local_rank}| ";
     CHECK(files_of(c, place(3)).shown.front().prefix == "gpu7/11 trainer.3| ");
   }
-
-  TEST_CASE("templates are filled in as Python does it, and what is unknown stays") {
-    const std::vector<std::pair<std::string, std::string>> values{{"rank", "7"}};
-    for (const auto& [text, filled] : std::vector<std::pair<std::string, std::string>>{
-             {"", ""},
-             {"[$rank]", "[7]"},
-             {"${rank}x $ranks", "7x $ranks"},
-             {"$$rank $$ $", "$rank $ $"},
-             {"${rank ${} $1 ${x} $x", "${rank ${} $1 ${x} $x"},
-             {"$$$rank", "$7"}})
-      CHECK(substitute(text, values) == filled);
-  }
 }

@@ -34,12 +34,33 @@ def refused(launcher: Launcher, *arguments: str) -> tuple[int, str]:
     return code, lines[0]
 
 
-# Usage errors are found before anything is started. What is named is what the user has to change.
+# Usage errors are found before anything is started. What is named is what the user has to change. The
+# codes are torchrun's: 2 for what is no command line, 1 for one that makes no sense.
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (["--no-such-option", "script.py"], "no-such-option"),
+        (["--max-restarts=many", "script.py"], "max-restarts"),
+        (["--node-rank=first", "script.py"], "node-rank"),
+        (["--start-method=thread", "script.py"], "start-method"),
+        (["--n=1", "script.py"], "--nnodes, --no-python"),
+        (["--role"], "role"),
+        (["--network-check", "script.py"], "network-check"),
         ([], "script"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_read_is_named_and_exits_2(
+    launcher: Launcher, arguments: list[str], named: str
+) -> None:
+    code, line = refused(launcher, *arguments)
+    assert code == 2
+    assert named in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
         (["--nnodes=0", "script.py"], "nnodes"),
         (["--nnodes=3:2", "script.py"], "nnodes"),
         (["--nnodes=1:2:3", "script.py"], "nnodes"),
@@ -57,14 +78,18 @@ def refused(launcher: Launcher, *arguments: str) -> tuple[int, str]:
         (["--master-port=70000", "script.py"], "master-port"),
         (["--shutdown-timeout=-1", "script.py"], "shutdown-timeout"),
         (["-m", "--no-python", "script"], "no-python"),
+        (["--rdzv-backend=etcd", "--rdzv-endpoint=h:1", "script.py"], "rdzv-backend"),
+        (["--tee=4", "script.py"], "tee"),
+        (["--signals-to-handle=SIGKILL", "script.py"], "SIGKILL"),
+        (["--numa-binding=node", "--no-python", "true"], "numa-binding"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_usage_error_names_the_option_and_exits_2(
+def test_what_makes_no_sense_is_named_and_exits_1(
     launcher: Launcher, arguments: list[str], named: str
 ) -> None:
     code, line = refused(launcher, *arguments)
-    assert code == 2
+    assert code == 1
     assert named in line
 
 

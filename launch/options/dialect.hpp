@@ -1,0 +1,104 @@
+#pragma once
+
+#include "launch/options.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// The command lines of our programs, read as torchrun reads its own (Python's argparse): options
+/// with dashes or underscores, `--name value` and `--name=value`, `-r3` and `-mr3`, defaults from
+/// PET_<NAME>, the last of several values wins, the first word that is no option ends them. No
+/// library for C++ reads abbreviations, values and the end of the options as argparse does, so this
+/// is our own.
+namespace troupe::launch {
+
+/// Takes a value's text; answers what it should have been, or nothing if that is what it was.
+using taker = std::function<std::optional<std::string>(const std::string&)>;
+
+taker into(std::string& target);
+taker into(std::optional<std::string>& target);
+/// Python's int(); a number too large for 64 bits becomes the largest.
+taker into(std::int64_t& target);
+taker into(std::optional<std::int64_t>& target);
+/// Python's float().
+taker into(double& target);
+/// For a flag, which is taken as "1".
+taker into(bool& target);
+
+struct option {
+  /// "-m", "--module": short first, then long with dashes. The same with underscores is understood.
+  std::vector<std::string> names;
+  /// What stands for the value in the help text; empty: a flag.
+  std::string value;
+  std::string about;
+  taker take;
+  std::vector<std::string> choices;
+  /// Asked for text instead of a run: gives it, and nothing behind is looked at.
+  std::function<std::string(const std::string&)> answer;
+  /// Not empty: known and refused when used, with this reason.
+  std::string missing;
+  /// Whether PET_<NAME> is its default.
+  bool preset = true;
+  /// Whether a unique beginning of the name is enough.
+  bool abbreviable = true;
+};
+
+/// `o`, with one of these values only.
+option among(std::vector<std::string> choices, option o);
+/// `o`, never from the environment.
+option typed_only(option o);
+/// `o`, known but refused when used: its feature is not there.
+option without(std::string what_is_missing, option o);
+/// `o`, whose name must be written out: beside torchrun's options, so that ours never make an
+/// abbreviation ambiguous that torchrun takes.
+option in_full(option o);
+
+struct option_group {
+  std::string title;
+  std::vector<option> options;
+};
+option_group in_full(option_group group);
+
+class dialect {
+ public:
+  /// `usage`: what follows the program's name.
+  dialect(std::string program, std::string usage, std::string about);
+
+  void add(option_group group);
+
+  struct words {
+    /// From the first word that is no option on.
+    std::vector<std::string> rest;
+  };
+  std::variant<words, just_print, refusal>
+  parse(const std::vector<std::string>& arguments,
+        const std::map<std::string, std::string>& environment) const;
+
+  std::string help() const;
+  /// A script for bash, zsh or tcsh.
+  std::string completion(const std::string& shell) const;
+
+ private:
+  struct spoken;
+  struct sentence;
+  struct meaning;
+
+  meaning recognize(const std::string& word) const;
+  sentence read(const std::vector<std::string>& arguments) const;
+  /// Reads the option at `at` with its value; answers where the next word is.
+  std::size_t read_option(const std::vector<std::string>& arguments, std::size_t at, meaning f,
+                          sentence& out) const;
+  std::optional<refusal> preset(const std::map<std::string, std::string>& environment,
+                                const std::vector<const option*>& already, bool flags) const;
+  const option* named(const std::string& spelling) const;
+
+  std::string program_, usage_, about_;
+  std::vector<option_group> groups_;
+  std::map<std::string, std::pair<std::size_t, std::size_t>> spellings_;
+};
+
+} // namespace troupe::launch

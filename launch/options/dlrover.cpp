@@ -1,0 +1,67 @@
+#include "launch/options/words.hpp"
+
+#include <fmt/format.h>
+
+/// The options of dlrover-run, and those of MetaX's fork of it. They are not abbreviated there
+/// either.
+namespace troupe::launch {
+
+namespace {
+
+constexpr auto no_check = "there is no check of nodes and network before the start yet";
+constexpr auto no_snapshots = "there are no checkpoints in memory yet that could be saved";
+constexpr auto no_discovery =
+    "the size of the job is not found out yet; give --nnodes and --nproc-per-node auto";
+constexpr auto no_tuning = "there is no tuning of a running job yet";
+constexpr auto no_stragglers = "slow nodes are not found yet";
+constexpr auto no_affinity = "not here; --numa-binding node binds workers to CPUs near their GPUs";
+
+taker nowhere() {
+  return [](const std::string&) { return std::nullopt; };
+}
+
+option flag_without(const char* what_is_missing, const char* name, const char* about) {
+  return without(what_is_missing, {{name}, "", about, nowhere()});
+}
+
+} // namespace
+
+void declare_dlrover(dialect& d, dlrover_words& w) {
+  d.add(in_full(option_group{
+      "From dlrover-run: known; refused where the feature is not there yet",
+      {among({"0", "1", "2"}, {{"--precheck"}, "LEVEL", "Only 0, no check", into(w.precheck)}),
+       flag_without(no_check, "--network-check", "Refused: no check of nodes yet"),
+       flag_without(no_check, "--comm-perf-test", "Refused: the same"),
+       flag_without(no_check, "--switchbox-check", "Refused: the same (MetaX)"),
+       {{"--box-pairs"}, "PAIRS", "Says nothing without --switchbox-check", into(w.ignored)},
+       {{"--min-bandwidth"}, "MB/S", "The same", into(w.ignored)},
+       {{"--min-channels"}, "N", "The same", into(w.ignored)},
+       flag_without(no_stragglers, "--exclude-straggler", "Refused: slow nodes are not found yet"),
+       {{"--node_unit"}, "N", "Only 1: nodes are taken one by one", into(w.node_unit)},
+       flag_without(no_discovery, "--auto_config", "Refused: the job's size is not found out yet"),
+       flag_without(no_tuning, "--auto_tunning", "Refused: no tuning of a running job yet"),
+       flag_without(no_snapshots, "--save_at_breakpoint", "Refused: no checkpoints in memory yet"),
+       among({"nvidia.com/gpu", "ascend-npu", "mthreads.com/gpu", "metax-tech.com/gpu"},
+             {{"--accelerator"}, "NAME", "Only nvidia.com/gpu", into(w.accelerator)}),
+       {{"--training_port"},
+        "PORT",
+        "Says nothing without an Ascend accelerator",
+        into(w.training_port)},
+       flag_without(no_affinity, "--numa-affinity", "Refused: use --numa-binding node"),
+       {{"--membind-policy"}, "NAME", "Says nothing without --numa-affinity", into(w.ignored)},
+       {{"--ucp_device_type"}, "NAME", "Says nothing, as in dlrover-run", into(w.ignored)}}}));
+}
+
+result<void> derive_dlrover(const dlrover_words& w) {
+  if (w.precheck != "0")
+    return failure(errc::invalid, fmt::format("--precheck {}: {}", w.precheck, no_check));
+  if (w.node_unit != 1)
+    return failure(errc::invalid,
+                   fmt::format("--node_unit {}: nodes are only taken one by one yet", w.node_unit));
+  if (w.accelerator != "nvidia.com/gpu")
+    return failure(errc::invalid,
+                   fmt::format("--accelerator {}: there is no support for it yet", w.accelerator));
+  return {};
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,158 @@
+#include "launch/options/words.hpp"
+
+#include <fmt/format.h>
+
+/// Each program's dialect, put together and read.
+namespace troupe::launch {
+
+namespace {
+
+constexpr auto version_text = "troupe 0.1.0\n";
+
+void declare_answers(dialect& d) {
+  const auto answers = [](option o, std::function<std::string(const std::string&)> answer) {
+    o.answer = std::move(answer);
+    return o;
+  };
+  auto help =
+      answers({{"-h", "--help"}, "", "Show this text"}, [&d](const auto&) { return d.help(); });
+  auto version = in_full(
+      answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text; }));
+  auto completion = in_full(among(
+      {"bash", "zsh", "tcsh"},
+      answers({{"--print-completion"}, "SHELL", "Print a completion script for bash, zsh or tcsh"},
+              [&d](const std::string& shell) { return d.completion(shell); })));
+  d.add({"Help", {std::move(help), std::move(version), std::move(completion)}});
+}
+
+refusal refused(const error& e, int exit_code = refusal::usage) {
+  return {e.what, exit_code};
+}
+
+template<class Options>
+using answer = std::optional<parsed<Options>>;
+
+/// Reads; leaves the words behind the options in `rest`, or answers what ends it.
+template<class Options>
+answer<Options> read(const dialect& d, const std::vector<std::string>& arguments,
+                     const machine_facts& machine, std::vector<std::string>& rest) {
+  auto said = d.parse(arguments, machine.environment);
+  if (auto* text = std::get_if<just_print>(&said))
+    return *text;
+  if (auto* wrong = std::get_if<refusal>(&said))
+    return *wrong;
+  rest = std::move(std::get<dialect::words>(said).rest);
+  return std::nullopt;
+}
+
+} // namespace
+
+parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
+                                        const machine_facts& machine) {
+  launcher_options o;
+  torchrun_words torchrun;
+  dlrover_words dlrover;
+  dialect d(
+      "actor-launcher", "[options] script [arguments of the script]",
+      "Starts distributed training and keeps it alive. Takes torchrun's command line: options "
+      "with dashes or\nunderscores, shortened as long as they are unique; every one of them "
+      "also as a variable, PET_NNODES for\n--nnodes. What follows the script belongs to it.");
+  declare_torchrun(d, o, torchrun);
+  declare_troupe(d, o);
+  declare_common(d, o.common);
+  declare_dlrover(d, dlrover);
+  declare_answers(d);
+  if (auto over = read<launcher_options>(d, arguments, machine, o.command))
+    return *over;
+  if (o.command.empty())
+    return refusal{"which script? (see --help)"};
+  if (auto wrong = derive_torchrun(o, torchrun, machine); !wrong)
+    return refused(wrong.error(), refusal::failure);
+  if (auto wrong = derive_dlrover(dlrover); !wrong)
+    return refused(wrong.error());
+  if (auto wrong = check_name("--node-name", o.node_name); !wrong)
+    return refused(wrong.error());
+  if (auto wrong = objection_to_common(o.common))
+    return refused(*wrong);
+  return o;
+}
+
+parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
+                                            const machine_facts& machine) {
+  master_program_options o;
+  std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
+  std::int64_t max_restarts = 0;
+  std::vector<std::string> rest;
+  dialect d("actor-master", "[options]",
+            "The master of one job, for nodes started with actor-launcher --rdzv-endpoint.");
+  d.add(
+      {"The job",
+       {{{"--listen", "--rdzv-endpoint"},
+         "HOST:PORT",
+         "Where to listen (127.0.0.1:29400); port 0 picks one",
+         into(endpoint)},
+        {{"--nnodes"}, "N|MIN:MAX", "Number of nodes, or the fewest and the most (1)", into(nodes)},
+        {{"--rdzv-id"}, "NAME", "The job's id (none)", into(o.rdzv_id)},
+        {{"--rdzv-conf"},
+         "KEY=VALUE,...",
+         "join_timeout (600) and last_call_timeout (30), in seconds",
+         into(conf)},
+        {{"--max-restarts"},
+         "N",
+         "How often all workers are started again after a failure (0)",
+         into(max_restarts)},
+        {{"--journal"},
+         "FILE",
+         "Where decisions are kept; an existing one is taken up",
+         into(o.journal)}}});
+  declare_common(d, o.common);
+  declare_answers(d);
+  if (auto over = read<master_program_options>(d, arguments, machine, rest))
+    return *over;
+  if (!rest.empty())
+    return refusal{fmt::format("'{}' is no option of actor-master (see --help)", rest.front())};
+  const auto where = parse_endpoint(endpoint, rendezvous_port);
+  if (!where)
+    return refusal{"--listen: " + where.error().what};
+  o.listen = *where;
+  const auto range = parse_nodes(nodes);
+  if (!range)
+    return refused(range.error());
+  std::tie(o.nodes_min, o.nodes_max) = *range;
+  const auto settings = parse_rendezvous_settings(conf);
+  if (!settings)
+    return refused(settings.error());
+  o.rendezvous = *settings;
+  if (max_restarts < 0 || max_restarts > limits::restarts_max)
+    return refusal{fmt::format("--max-restarts: {} restarts; 0 to {} are possible", max_restarts,
+                               limits::restarts_max)};
+  o.max_restarts = static_cast<std::uint32_t>(max_restarts);
+  if (auto wrong = objection_to_common(o.common))
+    return refused(*wrong);
+  return o;
+}
+
+parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
+                                  const machine_facts& machine) {
+  shell_options o;
+  std::string endpoint;
+  std::vector<std::string> rest;
+  dialect d("actor-shell", "[options] tree",
+            "Looks at a living job. tree: the actors of master and nodes, and what each is doing.");
+  d.add({"The job", {{{"--master"}, "HOST:PORT", "The job's master", into(endpoint)}}});
+  declare_common(d, o.common);
+  declare_answers(d);
+  if (auto over = read<shell_options>(d, arguments, machine, rest))
+    return *over;
+  if (rest != std::vector<std::string>{"tree"})
+    return refusal{"what to look at? There is: tree (see --help)"};
+  const auto where = parse_endpoint(endpoint, rendezvous_port);
+  if (!where)
+    return refusal{"--master: " + where.error().what};
+  o.master = *where;
+  if (auto wrong = objection_to_common(o.common))
+    return refused(*wrong);
+  return o;
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,251 @@
+#include "launch/options/rendezvous.hpp"
+
+#include "launch/options/values.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <arpa/inet.h>
+
+namespace troupe::launch {
+
+result<std::pair<std::uint32_t, std::uint32_t>> parse_nodes(const std::string& text) {
+  const auto fields = split(text, ':');
+  const auto low = python_int(fields.front()), high = python_int(fields.back());
+  if (fields.size() > 2 || !low || !high)
+    return failure(errc::invalid, fmt::format("--nnodes: '{}' is neither N nor MIN:MAX", text));
+  if (*low <= 0 || *low > *high)
+    return failure(errc::invalid,
+                   fmt::format("--nnodes: '{}' does not satisfy 0 < MIN <= MAX", text));
+  if (*high > limits::nodes_max)
+    return failure(errc::invalid,
+                   fmt::format("--nnodes: {} nodes are more than the {} there can be", *high,
+                               limits::nodes_max));
+  return std::pair{static_cast<std::uint32_t>(*low), static_cast<std::uint32_t>(*high)};
+}
+
+namespace {
+
+bool is_name(const std::string& host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '.' || c == '-';
+  });
+}
+
+bool is_v6(const std::string& host) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+std::optional<std::uint16_t> port_of(const std::string& text) {
+  const auto number = text.size() <= 5 ? digits(text) : std::nullopt;
+  if (!number || *number > 65'535)
+    return std::nullopt;
+  return static_cast<std::uint16_t>(*number);
+}
+
+} // namespace
+
+result<std::string> parse_host(const std::string& text) {
+  auto host = text;
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  if (!is_name(host) && !is_v6(host))
+    return failure(errc::invalid,
+                   fmt::format("'{}' is neither a host's name nor an address", text));
+  return host;
+}
+
+result<ports::endpoint> parse_endpoint(const std::string& text, std::uint16_t default_port) {
+  const auto wrong = [&] {
+    return failure(errc::invalid,
+                   fmt::format("'{}' is not an endpoint: host, host:port or [v6]:port", text));
+  };
+  const auto word = stripped(text);
+  const auto colon = word.rfind(':');
+  const bool with_port = colon != std::string::npos && !(word.front() == '[' && word.back() == ']');
+  const auto name = with_port ? word.substr(0, colon) : word;
+  // Without brackets the last group of an IPv6 address would be its port.
+  if (name.find(':') != std::string::npos && name.front() != '[')
+    return wrong();
+  const auto host = parse_host(name);
+  if (!host)
+    return wrong();
+  if (!with_port)
+    return ports::endpoint{*host, default_port};
+  const auto port = port_of(word.substr(colon + 1));
+  if (!port)
+    return failure(errc::invalid,
+                   fmt::format("'{}': the port is not a number from 0 to 65535", text));
+  return ports::endpoint{*host, *port};
+}
+
+namespace {
+
+error wrong_setting(const std::string& key, const std::string& value, const char* what) {
+  return {errc::invalid, fmt::format("--rdzv-conf: '{}={}' is not {}", key, value, what)};
+}
+
+result<duration> seconds_of(const std::string& key, const std::string& value, bool zero_too) {
+  constexpr double most = 1e6;
+  const auto seconds = python_float(value);
+  if (!seconds || !(*seconds >= 0) || *seconds > most || (*seconds == 0 && !zero_too))
+    return tl::make_unexpected(wrong_setting(key, value, "a number of seconds"));
+  return std::chrono::duration_cast<duration>(std::chrono::duration<double>(*seconds));
+}
+
+result<bool> truth_of(const std::string& key, const std::string& value) {
+  auto word = value;
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  for (const auto* yes : {"1", "true", "t", "yes", "y"})
+    if (word == yes)
+      return true;
+  for (const auto* no : {"0", "false", "f", "no", "n"})
+    if (word == no)
+      return false;
+  return tl::make_unexpected(wrong_setting(key, value, "yes or no"));
+}
+
+/// The pairs, the last of several values for a key wins.
+result<std::map<std::string, std::string>> pairs_of(const std::string& text) {
+  std::map<std::string, std::string> pairs;
+  const auto all = stripped(text);
+  if (all.empty())
+    return pairs;
+  for (const auto& pair : split(all, ',')) {
+    const auto equals = pair.find('=');
+    const auto key = stripped(pair.substr(0, equals));
+    const auto value = equals == std::string::npos ? "" : stripped(pair.substr(equals + 1));
+    if (key.empty() || value.empty())
+      return failure(errc::invalid,
+                     fmt::format("--rdzv-conf: '{}' is not of the form key=value", pair));
+    pairs[key] = value;
+  }
+  return pairs;
+}
+
+std::optional<error> take_setting(rendezvous_settings& out, const std::string& key,
+                                  const std::string& value) {
+  struct timeout {
+    const char* key;
+    std::optional<duration>* target;
+    bool zero_too;
+  };
+  std::optional<duration> unused;
+  for (const auto& t :
+       {timeout{"join_timeout", &out.join_timeout, false},
+        timeout{"last_call_timeout", &out.last_call_timeout, true},
+        timeout{"read_timeout", &out.read_timeout, false}, timeout{"close_timeout", &unused, false},
+        timeout{"heartbeat_timeout", &unused, false}}) {
+    if (key != t.key)
+      continue;
+    const auto seconds = seconds_of(key, value, t.zero_too);
+    if (!seconds)
+      return seconds.error();
+    *t.target = *seconds;
+  }
+  if (key == "is_host") {
+    const auto truth = truth_of(key, value);
+    if (!truth)
+      return truth.error();
+    out.is_host = *truth;
+  }
+  for (const auto* count : {"timeout", "keep_alive_interval", "keep_alive_max_attempt"})
+    if (key == count && !python_int(value))
+      return wrong_setting(key, value, "a whole number");
+  if (key == "store_type" && value != "tcp" && value != "TCP")
+    return wrong_setting(key, value, "tcp, and the master speaks nothing else");
+  for (const auto* own : {"backend", "endpoint", "run_id", "min_nodes", "max_nodes", "local_addr"})
+    if (key == own)
+      return error{errc::invalid,
+                   fmt::format("--rdzv-conf: '{}' has an option of its own (see --help)", key)};
+  return std::nullopt;
+}
+
+} // namespace
+
+result<rendezvous_settings> parse_rendezvous_settings(const std::string& text) {
+  const auto pairs = pairs_of(text);
+  if (!pairs)
+    return tl::make_unexpected(pairs.error());
+  rendezvous_settings out;
+  for (const auto& [key, value] : *pairs)
+    if (auto wrong = take_setting(out, key, value))
+      return tl::make_unexpected(*wrong);
+  return out;
+}
+
+namespace {
+
+std::optional<error> objection_to_backend(const std::string& backend) {
+  if (backend == "static" || backend == "c10d")
+    return std::nullopt;
+  if (backend == "etcd" || backend == "etcd-v2")
+    return error{errc::invalid,
+                 fmt::format("--rdzv-backend {}: there is no etcd here, the master does its work; "
+                             "use c10d with --rdzv-endpoint",
+                             backend)};
+  return error{errc::invalid,
+               fmt::format("--rdzv-backend: '{}' is neither static nor c10d", backend)};
+}
+
+result<ports::endpoint> first_node(const rendezvous_words& w) {
+  const auto host = parse_host(stripped(w.master_addr));
+  if (!host)
+    return failure(errc::invalid, "--master-addr: " + host.error().what);
+  const auto port = w.master_port.value_or(static_port);
+  if (port < 0 || port > 65'535)
+    return failure(errc::invalid,
+                   fmt::format("--master-port: {} is not a number from 0 to 65535", port));
+  return ports::endpoint{*host, static_cast<std::uint16_t>(port)};
+}
+
+result<ports::endpoint> given_endpoint(const rendezvous_words& w, rendezvous_backend backend) {
+  if (backend == rendezvous_backend::dynamic && stripped(w.endpoint).empty())
+    return ports::endpoint{"localhost", rendezvous_port};
+  auto where = parse_endpoint(w.endpoint, rendezvous_port);
+  if (!where)
+    where.error().what = "--rdzv-endpoint: " + where.error().what;
+  return where;
+}
+
+} // namespace
+
+result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max) {
+  rendezvous_options r;
+  const auto settings = parse_rendezvous_settings(w.conf);
+  if (!settings)
+    return tl::make_unexpected(settings.error());
+  r.settings = *settings;
+  if (w.standalone && nodes_max > 1)
+    return failure(errc::invalid, "--standalone is for one node; leave out --nnodes");
+  const bool no_address = w.backend == "static" && w.endpoint.empty() && !w.master_port;
+  if (w.standalone || (no_address && nodes_max == 1)) {
+    r.backend = rendezvous_backend::dynamic;
+    r.standalone = true;
+    return r;
+  }
+  if (auto wrong = objection_to_backend(w.backend))
+    return tl::make_unexpected(*wrong);
+  r.backend = w.backend == "static" ? rendezvous_backend::fixed : rendezvous_backend::dynamic;
+  r.at_first_node = r.backend == rendezvous_backend::fixed && w.endpoint.empty();
+  const auto where = r.at_first_node ? first_node(w) : given_endpoint(w, r.backend);
+  if (!where)
+    return tl::make_unexpected(where.error());
+  r.endpoint = *where;
+  if (r.backend == rendezvous_backend::fixed && w.node_rank) {
+    if (*w.node_rank < 0 || *w.node_rank >= nodes_max)
+      return failure(errc::invalid,
+                     fmt::format("--node-rank {} does not exist among {} node(s) (--nnodes)",
+                                 *w.node_rank, nodes_max));
+    r.node_rank = static_cast<std::uint32_t>(*w.node_rank);
+  }
+  return r;
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,343 @@
+#include "launch/options/values.hpp"
+#include "launch/options/words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::launch {
+
+namespace {
+
+option_group nodes_group(torchrun_words& w) {
+  return {"Nodes and processes",
+          {{{"--nnodes"},
+            "N|MIN:MAX",
+            "Number of nodes, or the fewest and the most (1)",
+            into(w.nodes)},
+           {{"--nproc-per-node"},
+            "N|auto|cpu|gpu|xpu",
+            "Training processes on this node (1); auto: one per GPU, else per CPU",
+            into(w.processes)},
+           {{"--node-rank"},
+            "N",
+            "This node's rank; without it ranks go by order of arrival. Not with c10d",
+            into(w.rendezvous.node_rank)}}};
+}
+
+option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
+  return {
+      "Where nodes meet (none of it for a job on one node)",
+      {{{"--standalone"}, "", "One node, a master and an id of its own", into(w.standalone)},
+       {{"--rdzv-backend"},
+        "NAME",
+        "static (default) or c10d: the master serves both",
+        into(w.backend)},
+       {{"--rdzv-endpoint"},
+        "HOST[:PORT]",
+        "Where the master is, or will be; the node that has this address runs it (port 29400)",
+        into(w.endpoint)},
+       {{"--rdzv-id"},
+        "NAME",
+        "The job's id, and the beginning of its log directory (none)",
+        into(o.rdzv_id)},
+       {{"--rdzv-conf"},
+        "KEY=VALUE,...",
+        "join_timeout (600), last_call_timeout (30), read_timeout (60), all in seconds; is_host; "
+        "unknown keys are ignored",
+        into(w.conf)},
+       {{"--master-addr"},
+        "HOST",
+        "static: the address of node rank 0 (127.0.0.1)",
+        into(w.master_addr)},
+       {{"--master-port"}, "PORT", "static: and its port (29500)", into(w.master_port)},
+       {{"--local-addr"},
+        "ADDRESS",
+        "The address other nodes reach this one at (the one that leads to the master)",
+        into(o.local_addr)}}};
+}
+
+option_group failures_group(torchrun_words& w) {
+  return {
+      "Failures and signals",
+      {{{"--max-restarts"},
+        "N",
+        "How often all workers are started again after a failure (0)",
+        into(w.max_restarts)},
+       {{"--shutdown-timeout"},
+        "SECONDS",
+        "From the first signal to SIGKILL, at the end and before a restart (30, or "
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT)",
+        into(w.shutdown_timeout)},
+       {{"--signals-to-handle"},
+        "SIGNAL,...",
+        "Passed to the workers; then the job ends. After SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH and "
+        "SIGURG it goes on (SIGTERM,SIGINT,SIGHUP,SIGQUIT)",
+        into(w.signals)},
+       {{"--monitor-interval"},
+        "SECONDS",
+        "Accepted and not needed: the end of a process is an event here, nobody looks for it",
+        into(w.monitor_interval)}}};
+}
+
+option_group program_group(launcher_options& o, torchrun_words& w) {
+  return {
+      "The training program",
+      {{{"-m", "--module"}, "", "The script is a module's name, as for python -m", into(o.module)},
+       {{"--no-python"}, "", "The script is a program of its own", into(o.no_python)},
+       {{"--run-path"},
+        "",
+        "The script runs in a Python that is already there (runpy.run_path)",
+        into(o.run_path)},
+       among({"spawn", "fork", "forkserver"},
+             {{"--start-method"},
+              "HOW",
+              "How --run-path makes processes: spawn (default), fork or forkserver",
+              into(w.start_method)}),
+       {{"--role"},
+        "NAME",
+        "The workers' role, and the prefix of their lines (default)",
+        into(o.role)},
+       {{"--virtual-local-rank"},
+        "",
+        "Each worker sees one GPU and is local rank 0",
+        into(o.virtual_local_rank)},
+       typed_only(
+           among({"node", "socket", "exclusive", "core-complex"},
+                 {{"--numa-binding"},
+                  "HOW",
+                  "Bind each worker to CPUs near its GPU: all of its NUMA node or socket, an "
+                  "exclusive share of the node, or one core-complex",
+                  into(w.numa_binding)}))}};
+}
+
+option_group streams_group(stream_options& s, torchrun_words& w) {
+  return {
+      "Output of the workers",
+      {{{"--log-dir"},
+        "DIR",
+        "Where files go, each run into a directory of its own (a temporary one); /dev/null: no "
+        "files",
+        into(s.log_dir)},
+       {{"-r", "--redirects"},
+        "WHICH",
+        "Streams that go to files: 0 none (default), 1 stdout, 2 stderr, 3 both; or "
+        "RANK:WHICH,... with local ranks",
+        into(w.redirects)},
+       {{"-t", "--tee"},
+        "WHICH",
+        "Streams that go to files and to the console; the same words (0)",
+        into(w.tee)},
+       in_full({{"--log-line-prefix-template"},
+                "TEXT",
+                "What stands before lines of --tee, with ${role_name} ${local_rank} ${rank} "
+                "${hostname} ([${role_name}${local_rank}]:)",
+                into(s.prefix_template)}),
+       {{"--local-ranks-filter"},
+        "RANK,...",
+        "Only these local ranks are seen on the console",
+        into(w.shown)},
+       {{"--duplicate-stdout-filters"},
+        "WORD,...",
+        "Lines of --tee with any of these words go to filtered_stdout.log as well; ,, is a comma",
+        into(w.duplicate_stdout)},
+       {{"--duplicate-stderr-filters"},
+        "WORD,...",
+        "The same for stderr and filtered_stderr.log",
+        into(w.duplicate_stderr)},
+       {{"--event-log-handler"},
+        "NAME",
+        "Only null: events are written by --json-log",
+        into(w.event_log_handler)},
+       typed_only({{"--logs-specs"},
+                   "NAME",
+                   "Refused: names a plug-in written in Python",
+                   into(w.logs_specs)})}};
+}
+
+} // namespace
+
+void declare_torchrun(dialect& d, launcher_options& o, torchrun_words& w) {
+  d.add(nodes_group(w));
+  d.add(rendezvous_group(o, w.rendezvous));
+  d.add(failures_group(w));
+  d.add(program_group(o, w));
+  d.add(streams_group(o.streams, w));
+}
+
+namespace {
+
+/// As PyTorch counts: the entries of CUDA_VISIBLE_DEVICES up to the first that names no device.
+unsigned visible_gpus(const machine_facts& machine) {
+  const auto visible = machine.environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == machine.environment.end())
+    return machine.gpus;
+  std::vector<std::string> seen;
+  for (const auto& word : split(visible->second, ',')) {
+    const auto name = stripped(word);
+    const auto number = digits(name);
+    const bool by_uuid = name.compare(0, 4, "GPU-") == 0 || name.compare(0, 4, "MIG-") == 0;
+    if ((!by_uuid && (!number || *number >= machine.gpus)) ||
+        std::find(seen.begin(), seen.end(), name) != seen.end())
+      break;
+    seen.push_back(name);
+  }
+  return static_cast<unsigned>(seen.size());
+}
+
+} // namespace
+
+result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine) {
+  const auto gpus = visible_gpus(machine);
+  if (text == "cpu")
+    return machine.cpus;
+  if (text == "auto")
+    return gpus > 0 ? gpus : machine.cpus;
+  if (text == "gpu") {
+    if (gpus == 0)
+      return failure(errc::invalid, "--nproc-per-node gpu: this machine shows no NVIDIA GPU "
+                                    "(/dev/nvidia0, CUDA_VISIBLE_DEVICES)");
+    return gpus;
+  }
+  if (text == "xpu")
+    return failure(errc::invalid,
+                   "--nproc-per-node xpu: Intel GPUs cannot be counted here; give their number");
+  const auto n = python_int(text);
+  if (!n)
+    return failure(errc::invalid,
+                   fmt::format("--nproc-per-node: '{}' is not a number, auto, cpu or gpu", text));
+  if (*n < 1 || *n > limits::local_world_max)
+    return failure(errc::invalid,
+                   fmt::format("--nproc-per-node: {} processes; 1 to {} are possible", *n,
+                               limits::local_world_max));
+  return static_cast<std::uint32_t>(*n);
+}
+
+namespace {
+
+result<void> derive_streams(stream_options& o, const torchrun_words& w,
+                            const machine_facts& machine) {
+  const auto redirects = parse_stream_choice("--redirects", w.redirects);
+  if (!redirects)
+    return tl::make_unexpected(redirects.error());
+  o.redirects = *redirects;
+  const auto tee = parse_stream_choice("--tee", w.tee);
+  if (!tee)
+    return tl::make_unexpected(tee.error());
+  o.tee = *tee;
+  const auto shown = parse_rank_filter(w.shown);
+  if (!shown)
+    return tl::make_unexpected(shown.error());
+  o.shown = *shown;
+  const auto older_way = machine.environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  if (o.prefix_template.empty() && older_way != machine.environment.end())
+    o.prefix_template = older_way->second;
+  if (w.duplicate_stdout)
+    o.duplicate_stdout = parse_words(*w.duplicate_stdout);
+  if (w.duplicate_stderr)
+    o.duplicate_stderr = parse_words(*w.duplicate_stderr);
+  if (w.event_log_handler != "null")
+    return failure(errc::invalid,
+                   fmt::format("--event-log-handler: there is no '{}' here, only null; --json-log "
+                               "FILE writes every event",
+                               w.event_log_handler));
+  if (w.logs_specs)
+    return failure(errc::invalid, fmt::format("--logs-specs: '{}' would be a plug-in written in "
+                                              "Python, and the launcher loads none",
+                                              *w.logs_specs));
+  return {};
+}
+
+result<duration> derive_shutdown_timeout(const torchrun_words& w, const machine_facts& machine) {
+  constexpr std::int64_t most = 86'400;
+  auto name = "--shutdown-timeout";
+  auto seconds = w.shutdown_timeout;
+  const auto preset = machine.environment.find("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+  if (!seconds && preset != machine.environment.end()) {
+    name = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+    seconds = python_int(preset->second);
+    if (!seconds)
+      return failure(errc::invalid,
+                     fmt::format("{}: '{}' is not a whole number", name, preset->second));
+  }
+  if (!seconds)
+    return duration(limits::stop_workers_within);
+  if (*seconds < 0 || *seconds > most)
+    return failure(errc::invalid,
+                   fmt::format("{}: {} seconds; 0 to {} are possible", name, *seconds, most));
+  return duration(std::chrono::seconds(*seconds));
+}
+
+void derive_program(launcher_options& o, const torchrun_words& w, const machine_facts& machine) {
+  const auto& modes = w.numa_binding;
+  if (modes)
+    o.numa = *modes == "node"        ? numa_binding::node
+             : *modes == "socket"    ? numa_binding::socket
+             : *modes == "exclusive" ? numa_binding::exclusive
+                                     : numa_binding::core_complex;
+  o.start = w.start_method == "fork"         ? start_method::fork
+            : w.start_method == "forkserver" ? start_method::forkserver
+                                             : start_method::spawn;
+  if (o.processes_per_node > 1 && machine.environment.count("OMP_NUM_THREADS") == 0) {
+    o.omp_threads = 1;
+    o.remarks.emplace_back(
+        "OMP_NUM_THREADS is not set: each of the workers gets 1, so that they do "
+        "not overload this machine; set it for best performance");
+  }
+}
+
+} // namespace
+
+result<void> check_name(const char* option, const std::string& name) {
+  if (name.size() > limits::name_max)
+    return failure(errc::invalid, fmt::format("{}: {} characters; {} are possible", option,
+                                              name.size(), limits::name_max));
+  return {};
+}
+
+result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
+                             const machine_facts& machine) {
+  const auto nodes = parse_nodes(w.nodes);
+  if (!nodes)
+    return tl::make_unexpected(nodes.error());
+  std::tie(o.nodes_min, o.nodes_max) = *nodes;
+  const auto processes = parse_processes(w.processes, machine);
+  if (!processes)
+    return tl::make_unexpected(processes.error());
+  o.processes_per_node = *processes;
+  if (w.max_restarts < 0 || w.max_restarts > limits::restarts_max)
+    return failure(errc::invalid, fmt::format("--max-restarts: {} restarts; 0 to {} are possible",
+                                              w.max_restarts, limits::restarts_max));
+  o.max_restarts = static_cast<std::uint32_t>(w.max_restarts);
+  const auto rendezvous = derive_rendezvous(w.rendezvous, o.nodes_max);
+  if (!rendezvous)
+    return tl::make_unexpected(rendezvous.error());
+  o.rendezvous = *rendezvous;
+  if (o.rendezvous.standalone)
+    o.rdzv_id = machine.fresh_id;
+  else if (o.rendezvous.backend == rendezvous_backend::dynamic &&
+           w.rendezvous.node_rank.value_or(0) != 0)
+    o.remarks.emplace_back(
+        "--node-rank says nothing with --rdzv-backend c10d: ranks go by order of "
+        "arrival");
+  if (auto streams = derive_streams(o.streams, w, machine); !streams)
+    return streams;
+  const auto timeout = derive_shutdown_timeout(w, machine);
+  if (!timeout)
+    return tl::make_unexpected(timeout.error());
+  o.shutdown_timeout = *timeout;
+  const auto signals = parse_signals(w.signals);
+  if (!signals)
+    return tl::make_unexpected(signals.error());
+  o.signals = *signals;
+  if (o.module && o.no_python && !o.run_path)
+    return failure(errc::invalid, "--module and --no-python exclude each other");
+  derive_program(o, w, machine);
+  for (const auto& [option, name] :
+       {std::pair{"--rdzv-id", &o.rdzv_id}, std::pair{"--role", &o.role}})
+    if (auto fits = check_name(option, *name); !fits)
+      return fits;
+  return {};
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "launch/options/dialect.hpp"
+
+/// The launcher's options as they are typed, by where they come from, before they mean anything.
+namespace troupe::launch {
+
+struct torchrun_words {
+  std::string nodes = "1:1", processes = "1";
+  rendezvous_words rendezvous;
+  std::int64_t max_restarts = 0;
+  double monitor_interval = 0.1;
+  std::string start_method = "spawn", event_log_handler = "null";
+  std::string redirects = "0", tee = "0", shown;
+  std::optional<std::string> duplicate_stdout, duplicate_stderr, logs_specs, numa_binding;
+  std::string signals = signals_by_default;
+  std::optional<std::int64_t> shutdown_timeout;
+};
+
+/// torchrun's options (2.13, and what 2.14 has beside). What needs no further reading goes straight
+/// into `o`.
+void declare_torchrun(dialect& d, launcher_options& o, torchrun_words& w);
+/// The grammars, and what torchrun's options say about each other.
+result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
+                             const machine_facts& machine);
+
+/// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
+struct dlrover_words {
+  std::int64_t node_unit = 1, training_port = 60'000;
+  std::string precheck = "0", accelerator = "nvidia.com/gpu", ignored;
+};
+void declare_dlrover(dialect& d, dlrover_words& w);
+result<void> derive_dlrover(const dlrover_words& w);
+
+/// What is only ours.
+void declare_troupe(dialect& d, launcher_options& o);
+/// What all programs have.
+void declare_common(dialect& d, common_options& c);
+std::optional<error> objection_to_common(const common_options& c);
+
+/// A name that messages can carry.
+result<void> check_name(const char* option, const std::string& name);
+
+} // namespace troupe::launch
