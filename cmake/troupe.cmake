@@ -18,11 +18,28 @@ if(TROUPE_SANITIZE)
   endif()
 endif()
 
+# troupe_precompile(): from here on targets read cmake/precompiled.hpp as the compiler left it after the first time.
+# Needs the messages' and runtime's targets.
+function(troupe_precompile)
+  if(TROUPE_PRECOMPILE)
+    add_library(troupe_precompiled OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+    target_link_libraries(troupe_precompiled PUBLIC troupe_flags troupe_sup troupe_messages)
+    target_precompile_headers(troupe_precompiled PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
+  endif()
+endfunction()
+
+function(troupe_use_precompiled name)
+  if(TARGET troupe_precompiled)
+    target_precompile_headers(${name} REUSE_FROM troupe_precompiled)
+  endif()
+endfunction()
+
 # troupe_library(name SOURCES a.cpp … DEPS target …)
 function(troupe_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC troupe_flags ${arg_DEPS})
+  troupe_use_precompiled(${name})
 endfunction()
 
 # troupe_program(name SOURCES … DEPS …): a product executable, placed in <build>/bin. The target `programs` builds
@@ -35,6 +52,7 @@ function(troupe_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   set_property(GLOBAL APPEND PROPERTY TROUPE_PROGRAMS ${name})
   add_dependencies(programs ${name})
+  troupe_use_precompiled(${name})
 endfunction()
 
 # troupe_test(name SOURCES … DEPS … [LABELS …] [TIMEOUT s]): one doctest executable, one ctest entry.
@@ -52,6 +70,7 @@ function(troupe_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE troupe_doctest_main ${arg_DEPS})
+  troupe_use_precompiled(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
