@@ -4,11 +4,13 @@
 #include "runtime/sup/protocol.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,6 +44,16 @@ class context {
     return H{system().spawn<Impl>(std::forward<Args>(args)...)};
   }
 
+  /// For the supervisor: what to do when the actor begins, before it does anything itself.
+  void when_it_begins(std::function<void(const caf::strong_actor_ptr&)> what) const {
+    place_->begins = std::move(what);
+  }
+  /// The actor begins; called by `harden`.
+  void begin(const caf::strong_actor_ptr& self) const {
+    if (place_->begins)
+      place_->begins(self);
+  }
+
   /// Messages this actor's protocol did not expect, so far.
   std::uint64_t unexpected() const { return place_->unexpected.load(std::memory_order_relaxed); }
   void count_unexpected() const { place_->unexpected.fetch_add(1, std::memory_order_relaxed); }
@@ -54,6 +66,7 @@ class context {
     std::string path;
     log::sink sink;
     unsigned incarnation;
+    std::function<void(const caf::strong_actor_ptr&)> begins;
     std::atomic<std::uint64_t> unexpected{0};
   };
   std::shared_ptr<place> place_;

@@ -72,6 +72,33 @@ TEST_SUITE("engine") {
     CHECK_FALSE((one || two));
   }
 
+  TEST_CASE("an actor is found at its address from its first act on, also while its starter runs") {
+    engine e(2);
+    const place one;
+    std::promise<bool> found;
+    bool at_home = false;
+    const auto slow = [&](context& ctx) {
+      const auto looks_at_once = [](children::handle::pointer self, context c, place where,
+                                    std::promise<bool>* tell) -> children::handle::behavior_type {
+        harden(self, c);
+        tell->set_value(where.current() == children::handle{self});
+        return {[](describe) -> answer<std::string> { return std::string("looking"); }, [](poke) {},
+                [](crash) {}, [](who) { return 0u; }};
+      };
+      auto looked = found.get_future();
+      const auto started = ctx.spawn<children::handle>(looks_at_once, ctx, one, &found);
+      // Its first act is over before the supervisor hears of it.
+      at_home = looked.wait_for(30s) == std::future_status::ready && looked.get();
+      return started;
+    };
+    bell b;
+    const root r = spawn_root(
+        e.system(), one_for_one("top", {1, 60s}, {permanent("one", one, slow)}), b.sink(), {});
+    REQUIRE(b.wait_for("child_started", 1));
+    CHECK(at_home);
+    CHECK(r.shutdown(30s));
+  }
+
   TEST_CASE("an address may be used by any thread while its child dies again and again") {
     engine e(3);
     bell b;

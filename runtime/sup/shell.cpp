@@ -82,6 +82,7 @@ error to_error(const caf::error& e) {
 }
 
 void harden(caf::scheduled_actor* self, const context& ctx, std::function<void()> on_stop) {
+  ctx.begin(caf::actor_cast<caf::strong_actor_ptr>(self));
   self->set_exception_handler([ctx](caf::scheduled_actor*, std::exception_ptr& thrown) {
     const std::string what = text_of(thrown);
     tell_log(ctx, log::level::error, "actor_threw", what, {{"reason", what}});

@@ -93,7 +93,8 @@ caf::error fail(errc code, std::string what);
 /// An error as CAF carries it, in our terms; CAF's own are mapped to what the caller should do.
 error to_error(const caf::error& e);
 
-/// First thing in every behaviour function. An exception ends the actor with its text as reason,
+/// First thing in every behaviour function. From here on the actor is found at its address, so that
+/// whoever answers its first message finds it. An exception ends the actor with its text as reason,
 /// logged under its path; a message outside its protocol is logged, counted and otherwise ignored;
 /// the supervisor's wish to end ends it at once, or calls `on_stop`, which must lead to `sup::stop`
 /// within the child's stop_within.

@@ -3,6 +3,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/sup/address.hpp"
+#include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 #include "runtime/sup/report.hpp"
 #include "runtime/sup/strategy.hpp"
@@ -47,12 +48,15 @@ class tree {
 };
 
 /// A leaf. `start(context&)` returns the actor's handle; if it throws, the start has failed. It
-/// runs in the supervisor: it spawns and returns. The address is filled once it has returned.
+/// runs in the supervisor: it spawns and returns. The address is filled when the actor begins, or
+/// once `start` has returned, whichever is first.
 template<class H, class Start>
 tree worker(std::string id, restart when, stop_within limit, address<H> where, Start start) {
   return detail::make_worker(
       std::move(id), when, limit,
       [where, start = std::move(start)](context& ctx) {
+        ctx.when_it_begins(
+            [where](const caf::strong_actor_ptr& self) { where.bind(caf::actor_cast<H>(self)); });
         const H started = start(ctx);
         where.bind(started);
         return caf::actor_cast<caf::actor>(started);
