@@ -38,7 +38,7 @@ class Launcher:
         self,
         worker: Sequence[str],
         *,
-        node: int = 0,
+        node: int | None = 0,
         nodes: int | str = 1,
         procs: int = 1,
         restarts: int = 0,
@@ -46,7 +46,7 @@ class Launcher:
         python: bool = True,
         options: Sequence[str] = (),
     ) -> list[str]:
-        """The command line of one node; without a port, of a job that has only this node."""
+        """The command line of one node, or of any (None); without a port, of a job that has only this node."""
         line = [self.program, f"--nproc-per-node={procs}", f"--max-restarts={restarts}"]
         if port is None:
             line.append("--standalone")
@@ -54,7 +54,7 @@ class Launcher:
             line += [f"--nnodes={nodes}", f"--rdzv-endpoint=127.0.0.1:{port}"]
             if self.is_torchrun:
                 line += ["--rdzv-backend=c10d", "--rdzv-id=job", "--local-addr=127.0.0.1"]
-            else:
+            elif node is not None:
                 line.append(f"--node-rank={node}")
         if not python:
             line.append("--no-python")
@@ -149,6 +149,7 @@ class Run:
     tag: str = field(default_factory=lambda: uuid.uuid4().hex)
     launchers: list[subprocess.Popen] = field(default_factory=list)
     port: int | None = None
+    ranked: bool = True  # each launcher is told its node rank
 
     def __enter__(self) -> Run:
         if self.nodes > 1 and self.port is None:
@@ -160,7 +161,7 @@ class Run:
     def start_node(self, node: int) -> subprocess.Popen:
         command = self.launcher.command(
             self.worker,
-            node=node,
+            node=node if self.ranked else None,
             nodes=self.nodes,
             procs=self.procs,
             restarts=self.restarts,

@@ -97,16 +97,6 @@ actors::node_options node_options_of(const launcher_options& o, const ports::end
   return n;
 }
 
-/// Whether this launcher runs the master. Trying the address is the only way to know whether it is
-/// ours and free.
-result<bool> hosts_master(ports::transport& transport, const placement& p) {
-  if (p.host == placement::hosting::here)
-    return true;
-  if (p.host == placement::hosting::elsewhere)
-    return false;
-  return transport.listen(p.master, [](const ports::peer&) {}).has_value();
-}
-
 class launcher {
  public:
   launcher(const launcher_options& o, const machine_facts& machine, std::unique_ptr<os::logs> log)
@@ -142,15 +132,12 @@ class launcher {
     const std::shared_ptr<ports::process_host> processes = std::move(*host);
 
     auto where = place_master(options_);
-    const auto hosting = hosts_master(**transport, where);
-    std::unique_ptr<master_run> master;
-    if (*hosting) {
-      auto started = start_master(*transport, where.master, directory);
-      if (!started)
-        return complain(program, started.error().what, exit_failure);
-      master = std::move(*started);
+    auto started = host_master(*transport, where, directory);
+    if (!started)
+      return complain(program, started.error().what, exit_failure);
+    const auto master = std::move(*started);
+    if (master)
       where.master = master->where();
-    }
 
     output_ = std::make_shared<worker_output>(contract.output, console_);
     const auto node_options = node_options_of(
@@ -165,6 +152,21 @@ class launcher {
                                     ports::to_string(ports::exit_status{true, number})));
     });
     return conclude(node_options.uplink.node, *node, master.get());
+  }
+
+  /// The master, if this launcher is to run it; nothing if somebody else does. To take the address
+  /// is the only way to know whether it is ours and free, also for launchers that start at the same
+  /// moment: if it is refused, dialling it is what tells the user more.
+  result<std::unique_ptr<master_run>>
+  host_master(const std::shared_ptr<ports::transport>& transport, const placement& where,
+              const run_directory& directory) {
+    if (where.host == placement::hosting::elsewhere)
+      return std::unique_ptr<master_run>{};
+    auto started = start_master(transport, where.master, directory);
+    if (!started && where.host == placement::hosting::if_able &&
+        started.error().code == errc::refused)
+      return std::unique_ptr<master_run>{};
+    return started;
   }
 
   result<std::unique_ptr<master_run>>

@@ -49,6 +49,16 @@ def test_both_nodes_end_only_when_all_workers_are_done(shell: Start, tmp_path: P
     assert run.wait(60) == [0, 0], run.err()
 
 
+def test_launchers_that_start_at_the_same_moment_agree_on_one_master(
+    shell: Start, tmp_path: Path
+) -> None:
+    # Who is first is decided anew each time.
+    jobs = [shell('echo "rank $RANK"', nodes=3, ranked=False) for _ in range(4)]
+    for run in jobs:
+        assert run.wait(60) == [0, 0, 0], "".join(map(run.err, range(3)))
+        assert sorted(run.out(n) for n in range(3)) == ["rank 0\n", "rank 1\n", "rank 2\n"]
+
+
 @pytest.mark.parametrize(
     ("ending", "code"), [("exit 7", 7), ("kill -KILL $$", -9), ("kill -SEGV $$", -11)]
 )
