@@ -62,8 +62,9 @@ TEST_SUITE("store keyspace: values") {
         {"0x10", 1, "1"},
         {"9223372036854775807", 1, "-9223372036854775808"},
         {"\n\t4 ", 1, "5"}};
-    for (const auto& [before, delta, after] : table) {
-      CAPTURE(before);
+    for (const auto& row : table) {
+      const auto& [before, delta, after] = row;
+      CAPTURE(std::get<0>(row)); // clang captures no structured binding
       small_store s;
       REQUIRE(s.keys.set("n", before));
       CHECK(std::to_string(s.keys.add("n", delta).value()) == after);

@@ -117,8 +117,9 @@ TEST_SUITE("store core: waiting") {
         {"multi_set", multi_set({{"x", "y"}, {"k", "v"}})},
         {"queue_push", push("k", "v")},
     };
-    for (const auto& [name, way] : ways) {
-      CAPTURE(name);
+    for (const auto& each : ways) {
+      const auto& [name, way] = each;
+      CAPTURE(each.first); // clang captures no structured binding
       stage s;
       const auto a = s.joins(), b = s.joins(), c = s.joins();
       CHECK(s.says(a, wait({"k"})) == "");
