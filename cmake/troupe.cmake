@@ -18,13 +18,17 @@ if(TROUPE_SANITIZE)
   endif()
 endif()
 
-# troupe_precompile(): from here on targets read cmake/precompiled.hpp as the compiler left it after the first time.
-# Needs the messages' and runtime's targets.
+# troupe_precompile(): from here on targets find compiled what nearly every file above runtime/ includes; CAF and
+# Cap'n Proto are most of what a compiler reads. Needs the messages' and runtime's targets. Only builds with
+# TROUPE_PRECOMPILE do it; the others prove that every file includes what it needs.
 function(troupe_precompile)
   if(TROUPE_PRECOMPILE)
-    add_library(troupe_precompiled OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+    file(WRITE ${PROJECT_BINARY_DIR}/generated/precompiled.cpp "")
+    add_library(troupe_precompiled OBJECT ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
     target_link_libraries(troupe_precompiled PUBLIC troupe_flags troupe_sup troupe_messages)
-    target_precompile_headers(troupe_precompiled PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
+    target_precompile_headers(troupe_precompiled PRIVATE
+      <messages/kinds.hpp> <messages/msg.hpp> <runtime/sup/root.hpp> <runtime/sup/shell.hpp> <runtime/sup/spec.hpp>
+      <fmt/format.h> <map> <optional> <set> <string> <variant> <vector>)
   endif()
 endfunction()
 

@@ -145,11 +145,13 @@ static_assert(log_queue_max * text_max <= 16u << 20);
 // The workers' output on the console.
 /// A longer line passes in pieces.
 inline constexpr std::size_t console_line_max = 256u << 10;
-/// What is handed to the console at once: what a pipe holds, so that one can see whether it takes any.
+/// What is handed to the console at once: what a pipe holds, so that one can see whether it takes
+/// any.
 inline constexpr std::size_t console_write_max = 64u << 10;
 /// How long other lines wait for the rest of one that passes in pieces; then it is ended.
 inline constexpr auto console_piece_waits = 1s;
-/// At the end of the launcher: how long a console may take nothing before what is left stays in the files,
+/// At the end of the launcher: how long a console may take nothing before what is left stays in the
+/// files,
 inline constexpr auto console_patience = 5s;
 /// and how long it may take in all.
 inline constexpr auto console_drain_within = 60s;

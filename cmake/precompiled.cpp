@@ -1,1 +1,0 @@
-// Nothing: the target exists for its precompiled header.
