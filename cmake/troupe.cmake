@@ -23,7 +23,7 @@ endif()
 # TROUPE_PRECOMPILE do it; the others prove that every file includes what it needs.
 function(troupe_precompile)
   if(TROUPE_PRECOMPILE)
-    file(WRITE ${PROJECT_BINARY_DIR}/generated/precompiled.cpp "")
+    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/precompiled.cpp CONTENT "// Only its headers count.\n")
     add_library(troupe_precompiled OBJECT ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
     target_link_libraries(troupe_precompiled PUBLIC troupe_flags troupe_sup troupe_messages)
     target_precompile_headers(troupe_precompiled PRIVATE
