@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -145,12 +146,16 @@ class launcher {
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     auto node = node_run::start(engine_.system(), {*transport, processes}, node_options,
                                 master ? log_->sink() : told_by_node(log_->sink()));
-    const signal_watch signals(io_, [&node, &master, &node_options](int number) {
-      node->interrupt(number);
-      if (master)
-        master->abandon(fmt::format("the launcher of node {} received {}", node_options.uplink.node,
-                                    ports::to_string(ports::exit_status{true, number})));
-    });
+    const signal_watch requests(io_, options_.signals.passed_on,
+                                [&node](int number) { node->pass_on(number); });
+    const signal_watch signals(
+        io_, options_.signals.ending, [&node, &master, &node_options](int number) {
+          node->interrupt(number);
+          if (master)
+            master->abandon(fmt::format("the launcher of node {} received {}",
+                                        node_options.uplink.node,
+                                        ports::to_string(ports::exit_status{true, number})));
+        });
     return conclude(node_options.uplink.node, *node, master.get());
   }
 
@@ -199,13 +204,14 @@ class launcher {
         complain(program, written.error().what, exit_failure);
     if (outcome.success)
       return exit_success;
-    if (outcome_->wanted())
-      return exit_failure;
-    if (outcome.verdict)
-      say(failure_summary(options_.command.front(), *outcome.verdict));
-    else
-      complain(program, outcome.reason, exit_failure);
-    return exit_failure;
+    if (!outcome_->wanted()) {
+      if (outcome.verdict)
+        say(failure_summary(options_.command.front(), *outcome.verdict));
+      else
+        complain(program, outcome.reason, exit_failure);
+    }
+    return options_.propagate_exit_code && outcome.verdict ? exit_code_of(*outcome.verdict)
+                                                           : exit_failure;
   }
 
   const launcher_options& options_;
@@ -230,6 +236,9 @@ int main(int argc, char** argv) {
   if (const auto code = unless_parsed(program, parsed))
     return *code;
   const auto& options = std::get<launcher_options>(parsed);
+  // One that comes before there is anybody to pass it on to is not worth an end.
+  for (const int number : options.signals.passed_on)
+    ::signal(number, SIG_IGN);
   auto log = open_log(options.common);
   if (!log)
     return complain(program, log.error().what, exit_failure);

@@ -56,7 +56,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
                                : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max),
                            ports::to_string((*master)->where())),
                {{"endpoint", ports::to_string((*master)->where())}}});
-  const signal_watch signals(io, [&master](int number) {
+  const signal_watch signals(io, parse_signals(signals_by_default)->ending, [&master](int number) {
     (*master)->abandon(
         fmt::format("the master received {}", ports::to_string(ports::exit_status{true, number})));
   });

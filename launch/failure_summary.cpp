@@ -53,4 +53,12 @@ std::string failure_summary(const std::string& what,
   return text + thick + "\n";
 }
 
+int exit_code_of(const messages::msg<messages::Conclude>& verdict) {
+  const auto failures = verdict.read()->getFailures();
+  const auto code = failures.size() > 0 ? failures[0].getExitCode() : 0;
+  if (code == 0)
+    return 1;
+  return code > 0 ? code : 128 - code;
+}
+
 } // namespace troupe::launch

@@ -12,4 +12,8 @@ namespace troupe::launch {
 std::string failure_summary(const std::string& what,
                             const messages::msg<messages::Conclude>& verdict);
 
+/// What a shell would say of the process that failed first: its exit code, 128 + n for signal n,
+/// and 1 if there was none.
+int exit_code_of(const messages::msg<messages::Conclude>& verdict);
+
 } // namespace troupe::launch

@@ -37,6 +37,10 @@ void node_run::interrupt(int signal) {
   sup::post(at_.leader, actors::leader::interrupt{signal});
 }
 
+void node_run::pass_on(int signal) {
+  sup::post(at_.leader, actors::leader::pass_on{signal});
+}
+
 void node_run::shutdown() {
   if (root_ && !root_->ended())
     root_->shutdown(tree_end_within);

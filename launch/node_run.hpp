@@ -26,6 +26,9 @@ class node_run {
   /// Passes the user's signal on to the workers and leaves the job; from any thread.
   void interrupt(int signal);
 
+  /// Passes it on to the workers, and nothing else; from any thread.
+  void pass_on(int signal);
+
   void shutdown();
 
  private:

@@ -84,9 +84,10 @@ struct signal_watch::parts : std::enable_shared_from_this<parts> {
   std::function<void(int)> on_signal;
 };
 
-signal_watch::signal_watch(os::io_thread& io, std::function<void(int)> on_signal)
+signal_watch::signal_watch(os::io_thread& io, const std::vector<int>& signals,
+                           std::function<void(int)> on_signal)
     : parts_(std::make_shared<parts>(io, std::move(on_signal))) {
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+  for (const int number : signals)
     parts_->set.add(number);
   boost::asio::post(io.context(), [p = parts_] { p->await(); });
 }

@@ -50,10 +50,11 @@ result<std::unique_ptr<os::logs>> open_log(const common_options& o);
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink);
 
-/// Calls `on_signal` from the I/O thread for SIGTERM, SIGINT, SIGHUP and SIGQUIT, until dropped.
+/// Calls `on_signal` from the I/O thread for each of these signals, until dropped.
 class signal_watch {
  public:
-  signal_watch(os::io_thread& io, std::function<void(int)> on_signal);
+  signal_watch(os::io_thread& io, const std::vector<int>& signals,
+               std::function<void(int)> on_signal);
   ~signal_watch();
 
  private:

@@ -176,3 +176,19 @@ TEST_CASE("the summary of a failed job begins with the root cause and escapes wh
   CHECK(text.find("(SIGKILL)") != std::string::npos);
   CHECK(text.find('\x1b') == std::string::npos);
 }
+
+TEST_CASE("the exit code that can be passed on is the root cause's, as a shell would say it") {
+  messages::author author("test");
+  const auto code = [&](std::vector<int> codes) {
+    return exit_code_of(
+        author.write<messages::Conclude>(generation{1}, [&](messages::Conclude::Builder b) {
+          auto failures = b.initFailures(static_cast<unsigned>(codes.size()));
+          for (unsigned i = 0; i < codes.size(); ++i)
+            failures[i].setExitCode(codes[i]);
+        }));
+  };
+  CHECK(code({17, 1}) == 17);
+  CHECK(code({-9, 1}) == 137);
+  CHECK(code({0}) == 1);
+  CHECK(code({}) == 1);
+}

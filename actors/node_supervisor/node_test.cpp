@@ -124,6 +124,15 @@ TEST_SUITE("node: one job") {
     CHECK_FALSE(s.outcomes[0].success);
   }
 
+  TEST_CASE("a signal for the workers is passed on, and they go on") {
+    running_node s;
+    sup::post(s.at.leader, leader::pass_on{SIGUSR1});
+    s.settle();
+    CHECK(s.processes->take_deeds() == "g1/0 gets 10, g1/1 gets 10");
+    CHECK(s.hears() == "");
+    CHECK(s.outcomes.empty());
+  }
+
   TEST_CASE("a tree that is asked to end takes its processes along, and says goodbye first") {
     running_node s;
     s.root->stop();

@@ -142,6 +142,9 @@ struct in_text {
     return fmt::format("end {}: signal {} within {}", e.local, e.signal,
                        troupe::in_words(e.within));
   }
+  std::string operator()(const leader_core::signal_worker& e) const {
+    return fmt::format("pass on {}: signal {}", e.local, e.signal);
+  }
   std::string operator()(const leader_core::sweep&) const { return "sweep"; }
   std::string operator()(const leader_core::pick_port&) const { return "pick_port"; }
   std::string operator()(const leader_core::report& e) const { return "report " + text(e.message); }

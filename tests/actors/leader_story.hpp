@@ -36,6 +36,7 @@ struct leader_story {
 
   // The user.
   std::string is_interrupted(int signal = SIGINT) { return text(core.interrupted(now, signal)); }
+  std::string hears_signal(int signal) { return text(core.passed_on(now, signal)); }
   std::string gives_up() { return text(core.abandon(now, "no master")); }
 
   std::string state() { return text(core.state().any()); }

@@ -176,6 +176,10 @@ void leader_world::obey(const leader_core::end_worker& e) {
   found->second.asked_to_end = true;
 }
 
+void leader_world::obey(const leader_core::signal_worker& e) {
+  invariant(living_.count(e.local) != 0, "a signal is passed on to a process that is gone");
+}
+
 void leader_world::obey(const leader_core::sweep&) {
   invariant(!sweeping_, "swept twice at once");
   invariant(living_.empty(), "a sweep while processes live");

@@ -35,6 +35,7 @@ class leader_world {
   void perform(const leader_core::effects& effects);
   void obey(const leader_core::start_worker& e);
   void obey(const leader_core::end_worker& e);
+  void obey(const leader_core::signal_worker& e);
   void obey(const leader_core::sweep&);
   void obey(const leader_core::pick_port&);
   void obey(const leader_core::report& e);

@@ -107,3 +107,11 @@ def test_a_restarted_job_that_then_succeeds_ends_with_0(shell: Start, tmp_path: 
     script = 'mkdir "$1/failed-once" 2>/dev/null && exit 1; exit 0'
     run = shell(script, tmp_path, restarts=1)
     assert run.wait(30) == [0], run.err()
+
+
+@pytest.mark.parametrize(("end", "code"), [("exit 7", 7), ("kill -KILL $$", 137)])
+def test_the_exit_code_is_the_root_causes_if_that_is_asked_for(
+    shell: Start, end: str, code: int
+) -> None:
+    run = shell(f'[ "$RANK" = 1 ] && {end}; exec sleep 60', procs=2, options=["--propagate-exit-code"])
+    assert run.wait(20) == [code], run.err()

@@ -140,3 +140,32 @@ def test_a_flood_that_nobody_reads_does_not_keep_the_launcher_from_ending(
     finally:
         end_tagged(tag)
         os.close(unread)
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_request_is_passed_on_to_the_workers_and_the_job_goes_on(
+    shell: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    name = number.name.removeprefix("SIG")
+    script = f"""
+    trap 'echo {name} >> "$1/signals"' {name}
+    echo $$ >> "$1/ready"; until [ -e "$1/enough" ]; do sleep 0.05; done
+    """
+    run = shell(script, tmp_path, procs=2, options=[f"--signals-to-handle=SIGTERM,{number.name}"])
+    until(lambda: len(lines(tmp_path / "ready")) == 2, 30, "both workers")
+    for heard in (2, 4):
+        run.launchers[0].send_signal(number)
+        until(lambda: len(lines(tmp_path / "signals")) == heard, 30, "both workers hear it")
+    (tmp_path / "enough").touch()
+    assert run.wait(20) == [0], run.err()
+
+
+def test_a_signal_that_is_not_to_be_handled_ends_the_launcher_and_the_workers_with_it(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """echo $$ >> "$1/ready"; while :; do sleep 0.05; done"""
+    run = shell(script, tmp_path, procs=2, options=["--signals-to-handle=SIGINT"])
+    until(lambda: len(lines(tmp_path / "ready")) == 2, 30, "both workers")
+    run.launchers[0].terminate()
+    assert run.wait(20) == [-signal.SIGTERM]
+    until(lambda: run.leftovers() == [], 30, "the workers' end")

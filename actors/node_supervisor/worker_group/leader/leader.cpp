@@ -129,6 +129,9 @@ struct performer {
 
   void operator()(const leader_core::start_worker& e) const { start_worker(self, e.place); }
   void operator()(const leader_core::end_worker& e) const { end_worker(self, e); }
+  void operator()(const leader_core::signal_worker& e) const {
+    sup::send(self, self->state->workers.at(e.local).where, worker_process::pass_on{e.signal});
+  }
   void operator()(const leader_core::sweep&) const {
     self->state->processes->sweep(
         [me = private_handle{self}](std::size_t killed) { sup::post(me, strays_swept{killed}); });
@@ -194,6 +197,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
       [self](interrupt i) {
         perform(self, self->state->core.interrupted(sup::now(self), i.signal));
       },
+      [self](pass_on p) { perform(self, self->state->core.passed_on(sup::now(self), p.signal)); },
       [self](const abandon& a) {
         perform(self, self->state->core.abandon(sup::now(self), a.reason));
       },

@@ -53,6 +53,10 @@ struct process_abandoned {
 struct interrupt {
   int signal = 0;
 };
+/// A signal for the workers only.
+struct pass_on {
+  int signal = 0;
+};
 struct abandon {
   std::string reason;
 };
@@ -65,7 +69,7 @@ using handle = sup::protocol<
     sup::ask<messages::msg<messages::StateRequest>>::yields<messages::msg<messages::NodeState>>,
     // From this node.
     sup::tell<process_started>, sup::tell<process_not_started>, sup::tell<process_ended>,
-    sup::tell<process_abandoned>, sup::tell<interrupt>, sup::tell<abandon>>;
+    sup::tell<process_abandoned>, sup::tell<interrupt>, sup::tell<pass_on>, sup::tell<abandon>>;
 
 /// `on_over` is called once, when this node's part in the job has ended and its processes are gone.
 handle start(sup::context& ctx, leader_options options, program what, std::string address,
@@ -79,4 +83,5 @@ TROUPE_LOCAL_MESSAGE(troupe::actors::leader::process_not_started)
 TROUPE_LOCAL_MESSAGE(troupe::actors::leader::process_ended)
 TROUPE_LOCAL_MESSAGE(troupe::actors::leader::process_abandoned)
 TROUPE_LOCAL_MESSAGE(troupe::actors::leader::interrupt)
+TROUPE_LOCAL_MESSAGE(troupe::actors::leader::pass_on)
 TROUPE_LOCAL_MESSAGE(troupe::actors::leader::abandon)

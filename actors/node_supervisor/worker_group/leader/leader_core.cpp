@@ -104,6 +104,21 @@ leader_core::effects leader_core::interrupted(instant now, int signal) {
   return out;
 }
 
+leader_core::effects leader_core::passed_on(instant, int signal) {
+  effects out;
+  if (phase_ != phase::running)
+    return out;
+  const auto name = ports::to_string(ports::exit_status{true, signal});
+  out.push_back(note{{log::level::story,
+                      "signal_passed_on",
+                      fmt::format("{} received; passing it on to the workers, and going on", name),
+                      {{"signal", std::int64_t{signal}}}}});
+  for (local_rank r = 0; r < workers_.size(); ++r)
+    if (workers_[r].phase == worker_phase::alive)
+      out.push_back(signal_worker{r, signal});
+  return out;
+}
+
 leader_core::effects leader_core::abandon(instant now, const std::string& reason) {
   effects out;
   if (!outcome_)

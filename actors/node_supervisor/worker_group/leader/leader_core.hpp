@@ -70,6 +70,11 @@ class leader_core {
     int signal;
     duration within;
   };
+  /// Signal the process's group; it goes on, unless it takes that differently.
+  struct signal_worker {
+    local_rank local;
+    int signal;
+  };
   struct sweep {};
   /// Find a free port for the store on this node's address.
   struct pick_port {};
@@ -83,7 +88,8 @@ class leader_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<start_worker, end_worker, sweep, pick_port, report, node_over, note>;
+  using effect = std::variant<start_worker, end_worker, signal_worker, sweep, pick_port, report,
+                              node_over, note>;
   using effects = std::vector<effect>;
 
   /// `leftovers`: an earlier incarnation may have left processes behind.
@@ -109,6 +115,8 @@ class leader_core {
   /// The user's signal: passed on to every worker group, then this node leaves the job. A second
   /// one does not wait.
   effects interrupted(instant now, int signal);
+  /// A signal of the user's that is for the workers only; nobody hears it while none run.
+  effects passed_on(instant now, int signal);
   /// The job cannot go on for this node (refused, no master).
   effects abandon(instant now, const std::string& reason);
 

@@ -77,6 +77,18 @@ TEST_SUITE("leader_core: leaving") {
     CHECK(s.is_interrupted() == "end 1: signal 9 within 5.0 s");
   }
 
+  TEST_CASE("a signal for the workers only is passed on to those that live, and nothing ends") {
+    leader_story s;
+    CHECK(s.hears_signal(SIGUSR1) == "");
+    s.runs(1);
+    CHECK(s.hears_signal(SIGUSR1) == lines("pass on 0: signal 10", "pass on 1: signal 10"));
+    s.ends(1, 0, exited(0));
+    CHECK(s.hears_signal(SIGUSR2) == "pass on 1: signal 12");
+    CHECK(s.state() == "NodeState running g1");
+    s.is_interrupted();
+    CHECK(s.hears_signal(SIGUSR1) == "");
+  }
+
   TEST_CASE("so does the first one when the node is on its way out already") {
     leader_story s;
     s.runs(1);

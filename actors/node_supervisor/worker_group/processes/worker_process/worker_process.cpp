@@ -109,6 +109,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, assignment
       [self](const end& e) {
         perform(self, self->state->core.end(sup::now(self), e.signal, e.within));
       },
+      [self](pass_on p) { perform(self, self->state->core.pass_on(p.signal)); },
       [self](const exited& e) {
         perform(self, self->state->core.exited(sup::now(self), e.status));
       },

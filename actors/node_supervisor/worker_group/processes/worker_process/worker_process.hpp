@@ -17,7 +17,12 @@ struct end {
   duration within{};
 };
 
-using handle = sup::protocol<sup::tell<end>>;
+/// A signal of the user's; means nothing to a process that is to end.
+struct pass_on {
+  int signal = 0;
+};
+
+using handle = sup::protocol<sup::tell<end>, sup::tell<pass_on>>;
 
 handle start(sup::context& ctx, const assignment& place, ports::process_spec spec,
              std::shared_ptr<ports::process_host> processes, sup::address<leader::handle> leader);
@@ -25,3 +30,4 @@ handle start(sup::context& ctx, const assignment& place, ports::process_spec spe
 } // namespace troupe::actors::worker_process
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::worker_process::end)
+TROUPE_LOCAL_MESSAGE(troupe::actors::worker_process::pass_on)

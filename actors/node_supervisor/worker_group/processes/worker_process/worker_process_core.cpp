@@ -25,6 +25,13 @@ worker_process_core::effects worker_process_core::end(instant now, int signal_nu
   return out;
 }
 
+worker_process_core::effects worker_process_core::pass_on(int signal_number) {
+  effects out;
+  if (phase_ == phase::running)
+    out.push_back(signal{signal_number});
+  return out;
+}
+
 worker_process_core::effects worker_process_core::exited(instant,
                                                          const ports::exit_status& status) {
   effects out;

@@ -38,6 +38,7 @@ class worker_process_core {
   worker_process_core(std::int32_t pid, global_rank rank) : pid_(pid), rank_(rank) {}
 
   effects end(instant now, int signal_number, duration within);
+  effects pass_on(int signal_number);
   effects exited(instant now, const ports::exit_status& status);
   effects tick(instant now);
 

@@ -40,6 +40,15 @@ TEST_SUITE("worker_process_core") {
     CHECK(s.passes(1h) == "");
   }
 
+  TEST_CASE(
+      "a signal that is passed on changes nothing, and comes too late for one that is to end") {
+    story s;
+    CHECK(text(s.core.pass_on(SIGUSR1)) == "signal 10");
+    CHECK(s.core.in_words() == "rank 3 runs as pid 4711");
+    s.is_told_to_end(SIGTERM, 30s);
+    CHECK(text(s.core.pass_on(SIGUSR1)) == "");
+  }
+
   TEST_CASE("one that ends when asked is not killed") {
     story s;
     CHECK(s.is_told_to_end(SIGTERM, 30s) == "signal 15");

@@ -1,0 +1,78 @@
+#include "launch/macros.hpp"
+#include "launch/options.hpp"
+
+#include <cstdlib>
+
+using namespace troupe::launch;
+
+/// Any command line in any environment comes to options, a text, or a refusal of one line with an
+/// exit code; nothing throws. The bytes are lines: "NAME=value" before the first empty one are the
+/// environment, the others are arguments.
+namespace {
+
+struct question {
+  std::vector<std::string> arguments;
+  machine_facts machine;
+};
+
+question read(const std::uint8_t* data, std::size_t size) {
+  question q;
+  q.machine.cpus = 8;
+  q.machine.gpus = size % 3;
+  bool environment = true;
+  std::string line;
+  const auto take = [&] {
+    const auto equals = line.find('=');
+    if (environment && line.empty())
+      environment = false;
+    else if (!environment)
+      q.arguments.push_back(line);
+    else if (equals != std::string::npos)
+      q.machine.environment[line.substr(0, equals)] = line.substr(equals + 1);
+    line.clear();
+  };
+  for (std::size_t i = 0; i < size; ++i) {
+    if (data[i] == '\n')
+      take();
+    else
+      line += static_cast<char>(data[i]);
+  }
+  take();
+  return q;
+}
+
+void require(bool holds) {
+  if (!holds)
+    std::abort();
+}
+
+template<class Options>
+void judge(const parsed<Options>& p, int strictest) {
+  if (const auto* wrong = std::get_if<refusal>(&p))
+    require(!wrong->what.empty() && wrong->exit_code >= 1 && wrong->exit_code <= strictest);
+}
+
+void judge_options(const launcher_options& o) {
+  require(!o.command.empty());
+  require(o.nodes_min >= 1 && o.nodes_min <= o.nodes_max &&
+          o.nodes_max <= troupe::limits::nodes_max);
+  require(o.processes_per_node >= 1 && o.processes_per_node <= troupe::limits::local_world_max);
+  require(o.max_restarts <= troupe::limits::restarts_max);
+  require(!o.rendezvous.node_rank || *o.rendezvous.node_rank < o.nodes_max);
+  require(o.shutdown_timeout >= troupe::duration::zero());
+  for (const auto& word : o.command)
+    require(substituted(word, {}).size() <= word.size());
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto q = read(data, size);
+  const auto p = parse_launcher(q.arguments, q.machine);
+  judge(p, 2);
+  if (const auto* o = std::get_if<launcher_options>(&p))
+    judge_options(*o);
+  judge(parse_master(q.arguments, q.machine), 2);
+  judge(parse_shell(q.arguments, q.machine), 2);
+  return 0;
+}
