@@ -62,12 +62,12 @@ TEST_SUITE("lines_core") {
         {"both in a row", "a\r\r\nb\n\rc", "> a\n> \n> b\n> \n> c\n"},
         {"any bytes", "\0\xff\x1b[0m\n"s, "> \0\xff\x1b[0m\n"s},
     };
-    for (const auto& [what, stream, shown] : table)
-      for (std::size_t step = 1; step <= stream.size() + 1; ++step) {
-        CAPTURE(what);
+    for (const auto& each : table)
+      for (std::size_t step = 1; step <= each.stream.size() + 1; ++step) {
+        CAPTURE(each.what);
         CAPTURE(step);
-        CHECK(passed(stream, step).shown == shown);
-        CHECK(passed(stream, step, 1'000, 1).shown == shown);
+        CHECK(passed(each.stream, step).shown == each.shown);
+        CHECK(passed(each.stream, step, 1'000, 1).shown == each.shown);
       }
   }
 
