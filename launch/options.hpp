@@ -39,7 +39,8 @@ enum class numa_binding {
   core_complex, ///< cores of the node that share a cache
 };
 
-/// `--start-method`: how `--run-path` makes its processes; says nothing otherwise.
+/// `--start-method`: how a Python that starts workers for `--run-path` would make them. Nobody
+/// asks: the launcher starts every worker itself.
 enum class start_method { spawn, fork, forkserver };
 
 struct launcher_options {
@@ -74,8 +75,7 @@ struct launcher_options {
   bool module = false;
   /// The script is a program of its own.
   bool no_python = false;
-  /// The script runs by runpy in a child of a Python that is already there; `no_python` and
-  /// `module` say nothing then.
+  /// The script is run by runpy.run_path; `no_python` and `module` say nothing then.
   bool run_path = false;
   start_method start = start_method::spawn;
   std::vector<std::string> command; ///< script (or module, or program) and its arguments

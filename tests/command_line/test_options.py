@@ -190,6 +190,7 @@ BY_HAND = {
     "ranks-by-arrival",
     "signals-that-do-not-end",
     "shutdown-timeout-in-restarts",
+    "start-method",
     "exit-code",
     "no-plug-ins",
 }

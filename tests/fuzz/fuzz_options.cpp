@@ -47,9 +47,9 @@ void require(bool holds) {
 }
 
 template<class Options>
-void judge(const parsed<Options>& p, int strictest) {
+void judge(const parsed<Options>& p) {
   if (const auto* wrong = std::get_if<refusal>(&p))
-    require(!wrong->what.empty() && wrong->exit_code >= 1 && wrong->exit_code <= strictest);
+    require(!wrong->what.empty() && (wrong->exit_code == 1 || wrong->exit_code == 2));
 }
 
 void judge_options(const launcher_options& o) {
@@ -69,10 +69,13 @@ void judge_options(const launcher_options& o) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto q = read(data, size);
   const auto p = parse_launcher(q.arguments, q.machine);
-  judge(p, 2);
+  judge(p);
   if (const auto* o = std::get_if<launcher_options>(&p))
     judge_options(*o);
-  judge(parse_master(q.arguments, q.machine), 2);
-  judge(parse_shell(q.arguments, q.machine), 2);
+  // The same dialect with other words: less often, for the sake of speed.
+  if (size % 8 == 0)
+    judge(parse_master(q.arguments, q.machine));
+  else if (size % 8 == 1)
+    judge(parse_shell(q.arguments, q.machine));
   return 0;
 }
