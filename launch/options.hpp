@@ -69,6 +69,8 @@ struct launcher_options {
   std::string role = "default";
   stream_options streams;
   bool virtual_local_rank = false;
+  /// Workers get --local-rank=N as their first argument, as torch.distributed.launch does it.
+  bool local_rank_argument = false;
   numa_binding numa = numa_binding::none;
 
   /// The script is a module's name.

@@ -19,6 +19,7 @@ worker_contract contract_of(const launcher_options& o,
   c.no_python = o.no_python;
   c.run_path = o.run_path;
   c.virtual_local_rank = o.virtual_local_rank;
+  c.local_rank_argument = o.local_rank_argument;
   c.signals = o.signals.words;
   c.omp_threads = o.omp_threads;
   c.output = {o.streams, o.role, host, run_directory};
@@ -52,7 +53,10 @@ std::vector<std::string> interpreter(const worker_contract& c) {
 std::vector<std::string> command_line(const worker_contract& c, const actors::assignment& a) {
   auto argv = interpreter(c);
   const std::map<std::string, std::string> values{{"local_rank", std::to_string(a.local)}};
-  for (const auto& word : c.command)
+  auto command = c.command;
+  if (c.local_rank_argument && !command.empty())
+    command.insert(command.begin() + 1, "--local-rank=${local_rank}");
+  for (const auto& word : command)
     // torchrun takes the name of a program as it is.
     argv.push_back(argv.empty() ? word : substituted(word, values));
   if (a.local < c.cpus.size())

@@ -20,6 +20,7 @@ struct worker_contract {
   bool no_python = false;
   bool run_path = false;
   bool virtual_local_rank = false;
+  bool local_rank_argument = false;
   /// TORCHELASTIC_SIGNALS_TO_HANDLE.
   std::string signals = signals_by_default;
   std::optional<unsigned> omp_threads;

@@ -155,7 +155,7 @@ std::optional<error> take_setting(rendezvous_settings& out, const std::string& k
       return truth.error();
     out.is_host = *truth;
   }
-  for (const auto* count : {"timeout", "keep_alive_interval", "keep_alive_max_attempt"})
+  for (const auto* count : {"keep_alive_interval", "keep_alive_max_attempt"})
     if (key == count && !python_int(value))
       return wrong_setting(key, value, "a whole number");
   if (key == "store_type" && value != "tcp" && value != "TCP")
@@ -192,6 +192,16 @@ std::optional<error> objection_to_backend(const std::string& backend) {
                              backend)};
   return error{errc::invalid,
                fmt::format("--rdzv-backend: '{}' is neither static nor c10d", backend)};
+}
+
+/// Only the static backend reads it. With c10d torchrun's own tests give it a word that is no
+/// number.
+std::optional<error> objection_to_store_timeout(const std::string& conf) {
+  const auto pairs = pairs_of(conf);
+  const auto found = pairs->find("timeout");
+  return found == pairs->end() || python_int(found->second)
+             ? std::nullopt
+             : std::optional(wrong_setting(found->first, found->second, "a whole number"));
 }
 
 result<ports::endpoint> first_node(const rendezvous_words& w) {
@@ -233,6 +243,9 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uin
   if (auto wrong = objection_to_backend(w.backend))
     return tl::make_unexpected(*wrong);
   r.backend = w.backend == "static" ? rendezvous_backend::fixed : rendezvous_backend::dynamic;
+  if (r.backend == rendezvous_backend::fixed)
+    if (auto wrong = objection_to_store_timeout(w.conf))
+      return tl::make_unexpected(*wrong);
   r.at_first_node = r.backend == rendezvous_backend::fixed && w.endpoint.empty();
   const auto where = r.at_first_node ? first_node(w) : given_endpoint(w, r.backend);
   if (!where)

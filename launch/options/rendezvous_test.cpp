@@ -37,7 +37,7 @@ TEST_CASE("rendezvous settings take torchrun's keys and ignore unknown ones") {
   for (const auto* wrong :
        {"join_timeout", "join_timeout=", "=5", "join_timeout=x", "join_timeout=-1",
         "join_timeout=nan", "join_timeout=0", "a=1,", "is_host=maybe", "store_type=file",
-        "keep_alive_interval=x", "timeout=x", "endpoint=h", "close_timeout=x"})
+        "keep_alive_interval=x", "endpoint=h", "close_timeout=x"})
     CHECK_MESSAGE(!parse_rendezvous_settings(wrong), wrong);
 }
 
@@ -51,6 +51,15 @@ rendezvous_options derived(const rendezvous_words& w, std::uint32_t nodes = 1) {
 }
 
 } // namespace
+
+TEST_CASE("the store's timeout is the static backend's own setting") {
+  rendezvous_words w;
+  w.conf = "'join_timeout=5,timeout=5'";
+  w.endpoint = "h:1";
+  CHECK_FALSE(derive_rendezvous(w, 1));
+  w.backend = "c10d";
+  CHECK(derive_rendezvous(w, 1));
+}
 
 TEST_CASE("a job on one node that names no port meets nobody") {
   rendezvous_words w;

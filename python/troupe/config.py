@@ -7,13 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# The launcher does not know these yet; what they say by default goes without saying.
-NOT_YET = {
-    "start-method": "spawn",
-    "event-log-handler": "null",
-    "signals-to-handle": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-}
-
 
 @dataclass
 class LogsSpecs:
@@ -92,7 +85,6 @@ def command_line(config: Any) -> list[str]:
         "duplicate-stderr-filters": words(c.duplicate_stderr_filters),
         **log_options(c.logs_specs),
     }
-    options = {name: value for name, value in options.items() if value != NOT_YET.get(name)}
     # One argument each: a value may begin with a dash.
     line = [f"--{name}={value}" for name, value in options.items() if value not in (None, "")]
     return line + ["--virtual-local-rank"] * bool(c.virtual_local_rank)

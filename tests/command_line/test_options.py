@@ -62,7 +62,6 @@ DEVIATIONS: dict[str, Callable[[CommandLine, Outcome, Outcome], bool]] = {
     and says(ours, r"^--rdzv-conf: '.*' is not")
     and torch.get("rdzv_backend") == "static",
     "no-file-store": lambda line, torch, ours: says(ours, "'store_type=file' is not tcp"),
-    "integer-timeout": lambda line, torch, ours: says(ours, r"'timeout=.*' is not a whole number"),
     "fractions-of-seconds": lambda line, torch, ours: refused(torch, 1)
     and re.search(r"_timeout=(\d*\.\d+|0)", all_names(line)) is not None,
     "static-endpoint-without-port": lambda line, torch, ours: says(torch, "Port is absent in endpoint"),

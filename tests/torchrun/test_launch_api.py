@@ -31,7 +31,7 @@ if __name__ == "__main__":
 """
 
 
-def finished(process: subprocess.Popen, within: float = 60) -> str:
+def finished(process: subprocess.Popen, within: float = 180) -> str:
     out, err = process.communicate(timeout=within)
     assert process.returncode == 0, err
     return out

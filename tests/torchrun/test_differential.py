@@ -1,0 +1,118 @@
+"""The same command line under torchrun and under ours: what workers see, files, console, summary, exit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launchers import free_port, until
+from sides import Case, Side, play
+
+SCRIPTS = Path(__file__).with_name("scripts")
+PROBE = [str(SCRIPTS / "probe.py"), "."]
+ALONE = [
+    "--rdzv-backend=c10d",
+    "--rdzv-endpoint=localhost:0",
+    "--rdzv-id=job",
+    "--local-addr=localhost",
+]
+TWO = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:PORT", *ALONE[2:]]
+LOGS = [*ALONE, "--log-dir=logs"]
+
+
+def signalled(number: int, workers: int):
+    """Signals the launcher when all workers have spoken."""
+
+    def act(side: Side) -> None:
+        until(lambda: len(list(side.directory.glob("*.json"))) == workers, 60, "the workers run")
+        os.kill(side.pid, number)
+
+    return act
+
+
+CASES = {
+    "one worker": Case(ALONE, PROBE),
+    "three workers": Case([*ALONE, "--nproc-per-node=3", "--role=r", "--max-restarts=2"], PROBE),
+    "two nodes": Case([*TWO, "--nproc-per-node=2"], PROBE, nodes=2),
+    "from the environment": Case(
+        ALONE,
+        PROBE,
+        {
+            "PET_NPROC_PER_NODE": "2",
+            "PET_REDIRECTS": "1",
+            "PET_LOG_DIR": "logs",
+            "OMP_NUM_THREADS": "3",
+        },
+    ),
+    "a module": Case([*ALONE, "-m"], ["probe", "."], {"PYTHONPATH": str(SCRIPTS)}),
+    "a program and its standard input": Case([*ALONE, "--no-python"], ["cat"], stdin="hello\n"),
+    "run path": Case([*ALONE, "--run-path", "--nproc-per-node=2"], PROBE),
+    "redirect and tee by rank": Case(
+        [*LOGS, "--nproc-per-node=3", "-t", "0:1", "-r", "1:3"], PROBE
+    ),
+    "only rank 1 on the console": Case(
+        [*LOGS, "--nproc-per-node=2", "--local-ranks-filter=1", "--tee=3"], PROBE
+    ),
+    "words that are filtered": Case(
+        [*LOGS, "--nproc-per-node=2", "--tee=3", "--duplicate-stdout-filters=pear,ünï"], PROBE
+    ),
+    "a prefix of one's own": Case(
+        [*LOGS, "--nproc-per-node=2", "--tee=1"],
+        [*PROBE, "", "${local_rank}", "$local_rank", "${rank}"],
+        {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${role_name} ${rank} ${local_rank} $x ${y}>"},
+    ),
+    "no files": Case([*ALONE, "--log-dir=/dev/null"], PROBE),
+    "exit 7": Case(LOGS, [*PROBE, "exit", "7"]),
+    "killed": Case(LOGS, [*PROBE, "kill", "9"]),
+    "an exception": Case(
+        [*LOGS, "--redirects=3"],
+        [*PROBE, "raise", "of its own"],
+        {"TORCHELASTIC_ERROR_FILE": "own.json"},
+    ),
+    "one fails, the others are ended": Case(
+        [*LOGS, "--nproc-per-node=2"], [*PROBE, "rank", "1:", "exit", "9"]
+    ),
+    "restarts": Case([*LOGS, "--max-restarts=2", "--redirects=1"], [*PROBE, "exit", "5"]),
+    "SIGTERM": Case(
+        [*LOGS, "--nproc-per-node=2"],
+        [*PROBE, "wait", "for ever"],
+        act=signalled(signal.SIGTERM, 2),
+    ),
+    "SIGUSR1 on request": Case(
+        [*LOGS, "--signals-to-handle=SIGUSR1"],
+        [*PROBE, "wait", "for ever"],
+        act=signalled(signal.SIGUSR1, 1),
+    ),
+    "virtual local ranks": Case(
+        [*ALONE, "--virtual-local-rank", "--nproc-per-node=2"],
+        PROBE,
+        {"CUDA_VISIBLE_DEVICES": "5,7"},
+    ),
+    "a script that is not there": Case(ALONE, ["nowhere.py"]),
+    "a program that cannot be run": Case([*ALONE, "--no-python"], [str(SCRIPTS / "probe.py")]),
+    "three fields of nodes": Case(["--nnodes=2:20:30"], PROBE),
+    "no workers": Case([*ALONE, "--nproc-per-node=0"], PROBE),
+    "an unknown number of workers": Case([*ALONE, "--nproc-per-node=many"], PROBE),
+    "an unknown option": Case(["--no-such-option"], PROBE),
+    "no script": Case(ALONE, []),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_as_torchrun(launcher: Path, tmp_path: Path, tag: str, name: str) -> None:
+    case = CASES[name]
+    theirs = play(None, case, tmp_path / "theirs", free_port(), tag)
+    mine = play(launcher, case, tmp_path / "ours", free_port(), tag)
+    assert without_deviations(mine, name) == without_deviations(theirs, name)
+
+
+def without_deviations(seen: dict[str, Any], name: str) -> dict[str, Any]:
+    """Names in the comments are those of docs/deviations.md; what the normal forms hide is there, too."""
+    for worker in seen["workers"].values():
+        worker["environment"].pop("TROUPE_GENERATION", None)  # generation-variable
+        if name == "run path":
+            worker.pop("leads session and group")  # sessions-of-run-path
+    return {aspect: seen[aspect] for aspect in ("exit", "workers", "logs", "out", "err")}
