@@ -1,4 +1,4 @@
-#include "launch/failure_summary.hpp"
+#include "launch/conclusion.hpp"
 #include "launch/machine.hpp"
 #include "launch/macros.hpp"
 #include "launch/master_run.hpp"
@@ -75,6 +75,7 @@ actors::master_options master_options_of(const launcher_options& o, const ports:
   m.rendezvous.last_call = o.rendezvous.settings.last_call_timeout.value_or(limits::last_call);
   m.rendezvous.prepare_within = o.shutdown_timeout + limits::prepare_slack;
   m.recovery.max_restarts = o.max_restarts;
+  m.recovery.settle = limits::verdict_settles;
   m.gateway.listen_on = where;
   return m;
 }
@@ -90,6 +91,7 @@ actors::node_options node_options_of(const launcher_options& o, const ports::end
   n.uplink.master = ports::to_string(master);
   n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
   n.leader.node = n.uplink.node;
+  n.leader.host = host_name();
   n.leader.slots = o.processes_per_node;
   n.leader.stop_within = o.shutdown_timeout;
   n.program = std::move(p);
@@ -116,8 +118,7 @@ class launcher {
     for (const auto& remark : options_.remarks)
       log_->sink()(program, {log::level::warning, "remark", remark, {}});
     const int code = run_in(*directory, *contract);
-    if (code == exit_success)
-      directory->tidy_up();
+    directory->tidy_up();
     return code;
   }
 
@@ -156,7 +157,7 @@ class launcher {
                                         node_options.uplink.node,
                                         ports::to_string(ports::exit_status{true, number})));
         });
-    return conclude(node_options.uplink.node, *node, master.get());
+    return conclude(node_options.uplink.node, *node, master.get(), *processes);
   }
 
   /// The master, if this launcher is to run it; nothing if somebody else does. To take the address
@@ -185,7 +186,8 @@ class launcher {
                              master_options_of(options_, where), log_->sink());
   }
 
-  int conclude(const std::string& name, node_run& node, master_run* master) {
+  int conclude(const node_name& name, node_run& node, master_run* master,
+               ports::process_host& files) {
     const auto outcome = node.outcome().get();
     // The others hear the verdict from this master before it goes.
     if (master) {
@@ -205,10 +207,11 @@ class launcher {
     if (outcome.success)
       return exit_success;
     if (!outcome_->wanted()) {
-      if (outcome.verdict)
-        say(failure_summary(options_.command.front(), *outcome.verdict));
-      else
+      // The master's own launcher has just told why in its narrative.
+      if (!master || !outcome.verdict)
         complain(program, outcome.reason, exit_failure);
+      if (outcome.verdict || outcome.failures)
+        say(conclude_failure(options_.command.front(), name, outcome, machine_.environment, files));
     }
     return options_.propagate_exit_code && outcome.verdict ? exit_code_of(*outcome.verdict)
                                                            : exit_failure;

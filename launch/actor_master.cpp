@@ -24,6 +24,7 @@ actors::master_options master_options_of(const master_program_options& o) {
   m.rendezvous.join_timeout = o.rendezvous.join_timeout.value_or(limits::join_timeout);
   m.rendezvous.last_call = o.rendezvous.last_call_timeout.value_or(limits::last_call);
   m.recovery.max_restarts = o.max_restarts;
+  m.recovery.settle = limits::verdict_settles;
   m.gateway.listen_on = o.listen;
   return m;
 }

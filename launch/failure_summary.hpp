@@ -3,14 +3,34 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::launch {
 
-/// The end of a failed job, for people: the root cause first, then what else failed, as rank, node,
-/// pid, exit code and message. `what` is the script's name.
-std::string failure_summary(const std::string& what,
-                            const messages::msg<messages::Conclude>& verdict);
+/// A worker that failed, on whichever node.
+struct worker_failure {
+  std::string node, host;
+  std::uint32_t rank = 0, local_rank = 0;
+  std::int32_t pid = 0; ///< 0: it was not started
+  std::int32_t exit_code = 0;
+  std::string message, traceback, error_file;
+  std::int64_t unix_time_ms = 0;
+};
+
+/// Everything that failed in the job's last generation, root cause first: what the verdict names,
+/// and what failed on this node after the master had made up its mind.
+std::vector<worker_failure>
+all_failures(const std::optional<messages::msg<messages::Conclude>>& verdict,
+             const std::optional<messages::msg<messages::Failed>>& own);
+
+/// The end of a failed job, in the form of torch's ChildFailedError, for people and for the tools
+/// that look for it: the root cause is the last block. `what` is the script's name; `reason` stands
+/// in the place of failures if there are none.
+std::string failure_summary(const std::string& what, const std::vector<worker_failure>& failures,
+                            const std::string& reason);
 
 /// What a shell would say of the process that failed first: its exit code, 128 + n for signal n,
 /// and 1 if there was none.

@@ -42,10 +42,27 @@ result<run_directory> run_directory::make(const std::string& log_dir, const std:
   return run_directory(*path, no_files ? std::string{} : *path, temporary);
 }
 
+namespace {
+
+/// Whether a worker has written anything.
+bool holds_output(const fs::path& directory) {
+  std::error_code gone;
+  for (const auto& entry : fs::recursive_directory_iterator(directory, gone)) {
+    const auto extension = entry.path().extension();
+    if ((extension == ".log" || extension == ".json") && entry.is_regular_file(gone) &&
+        entry.file_size(gone) > 0)
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
 void run_directory::tidy_up() const {
+  if (!temporary_ || holds_output(path_))
+    return;
   std::error_code ignored; // it lies in the temporary directory, which the system tidies up as well
-  if (temporary_)
-    fs::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
 }
 
 } // namespace troupe::launch

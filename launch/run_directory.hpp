@@ -17,8 +17,8 @@ class run_directory {
   const std::string& for_workers() const { return for_workers_; }
   std::string journal() const { return path_ + "/journal.sqlite"; }
 
-  /// Removes a temporary directory: after a success nobody needs it. After a failure it may be what
-  /// explains it, and stays.
+  /// Removes a temporary directory, unless a worker has left something in it: the output that the
+  /// user sent to files, or the error file that the summary points to.
   void tidy_up() const;
 
  private:

@@ -1,10 +1,47 @@
 #include "launch/training_program.hpp"
 
+#include "launch/error_file.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <filesystem>
+
 namespace troupe::launch {
+
+namespace {
+
+/// Since a file was last written to.
+duration age_of(const std::string& path) {
+  std::error_code gone;
+  const auto written = std::filesystem::last_write_time(path, gone);
+  const auto age = std::filesystem::file_time_type::clock::now() - written;
+  return gone || age.count() < 0 ? duration{} : std::chrono::duration_cast<duration>(age);
+}
+
+actors::obituary obituary_of(const std::string& error_file, const ports::exit_status& status,
+                             ports::process_host& files) {
+  actors::obituary o;
+  o.message = ports::to_string(status);
+  const auto content =
+      error_file.empty() ? std::nullopt : files.read_small_file(error_file, limits::error_file_max);
+  if (!content)
+    return o;
+  o.error_file = error_file;
+  const auto recorded = read_error_file(*content);
+  if (!recorded) {
+    o.message += " (its error file is not what torch's @record writes)";
+    return o;
+  }
+  o.message += ": " + recorded->line;
+  o.traceback = recorded->traceback;
+  o.unix_time_ms = recorded->unix_time_ms.value_or(0);
+  o.ago = age_of(error_file);
+  return o;
+}
+
+} // namespace
 
 actors::leader::program program_of(const worker_contract& contract,
                                    const std::shared_ptr<worker_output>& output,
@@ -16,12 +53,7 @@ actors::leader::program program_of(const worker_contract& contract,
     return worker_spec(contract, a);
   };
   p.explain = [contract, processes](const actors::assignment& a, const ports::exit_status& status) {
-    const auto path = files_of(contract.output, a).error_file;
-    const auto file =
-        path.empty() ? std::nullopt : processes->read_small_file(path, limits::text_max);
-    const auto message = file ? message_in_error_file(*file) : std::nullopt;
-    return message ? fmt::format("{}: {}", ports::to_string(status), *message)
-                   : ports::to_string(status);
+    return obituary_of(files_of(contract.output, a).error_file, status, *processes);
   };
   p.ended = [output](const actors::assignment& a) { output->end(a); };
   return p;

@@ -3,8 +3,6 @@
 #include "launch/macros.hpp"
 #include "launch/options/values.hpp"
 
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
 #include <fmt/format.h>
 
 namespace troupe::launch {
@@ -129,20 +127,6 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   spec.stdout_file = files.stdout_file;
   spec.stderr_file = files.stderr_file;
   return spec;
-}
-
-std::optional<std::string> message_in_error_file(const std::string& content) {
-  boost::json::error_code bad;
-  const auto root = boost::json::parse(content, bad);
-  if (bad || !root.is_object())
-    return std::nullopt;
-  const auto* message = root.as_object().if_contains("message");
-  if (message && message->is_object())
-    message = message->as_object().if_contains("message");
-  if (!message || !message->is_string())
-    return std::nullopt;
-  const std::string text(message->as_string().c_str(), message->as_string().size());
-  return text.substr(0, text.find('\n'));
 }
 
 } // namespace troupe::launch

@@ -43,8 +43,4 @@ std::optional<std::string> objection_to_contract(const worker_contract& c, std::
 /// What to run for one place in a generation. Pure.
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a);
 
-/// The "Type: text" of the error file that torch's `@record` writes, in both of its forms; nothing
-/// if it is not one.
-std::optional<std::string> message_in_error_file(const std::string& content);
-
 } // namespace troupe::launch

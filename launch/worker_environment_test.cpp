@@ -127,16 +127,6 @@ TEST_CASE("only redirected streams have files, and none have if the user wants n
   CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_ERROR_FILE").empty());
 }
 
-TEST_CASE("an error file's message is read in both of its forms, and nothing else is") {
-  CHECK(*message_in_error_file(
-            R"({"message": {"message": "ValueError: no\nmore", "extraInfo": {}}})") ==
-        "ValueError: no");
-  CHECK(*message_in_error_file(R"({"message": "flat", "timestamp": "1"})") == "flat");
-  for (const auto* wrong :
-       {"", "{", "[]", "{}", R"({"message": 3})", R"({"message": {"message": []}})"})
-    CHECK_MESSAGE(!message_in_error_file(wrong), wrong);
-}
-
 TEST_CASE("the master is where torchrun's rendezvous would be") {
   const auto place = [](std::vector<std::string> arguments) {
     arguments.emplace_back("t.py");
@@ -154,27 +144,6 @@ TEST_CASE("the master is where torchrun's rendezvous would be") {
   CHECK(at_endpoint.master == ports::endpoint{"head", 1234});
   CHECK(place({"--rdzv-backend=c10d", "--rdzv-conf=is_host=no"}).host == hosting::elsewhere);
   CHECK(place({"--rdzv-backend=c10d", "--rdzv-conf=is_host=1"}).host == hosting::here);
-}
-
-TEST_CASE("the summary of a failed job begins with the root cause and escapes what workers wrote") {
-  messages::author author("test");
-  const auto verdict =
-      author.write<messages::Conclude>(generation{1}, [](messages::Conclude::Builder b) {
-        b.setReason("rank 3 failed");
-        auto failures = b.initFailures(2);
-        failures[0].setRank(3);
-        failures[0].setExitCode(-9);
-        failures[0].setMessage("signal 9 (SIGKILL)");
-        failures[1].setRank(0);
-        failures[1].setExitCode(1);
-        failures[1].setMessage("\x1b[2Jgone");
-      });
-  const auto text = failure_summary("train.py", verdict);
-  CHECK(text.find("Root Cause (first observed failure)") < text.find("rank      : 3"));
-  CHECK(text.find("rank      : 3") < text.find("Other Failures"));
-  CHECK(text.find("Other Failures") < text.find("rank      : 0"));
-  CHECK(text.find("(SIGKILL)") != std::string::npos);
-  CHECK(text.find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("the exit code that can be passed on is the root cause's, as a shell would say it") {

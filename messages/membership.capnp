@@ -80,13 +80,24 @@ struct WorkerFailure {
   # One line: what it was, or the first line of the worker's error file.
 
   unixTimeMs @6 :Int64;
-  # The node's wall clock when the process ended, for people only; never compared between nodes.
+  # The node's wall clock when it failed (what its error file says, else when the process ended), for people only; never compared
+  # between nodes.
 
   beforeStart @7 :Bool;
   # The process could not be started at all; `message` says why. `pid` is 0.
 
   logFile @8 :Text;
-  # The worker's error file or log on its node, empty if none.
+  # The worker's error file on its node, empty if it wrote none.
+
+  traceback @9 :Text;
+  # What its error file tells in full, shortened at the front; many lines. Empty if there is nothing beyond `message`.
+
+  host @10 :Text;
+  # What the node's machine calls itself.
+
+  agoUs @11 :UInt64;
+  # From the node: how long before this message was written the failure showed first, in microseconds; when its error file was
+  # written, or when the process ended. So the master can put failures of several nodes in order without comparing their clocks.
 }
 
 struct Welcome {

@@ -22,7 +22,11 @@ struct Running {
 struct Failed {
   node @0 :Text;
   failures @1 :List(Membership.WorkerFailure);
-  # All of this generation on this node so far, oldest first. Processes that we stopped are not failures.
+  # All of this generation on this node so far, oldest first. Processes that we stopped are not failures, unless they had written
+  # their error file before.
+
+  ended @2 :Bool;
+  # No process of this generation is left on this node: nothing follows.
 }
 
 struct Finished {

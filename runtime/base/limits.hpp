@@ -26,6 +26,13 @@ inline constexpr std::size_t traversal_factor = 4;
 inline constexpr std::size_t name_max = 255;
 /// Free text inside messages: reasons, the tail of an error file.
 inline constexpr std::size_t text_max = 16u << 10;
+/// A worker's error file; a longer one is not read as one.
+inline constexpr std::size_t error_file_max = 1u << 20;
+/// One line about a failure, and what is kept of a traceback: its end.
+inline constexpr std::size_t failure_line_max = 1u << 10;
+inline constexpr std::size_t traceback_max = 16u << 10;
+/// All tracebacks in one message.
+inline constexpr std::size_t tracebacks_max = 96u << 10;
 static_assert(std::size_t{nodes_max} * 200 < frame_max);
 static_assert(handshake_frame_max < frame_max);
 
@@ -73,6 +80,10 @@ inline constexpr auto prepare_slack = 30s;
 /// After the verdict: how long the master waits for nodes to hear it and leave. Who is away then is
 /// lost before.
 inline constexpr auto farewell_within = 5s;
+/// When a failure ends the job: how long the verdict waits for what else has failed.
+inline constexpr auto verdict_settles = 500ms;
+/// Failures this close to each other may have come in another order.
+inline constexpr auto order_uncertain = 5ms;
 static_assert(reconnect_grace < farewell_within);
 static_assert(redial_first * 4 < reconnect_grace);
 static_assert(recall_within > 2 * redial_max);
@@ -159,5 +170,7 @@ static_assert(console_patience < console_drain_within);
 
 // What is remembered.
 inline constexpr std::size_t failures_kept = 64;
+/// A Hello tells them all; the rest is their names.
+static_assert(tracebacks_max + failures_kept * 2 * failure_line_max <= handshake_frame_max);
 
 } // namespace troupe::limits

@@ -254,8 +254,9 @@ bool told_of_training(std::string& out, const any_msg& m) {
                        }) ||
          told<Failed>(out, m,
                       [](auto& b, auto g) {
-                        return fmt::format("Failed g{} {}{}", g, b.getNode().cStr(),
-                                           failures_text(b.getFailures()));
+                        return fmt::format("Failed g{} {}{}{}", g, b.getNode().cStr(),
+                                           failures_text(b.getFailures()),
+                                           b.getEnded() ? " ended" : "");
                       }) ||
          told<Finished>(out, m,
                         [](auto& b, auto g) {

@@ -29,7 +29,8 @@ struct leader_story {
     return text(core.worker_not_started(now, generation{g}, local, "no such program", 0));
   }
   std::string ends(std::uint64_t g, local_rank local, ports::exit_status how) {
-    return text(core.worker_ended(now, generation{g}, local, how, ports::to_string(how), 0));
+    return text(
+        core.worker_ended(now, generation{g}, local, how, {ports::to_string(how), {}, {}, 0, {}}));
   }
   std::string is_swept(std::size_t killed = 0) { return text(core.swept(now, killed)); }
   std::string finds_port(std::uint16_t port) { return text(core.port_picked(now, port)); }
@@ -39,7 +40,7 @@ struct leader_story {
   std::string hears_signal(int signal) { return text(core.passed_on(now, signal)); }
   std::string gives_up() { return text(core.abandon(now, "no master")); }
 
-  std::string state() { return text(core.state().any()); }
+  std::string state() { return text(core.state(now).any()); }
 
   // Longer passages.
   void runs(std::uint64_t g) {

@@ -105,7 +105,7 @@ void leader_world::stir_process() {
 void leader_world::end_process(local_rank local, ports::exit_status how) {
   const auto which = living_.at(local).which;
   living_.erase(local);
-  perform(core_.worker_ended(now_, which, local, how, ports::to_string(how), 0));
+  perform(core_.worker_ended(now_, which, local, how, {ports::to_string(how), {}, {}, 0, {}}));
 }
 
 void leader_world::let_be() {

@@ -29,8 +29,8 @@ struct node_stage : stage {
       spec.argv = {"g" + std::to_string(a.which.value) + "/" + std::to_string(a.local)};
       return spec;
     };
-    options.program.explain = [](const assignment&, const ports::exit_status& s) {
-      return ports::to_string(s);
+    options.program.explain = [](const assignment&, const ports::exit_status& s) -> obituary {
+      return {ports::to_string(s), {}, {}, 0, {}};
     };
   }
 

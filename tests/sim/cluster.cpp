@@ -105,8 +105,9 @@ void cluster::start_node(const std::string& name) {
   o.leader.slots = options_.slots;
   o.leader.stop_within = options_.stop_within;
   o.program.spec = &trainers::spec_of;
-  o.program.explain = [](const actors::assignment&, const ports::exit_status& s) {
-    return ports::to_string(s);
+  o.program.explain = [](const actors::assignment&,
+                         const ports::exit_status& s) -> actors::obituary {
+    return {ports::to_string(s), {}, {}, 0, {}};
   };
   o.master = {master_name(), master_port};
   // Independent of what else was drawn, so that a node keeps its number from run to run of a

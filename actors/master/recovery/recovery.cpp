@@ -2,6 +2,7 @@
 
 #include "actors/master/addresses.hpp"
 #include "actors/master/journalled.hpp"
+#include "runtime/sup/alarm.hpp"
 #include "runtime/sup/gate.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -12,7 +13,8 @@ namespace troupe::actors::recovery {
 namespace {
 
 struct state;
-using self_ptr = handle::stateful_pointer<std::optional<state>>;
+using private_handle = sup::widened<handle, sup::wake>;
+using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct state {
   sup::context ctx;
@@ -22,7 +24,14 @@ struct state {
   journal::journalled<recovery_core, self_ptr> effects;
   /// Closed until the journal has been read back.
   sup::gate recalled;
+  sup::alarm alarm;
 };
+
+void perform(self_ptr self, const recovery_core::effects& effects) {
+  auto& s = *self->state;
+  s.alarm.arm(self, s.core.next_wakeup());
+  s.effects.run(effects);
+}
 
 struct performer {
   self_ptr self;
@@ -47,9 +56,8 @@ template<class T>
 auto on(self_ptr self,
         recovery_core::effects (recovery_core::*event)(instant, const messages::msg<T>&)) {
   return [self, event](const messages::msg<T>& m) {
-    self->state->recalled.pass([self, event, m] {
-      self->state->effects.run((self->state->core.*event)(sup::now(self), m));
-    });
+    self->state->recalled.pass(
+        [self, event, m] { perform(self, (self->state->core.*event)(sup::now(self), m)); });
   };
 }
 
@@ -57,7 +65,7 @@ void recall(self_ptr self) {
   sup::request(
       self, self->state->master.journal, limits::request_within, journal::read_back{},
       [self](const journal::history& h) {
-        self->state->effects.run(self->state->core.recall(sup::now(self), h.records));
+        perform(self, self->state->core.recall(sup::now(self), h.records));
         self->state->recalled.open();
       },
       [self](const error& e) {
@@ -65,9 +73,9 @@ void recall(self_ptr self) {
       });
 }
 
-handle::behavior_type behave(self_ptr self, sup::context ctx, recovery_options options,
-                             master_addresses master,
-                             std::function<void(const recovery_core::verdict&)> on_verdict) {
+private_handle::behavior_type
+behave(self_ptr self, sup::context ctx, recovery_options options, master_addresses master,
+       std::function<void(const recovery_core::verdict&)> on_verdict) {
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
@@ -76,6 +84,7 @@ handle::behavior_type behave(self_ptr self, sup::context ctx, recovery_options o
             std::move(on_verdict),
             {self, master.journal,
              [self](const recovery_core::effect& e) { std::visit(performer{self}, e); }},
+            {},
             {}});
   recall(self);
   return {
@@ -90,7 +99,11 @@ handle::behavior_type behave(self_ptr self, sup::context ctx, recovery_options o
       on(self, &recovery_core::finished),
       [self](const abandon_job& a) {
         self->state->recalled.pass(
-            [self, a] { self->state->effects.run(self->state->core.abandon(a.reason)); });
+            [self, a] { perform(self, self->state->core.abandon(a.reason)); });
+      },
+      [self](sup::wake w) {
+        if (self->state->alarm.due(w))
+          perform(self, self->state->core.tick(sup::now(self)));
       },
   };
 }

@@ -66,9 +66,13 @@ recovery_core::effects recovery_core::failed(instant now, const msg<Failed>& m) 
   if (m.envelope().about != current_ || phase_ == phase::waiting || phase_ == phase::concluded)
     return out;
   auto report = m.read();
-  take_failures(report->getNode().cStr(), report->getFailures());
+  take_failures(now, report->getNode().cStr(), report->getFailures());
+  if (report->getEnded())
+    ended_.insert(report->getNode().cStr());
   if (phase_ == phase::watching || phase_ == phase::judging)
     judge(out, now);
+  else if (phase_ == phase::settling)
+    conclude_if_settled(out, now);
   return out;
 }
 
@@ -99,7 +103,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   if (finished_.count(node)) {
     // What it had to do is done, whatever it is now.
   } else if (!same) {
-    take_loss_of_workers(node);
+    take_loss_of_workers(now, node);
   } else if (state.getPhase() == NodeState::Phase::IDLE ||
              state.getPhase() == NodeState::Phase::DRAINING) {
     // It was told to, by a master that fell before it formed the next one.
@@ -109,7 +113,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   } else if (state.getPhase() == NodeState::Phase::FINISHED) {
     take_finished(out, now, node);
   } else if (state.getPhase() == NodeState::Phase::FAILED) {
-    take_failures(node, state.getFailures());
+    take_failures(now, node, state.getFailures());
   } else if (state.getPhase() == NodeState::Phase::RUNNING) {
     take_started(out, now, node);
   }
@@ -148,6 +152,17 @@ recovery_core::effects recovery_core::abandon(const std::string& reason) {
   return out;
 }
 
+recovery_core::effects recovery_core::tick(instant now) {
+  effects out;
+  if (phase_ == phase::settling)
+    conclude_if_settled(out, now);
+  return out;
+}
+
+std::optional<instant> recovery_core::next_wakeup() const {
+  return phase_ == phase::settling ? std::optional(settled_at_) : std::nullopt;
+}
+
 // ---- transitions and decisions ----
 
 void recovery_core::become_watching(instant now, const World::Reader& world) {
@@ -160,40 +175,17 @@ void recovery_core::become_watching(instant now, const World::Reader& world) {
     members_.insert(m.getNode().cStr());
   started_.clear();
   finished_.clear();
+  ended_.clear();
   failures_.clear();
   away_.clear();
 }
 
-void recovery_core::take_failures(const node_name& node,
-                                  capnp::List<WorkerFailure>::Reader failures) {
-  for (auto f : failures) {
-    const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const failure& k) {
-      return k.node == node && k.local == f.getLocalRank() && k.pid == f.getPid();
-    });
-    if (known || failures_.size() >= limits::failures_kept)
-      continue;
-    failures_.push_back(failure{node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(),
-                                f.getMessage().cStr(), f.getUnixTimeMs(), f.getBeforeStart(),
-                                f.getLogFile().cStr()});
-  }
-}
-
-void recovery_core::take_loss_of_workers(const node_name& node) {
-  const bool known = std::any_of(failures_.begin(), failures_.end(), [&node](const failure& k) {
-    return k.node == node && k.pid == 0 && !k.before_start;
-  });
-  if (known || failures_.size() >= limits::failures_kept)
-    return;
-  failure f;
-  f.node = node;
-  f.message = "the node supervisor lost its workers";
-  failures_.push_back(std::move(f));
-}
-
-void recovery_core::take_finished(effects& out, instant, const node_name& node) {
-  if (phase_ != phase::watching || !members_.count(node))
+void recovery_core::take_finished(effects& out, instant now, const node_name& node) {
+  if ((phase_ != phase::watching && phase_ != phase::settling) || !members_.count(node))
     return;
   finished_.insert(node);
+  if (phase_ == phase::settling)
+    return conclude_if_settled(out, now);
   if (finished_.size() == members_.size())
     conclude(out, true, "every worker finished");
 }
@@ -207,9 +199,21 @@ void recovery_core::judge(effects& out, instant now) {
     phase_ = phase::judging;
     return;
   }
-  const auto cause = root_cause_in_words();
   if (restart_count_ < options_.max_restarts)
-    return restart(out, cause, true);
+    return restart(out, root_cause_in_words(), true);
+  phase_ = phase::settling;
+  settled_at_ = now + options_.settle;
+  conclude_if_settled(out, now);
+}
+
+/// When every member has ended, or had time enough for that.
+void recovery_core::conclude_if_settled(effects& out, instant now) {
+  const auto has_ended = [this](const node_name& node) {
+    return finished_.count(node) != 0 || ended_.count(node) != 0;
+  };
+  if (now < settled_at_ && !std::all_of(members_.begin(), members_.end(), has_ended))
+    return;
+  const auto cause = root_cause_in_words();
   const auto budget =
       options_.max_restarts == 0
           ? std::string("no restarts are allowed (--max-restarts 0)")
@@ -283,52 +287,6 @@ void recovery_core::announce_verdict(effects& out, bool success, const std::stri
 
 // ---- words ----
 
-log::event recovery_core::started_in_words(instant now) const {
-  log::event e{log::level::story,
-               "training_started",
-               "all workers run (they were started already)",
-               {{"generation", static_cast<std::int64_t>(current_.value)}}};
-  if (!sealed_at_)
-    return e;
-  e.fields.emplace_back("start_ms", milliseconds_of(now - *sealed_at_));
-  e.text = fmt::format("all workers are started ({} after sealing)",
-                       troupe::in_words(now - *sealed_at_));
-  if (!failed_at_)
-    return e;
-  e.name = "training_again";
-  e.fields.emplace_back("since_failure_ms", milliseconds_of(now - *failed_at_));
-  e.text =
-      fmt::format("training runs again, {} after the failure (forming the generation took {}, "
-                  "starting the workers {})",
-                  troupe::in_words(now - *failed_at_), troupe::in_words(*sealed_at_ - *failed_at_),
-                  troupe::in_words(now - *sealed_at_));
-  return e;
-}
-
-std::string recovery_core::root_cause_in_words() const {
-  invariant(!failures_.empty(), "a judgement needs a failure");
-  const auto& first = failures_.front();
-  if (first.pid == 0)
-    return fmt::format("node {}: {}", first.node, first.message);
-  return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}", first.rank, first.node,
-                     first.local, first.pid, first.message);
-}
-
-void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
-  for (unsigned i = 0; i < failures_.size(); ++i) {
-    const auto& f = failures_[i];
-    out[i].setNode(f.node);
-    out[i].setLocalRank(f.local);
-    out[i].setRank(f.rank);
-    out[i].setPid(f.pid);
-    out[i].setExitCode(f.exit_code);
-    out[i].setMessage(f.message);
-    out[i].setUnixTimeMs(f.unix_time_ms);
-    out[i].setBeforeStart(f.before_start);
-    out[i].setLogFile(f.log_file);
-  }
-}
-
 std::string recovery_core::in_words() const {
   switch (phase_) {
   case phase::waiting:
@@ -340,6 +298,9 @@ std::string recovery_core::in_words() const {
   case phase::judging:
     return fmt::format("generation {} failed; waiting for {} node(s) that are away", current_.value,
                        away_.size());
+  case phase::settling:
+    return fmt::format("generation {} failed for good; waiting for what else has failed",
+                       current_.value);
   case phase::reforming:
     return fmt::format("generation {} is over; the next is being formed", current_.value);
   case phase::concluded:

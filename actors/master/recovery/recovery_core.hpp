@@ -18,18 +18,26 @@ namespace troupe::actors {
 struct recovery_options {
   /// How often the group may be restarted after failures, in the life of the job (--max-restarts).
   std::uint32_t max_restarts = 0;
+  /// When no restart is left: how long other members' failures are waited for before the verdict.
+  duration settle{};
 };
 
 /// What a failure costs. Watches the members of the sealed generation; the first failure decides
 /// what is next: a new generation while the budget lasts, else the verdict. A failure is judged
 /// only when no member is away: workers fail when a peer's node dies, and the node, not they, is
 /// then the cause. Losing a node is free of charge.
+///
+/// The root cause is the failure that showed first. Each node tells how long ago that was, so that
+/// no clocks are compared; what is off by less than limits::order_uncertain may have come in
+/// another order, and then a sudden end (by a signal, or before the start) is the cause of what
+/// others say in words: peers of a rank that is gone fail within milliseconds.
 class recovery_core {
  public:
   enum class phase {
     waiting,   ///< No generation runs.
     watching,  ///< A sealed generation runs.
     judging,   ///< Something failed while a member was away; its return or loss decides.
+    settling,  ///< It failed for good; what else has failed is being waited for.
     reforming, ///< The next generation was asked for.
     concluded, ///< The verdict is out.
   };
@@ -71,6 +79,9 @@ class recovery_core {
   /// Whoever runs the master wants the job to end.
   effects abandon(const std::string& reason);
 
+  effects tick(instant now);
+  std::optional<instant> next_wakeup() const;
+
   phase current_phase() const { return phase_; }
   std::string in_words() const;
 
@@ -86,14 +97,20 @@ class recovery_core {
     std::int64_t unix_time_ms = 0;
     bool before_start = false;
     std::string log_file;
+    std::string traceback;
+    std::string host;
+    instant shown_at{};
   };
 
   void become_watching(instant now, const messages::World::Reader& world);
-  void take_failures(const node_name& node, capnp::List<messages::WorkerFailure>::Reader failures);
-  void take_loss_of_workers(const node_name& node);
+  void take_failures(instant now, const node_name& node,
+                     capnp::List<messages::WorkerFailure>::Reader failures);
+  void take_loss_of_workers(instant now, const node_name& node);
   void take_finished(effects& out, instant now, const node_name& node);
   void take_started(effects& out, instant now, const node_name& node);
   void judge(effects& out, instant now);
+  void conclude_if_settled(effects& out, instant now);
+  void put_root_cause_first();
   void restart(effects& out, const std::string& cause, bool charged);
   void instruct_reform(effects& out, const std::string& cause);
   void conclude(effects& out, bool success, const std::string& reason);
@@ -110,13 +127,15 @@ class recovery_core {
   std::set<node_name> members_;
   std::set<node_name> started_;
   std::set<node_name> finished_;
+  std::set<node_name> ended_; ///< members that failed and have no process left
   /// Members without a link, and since when; nothing if that was before this recovery started.
   std::map<node_name, std::optional<instant>> away_;
-  std::vector<failure> failures_; ///< of current_, in the order in which they became known; bounded
-                                  ///< by limits::failures_kept
+  std::vector<failure> failures_; ///< of current_, root cause first; bounded by
+                                  ///< limits::failures_kept
   std::optional<instant>
       failed_at_; ///< when the failure that led to the current generation became known
   std::optional<instant> sealed_at_; ///< nothing if that was before this recovery started
+  instant settled_at_{};
 };
 
 } // namespace troupe::actors

@@ -148,6 +148,8 @@ void file_relay::follower::run() {
     else
       wait();
   }
+  if (alone_.owns_lock())
+    alone_.unlock();
 }
 
 /// Answers whether to go on.

@@ -110,18 +110,19 @@ void worker_ended(self_ptr self, const process_ended& p) {
   if (known == s.workers.end() || known->second.place.which != p.which)
     return;
   tell_end(s, p.which, p.local);
-  const auto message =
-      p.status.success() ? std::string{} : s.what.explain(known->second.place, p.status);
-  perform(self, s.core.worker_ended(sup::now(self), p.which, p.local, p.status, message,
-                                    s.processes->unix_time_ms()));
+  auto why = p.status.success() ? obituary{} : s.what.explain(known->second.place, p.status);
+  if (why.unix_time_ms == 0)
+    why.unix_time_ms = s.processes->unix_time_ms();
+  perform(self, s.core.worker_ended(sup::now(self), p.which, p.local, p.status, why));
 }
 
 void worker_abandoned(self_ptr self, const process_abandoned& p) {
   auto& s = *self->state;
   tell_end(s, p.which, p.local);
   perform(self,
-          s.core.worker_ended(sup::now(self), p.which, p.local, {true, SIGKILL},
-                              "the actor that owned it has ended", s.processes->unix_time_ms()));
+          s.core.worker_ended(
+              sup::now(self), p.which, p.local, {true, SIGKILL},
+              {"the actor that owned it has ended", {}, {}, s.processes->unix_time_ms(), {}}));
 }
 
 struct performer {
@@ -189,7 +190,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
       on(self, &leader_core::start),
       on(self, &leader_core::stop),
       on(self, &leader_core::conclude),
-      [self](const messages::msg<messages::StateRequest>&) { return self->state->core.state(); },
+      [self](const messages::msg<messages::StateRequest>&) {
+        return self->state->core.state(sup::now(self));
+      },
       [self](const process_started& p) { worker_started(self, p); },
       [self](const process_not_started& p) { not_started(self, p); },
       [self](const process_ended& p) { worker_ended(self, p); },

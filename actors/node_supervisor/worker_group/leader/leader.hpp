@@ -21,9 +21,9 @@ namespace troupe::actors::leader {
 struct program {
   /// The process for one place. May make the directories its files go to.
   std::function<result<ports::process_spec>(const assignment&)> spec;
-  /// One line on why it failed, e.g. from the error file it wrote; called after the process has
-  /// ended, may read small files.
-  std::function<std::string(const assignment&, const ports::exit_status&)> explain;
+  /// Why it failed, e.g. from the error file it wrote; called after the process has ended, may read
+  /// small files.
+  std::function<obituary(const assignment&, const ports::exit_status&)> explain;
   /// Its process is gone, or could not be started after all; may come twice.
   std::function<void(const assignment&)> ended = [](const assignment&) {};
 };

@@ -87,7 +87,7 @@ leader_core::effects leader_core::interrupted(instant now, int signal) {
   if (phase_ == phase::over)
     return out;
   if (outcome_) {
-    end_all(out, SIGKILL, limits::kill_within);
+    end_all(out, now, SIGKILL, limits::kill_within);
     return out;
   }
   out.push_back(note{{log::level::story,
@@ -174,27 +174,22 @@ leader_core::effects leader_core::worker_not_started(instant now, generation whi
   if (which != started_ || local >= workers_.size() || workers_[local].phase == worker_phase::ended)
     return out;
   workers_[local].phase = worker_phase::ended;
-  take_failure(out, now, failure{local, 0, 1, why, unix_time_ms, true});
+  take_failure(out, now, failure{local, 0, 1, {why, {}, {}, unix_time_ms, {}}, now, true});
   worker_is_gone(out, now);
   return out;
 }
 
 leader_core::effects leader_core::worker_ended(instant now, generation which, local_rank local,
                                                const ports::exit_status& status,
-                                               const std::string& message,
-                                               std::int64_t unix_time_ms) {
+                                               const obituary& why) {
   effects out;
   if (which != started_ || local >= workers_.size() || workers_[local].phase == worker_phase::ended)
     return out;
   auto& w = workers_[local];
   w.phase = worker_phase::ended;
   w.succeeded = status.success();
-  // While a generation is being ended nobody fails any more. After a failure the siblings may still
-  // have something to say; but whoever dies of our own signal has not failed.
-  const bool by_our_hand = w.asked_to_end && (phase_ == phase::draining || status.signalled ||
-                                              status.success() || status.number > 128);
-  if (!w.succeeded && !by_our_hand)
-    take_failure(out, now, failure{local, w.pid, status.code(), message, unix_time_ms, false});
+  if (!w.succeeded && !by_our_hand(w, status, why, now))
+    take_failure(out, now, failure{local, w.pid, status.code(), why, now - why.ago, false});
   worker_is_gone(out, now);
   return out;
 }
@@ -227,7 +222,7 @@ void leader_core::become_draining(effects& out, instant now, int signal, duratio
   phase_ = phase::draining;
   if (!draining_since_)
     draining_since_ = now;
-  end_all(out, signal, within);
+  end_all(out, now, signal, within);
 }
 
 /// No process is alive. Once nothing they left behind is either, goes on to what is next.
@@ -250,7 +245,7 @@ void leader_core::become_swept(effects& out, instant now) {
   }
   workers_.clear();
   if (outcome_)
-    return become_over(out);
+    return become_over(out, now);
   phase_ = phase::idle;
   failures_.clear();
   if (world_)
@@ -282,7 +277,7 @@ void leader_core::become_running(effects& out, const msg<Start>& m) {
 void leader_core::become_failed(effects& out, instant now) {
   phase_ = phase::failed;
   draining_since_ = now;
-  end_all(out, SIGTERM, options_.stop_within);
+  end_all(out, now, SIGTERM, options_.stop_within);
 }
 
 void leader_core::become_finished(effects& out, instant) {
@@ -295,8 +290,10 @@ void leader_core::become_finished(effects& out, instant) {
                       {{"generation", static_cast<std::int64_t>(current_.value)}}}});
 }
 
-void leader_core::become_over(effects& out) {
+void leader_core::become_over(effects& out, instant now) {
   phase_ = phase::over;
+  if (!failures_.empty())
+    outcome_->failures = failures(now);
   out.push_back(
       report{author_.write<Goodbye>({}, [&](auto b) { b.setReason(outcome_->reason); }).any()});
   out.push_back(node_over{*outcome_});
@@ -304,16 +301,29 @@ void leader_core::become_over(effects& out) {
 
 // ---- decisions ----
 
+/// While a generation is being ended nobody fails any more. After a failure, here or elsewhere, the
+/// siblings may still have something to say; but whoever dies of our own signal has not failed,
+/// unless it had told why before: an interpreter may take long to end after its exception.
+bool leader_core::by_our_hand(const worker& w, const ports::exit_status& status,
+                              const obituary& why, instant now) const {
+  if (!w.asked_at || (!why.error_file.empty() && now - why.ago < *w.asked_at))
+    return false;
+  const bool failed =
+      phase_ != phase::draining || (outcome_ && outcome_->verdict && !outcome_->success);
+  return !failed || status.signalled || status.success() || status.number > 128;
+}
+
 bool leader_core::any_alive() const {
   return std::any_of(workers_.begin(), workers_.end(),
                      [](const worker& w) { return w.phase != worker_phase::ended; });
 }
 
-void leader_core::end_all(effects& out, int signal, duration within) {
+void leader_core::end_all(effects& out, instant now, int signal, duration within) {
   for (local_rank r = 0; r < workers_.size(); ++r) {
     if (workers_[r].phase == worker_phase::ended)
       continue;
-    workers_[r].asked_to_end = true;
+    if (!workers_[r].asked_at)
+      workers_[r].asked_at = now;
     out.push_back(end_worker{r, signal, within});
   }
 }
@@ -332,6 +342,8 @@ void leader_core::worker_is_gone(effects& out, instant now) {
     return become_swept(out, now);
   if (phase_ == phase::failed) {
     // Stays failed, but leaves nothing alive while it waits for what the master decides.
+    if (started_ == current_)
+      out.push_back(report{failures(now).any()});
     begin_sweep(out);
     return;
   }
@@ -343,24 +355,18 @@ void leader_core::take_failure(effects& out, instant now, failure f) {
   if (failures_.size() < limits::failures_kept)
     failures_.push_back(f);
   const auto rank = first_rank_ + f.local;
-  out.push_back(
-      note{{log::level::info,
-            f.before_start ? "worker_not_started" : "worker_failed",
-            fmt::format("rank {} (local rank {}{}) failed: {}", rank, f.local,
-                        f.before_start ? std::string{} : fmt::format(", pid {}", f.pid), f.message),
-            {{"generation", static_cast<std::int64_t>(started_.value)},
-             {"rank", std::int64_t{rank}},
-             {"pid", std::int64_t{f.pid}},
-             {"exit_code", std::int64_t{f.exit_code}}}}});
-  if (started_ == current_)
-    out.push_back(report{author_
-                             .write<Failed>(current_,
-                                            [&](auto b) {
-                                              b.setNode(options_.node);
-                                              write_failures(b.initFailures(
-                                                  static_cast<unsigned>(failures_.size())));
-                                            })
-                             .any()});
+  out.push_back(note{
+      {log::level::info,
+       f.before_start ? "worker_not_started" : "worker_failed",
+       fmt::format("rank {} (local rank {}{}) failed: {}", rank, f.local,
+                   f.before_start ? std::string{} : fmt::format(", pid {}", f.pid), f.why.message),
+       {{"generation", static_cast<std::int64_t>(started_.value)},
+        {"rank", std::int64_t{rank}},
+        {"pid", std::int64_t{f.pid}},
+        {"exit_code", std::int64_t{f.exit_code}}}}});
+  // Of the last one's end worker_is_gone() tells.
+  if (started_ == current_ && any_alive())
+    out.push_back(report{failures(now).any()});
   if (phase_ == phase::running)
     become_failed(out, now);
 }

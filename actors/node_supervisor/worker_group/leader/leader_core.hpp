@@ -20,6 +20,8 @@ struct leader_options {
   std::uint32_t slots = 1;
   /// From the first signal to SIGKILL (--shutdown-timeout).
   duration stop_within = limits::stop_workers_within;
+  /// What this machine calls itself, for people.
+  std::string host;
 };
 
 /// One local rank's place in a generation: all that its environment is made of.
@@ -36,12 +38,24 @@ struct assignment {
   std::uint16_t store_port = 0;
 };
 
+/// Why a worker failed, from what it left behind.
+struct obituary {
+  std::string message;           ///< one line
+  std::string traceback;         ///< many; empty if there is nothing beyond `message`
+  std::string error_file;        ///< empty if it wrote none
+  std::int64_t unix_time_ms = 0; ///< 0: when it ended
+  /// Since it showed first: since its error file was written, or since it ended.
+  duration ago{};
+};
+
 /// How this node's part in the job ended.
 struct node_outcome {
   bool success = false;
   std::string reason;
   /// The master's verdict, if there was one.
   std::optional<messages::msg<messages::Conclude>> verdict;
+  /// What failed here, in full: also what the master did not wait for.
+  std::optional<messages::msg<messages::Failed>> failures;
 };
 
 /// Steers the local ranks of one generation at a time. Follows the master's directives, reports
@@ -106,8 +120,7 @@ class leader_core {
   effects worker_not_started(instant now, generation which, local_rank local,
                              const std::string& why, std::int64_t unix_time_ms);
   effects worker_ended(instant now, generation which, local_rank local,
-                       const ports::exit_status& status, const std::string& message,
-                       std::int64_t unix_time_ms);
+                       const ports::exit_status& status, const obituary& why);
   effects swept(instant now, std::size_t killed);
   effects port_picked(instant now, std::uint16_t port);
 
@@ -121,7 +134,7 @@ class leader_core {
   effects abandon(instant now, const std::string& reason);
 
   /// What a hello says about this node.
-  messages::msg<messages::NodeState> state();
+  messages::msg<messages::NodeState> state(instant now);
 
   phase current_phase() const { return phase_; }
   generation current() const { return current_; }
@@ -132,15 +145,15 @@ class leader_core {
   struct worker {
     worker_phase phase = worker_phase::starting;
     std::int32_t pid = 0;
-    bool asked_to_end = false;
+    std::optional<instant> asked_at; ///< when it was asked to end
     bool succeeded = false;
   };
   struct failure {
     local_rank local = 0;
     std::int32_t pid = 0;
     std::int32_t exit_code = 0;
-    std::string message;
-    std::int64_t unix_time_ms = 0;
+    obituary why;
+    instant shown_at{};
     bool before_start = false;
   };
 
@@ -152,15 +165,18 @@ class leader_core {
   void become_running(effects& out, const messages::msg<messages::Start>& m);
   void become_failed(effects& out, instant now);
   void become_finished(effects& out, instant now);
-  void become_over(effects& out);
+  void become_over(effects& out, instant now);
 
   bool any_alive() const;
-  void end_all(effects& out, int signal, duration within);
+  void end_all(effects& out, instant now, int signal, duration within);
   void begin_sweep(effects& out);
   void worker_is_gone(effects& out, instant now);
   void take_failure(effects& out, instant now, failure f);
   void leave(effects& out, instant now, node_outcome outcome, int signal, duration within);
-  void write_failures(capnp::List<messages::WorkerFailure>::Builder out) const;
+  messages::msg<messages::Failed> failures(instant now);
+  void write_failures(capnp::List<messages::WorkerFailure>::Builder out, instant now) const;
+  bool by_our_hand(const worker& w, const ports::exit_status& status, const obituary& why,
+                   instant now) const;
   void say_prepared(effects& out);
   assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
   const messages::msg<messages::Prepare>& world() const { return *world_; }

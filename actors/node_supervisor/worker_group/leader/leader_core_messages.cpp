@@ -10,6 +10,15 @@ namespace troupe::actors {
 
 using namespace messages;
 
+namespace {
+
+/// The end of a text, which is where a traceback says what happened.
+std::string last_part(const std::string& text, std::size_t most) {
+  return text.size() <= most ? text : text.substr(text.size() - most);
+}
+
+} // namespace
+
 void leader_core::say_prepared(effects& out) {
   out.push_back(report{author_
                            .write<Prepared>(current_,
@@ -38,21 +47,36 @@ assignment leader_core::place_of(local_rank local, const msg<Start>& m) const {
   return a;
 }
 
-void leader_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
+msg<Failed> leader_core::failures(instant now) {
+  return author_.write<Failed>(current_, [&](auto b) {
+    b.setNode(options_.node);
+    write_failures(b.initFailures(static_cast<unsigned>(failures_.size())), now);
+    b.setEnded(!any_alive());
+  });
+}
+
+void leader_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant now) const {
+  std::size_t room = limits::tracebacks_max;
   for (unsigned i = 0; i < failures_.size(); ++i) {
     const auto& f = failures_[i];
     out[i].setNode(options_.node);
+    out[i].setHost(options_.host);
     out[i].setLocalRank(f.local);
     out[i].setRank(first_rank_ + f.local);
     out[i].setPid(f.pid);
     out[i].setExitCode(f.exit_code);
-    out[i].setMessage(f.message);
-    out[i].setUnixTimeMs(f.unix_time_ms);
+    out[i].setMessage(f.why.message.substr(0, limits::failure_line_max));
+    out[i].setTraceback(last_part(f.why.traceback, std::min(room, limits::traceback_max)));
+    room -= out[i].getTraceback().size();
+    out[i].setLogFile(f.why.error_file);
+    out[i].setUnixTimeMs(f.why.unix_time_ms);
     out[i].setBeforeStart(f.before_start);
+    out[i].setAgoUs(static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(now - f.shown_at).count()));
   }
 }
 
-msg<NodeState> leader_core::state() {
+msg<NodeState> leader_core::state(instant now) {
   return author_.write<NodeState>(current_, [&](NodeState::Builder b) {
     b.setGeneration(current_.value);
     switch (phase_) {
@@ -73,7 +97,7 @@ msg<NodeState> leader_core::state() {
       break;
     case phase::failed:
       b.setPhase(NodeState::Phase::FAILED);
-      write_failures(b.initFailures(static_cast<unsigned>(failures_.size())));
+      write_failures(b.initFailures(static_cast<unsigned>(failures_.size())), now);
       break;
     case phase::finished:
       b.setPhase(NodeState::Phase::FINISHED);

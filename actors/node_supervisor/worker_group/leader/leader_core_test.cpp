@@ -95,7 +95,8 @@ TEST_SUITE("leader_core: failures") {
     CHECK(s.ends(1, 0, exited(7)) ==
           lines("report Failed g1 a [a/0: exit code 7]", "end 1: signal 15 within 30.0 s"));
     CHECK(s.state() == "NodeState failed g1 [a/0: exit code 7]");
-    CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
+    CHECK(s.ends(1, 1, killed_by(SIGTERM)) ==
+          lines("report Failed g1 a [a/0: exit code 7] ended", "sweep"));
     CHECK(s.is_swept() == "");
     CHECK(s.state() == "NodeState failed g1 [a/0: exit code 7]");
   }
@@ -114,6 +115,35 @@ TEST_SUITE("leader_core: failures") {
     }
   }
 
+  TEST_CASE("a failure is told with its age, and as much of its traceback as there is room for") {
+    auto s = one_that_runs();
+    const std::string traceback(limits::traceback_max, '.');
+    s.core.worker_ended(s.now, generation{1}, 0, exited(7),
+                        {std::string(5'000, 'x'), "begin" + traceback + "end", "f", 5, 40ms});
+    s.now += 2ms;
+    const auto state = s.core.state(s.now);
+    auto view = state.read();
+    const auto f = view->getFailures()[0];
+    CHECK(f.getAgoUs() == 42'000);
+    CHECK(f.getMessage().size() == limits::failure_line_max);
+    CHECK(f.getTraceback().size() == limits::traceback_max);
+    CHECK(std::string(f.getTraceback().cStr()).substr(limits::traceback_max - 4) == ".end");
+    CHECK(f.getLogFile() == "f");
+    CHECK(f.getUnixTimeMs() == 5);
+  }
+
+  TEST_CASE("who had written its error file before our signal has failed, however it ends") {
+    for (const bool before : {true, false}) {
+      auto s = one_that_runs();
+      s.ends(1, 0, exited(7));
+      s.now += 10ms;
+      const auto said = text(s.core.worker_ended(
+          s.now, generation{1}, 1, killed_by(SIGTERM),
+          {"ValueError", {}, "error.json", 0, before ? duration(11ms) : duration(9ms)}));
+      CHECK((said.find("a/1: ValueError") != std::string::npos) == before);
+    }
+  }
+
   TEST_CASE("one worker fails while the others are starting") {
     leader_story s("a");
     s.prepares(1);
@@ -124,7 +154,8 @@ TEST_SUITE("leader_core: failures") {
           lines("report Failed g1 a [a/0: exit code 1]", "end 1: signal 15 within 30.0 s"));
     // It comes up nevertheless; the order to end waits for it.
     CHECK(s.comes_up(1, 1) == "");
-    CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
+    CHECK(s.ends(1, 1, killed_by(SIGTERM)) ==
+          lines("report Failed g1 a [a/0: exit code 1] ended", "sweep"));
   }
 
   TEST_CASE("a worker that cannot be started is a failure before the start") {
@@ -150,7 +181,7 @@ TEST_SUITE("leader_core: failures") {
     s.starts(1);
     s.cannot_start(1, 0);
     CHECK(s.cannot_start(1, 1) ==
-          lines("report Failed g1 b [b/0: no such program, b/1: no such program]", "sweep"));
+          lines("report Failed g1 b [b/0: no such program, b/1: no such program] ended", "sweep"));
     CHECK(s.cannot_start(1, 1) == "");
   }
 
@@ -183,7 +214,7 @@ TEST_SUITE("leader_core: failures") {
     auto s = one_that_runs();
     s.ends(1, 0, exited(0));
     CHECK(s.ends(1, 1, killed_by(SIGKILL)) ==
-          lines("report Failed g1 a [a/1: signal 9 (SIGKILL)]", "sweep"));
+          lines("report Failed g1 a [a/1: signal 9 (SIGKILL)] ended", "sweep"));
   }
 }
 
@@ -213,7 +244,8 @@ TEST_SUITE("leader_core: the next generation") {
   TEST_CASE("a sweep that was begun is not begun again") {
     auto s = one_that_runs();
     s.ends(1, 0, exited(1));
-    CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
+    CHECK(s.ends(1, 1, killed_by(SIGTERM)) ==
+          lines("report Failed g1 a [a/0: exit code 1] ended", "sweep"));
     CHECK(s.prepares(2) == "");
     CHECK(s.prepares(3) == "");
     CHECK(s.stops(3) == "");

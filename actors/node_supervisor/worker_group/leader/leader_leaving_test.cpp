@@ -68,6 +68,29 @@ TEST_SUITE("leader_core: leaving") {
                                 "node_over failure: the launcher received signal 2 (SIGINT)"));
   }
 
+  TEST_CASE("after a verdict of failure what still fails by itself is told to this node's user") {
+    leader_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(7));
+    s.concludes(false);
+    CHECK(s.ends(1, 1, exited(9)) == "sweep");
+    const auto over = s.core.swept(s.now, 0);
+    const auto* end = std::get_if<leader_core::node_over>(&over.back());
+    REQUIRE(end);
+    REQUIRE(end->outcome.failures);
+    CHECK(end->outcome.failures->read()->getFailures().size() == 2);
+  }
+
+  TEST_CASE("after another end nothing that ends has failed") {
+    leader_story s;
+    s.runs(1);
+    s.concludes(true);
+    s.ends(1, 0, exited(9));
+    s.ends(1, 1, exited(9));
+    const auto over = s.core.swept(s.now, 0);
+    CHECK_FALSE(std::get<leader_core::node_over>(over.back()).outcome.failures);
+  }
+
   TEST_CASE("a second signal kills at once") {
     leader_story s;
     s.runs(1);

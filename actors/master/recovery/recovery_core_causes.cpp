@@ -1,0 +1,122 @@
+// What recovery_core knows of failures, their order, and its words for people.
+
+#include "actors/master/recovery/recovery_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+constexpr int sigabrt = 6;
+constexpr std::chrono::microseconds longest_ago = 24h;
+
+} // namespace
+
+void recovery_core::take_failures(instant now, const node_name& node,
+                                  capnp::List<WorkerFailure>::Reader failures) {
+  for (auto f : failures) {
+    const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const failure& k) {
+      return k.node == node && k.local == f.getLocalRank() && k.pid == f.getPid();
+    });
+    if (known || failures_.size() >= limits::failures_kept)
+      continue;
+    // Nothing of a generation fails before it was sealed, whatever a node says.
+    const auto ago_us = std::min<std::uint64_t>(f.getAgoUs(), longest_ago.count());
+    const auto ago =
+        std::min<duration>(std::chrono::microseconds(ago_us), now - sealed_at_.value_or(instant{}));
+    failures_.push_back(failure{node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(),
+                                f.getMessage().cStr(), f.getUnixTimeMs(), f.getBeforeStart(),
+                                f.getLogFile().cStr(), f.getTraceback().cStr(), f.getHost().cStr(),
+                                now - ago});
+  }
+  put_root_cause_first();
+}
+
+void recovery_core::take_loss_of_workers(instant now, const node_name& node) {
+  const bool known = std::any_of(failures_.begin(), failures_.end(), [&node](const failure& k) {
+    return k.node == node && k.pid == 0 && !k.before_start;
+  });
+  if (known || failures_.size() >= limits::failures_kept)
+    return;
+  failure f;
+  f.node = node;
+  f.message = "the node supervisor lost its workers";
+  f.shown_at = now;
+  failures_.push_back(std::move(f));
+  put_root_cause_first();
+}
+
+void recovery_core::put_root_cause_first() {
+  if (failures_.empty())
+    return;
+  std::stable_sort(failures_.begin(), failures_.end(),
+                   [](const failure& a, const failure& b) { return a.shown_at < b.shown_at; });
+  const auto may_be_first = failures_.front().shown_at + limits::order_uncertain;
+  const auto sudden = [may_be_first](const failure& f) {
+    // SIGABRT is how a library ends a process when it hears that a peer is gone.
+    const bool by_signal = f.exit_code < 0 && f.exit_code != -sigabrt;
+    return f.shown_at <= may_be_first && (f.before_start || by_signal);
+  };
+  const auto cause = std::find_if(failures_.begin(), failures_.end(), sudden);
+  if (cause != failures_.end())
+    std::rotate(failures_.begin(), cause, cause + 1);
+}
+
+log::event recovery_core::started_in_words(instant now) const {
+  log::event e{log::level::story,
+               "training_started",
+               "all workers run (they were started already)",
+               {{"generation", static_cast<std::int64_t>(current_.value)}}};
+  if (!sealed_at_)
+    return e;
+  e.fields.emplace_back("start_ms", milliseconds_of(now - *sealed_at_));
+  e.text = fmt::format("all workers are started ({} after sealing)",
+                       troupe::in_words(now - *sealed_at_));
+  if (!failed_at_)
+    return e;
+  e.name = "training_again";
+  e.fields.emplace_back("since_failure_ms", milliseconds_of(now - *failed_at_));
+  e.text =
+      fmt::format("training runs again, {} after the failure (forming the generation took {}, "
+                  "starting the workers {})",
+                  troupe::in_words(now - *failed_at_), troupe::in_words(*sealed_at_ - *failed_at_),
+                  troupe::in_words(now - *sealed_at_));
+  return e;
+}
+
+std::string recovery_core::root_cause_in_words() const {
+  invariant(!failures_.empty(), "a judgement needs a failure");
+  const auto& first = failures_.front();
+  if (first.pid == 0)
+    return fmt::format("node {}: {}", first.node, first.message);
+  return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}", first.rank, first.node,
+                     first.local, first.pid, first.message);
+}
+
+void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
+  std::size_t room = limits::tracebacks_max;
+  for (unsigned i = 0; i < failures_.size(); ++i) {
+    const auto& f = failures_[i];
+    out[i].setNode(f.node);
+    out[i].setLocalRank(f.local);
+    out[i].setRank(f.rank);
+    out[i].setPid(f.pid);
+    out[i].setExitCode(f.exit_code);
+    out[i].setMessage(f.message);
+    out[i].setUnixTimeMs(f.unix_time_ms);
+    out[i].setBeforeStart(f.before_start);
+    out[i].setLogFile(f.log_file);
+    out[i].setHost(f.host);
+    if (f.traceback.size() <= room) {
+      out[i].setTraceback(f.traceback);
+      room -= f.traceback.size();
+    }
+  }
+}
+
+} // namespace troupe::actors
