@@ -64,6 +64,8 @@ def start(
             os.dup2(os.open(name, how | os.O_CREAT | os.O_APPEND), fd)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)
         os.environ.clear()
+        for name in ("COLUMNS", "LINES"):  # readline's, which pytest loads, set behind Python's back
+            os.unsetenv(name)
         os.environ.update(environment)
         tempfile.tempdir = None  # asks TMPDIR again
         for number in (signal.SIGINT, signal.SIGTERM):
