@@ -72,12 +72,13 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                  sup::rest_for_one(
                      "worker_group", patience,
                      {
-                         sup::worker("leader", restart::permanent, stop_within{1s}, at.leader,
-                                     [o = options, at, processes = world.processes,
-                                      tell = events.on_over](sup::context& ctx) {
-                                       return leader::start(ctx, o.leader, o.program,
-                                                            o.uplink.address, processes, at, tell);
-                                     }),
+                         sup::worker(
+                             "leader", restart::permanent, stop_within{1s}, at.leader,
+                             [o = options, at, processes = world.processes, stores = world.stores,
+                              tell = events.on_over](sup::context& ctx) {
+                               return leader::start(ctx, o.leader, o.program, o.uplink.address,
+                                                    processes, stores, at, tell);
+                             }),
                          // children: worker_process, one per local rank, temporary: only a new
                          // generation starts another.
                          sup::dynamic("processes", patience, at.processes),

@@ -4,6 +4,7 @@
 #include "actors/node_supervisor/addresses.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/ports/process.hpp"
+#include "runtime/ports/store.hpp"
 #include "runtime/ports/transport.hpp"
 #include "runtime/sup/spec.hpp"
 
@@ -40,6 +41,7 @@ sup::tree master_tree(const master_world& world, const master_options& options,
 struct node_world {
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::process_host> processes;
+  std::shared_ptr<ports::store_host> stores;
 };
 
 struct node_options {

@@ -14,6 +14,7 @@
 #include "runtime/os/journal/sqlite_journal.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/os/process/posix_process_host.hpp"
+#include "runtime/os/store/asio_store_host.hpp"
 #include "runtime/sup/engine.hpp"
 
 #include <fmt/format.h>
@@ -80,8 +81,14 @@ actors::master_options master_options_of(const launcher_options& o, const ports:
   return m;
 }
 
-actors::node_options node_options_of(const launcher_options& o, const ports::endpoint& master,
-                                     actors::leader::program p) {
+/// As for torchrun: then rank 0's worker hosts the store.
+bool leaves_store_to_worker(const machine_facts& machine) {
+  const auto found = machine.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
+  return found != machine.environment.end() && found->second == "1";
+}
+
+actors::node_options node_options_of(const launcher_options& o, const machine_facts& machine,
+                                     const ports::endpoint& master, actors::leader::program p) {
   actors::node_options n;
   n.uplink.job = o.rdzv_id;
   n.uplink.node = node_name_of(o);
@@ -94,6 +101,7 @@ actors::node_options node_options_of(const launcher_options& o, const ports::end
   n.leader.host = host_name();
   n.leader.slots = o.processes_per_node;
   n.leader.stop_within = o.shutdown_timeout;
+  n.leader.hosts_store = !leaves_store_to_worker(machine);
   n.program = std::move(p);
   n.master = master;
   n.seed = random_seed();
@@ -143,9 +151,12 @@ class launcher {
 
     output_ = std::make_shared<worker_output>(contract.output, console_);
     const auto node_options = node_options_of(
-        options_, where.master,
+        options_, machine_, where.master,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
-    auto node = node_run::start(engine_.system(), {*transport, processes}, node_options,
+    os::store_host_options store_options;
+    store_options.log = log_->sink();
+    const auto stores = std::make_shared<os::asio_store_host>(store_options);
+    auto node = node_run::start(engine_.system(), {*transport, processes, stores}, node_options,
                                 master ? log_->sink() : told_by_node(log_->sink()));
     const signal_watch requests(io_, options_.signals.passed_on,
                                 [&node](int number) { node->pass_on(number); });

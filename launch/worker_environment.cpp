@@ -111,8 +111,8 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["TORCHELASTIC_RESTART_COUNT"] = number(a.restart_count);
   env["TORCHELASTIC_MAX_RESTARTS"] = number(c.max_restarts);
   env["TORCHELASTIC_RUN_ID"] = c.job;
-  // Rank 0's worker hosts the store.
-  env["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  // Otherwise rank 0's worker hosts the store.
+  env["TORCHELASTIC_USE_AGENT_STORE"] = a.store_hosted ? "True" : "False";
   env["TORCHELASTIC_ERROR_FILE"] = files.error_file;
   env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = c.signals;
   env.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");

@@ -60,6 +60,9 @@ TEST_CASE("a worker finds its place in the job in its environment") {
   CHECK(variable(s, "TORCHELASTIC_RESTART_COUNT") == "2");
   CHECK(variable(s, "TORCHELASTIC_MAX_RESTARTS") == "3");
   CHECK(variable(s, "TORCHELASTIC_USE_AGENT_STORE") == "False");
+  auto with_store = third_of_four();
+  with_store.store_hosted = true;
+  CHECK(variable(worker_spec(contract(), with_store), "TORCHELASTIC_USE_AGENT_STORE") == "True");
   CHECK(variable(s, "TORCHELASTIC_ERROR_FILE") == "/logs/job_x/attempt_2/1/error.json");
   CHECK(variable(s, "HOME") == "/root");
 }

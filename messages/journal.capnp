@@ -27,6 +27,7 @@ struct GenerationSealed {
   world @0 :Rendezvous.World;
   storeAddress @1 :Text;
   storePort @2 :UInt16;
+  storeHosted @3 :Bool;
 }
 
 struct RestartCharged {

@@ -52,6 +52,9 @@ struct NodeState {
   failures @3 :List(WorkerFailure);
   # Those of `generation`, oldest first; only in phase failed.
 
+  storeHosted @4 :Bool;
+  # As in Prepared.
+
   enum Phase {
     idle @0;
     # No training process.

@@ -304,7 +304,7 @@ TEST_CASE("text shows what is set, for people") {
                                    body.setStorePort(29'401);
                                  });
   CHECK(to_text(m) == R"(Prepared(generation = 3, epoch = 2, correlation = 4) )"
-                      R"((node = "n1", storePort = 29401))");
+                      R"((node = "n1", storePort = 29401, storeHosted = false))");
   CHECK(to_text(build<TreeRequest>(stamp{}, [](TreeRequest::Builder) {})) == "TreeRequest() ()");
 }
 

@@ -38,12 +38,16 @@ struct Prepare {
 struct Prepared {
   node @0 :Text;
   storePort @1 :UInt16;
-  # From group rank 0: a free port on its address, on which its first worker will host the store. 0 from the others.
+  # From group rank 0: the port on its address of the workers' store, or a free one for it. 0 from the others.
+  storeHosted @2 :Bool;
+  # The store is open already, hosted by the node supervisor; else group rank 0's first worker has to host it.
 }
 
 struct Start {
   storeAddress @0 :Text;
   storePort @1 :UInt16;
+  storeHosted @2 :Bool;
+  # As group rank 0 said in Prepared.
 }
 
 struct Stop {

@@ -78,15 +78,53 @@ TEST_SUITE("node: one job") {
     CHECK(s.hears() == "Prepared g2 a port 4000");
   }
 
-  TEST_CASE("a node without a free port says so") {
+  TEST_CASE("group rank 0 hosts the store until the processes of its generation are gone") {
+    running_node s;
+    CHECK(s.stores->open_now() == 1);
+    CHECK(s.stores->last().reach == ports::store_reach::network);
+    CHECK(s.stores->last().address == "a.lan");
+    s.ends("g1/0", exited(0));
+    s.ends("g1/1", exited(0));
+    CHECK(s.stores->open_now() == 1); // other nodes may still be at work
+    s.says(prepare(2, {"b", "a"}).any());
+    CHECK(s.stores->open_now() == 0);
+    s.says(prepare(3, {"a"}).any());
+    CHECK(s.stores->open_now() == 1);
+    CHECK(s.stores->last().reach == ports::store_reach::this_machine);
+    s.says(conclude(true, "done").any());
+    CHECK(s.stores->open_now() == 0);
+  }
+
+  TEST_CASE("a leader that crashes takes the store along") {
+    running_node s;
+    s.crash(s.at.leader);
+    CHECK(s.stores->open_now() == 0);
+  }
+
+  TEST_CASE("where the store is left to rank 0's worker, it gets a free port") {
+    node_stage s;
+    s.options.leader.hosts_store = false;
+    s.begin();
+    s.accept();
+    s.welcomes();
+    s.says(prepare(1, {"a"}).any());
+    CHECK(s.hears() == "Prepared g1 a port 4000 for its worker");
+    CHECK(s.stores->open_now() == 0);
+    s.processes->no_ports = true;
+    s.says(prepare(2, {"a"}).any());
+    CHECK(s.hears() == "Prepared g2 a");
+    CHECK(s.was_said("no port is free"));
+  }
+
+  TEST_CASE("a node that cannot open a store says so") {
     node_stage s;
     s.begin();
     s.accept();
     s.welcomes();
-    s.processes->no_ports = true;
+    s.stores->refuse_to_open(error{errc::refused, "no sockets left"});
     s.says(prepare(1, {"a"}).any());
     CHECK(s.hears() == "Prepared g1 a");
-    CHECK(s.was_said("no port is free"));
+    CHECK(s.was_said("no sockets left"));
   }
 
   TEST_CASE("what cannot be started is a failure before the start, and no fault of a supervisor") {

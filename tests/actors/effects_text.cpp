@@ -51,9 +51,13 @@ const char* phase_text(NodeState::Phase p) {
   return "?";
 }
 
+std::string port_text(std::uint16_t port, bool hosted) {
+  return port ? fmt::format(" port {}{}", port, hosted ? "" : " for its worker") : "";
+}
+
 std::string state_text(NodeState::Reader s) {
   return fmt::format("{} g{}{}{}", phase_text(s.getPhase()), s.getGeneration(),
-                     s.getStorePort() ? fmt::format(" port {}", s.getStorePort()) : "",
+                     port_text(s.getStorePort(), s.getStoreHosted()),
                      failures_text(s.getFailures()));
 }
 
@@ -146,6 +150,10 @@ struct in_text {
     return fmt::format("pass on {}: signal {}", e.local, e.signal);
   }
   std::string operator()(const leader_core::sweep&) const { return "sweep"; }
+  std::string operator()(const leader_core::open_store& e) const {
+    return e.reach == ports::store_reach::network ? "open_store" : "open_store for this machine";
+  }
+  std::string operator()(const leader_core::close_store&) const { return "close_store"; }
   std::string operator()(const leader_core::pick_port&) const { return "pick_port"; }
   std::string operator()(const leader_core::report& e) const { return "report " + text(e.message); }
   std::string operator()(const leader_core::node_over& e) const {
@@ -220,14 +228,14 @@ bool told_of_generations(std::string& out, const any_msg& m) {
                        }) ||
          told<Prepared>(out, m,
                         [](auto& b, auto g) {
-                          return fmt::format(
-                              "Prepared g{} {}{}", g, b.getNode().cStr(),
-                              b.getStorePort() ? fmt::format(" port {}", b.getStorePort()) : "");
+                          return fmt::format("Prepared g{} {}{}", g, b.getNode().cStr(),
+                                             port_text(b.getStorePort(), b.getStoreHosted()));
                         }) ||
          told<Start>(out, m,
                      [](auto& b, auto g) {
-                       return fmt::format("Start g{}, store {}:{}", g, b.getStoreAddress().cStr(),
-                                          b.getStorePort());
+                       return fmt::format("Start g{}, store {}:{}{}", g, b.getStoreAddress().cStr(),
+                                          b.getStorePort(),
+                                          b.getStoreHosted() ? "" : " of its worker");
                      }) ||
          told<Stop>(out, m,
                     [](auto& b, auto g) {

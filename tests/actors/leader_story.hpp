@@ -33,7 +33,7 @@ struct leader_story {
         core.worker_ended(now, generation{g}, local, how, {ports::to_string(how), {}, {}, 0, {}}));
   }
   std::string is_swept(std::size_t killed = 0) { return text(core.swept(now, killed)); }
-  std::string finds_port(std::uint16_t port) { return text(core.port_picked(now, port)); }
+  std::string finds_port(std::uint16_t port) { return text(core.store_placed(now, port)); }
 
   // The user.
   std::string is_interrupted(int signal = SIGINT) { return text(core.interrupted(now, signal)); }

@@ -23,12 +23,6 @@ void leader_world::strike() {
     }
     return;
   case 3:
-    if (ports_asked_ > 0) {
-      --ports_asked_;
-      perform(core_.port_picked(now_, static_cast<std::uint16_t>(choose_(2) * 4000)));
-    }
-    return;
-  case 4:
     if (choose_(16) != 0)
       return;
     leaving_ = true;
@@ -129,10 +123,6 @@ void leader_world::let_be() {
       leftovers_ = false;
       perform(core_.swept(now_, 0));
     }
-    for (; ports_asked_ > 0; --ports_asked_) {
-      moved = true;
-      perform(core_.port_picked(now_, 4000));
-    }
     if (!moved)
       break;
   }
@@ -186,9 +176,22 @@ void leader_world::obey(const leader_core::sweep&) {
   sweeping_ = true;
 }
 
+void leader_world::obey(const leader_core::open_store&) {
+  check_nothing_is_left("when a store is opened");
+  invariant(!store_, "two stores at once");
+  store_ = true;
+  perform(core_.store_placed(now_, static_cast<std::uint16_t>(choose_(4) ? 4000 : 0)));
+}
+
+void leader_world::obey(const leader_core::close_store&) {
+  check_nothing_is_left("when the store is closed");
+  invariant(store_, "a store is closed that is not open");
+  store_ = false;
+}
+
 void leader_world::obey(const leader_core::pick_port&) {
   check_nothing_is_left("when a port is picked");
-  ++ports_asked_;
+  perform(core_.store_placed(now_, static_cast<std::uint16_t>(choose_(4) ? 4000 : 0)));
 }
 
 void leader_world::obey(const leader_core::report& e) {
@@ -213,6 +216,7 @@ void leader_world::obey(const leader_core::report& e) {
 
 void leader_world::obey(const leader_core::node_over&) {
   check_nothing_is_left("when the node is over");
+  invariant(!store_, "a store is open when the node is over");
   over_ = true;
 }
 

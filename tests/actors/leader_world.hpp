@@ -37,6 +37,8 @@ class leader_world {
   void obey(const leader_core::end_worker& e);
   void obey(const leader_core::signal_worker& e);
   void obey(const leader_core::sweep&);
+  void obey(const leader_core::open_store&);
+  void obey(const leader_core::close_store&);
   void obey(const leader_core::pick_port&);
   void obey(const leader_core::report& e);
   void obey(const leader_core::node_over& e);
@@ -57,7 +59,7 @@ class leader_world {
   std::map<local_rank, process> living_;
   bool leftovers_ = false; ///< something was started since the last sweep was done
   bool sweeping_ = false;
-  std::size_t ports_asked_ = 0;
+  bool store_ = false;
   bool over_ = false;
   bool leaving_ = false;
   std::optional<generation> finished_;

@@ -3,6 +3,7 @@
 #include "actors/topology.hpp"
 #include "tests/actors/stage.hpp"
 #include "tests/fakes/processes.hpp"
+#include "tests/fakes/stores.hpp"
 
 #include <memory>
 #include <string>
@@ -37,7 +38,7 @@ struct node_stage : stage {
   void begin() {
     node_events events;
     events.on_over = [this](const node_outcome& o) { outcomes.push_back(o); };
-    play(node_tree({transport, processes}, options, at, events));
+    play(node_tree({transport, processes, stores}, options, at, events));
   }
 
   /// The master accepts the dial that waits; what the node said in its hello.
@@ -83,6 +84,8 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_transport>();
   std::shared_ptr<troupe::testing::fake_processes> processes =
       std::make_shared<troupe::testing::fake_processes>();
+  std::shared_ptr<troupe::testing::fake_stores> stores =
+      std::make_shared<troupe::testing::fake_stores>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
   std::vector<node_outcome> outcomes;

@@ -31,6 +31,7 @@ void write_state(NodeState::Builder out, const doing& d, const node_name& node =
   out.setGeneration(d.about.value);
   out.setPhase(d.phase);
   out.setStorePort(d.store_port);
+  out.setStoreHosted(true);
   write_failures(out.initFailures(static_cast<unsigned>(d.exit_codes.size())), node, d.exit_codes);
 }
 
@@ -123,6 +124,7 @@ msg<Prepared> prepared(const node_name& node, std::uint64_t g, std::uint16_t sto
   return someone().write<Prepared>(generation{g}, [&](auto b) {
     b.setNode(node);
     b.setStorePort(store_port);
+    b.setStoreHosted(true);
   });
 }
 
@@ -175,6 +177,7 @@ msg<Start> start(std::uint64_t g) {
   return someone().write<Start>(generation{g}, [&](auto b) {
     b.setStoreAddress("a.lan");
     b.setStorePort(29400);
+    b.setStoreHosted(true);
   });
 }
 
@@ -196,6 +199,7 @@ any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
                                  write_world(b.initWorld(), g, nodes, restart_count);
                                  b.setStoreAddress("a.lan");
                                  b.setStorePort(29400);
+                                 b.setStoreHosted(true);
                                })
       .any();
 }

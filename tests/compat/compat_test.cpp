@@ -171,7 +171,7 @@ TEST_CASE("an older and a newer peer read ours") {
                                         });
   CHECK(older.read(older.kind("rendezvous", "Prepared"), prepared.any()) == R"((node = "n1"))");
   CHECK(newer.read(newer.kind("rendezvous", "Prepared"), prepared.any()) ==
-        R"((node = "n1", storePort = 29401, bandwidth = 0))");
+        R"((node = "n1", storePort = 29401, storeHosted = false, bandwidth = 0))");
 }
 
 TEST_CASE("what we pass on keeps what a newer peer put into it") {
@@ -179,5 +179,6 @@ TEST_CASE("what we pass on keeps what a newer peer put into it") {
   const auto kind = newer.kind("rendezvous", "Prepared");
   const auto got = admitted(newer.send(kind, "()", R"((node = "n1", bandwidth = 12.5))"));
   const auto passed_on = with_correlation(got.as<Prepared>(), 8);
-  CHECK(newer.read(kind, passed_on.any()) == R"((node = "n1", storePort = 0, bandwidth = 12.5))");
+  CHECK(newer.read(kind, passed_on.any()) ==
+        R"((node = "n1", storePort = 0, storeHosted = false, bandwidth = 12.5))");
 }

@@ -34,9 +34,7 @@ def dumps(start: Start, tmp_path: Path, who: Launcher, **how: object) -> dict[in
     directory = Path(tempfile.mkdtemp(dir=tmp_path))
     script = tmp_path / "dump.py"
     script.write_text(DUMP)
-    # With it, torchrun too lets rank 0's worker host the store.
-    environment = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", **how.pop("environment", {})}
-    run: Run = start([str(script), str(directory)], launcher=who, environment=environment, **how)
+    run: Run = start([str(script), str(directory)], launcher=who, **how)
     assert run.wait(60) == [0] * run.nodes, run.err()
     return {int(f.stem): json.loads(f.read_text()) for f in sorted(directory.glob("*.json"))}
 
@@ -58,6 +56,10 @@ def as_torchrun_gives(start: Start, tmp_path: Path, **how: object) -> dict[int, 
         pytest.param({"procs": 2, "environment": {"OMP_NUM_THREADS": "5"}}, id="threads chosen"),
         pytest.param(
             {"procs": 2, "environment": {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}}, id="nccl chosen"
+        ),
+        pytest.param(
+            {"procs": 2, "environment": {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}},
+            id="rank 0 hosts the store",
         ),
     ],
 )

@@ -32,7 +32,8 @@ std::string cluster::node_name_of(std::uint32_t number) {
 
 cluster::cluster(const cluster_options& options)
     : options_(options), world_(options.seed), network_(world_),
-      trainers_(world_, options.trainers), disk_(world_), trees_(std::make_unique<trees>()) {
+      trainers_(world_, options.trainers), stores_(world_), disk_(world_),
+      trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
     nodes_[node_name_of(i)];
 }
@@ -117,7 +118,8 @@ void cluster::start_node(const std::string& name) {
   events.on_over = [this, name, which = h->boot()](const actors::node_outcome& outcome) {
     world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
   };
-  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h)};
+  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h),
+                                 stores_.host_of(h)};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }

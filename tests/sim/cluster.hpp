@@ -7,6 +7,7 @@
 #include "tests/sim/journal.hpp"
 #include "tests/sim/network.hpp"
 #include "tests/sim/processes.hpp"
+#include "tests/sim/stores.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -104,6 +105,7 @@ class cluster {
   world world_;
   sim::network network_;
   sim::trainers trainers_;
+  sim::stores stores_;
   sim_disk disk_;
   machine master_;
   std::map<std::string, machine> nodes_;

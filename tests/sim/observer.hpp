@@ -50,6 +50,9 @@ class observer {
     (void)host;
     (void)how;
   }
+  /// A launcher has opened the workers' store, or closed it while it lived.
+  virtual void store_opened(const std::string& host) { (void)host; }
+  virtual void store_closed(const std::string& host) { (void)host; }
   virtual void froze(const std::string& host) { (void)host; }
   virtual void thawed(const std::string& host) { (void)host; }
   /// An actor's log event; `component` is its place in the tree.

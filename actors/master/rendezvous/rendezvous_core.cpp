@@ -106,7 +106,7 @@ rendezvous_core::effects rendezvous_core::prepared(instant now, const msg<Prepar
   const node_name node = answer->getNode().cStr();
   if (phase_ != phase::preparing || m.envelope().about != current_ || !is_member(node))
     return out;
-  take_prepared(out, now, node, answer->getStorePort());
+  take_prepared(out, now, node, answer->getStorePort(), answer->getStoreHosted());
   return out;
 }
 
@@ -208,6 +208,7 @@ void rendezvous_core::become_running(effects& out, instant now) {
                                                       write_world(b.initWorld());
                                                       b.setStoreAddress(store_.address);
                                                       b.setStorePort(store_.port);
+                                                      b.setStoreHosted(store_.hosted);
                                                     })
                            .any()});
   out.push_back(direct{member_names(), start_message()});
@@ -312,14 +313,14 @@ void rendezvous_core::expel_unprepared(effects& out, instant now) {
 }
 
 void rendezvous_core::take_prepared(effects& out, instant now, const node_name& node,
-                                    std::uint16_t store_port) {
-  const bool hosts_store = world_.front().node == node;
-  if (hosts_store && store_port == 0) {
+                                    std::uint16_t store_port, bool store_hosted) {
+  const bool names_store = world_.front().node == node;
+  if (names_store && store_port == 0) {
     out.push_back(expel{node, "it has no free port for the store of the training processes", true});
     return;
   }
-  if (hosts_store)
-    store_ = store_place{world_.front().address, store_port};
+  if (names_store)
+    store_ = store_place{world_.front().address, store_port, store_hosted};
   prepared_.insert(node);
   consider_sealing(out, now);
 }
@@ -337,7 +338,7 @@ void rendezvous_core::repeat_directive(effects& out, instant now, const msg<Node
                      state.getPhase() == NodeState::Phase::PREPARED;
   if (phase_ == phase::preparing) {
     if (ready)
-      take_prepared(out, now, node, state.getStorePort());
+      take_prepared(out, now, node, state.getStorePort(), state.getStoreHosted());
     else
       out.push_back(direct{{node}, prepare_message()});
     return;

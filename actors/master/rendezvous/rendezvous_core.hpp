@@ -96,6 +96,7 @@ class rendezvous_core {
   struct store_place {
     std::string address;
     std::uint16_t port = 0;
+    bool hosted = false; ///< by the node supervisor, else by a worker
   };
 
   // Transitions; nothing else assigns phase_.
@@ -110,7 +111,8 @@ class rendezvous_core {
   std::string rank_objection(const candidate& c) const;
   void consider_sealing(effects& out, instant now);
   void consider_proposing(effects& out, instant now);
-  void take_prepared(effects& out, instant now, const node_name& node, std::uint16_t store_port);
+  void take_prepared(effects& out, instant now, const node_name& node, std::uint16_t store_port,
+                     bool store_hosted);
   void stop_members(effects& out, const std::string& reason);
   /// Brings a member that has a new link up to date, given what it says of itself.
   void repeat_directive(effects& out, instant now, const messages::msg<messages::NodePresent>& m);

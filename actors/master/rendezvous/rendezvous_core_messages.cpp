@@ -87,6 +87,7 @@ any_msg rendezvous_core::start_message() {
                     [&](auto b) {
                       b.setStoreAddress(store_.address);
                       b.setStorePort(store_.port);
+                      b.setStoreHosted(store_.hosted);
                     })
       .any();
 }

@@ -23,7 +23,8 @@ void rendezvous_core::recall(instant now, const std::vector<any_msg>& history) {
         world_.push_back(seat{m.getNode().cStr(), m.getAddress().cStr(), m.getSlots(),
                               m.getGroupRank(), m.getFirstRank()});
       current_ = generation{sealed->getWorld().getGeneration()};
-      store_ = store_place{sealed->getStoreAddress().cStr(), sealed->getStorePort()};
+      store_ = store_place{sealed->getStoreAddress().cStr(), sealed->getStorePort(),
+                           sealed->getStoreHosted()};
       phase_ = phase::running;
     } else if (entry.is<Concluded>()) {
       auto verdict = entry.as<Concluded>().read();

@@ -24,6 +24,7 @@ struct NodeState {
   phase @1 :Phase;
   storePort @2 :UInt16;
   failures @3 :List(WorkerFailure);
+  storeHosted @4 :Bool;
 
   enum Phase {
     idle @0;

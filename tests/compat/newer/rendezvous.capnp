@@ -32,7 +32,8 @@ struct Prepare {
 struct Prepared {
   node @0 :Text;
   storePort @1 :UInt16;
-  bandwidth @2 :Float64;
+  storeHosted @2 :Bool;
+  bandwidth @3 :Float64;
 }
 
 struct Rescale {

@@ -34,6 +34,9 @@ std::shared_ptr<observer> failures_charged_once(world& w);
 /// A launcher that has ended by itself leaves no process behind.
 std::shared_ptr<observer> nothing_left_behind(world& w, const trainers& t);
 
+/// Rank 0 starts beside an open store, and no node has two of them open.
+std::shared_ptr<observer> rank_0_has_a_store(world& w);
+
 /// Whoever asks hears an answer in time, or that there is none.
 std::shared_ptr<observer> questions_are_answered(world& w);
 

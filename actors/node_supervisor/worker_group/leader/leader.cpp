@@ -40,9 +40,12 @@ struct state {
   std::string address;
   duration stop_within;
   std::shared_ptr<ports::process_host> processes;
+  std::shared_ptr<ports::store_host> stores;
   node_addresses node;
   std::function<void(const node_outcome&)> on_over;
   std::map<local_rank, worker> workers;
+  /// Of the generation the core is at; ends with this actor.
+  std::unique_ptr<ports::open_store> store;
 };
 
 using private_handle = sup::widened<handle, strays_swept>;
@@ -137,12 +140,21 @@ struct performer {
     self->state->processes->sweep(
         [me = private_handle{self}](std::size_t killed) { sup::post(me, strays_swept{killed}); });
   }
+  void operator()(const leader_core::open_store& e) const {
+    auto& s = *self->state;
+    auto opened = s.stores->open({e.reach, s.address, 0});
+    if (!opened)
+      sup::tell_log(s.ctx, log::level::error, "no_store", opened.error().what);
+    s.store = opened ? std::move(*opened) : nullptr;
+    perform(self, s.core.store_placed(sup::now(self), s.store ? s.store->port() : 0));
+  }
+  void operator()(const leader_core::close_store&) const { self->state->store.reset(); }
   void operator()(const leader_core::pick_port&) const {
     auto& s = *self->state;
     const auto port = s.processes->free_port(s.address);
     if (!port)
       sup::tell_log(s.ctx, log::level::error, "no_free_port", port.error().what);
-    perform(self, s.core.port_picked(sup::now(self), port.value_or(0)));
+    perform(self, s.core.store_placed(sup::now(self), port.value_or(0)));
   }
   void operator()(const leader_core::report& e) const {
     sup::send(self, self->state->node.uplink, e.message);
@@ -169,7 +181,7 @@ auto on(self_ptr self,
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_options options,
                                      program what, std::string address,
                                      std::shared_ptr<ports::process_host> processes,
-                                     node_addresses node,
+                                     std::shared_ptr<ports::store_host> stores, node_addresses node,
                                      std::function<void(const node_outcome&)> on_over) {
   sup::harden(self, ctx);
   self->state.emplace(
@@ -179,9 +191,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
             std::move(address),
             options.stop_within,
             std::move(processes),
+            std::move(stores),
             std::move(node),
             std::move(on_over),
-            {}});
+            {},
+            nullptr});
   if (ctx.incarnation() > 0)
     sup::send(self, self->state->node.uplink, uplink::renew{});
   return {
@@ -211,10 +225,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
 } // namespace
 
 handle start(sup::context& ctx, leader_options options, program what, std::string address,
-             const std::shared_ptr<ports::process_host>& processes, const node_addresses& node,
+             const std::shared_ptr<ports::process_host>& processes,
+             const std::shared_ptr<ports::store_host>& stores, const node_addresses& node,
              std::function<void(const node_outcome&)> on_over) {
   return ctx.spawn<handle>(behave, ctx, std::move(options), std::move(what), std::move(address),
-                           processes, node, std::move(on_over));
+                           processes, stores, node, std::move(on_over));
 }
 
 } // namespace troupe::actors::leader

@@ -2,6 +2,7 @@
 
 #include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
 #include "runtime/ports/process.hpp"
+#include "runtime/ports/store.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 
@@ -13,8 +14,9 @@ namespace troupe::actors {
 struct node_addresses;
 }
 
-/// Decides about this node's training processes: see leader_core.hpp. State: nothing survives; its
-/// processes end with it, and the next hello says so.
+/// Decides about this node's training processes: see leader_core.hpp. Owns the store of its
+/// generation. State: nothing survives; its processes and their store end with it, and the next
+/// hello says so.
 namespace troupe::actors::leader {
 
 /// What the leader must be told about the training program; made by the launcher.
@@ -73,7 +75,8 @@ using handle = sup::protocol<
 
 /// `on_over` is called once, when this node's part in the job has ended and its processes are gone.
 handle start(sup::context& ctx, leader_options options, program what, std::string address,
-             const std::shared_ptr<ports::process_host>& processes, const node_addresses& node,
+             const std::shared_ptr<ports::process_host>& processes,
+             const std::shared_ptr<ports::store_host>& stores, const node_addresses& node,
              std::function<void(const node_outcome&)> on_over);
 
 } // namespace troupe::actors::leader

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -209,7 +210,7 @@ leader_core::effects leader_core::swept(instant now, std::size_t killed) {
   return out;
 }
 
-leader_core::effects leader_core::port_picked(instant, std::uint16_t port) {
+leader_core::effects leader_core::store_placed(instant, std::uint16_t port) {
   effects out;
   if (phase_ == phase::idle && world_ && !outcome_ && group_rank_ == 0)
     become_ready(out, port);
@@ -244,6 +245,8 @@ void leader_core::become_swept(effects& out, instant now) {
                {"drain_ms", milliseconds_of(took)}}}});
   }
   workers_.clear();
+  if (std::exchange(store_open_, false))
+    out.push_back(close_store{});
   if (outcome_)
     return become_over(out, now);
   phase_ = phase::idle;
@@ -253,10 +256,16 @@ void leader_core::become_swept(effects& out, instant now) {
 }
 
 void leader_core::become_preparing(effects& out) {
-  if (group_rank_ == 0)
+  if (group_rank_ != 0)
+    return become_ready(out, 0);
+  if (!options_.hosts_store) {
     out.push_back(pick_port{});
-  else
-    become_ready(out, 0);
+    return;
+  }
+  // Anybody who reaches it may use it: where all workers are here, nobody else has to.
+  const bool alone = world().read()->getWorld().getMembers().size() == 1;
+  out.push_back(open_store{alone ? ports::store_reach::this_machine : ports::store_reach::network});
+  store_open_ = true;
 }
 
 void leader_core::become_ready(effects& out, std::uint16_t port) {

@@ -6,6 +6,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
+#include "runtime/ports/store.hpp"
 
 #include <map>
 #include <optional>
@@ -22,6 +23,8 @@ struct leader_options {
   duration stop_within = limits::stop_workers_within;
   /// What this machine calls itself, for people.
   std::string host;
+  /// Whether this node hosts the workers' store when it is group rank 0; else rank 0's worker does.
+  bool hosts_store = true;
 };
 
 /// One local rank's place in a generation: all that its environment is made of.
@@ -36,6 +39,7 @@ struct assignment {
   std::uint32_t group_world_size = 0;
   std::string store_address;
   std::uint16_t store_port = 0;
+  bool store_hosted = false; ///< by a node supervisor; else by rank 0's worker
 };
 
 /// Why a worker failed, from what it left behind.
@@ -68,7 +72,7 @@ class leader_core {
     draining, ///< Processes of a generation are being ended; then this node is ready for current_,
               ///< idle, or over.
     sweeping, ///< They are gone; what they left behind is being killed.
-    ready,    ///< Prepared for current_; rank 0's node also found a port for the store.
+    ready,    ///< Prepared for current_; rank 0's node also has a store, or a port for one.
     running,  ///< All processes of current_ were started.
     failed,   ///< A process of current_ failed; the others are being ended or gone.
     finished, ///< All processes of current_ ended with 0.
@@ -90,7 +94,14 @@ class leader_core {
     int signal;
   };
   struct sweep {};
-  /// Find a free port for the store on this node's address.
+  /// Open the workers' store of current_; answered by store_placed before anything else happens.
+  struct open_store {
+    ports::store_reach reach = ports::store_reach::network;
+  };
+  /// The processes that were to use it are gone.
+  struct close_store {};
+  /// Find a free port on this node's address for a worker that hosts the store; answered as
+  /// open_store.
   struct pick_port {};
   /// For the master; lost if there is no link, and then told by state() in the next hello.
   struct report {
@@ -102,8 +113,8 @@ class leader_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<start_worker, end_worker, signal_worker, sweep, pick_port, report,
-                              node_over, note>;
+  using effect = std::variant<start_worker, end_worker, signal_worker, sweep, open_store,
+                              close_store, pick_port, report, node_over, note>;
   using effects = std::vector<effect>;
 
   /// `leftovers`: an earlier incarnation may have left processes behind.
@@ -122,7 +133,8 @@ class leader_core {
   effects worker_ended(instant now, generation which, local_rank local,
                        const ports::exit_status& status, const obituary& why);
   effects swept(instant now, std::size_t killed);
-  effects port_picked(instant now, std::uint16_t port);
+  /// 0: there is none.
+  effects store_placed(instant now, std::uint16_t port);
 
   // From whoever runs this node.
   /// The user's signal: passed on to every worker group, then this node leaves the job. A second
@@ -194,6 +206,7 @@ class leader_core {
   bool dirty_ = false; ///< processes were started since the last sweep
   bool sweep_open_ = false;
   std::uint16_t store_port_ = 0;
+  bool store_open_ = false;
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;
 };

@@ -25,6 +25,7 @@ void leader_core::say_prepared(effects& out) {
                                             [&](auto b) {
                                               b.setNode(options_.node);
                                               b.setStorePort(store_port_);
+                                              b.setStoreHosted(store_open_);
                                             })
                            .any()});
 }
@@ -44,6 +45,7 @@ assignment leader_core::place_of(local_rank local, const msg<Start>& m) const {
   a.group_world_size = w.getMembers().size();
   a.store_address = start->getStoreAddress().cStr();
   a.store_port = start->getStorePort();
+  a.store_hosted = start->getStoreHosted();
   return a;
 }
 
@@ -91,6 +93,7 @@ msg<NodeState> leader_core::state(instant now) {
     case phase::ready:
       b.setPhase(NodeState::Phase::PREPARED);
       b.setStorePort(store_port_);
+      b.setStoreHosted(store_open_);
       break;
     case phase::running:
       b.setPhase(NodeState::Phase::RUNNING);

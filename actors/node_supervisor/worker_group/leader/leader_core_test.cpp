@@ -26,7 +26,7 @@ leader_story one_that_runs(std::uint64_t g = 1) {
 TEST_SUITE("leader_core: a generation that goes well") {
   TEST_CASE("the node of group rank 0 finds a port before it says that it is ready") {
     leader_story s("a");
-    CHECK(s.prepares(1) == "pick_port");
+    CHECK(s.prepares(1) == "open_store");
     CHECK(s.finds_port(4000) == "report Prepared g1 a port 4000");
     CHECK(s.state() == "NodeState ready g1 port 4000");
   }
@@ -34,6 +34,28 @@ TEST_SUITE("leader_core: a generation that goes well") {
   TEST_CASE("the others are ready at once") {
     leader_story s("b");
     CHECK(s.prepares(1) == "report Prepared g1 b");
+  }
+
+  TEST_CASE("where all workers are on this node, the store is for this machine only") {
+    leader_story s;
+    CHECK(s.prepares(1, {"a"}) == "open_store for this machine");
+  }
+
+  TEST_CASE("a store that nobody came to use is closed as well") {
+    leader_story s;
+    s.prepares(1);
+    s.finds_port(4000);
+    CHECK(s.prepares(2) == lines("close_store", "open_store"));
+    s.finds_port(4000);
+    CHECK(s.stops(2) == "close_store");
+    CHECK(s.state() == "NodeState idle g2");
+  }
+
+  TEST_CASE("where rank 0's worker hosts the store, a port is all that is looked for") {
+    leader_core core(leader_options{"a", 2, 30s, false}, messages::author("a/leader"));
+    CHECK(text(core.prepare(dawn, prepare(1, {"a", "b"}))) == "pick_port");
+    CHECK(text(core.store_placed(dawn, 4000)) == "report Prepared g1 a port 4000 for its worker");
+    CHECK(text(core.stop(dawn, stop(1))) == "");
   }
 
   TEST_CASE("a node that finds no port says so") {
@@ -61,7 +83,7 @@ TEST_SUITE("leader_core: a generation that goes well") {
     CHECK(s.state() == "NodeState finished g1");
     CHECK(s.concludes(true) == "sweep");
     CHECK(s.is_swept() ==
-          lines("report Goodbye: because", "node_over success by verdict: because"));
+          lines("close_store", "report Goodbye: because", "node_over success by verdict: because"));
     CHECK(s.concludes(true) == "");
     CHECK(s.core.in_words() == "this node's part is over");
   }
@@ -226,7 +248,7 @@ TEST_SUITE("leader_core: the next generation") {
     CHECK(s.ends(1, 0, killed_by(SIGTERM)) == "");
     CHECK(s.ends(1, 1, killed_by(SIGKILL)) == "sweep");
     CHECK(s.state() == "NodeState draining g2");
-    CHECK(s.is_swept(3) == "pick_port");
+    CHECK(s.is_swept(3) == lines("close_store", "open_store"));
     CHECK(s.finds_port(4001) == "report Prepared g2 a port 4001");
   }
 
@@ -235,7 +257,7 @@ TEST_SUITE("leader_core: the next generation") {
     s.ends(1, 0, exited(1));
     CHECK(s.prepares(2) == "end 1: signal 15 within 30.0 s");
     CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
-    CHECK(s.is_swept() == "pick_port");
+    CHECK(s.is_swept() == lines("close_store", "open_store"));
     // The failure was of generation 1.
     CHECK(s.finds_port(4001) == "report Prepared g2 a port 4001");
     CHECK(s.state() == "NodeState ready g2 port 4001");
@@ -250,7 +272,7 @@ TEST_SUITE("leader_core: the next generation") {
     CHECK(s.prepares(3) == "");
     CHECK(s.stops(3) == "");
     CHECK(s.prepares(4) == "");
-    CHECK(s.is_swept() == "pick_port");
+    CHECK(s.is_swept() == lines("close_store", "open_store"));
     CHECK(s.finds_port(4001) == "report Prepared g4 a port 4001");
   }
 
@@ -259,7 +281,7 @@ TEST_SUITE("leader_core: the next generation") {
     s.ends(1, 0, exited(1));
     s.ends(1, 1, killed_by(SIGTERM));
     s.is_swept();
-    CHECK(s.prepares(2) == "pick_port");
+    CHECK(s.prepares(2) == lines("close_store", "open_store"));
   }
 
   TEST_CASE("prepare while draining: the newest wins") {
@@ -280,7 +302,7 @@ TEST_SUITE("leader_core: the next generation") {
     s.prepares(2, {"b", "a"});
     s.ends(1, 0, killed_by(SIGTERM));
     s.ends(1, 1, killed_by(SIGTERM));
-    CHECK(s.is_swept() == "report Prepared g2 a");
+    CHECK(s.is_swept() == lines("close_store", "report Prepared g2 a"));
     CHECK(s.starts(2).find("start 0: g2 rank 2 of 4, node 1 of 2") == 0);
   }
 
@@ -289,7 +311,7 @@ TEST_SUITE("leader_core: the next generation") {
     s.stops(1);
     CHECK(s.ends(1, 0, exited(1)) == "");
     CHECK(s.ends(1, 1, exited(1)) == "sweep");
-    CHECK(s.is_swept() == "");
+    CHECK(s.is_swept() == "close_store");
     CHECK(s.state() == "NodeState idle g1");
   }
 
@@ -307,7 +329,7 @@ TEST_SUITE("leader_core: stopping") {
     CHECK(s.stops(1) == "");
     s.ends(1, 0, killed_by(SIGTERM));
     CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
-    CHECK(s.is_swept() == "");
+    CHECK(s.is_swept() == "close_store");
     CHECK(s.core.in_words() == "waiting for the master");
     CHECK(s.stops(1) == "");
   }
@@ -333,7 +355,7 @@ TEST_SUITE("leader_core: stopping") {
     s.ends(1, 0, exited(0));
     s.ends(1, 1, exited(0));
     CHECK(s.stops(1) == "sweep");
-    CHECK(s.is_swept() == "");
+    CHECK(s.is_swept() == "close_store");
     CHECK(s.state() == "NodeState idle g1");
   }
 
@@ -343,7 +365,7 @@ TEST_SUITE("leader_core: stopping") {
     CHECK(s.stops(2) == "");
     s.ends(1, 0, killed_by(SIGTERM));
     s.ends(1, 1, killed_by(SIGTERM));
-    CHECK(s.is_swept() == "");
+    CHECK(s.is_swept() == "close_store");
     CHECK(s.state() == "NodeState idle g2");
   }
 }

@@ -27,7 +27,7 @@ TEST_SUITE("leader_core: leaving") {
           lines("end 0: signal 15 within 30.0 s", "end 1: signal 15 within 30.0 s"));
     s.ends(1, 0, killed_by(SIGTERM));
     CHECK(s.ends(1, 1, exited(3)) == "sweep");
-    CHECK(s.is_swept() == by_failure);
+    CHECK(s.is_swept() == lines("close_store", by_failure));
   }
 
   TEST_CASE("concluded while draining or sweeping: it goes when that is done") {
@@ -37,7 +37,7 @@ TEST_SUITE("leader_core: leaving") {
     s.ends(1, 0, killed_by(SIGTERM));
     CHECK(s.concludes(true) == "end 1: signal 15 within 30.0 s");
     CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
-    CHECK(s.is_swept() == by_success);
+    CHECK(s.is_swept() == lines("close_store", by_success));
 
     leader_story t;
     t.runs(1);
@@ -45,7 +45,7 @@ TEST_SUITE("leader_core: leaving") {
     t.ends(1, 1, killed_by(SIGTERM));
     t.prepares(2);
     CHECK(t.concludes(false) == "");
-    CHECK(t.is_swept() == by_failure);
+    CHECK(t.is_swept() == lines("close_store", by_failure));
   }
 
   TEST_CASE("concluded while nothing runs: it goes at once") {
@@ -64,7 +64,8 @@ TEST_SUITE("leader_core: leaving") {
           lines("end 0: signal 2 within 30.0 s", "end 1: signal 2 within 30.0 s"));
     CHECK(s.ends(1, 0, exited(1)) == "");
     CHECK(s.ends(1, 1, killed_by(SIGINT)) == "sweep");
-    CHECK(s.is_swept() == lines("report Goodbye: the launcher received signal 2 (SIGINT)",
+    CHECK(s.is_swept() == lines("close_store",
+                                "report Goodbye: the launcher received signal 2 (SIGINT)",
                                 "node_over failure: the launcher received signal 2 (SIGINT)"));
   }
 
@@ -128,7 +129,8 @@ TEST_SUITE("leader_core: leaving") {
     CHECK(s.gives_up() == "");
     s.ends(1, 0, killed_by(SIGTERM));
     s.ends(1, 1, killed_by(SIGTERM));
-    CHECK(s.is_swept() == lines("report Goodbye: no master", "node_over failure: no master"));
+    CHECK(s.is_swept() ==
+          lines("close_store", "report Goodbye: no master", "node_over failure: no master"));
   }
 
   TEST_CASE("interrupted while it looks for a port: what it finds is of no use any more") {

@@ -1,0 +1,42 @@
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace troupe::sim::checkers {
+
+namespace {
+
+class checker final : public observer {
+ public:
+  explicit checker(world& w) : world_(w) {}
+
+  void store_opened(const std::string& host) override {
+    if (++open_[host] > 1)
+      blame(host + " has two stores open");
+  }
+
+  void store_closed(const std::string& host) override { --open_[host]; }
+
+  void process_started(const process_record& p) override {
+    if (p.rank == 0 && open_[p.node] == 0)
+      blame(fmt::format("rank 0 of generation {} has no store on {}", p.which.value, p.node));
+  }
+
+  void ended(const std::string& host, ending_kind) override { open_.erase(host); }
+
+ private:
+  void blame(std::string what) { world_.blame("rank_0_has_a_store", std::move(what)); }
+
+  world& world_;
+  std::map<std::string, int> open_;
+};
+
+} // namespace
+
+std::shared_ptr<observer> rank_0_has_a_store(world& w) {
+  return std::make_shared<checker>(w);
+}
+
+} // namespace troupe::sim::checkers
