@@ -88,7 +88,8 @@ bool leaves_store_to_worker(const machine_facts& machine) {
 }
 
 actors::node_options node_options_of(const launcher_options& o, const machine_facts& machine,
-                                     const ports::endpoint& master, actors::leader::program p) {
+                                     const placement& where, actors::leader::program p) {
+  const auto& master = where.master;
   actors::node_options n;
   n.uplink.job = o.rdzv_id;
   n.uplink.node = node_name_of(o);
@@ -102,6 +103,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.leader.slots = o.processes_per_node;
   n.leader.stop_within = o.shutdown_timeout;
   n.leader.hosts_store = !leaves_store_to_worker(machine);
+  n.leader.store_port = where.store_port;
   n.program = std::move(p);
   n.master = master;
   n.seed = random_seed();
@@ -142,6 +144,15 @@ class launcher {
     const std::shared_ptr<ports::process_host> processes = std::move(*host);
 
     auto where = place_master(options_);
+    os::store_host_options store_options;
+    store_options.log = log_->sink();
+    const auto stores = std::make_shared<os::asio_store_host>(store_options);
+    // A busy port will not become free by trying again.
+    if (where.store_port)
+      if (const auto taken =
+              stores->open({ports::store_reach::this_machine, where.master.host, where.store_port});
+          !taken)
+        return complain(program, taken.error().what, exit_failure);
     auto started = host_master(*transport, where, directory);
     if (!started)
       return complain(program, started.error().what, exit_failure);
@@ -151,11 +162,8 @@ class launcher {
 
     output_ = std::make_shared<worker_output>(contract.output, console_);
     const auto node_options = node_options_of(
-        options_, machine_, where.master,
+        options_, machine_, where,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
-    os::store_host_options store_options;
-    store_options.log = log_->sink();
-    const auto stores = std::make_shared<os::asio_store_host>(store_options);
     auto node = node_run::start(engine_.system(), {*transport, processes, stores}, node_options,
                                 master ? log_->sink() : told_by_node(log_->sink()));
     const signal_watch requests(io_, options_.signals.passed_on,

@@ -7,6 +7,8 @@ placement place_master(const launcher_options& o) {
   const auto& r = o.rendezvous;
   if (r.standalone)
     return {hosting::here, {"127.0.0.1", 0}};
+  if (r.at_first_node && o.nodes_max == 1)
+    return {hosting::here, {"127.0.0.1", 0}, r.endpoint.port};
   if (r.settings.is_host)
     return {*r.settings.is_host ? hosting::here : hosting::elsewhere, r.endpoint};
   if (r.node_rank.value_or(0) > 0)

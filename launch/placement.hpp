@@ -15,6 +15,9 @@ struct placement {
   };
   hosting host = hosting::here;
   ports::endpoint master;
+  /// Where the workers' store must be; 0: anywhere. torchrun's --master-port is the store's. Ours
+  /// is the master's, but for a job on one node, whose master nobody dials.
+  std::uint16_t store_port = 0;
 };
 
 /// torchrun's rules: a standalone job has a master of its own on a port of its own. --rdzv-conf

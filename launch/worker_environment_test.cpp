@@ -138,6 +138,11 @@ TEST_CASE("the master is where torchrun's rendezvous would be") {
   using hosting = placement::hosting;
   CHECK(place({}).host == hosting::here);
   CHECK(place({}).master == ports::endpoint{"127.0.0.1", 0});
+  CHECK(place({}).store_port == 0);
+  // Nobody dials the master of a job on one node, so torchrun's port is the store's there.
+  CHECK(place({"--master-port=1234"}).store_port == 1234);
+  CHECK(place({"--master-port=1234"}).master == ports::endpoint{"127.0.0.1", 0});
+  CHECK(place({"--nnodes=2", "--master-port=1234"}).store_port == 0);
   CHECK(place({"--nnodes=2"}).host == hosting::if_able);
   CHECK(place({"--nnodes=2"}).master == ports::endpoint{"127.0.0.1", 29500});
   CHECK(place({"--nnodes=2", "--node-rank=1"}).host == hosting::elsewhere);

@@ -112,8 +112,6 @@ def play(launcher: Path | None, case: Case, directory: Path, port: int, tag: str
     inherited = {k: v for k, v in base_environment().items() if not k.startswith("PET_")}
     temporary = directory / "temporary"
     temporary.mkdir(parents=True)
-    # With it torchrun, too, lets rank 0's worker host the store.
-    inherited["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     environment = inherited | {TAG: tag, "TMPDIR": str(temporary)} | case.environment
     arguments = [a.replace("PORT", str(port)) for a in case.options] + case.worker
     program = ours(launcher, arguments) if launcher else torchrun(arguments)

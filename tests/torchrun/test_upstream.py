@@ -188,6 +188,13 @@ def test_logs_logs_spec_entrypoint_must_be_defined(launch: Launch, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
+def test_init_method_tcp_with_torchelastic(launch: Launch) -> None:
+    port = free_port()
+    static = ["--master-addr=localhost", f"--master-port={port}", "--monitor-interval=1"]
+    options = ["--run-path", "--nnodes=1", "--nproc-per-node=4", *static]
+    succeeds(launch(*options, SCRIPTS / "all_reduce.py", f"tcp://localhost:{port}"))
+
+
 def test_init_method_env_with_torchelastic(launch: Launch) -> None:
     static = ["--master-addr=localhost", f"--master-port={free_port()}", "--monitor-interval=1"]
     options = ["--run-path", "--nnodes=1", "--nproc-per-node=4", *static]

@@ -39,6 +39,7 @@ struct state {
   program what;
   std::string address;
   duration stop_within;
+  std::uint16_t store_port;
   std::shared_ptr<ports::process_host> processes;
   std::shared_ptr<ports::store_host> stores;
   node_addresses node;
@@ -142,7 +143,7 @@ struct performer {
   }
   void operator()(const leader_core::open_store& e) const {
     auto& s = *self->state;
-    auto opened = s.stores->open({e.reach, s.address, 0});
+    auto opened = s.stores->open({e.reach, s.address, s.store_port});
     if (!opened)
       sup::tell_log(s.ctx, log::level::error, "no_store", opened.error().what);
     s.store = opened ? std::move(*opened) : nullptr;
@@ -151,7 +152,8 @@ struct performer {
   void operator()(const leader_core::close_store&) const { self->state->store.reset(); }
   void operator()(const leader_core::pick_port&) const {
     auto& s = *self->state;
-    const auto port = s.processes->free_port(s.address);
+    const auto port =
+        s.store_port ? result<std::uint16_t>(s.store_port) : s.processes->free_port(s.address);
     if (!port)
       sup::tell_log(s.ctx, log::level::error, "no_free_port", port.error().what);
     perform(self, s.core.store_placed(sup::now(self), port.value_or(0)));
@@ -190,6 +192,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
             std::move(what),
             std::move(address),
             options.stop_within,
+            options.store_port,
             std::move(processes),
             std::move(stores),
             std::move(node),

@@ -25,6 +25,8 @@ struct leader_options {
   std::string host;
   /// Whether this node hosts the workers' store when it is group rank 0; else rank 0's worker does.
   bool hosts_store = true;
+  /// Where the store must be; 0: anywhere.
+  std::uint16_t store_port = 0;
 };
 
 /// One local rank's place in a generation: all that its environment is made of.

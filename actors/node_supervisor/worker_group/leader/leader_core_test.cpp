@@ -52,7 +52,7 @@ TEST_SUITE("leader_core: a generation that goes well") {
   }
 
   TEST_CASE("where rank 0's worker hosts the store, a port is all that is looked for") {
-    leader_core core(leader_options{"a", 2, 30s, false}, messages::author("a/leader"));
+    leader_core core(leader_options{"a", 2, 30s, {}, false}, messages::author("a/leader"));
     CHECK(text(core.prepare(dawn, prepare(1, {"a", "b"}))) == "pick_port");
     CHECK(text(core.store_placed(dawn, 4000)) == "report Prepared g1 a port 4000 for its worker");
     CHECK(text(core.stop(dawn, stop(1))) == "");
