@@ -58,6 +58,7 @@ TEST_SUITE("node: one job") {
     CHECK(s.processes->take_deeds() == "g1/1 gets 15");
     s.ends("g1/1", killed_by(SIGTERM));
     CHECK(s.processes->take_deeds() == "sweep");
+    CHECK(s.hears() == "Failed g1 a [a/0: exit code 7] ended");
     s.says(prepare(2, {"a", "b"}).any());
     CHECK(s.hears() == "Prepared g2 a port 4000");
     s.says(start(2).any());
