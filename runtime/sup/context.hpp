@@ -48,10 +48,11 @@ class context {
   void when_it_begins(std::function<void(const caf::strong_actor_ptr&)> what) const {
     place_->begins = std::move(what);
   }
-  /// The actor begins; called by `harden`.
+  /// The actor begins; called by `harden`, once. Forgets what to do: the actor keeps its context,
+  /// and an address it is at must not be kept by it.
   void begin(const caf::strong_actor_ptr& self) const {
-    if (place_->begins)
-      place_->begins(self);
+    if (const auto what = std::exchange(place_->begins, nullptr))
+      what(self);
   }
 
   /// Messages this actor's protocol did not expect, so far.
