@@ -117,6 +117,8 @@ leader_core::effects leader_core::passed_on(instant, int signal) {
   for (local_rank r = 0; r < workers_.size(); ++r)
     if (workers_[r].phase == worker_phase::alive)
       out.push_back(signal_worker{r, signal});
+    else if (workers_[r].phase == worker_phase::starting)
+      workers_[r].requests.insert(signal);
   return out;
 }
 
@@ -146,6 +148,8 @@ leader_core::effects leader_core::worker_started(instant, generation which, loca
   w.pid = pid;
   if (phase_ != phase::running)
     return out;
+  for (const int signal : std::exchange(w.requests, {}))
+    out.push_back(signal_worker{local, signal});
   const bool all = std::none_of(workers_.begin(), workers_.end(),
                                 [](const worker& x) { return x.phase == worker_phase::starting; });
   if (!all)

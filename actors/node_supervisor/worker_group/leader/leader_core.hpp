@@ -10,6 +10,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -161,6 +162,7 @@ class leader_core {
     std::int32_t pid = 0;
     std::optional<instant> asked_at; ///< when it was asked to end
     bool succeeded = false;
+    std::set<int> requests; ///< starting: signals to be passed on once it runs
   };
   struct failure {
     local_rank local = 0;

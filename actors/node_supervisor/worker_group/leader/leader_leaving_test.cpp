@@ -113,6 +113,17 @@ TEST_SUITE("leader_core: leaving") {
     CHECK(s.hears_signal(SIGUSR1) == "");
   }
 
+  TEST_CASE("a worker that is being started hears such a signal once it runs, and each only once") {
+    leader_story s("b");
+    s.prepares(1);
+    s.starts(1);
+    s.comes_up(1, 0);
+    CHECK(s.hears_signal(SIGUSR1) == "pass on 0: signal 10");
+    CHECK(s.hears_signal(SIGUSR1) == "pass on 0: signal 10");
+    CHECK(s.comes_up(1, 1) == lines("pass on 1: signal 10", "report Running g1 b"));
+    CHECK(s.hears_signal(SIGUSR2) == lines("pass on 0: signal 12", "pass on 1: signal 12"));
+  }
+
   TEST_CASE("so does the first one when the node is on its way out already") {
     leader_story s;
     s.runs(1);
