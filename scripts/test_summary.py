@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Adds up what a whole test run left behind and prints `N passed, N failed` as its last line.
 
+Before that, what each failed test printed: its end, where the reasons are. A failure on a machine that
+nobody can look at again must tell its cause by itself.
+
 doctest, unittest and pytest report how many cases they ran; those are counted. Any other test is one.
 A test that failed without a failed case of its own (a crash, a leak found at exit, a timeout) counts as
 one failure. A skipped Python test was not run, so it counts as failed: nothing is skipped in silence.
@@ -16,6 +19,7 @@ from pathlib import Path
 DOCTEST = re.compile(r"test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 UNITTEST = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.M)
 PYTEST = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
+LINES_SHOWN = 80
 COUNT = re.compile(r"(\d+) (\w+)")
 
 
@@ -37,28 +41,31 @@ def cases(output: str, ok: bool) -> tuple[int, int]:
     return passed, failed
 
 
-def report(path: Path) -> tuple[int, int, list[str]]:
-    """(passed, failed, names of failed entries) of one report. A test that did not run has failed."""
+def report(path: Path) -> tuple[int, int, dict[str, str]]:
+    """(passed, failed, outputs of failed entries by name) of one report. A test that did not run has failed."""
     passed = failed = 0
-    names = []
+    outputs = {}
     for case in xml.parse(path).getroot().iter("testcase"):
         ok = case.get("status") == "run"
-        p, f = cases(case.findtext("system-out") or "", ok)
+        output = case.findtext("system-out") or ""
+        p, f = cases(output, ok)
         passed += p
         failed += f
         if f:
-            names.append(case.get("name"))
-    return passed, failed, names
+            outputs[case.get("name")] = output
+    return passed, failed, outputs
 
 
 def main(steps_passed: str, steps_failed: str, folder: str) -> int:
     passed, failed = int(steps_passed), int(steps_failed)
     for path in sorted(Path(folder).glob("report-*.xml")):
-        p, f, names = report(path)
+        p, f, outputs = report(path)
         passed += p
         failed += f
-        for name in names:
+        for name, output in outputs.items():
             print(f"failed: {name} ({path.stem.removeprefix('report-')})")
+            for line in output.splitlines()[-LINES_SHOWN:]:
+                print(f"  | {line}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

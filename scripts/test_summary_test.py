@@ -42,7 +42,10 @@ class Summary(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "report-x.xml"
             path.write_text(REPORT)
-            self.assertEqual(report(path), (3, 2, ["crashed", "not built"]))
+            passed, failed, outputs = report(path)
+            self.assertEqual((passed, failed), (3, 2))
+            self.assertEqual(list(outputs), ["crashed", "not built"])
+            self.assertIn("Segmentation fault", outputs["crashed"])
 
 
 if __name__ == "__main__":
