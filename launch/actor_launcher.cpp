@@ -11,7 +11,6 @@
 #include "launch/run_directory.hpp"
 #include "launch/training_program.hpp"
 #include "runtime/os/console/console_relay.hpp"
-#include "runtime/os/journal/sqlite_journal.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/os/process/posix_process_host.hpp"
 #include "runtime/os/store/asio_store_host.hpp"
@@ -197,8 +196,7 @@ class launcher {
   result<std::unique_ptr<master_run>>
   start_master(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
                const run_directory& directory) {
-    const auto path = options_.journal.empty() ? directory.journal() : options_.journal;
-    auto journal = os::sqlite_journal::open(path);
+    auto journal = open_journal(options_.journal, directory);
     if (!journal)
       return tl::make_unexpected(journal.error());
     return master_run::start(engine_.system(), {transport, std::move(*journal)},

@@ -2,7 +2,6 @@
 #include "launch/master_run.hpp"
 #include "launch/program.hpp"
 #include "launch/run_directory.hpp"
-#include "runtime/os/journal/sqlite_journal.hpp"
 #include "runtime/os/net/descriptor_limit.hpp"
 #include "runtime/sup/engine.hpp"
 
@@ -41,7 +40,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   const auto directory = run_directory::make({}, o.rdzv_id);
   if (!directory)
     return complain(program, directory.error().what, exit_failure);
-  auto journal = os::sqlite_journal::open(o.journal.empty() ? directory->journal() : o.journal);
+  auto journal = open_journal(o.journal, *directory);
   if (!journal)
     return complain(program, journal.error().what, exit_failure);
   auto master = master_run::start(engine.system(), {*transport, std::move(*journal)},

@@ -1,5 +1,7 @@
 #include "launch/program.hpp"
 
+#include "runtime/os/journal/sqlite_journal.hpp"
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
@@ -51,6 +53,16 @@ void prepare_process() {
 
 result<std::unique_ptr<os::logs>> open_log(const common_options& o) {
   return os::logs::open({o.talk, stderr, o.json_log});
+}
+
+result<std::unique_ptr<ports::journal_store>> open_journal(const std::string& named,
+                                                           const run_directory& directory) {
+  auto journal = named.empty()
+                     ? os::sqlite_journal::open(directory.journal(), os::durability::process)
+                     : os::sqlite_journal::open(named, os::durability::power_cut);
+  if (!journal)
+    return tl::make_unexpected(journal.error());
+  return std::move(*journal);
 }
 
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "launch/options.hpp"
+#include "launch/run_directory.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/os/net/asio_transport.hpp"
+#include "runtime/ports/journal_store.hpp"
 
 #include <functional>
 #include <memory>
@@ -49,6 +51,11 @@ result<std::unique_ptr<os::logs>> open_log(const common_options& o);
 
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink);
+
+/// The journal that the user named (--journal), which a later master may take up after a power cut,
+/// or else one in the run's directory: it serves this run, and ends with this machine.
+result<std::unique_ptr<ports::journal_store>> open_journal(const std::string& named,
+                                                           const run_directory& directory);
 
 /// Calls `on_signal` from the I/O thread for each of these signals, until dropped.
 class signal_watch {

@@ -142,8 +142,13 @@ inline constexpr std::size_t tree_nodes_asked_max = 256;
 inline constexpr std::size_t journal_queue_max = 1'024;
 inline constexpr std::size_t journal_bytes_max = 1u << 30;
 inline constexpr std::size_t journal_page_size = 4'096;
-/// What a power cut may take: the decisions of this long.
+/// Pages in its write-ahead log before they are moved to the file itself, which waits for the disk.
+inline constexpr std::size_t journal_log_pages = 4'096;
+/// What a power cut may take: the decisions of this long, and of one wait for the disk.
 inline constexpr auto journal_sync_within = 1s;
+/// How long a decision waits for its record. A disk that others fill, or a shared one, takes its
+/// time; training goes on meanwhile, and a new master would find the same disk.
+inline constexpr auto journal_within = 60s;
 static_assert(journal_bytes_max > 100 * frame_max);
 
 // The log.

@@ -11,7 +11,7 @@ using namespace troupe;
 int main(int argc, char** argv) {
   if (argc != 2)
     return 2;
-  auto store = os::sqlite_journal::open(argv[1]);
+  auto store = os::sqlite_journal::open(argv[1], os::durability::process);
   if (!store)
     return 1;
   for (std::uint64_t number = 1;; ++number) {

@@ -78,7 +78,7 @@ auto on(self_ptr self,
 
 void recall(self_ptr self) {
   sup::request(
-      self, self->state->master.journal, limits::request_within, journal::read_back{},
+      self, self->state->master.journal, limits::journal_within, journal::read_back{},
       [self](const journal::history& h) {
         self->state->core.recall(sup::now(self), h.records);
         self->state->recalled.open();

@@ -4,10 +4,16 @@
 #include "runtime/os/call_on.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/crc.hpp>
 #include <fmt/format.h>
 
+#include <atomic>
+#include <filesystem>
+#include <system_error>
 #include <utility>
+
+#include <fcntl.h>
 
 namespace troupe::os {
 
@@ -55,14 +61,18 @@ result<bool> is_new(database& db, const std::string& path) {
   return false;
 }
 
-result<void> prepare(database& db, const std::string& path) {
+result<void> prepare(database& db, const std::string& path, durability keeps) {
+  const auto* how =
+      keeps == durability::power_cut ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = OFF";
+  if (auto set = db.run(how); !set)
+    return set;
   const auto fresh = is_new(db, path);
   if (!fresh)
     return tl::make_unexpected(fresh.error());
   const auto pages = limits::journal_bytes_max / limits::journal_page_size;
   const auto settings = fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = WAL;"
-                                    "PRAGMA synchronous = NORMAL; PRAGMA max_page_count = {};",
-                                    limits::journal_page_size, pages);
+                                    "PRAGMA max_page_count = {}; PRAGMA wal_autocheckpoint = {};",
+                                    limits::journal_page_size, pages, limits::journal_log_pages);
   if (auto set = db.run(settings.c_str()); !set)
     return set;
   if (!*fresh)
@@ -72,27 +82,105 @@ result<void> prepare(database& db, const std::string& path) {
 
 } // namespace
 
-result<std::unique_ptr<sqlite_journal>> sqlite_journal::open(const std::string& path) {
+/// Syncs the write-ahead log: what is in it is recovered after a power cut. SQLite itself would do
+/// that as a part of a checkpoint only, with the database held.
+class sqlite_journal::syncer {
+ public:
+  static result<std::unique_ptr<syncer>> start(const std::string& path, sync_call sync) {
+    auto log = path + "-wal";
+    const int descriptor = ::open(log.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      return failure(errc::unavailable,
+                     fmt::format("journal '{}': cannot open its log: {}", path, text_of(errno)));
+    return std::unique_ptr<syncer>(new syncer(path, descriptor, std::move(sync)));
+  }
+
+  ~syncer() { ::close(descriptor_); }
+
+  /// There is something new to sync.
+  void later() {
+    if (due_.exchange(true))
+      return;
+    boost::asio::post(thread_.context(), [this] {
+      timer_.expires_after(limits::journal_sync_within);
+      timer_.async_wait([this](const boost::system::error_code& cancelled) {
+        if (!cancelled)
+          sync();
+      });
+    });
+  }
+
+  /// An error once the disk has failed to take something. What it was cannot be known again: the
+  /// kernel tells only once and then forgets the bytes.
+  result<void> state() const {
+    if (const int number = error_; number != 0)
+      return failure(errc::unavailable, fmt::format("journal '{}': the disk did not take it: {}",
+                                                    path_, text_of(number)));
+    return {};
+  }
+
+ private:
+  syncer(std::string path, int descriptor, sync_call sync)
+      : path_(std::move(path)), descriptor_(descriptor), sync_(std::move(sync)) {}
+
+  static std::string text_of(int number) { return std::generic_category().message(number); }
+
+  void sync() {
+    due_ = false;
+    if (sync_(descriptor_) != 0)
+      error_ = errno;
+    else if (!named_)
+      sync_name();
+  }
+
+  /// A new file is found again only once its directory is on the disk as well.
+  void sync_name() {
+    const auto directory = std::filesystem::absolute(path_).parent_path();
+    const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    named_ = descriptor >= 0 && sync_(descriptor) == 0;
+    if (!named_)
+      error_ = errno;
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+
+  std::string path_;
+  int descriptor_;
+  sync_call sync_;
+  bool named_ = false;
+  std::atomic<bool> due_{false};
+  std::atomic<int> error_{0};
+  io_thread thread_{"troupe-sync"};
+  boost::asio::steady_timer timer_{thread_.context()};
+};
+
+result<std::unique_ptr<sqlite_journal>> sqlite_journal::open(const std::string& path,
+                                                             durability keeps, sync_call sync) {
   auto db = database::open(path);
   if (!db)
     return tl::make_unexpected(db.error());
-  if (auto prepared = prepare(*db, path); !prepared)
+  if (auto prepared = prepare(*db, path, keeps); !prepared)
     return tl::make_unexpected(prepared.error());
   const auto last = db->number("SELECT max(number) FROM records");
   if (!last)
     return tl::make_unexpected(last.error());
-  return std::unique_ptr<sqlite_journal>(
-      new sqlite_journal(path, std::move(*db), static_cast<std::uint64_t>(*last)));
+  std::unique_ptr<syncer> syncing;
+  if (keeps == durability::power_cut) {
+    auto started = syncer::start(path, std::move(sync));
+    if (!started)
+      return tl::make_unexpected(started.error());
+    syncing = std::move(*started);
+  }
+  return std::unique_ptr<sqlite_journal>(new sqlite_journal(
+      path, std::move(*db), static_cast<std::uint64_t>(*last), std::move(syncing)));
 }
 
-sqlite_journal::sqlite_journal(std::string path, database db, std::uint64_t last)
-    : path_(std::move(path)), db_(std::move(db)), last_(last) {}
+sqlite_journal::sqlite_journal(std::string path, database db, std::uint64_t last,
+                               std::unique_ptr<syncer> sync)
+    : path_(std::move(path)), db_(std::move(db)), last_(last), sync_(std::move(sync)) {}
 
 sqlite_journal::~sqlite_journal() {
-  call_on(thread_, [this] {
-    work();
-    sync_.reset();
-  });
+  call_on(thread_, [this] { work(); });
 }
 
 /// False when too much waits already.
@@ -142,28 +230,14 @@ void sqlite_journal::work() {
   append_group(group);
 }
 
-void sqlite_journal::sync_later() {
-  if (sync_)
-    return;
-  sync_.emplace(thread_.context(), limits::journal_sync_within);
-  sync_->async_wait([this](const boost::system::error_code& cancelled) {
-    if (cancelled)
-      return;
-    sync_.reset();
-    // Should it fail, nothing is lost while the machine runs, and the next append tells of the
-    // disk.
-    (void)db_.run("PRAGMA wal_checkpoint(PASSIVE)");
-  });
-}
-
 void sqlite_journal::append_group(const std::vector<append_request>& group) {
   if (group.empty())
     return;
   const auto committed = commit(group);
-  if (committed)
-    sync_later();
-  else
+  if (!committed)
     db_.roll_back();
+  else if (sync_)
+    sync_->later();
   for (const append_request& one : group) {
     if (committed)
       one.done(++last_);
@@ -173,6 +247,10 @@ void sqlite_journal::append_group(const std::vector<append_request>& group) {
 }
 
 result<void> sqlite_journal::commit(const std::vector<append_request>& group) {
+  if (sync_) {
+    if (auto sound = sync_->state(); !sound)
+      return sound;
+  }
   if (auto begun = db_.run("BEGIN"); !begun)
     return begun;
   auto insert = statement::prepare(db_, "INSERT INTO records VALUES (?, ?, ?)");

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +16,7 @@
 #include <future>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -37,7 +40,7 @@ class file_world final : public testing::journal_world {
 
   result<std::unique_ptr<ports::journal_store>> open() override { return open_at(file()); }
   result<std::unique_ptr<ports::journal_store>> open_at(const std::string& path) {
-    auto store = os::sqlite_journal::open(path);
+    auto store = os::sqlite_journal::open(path, os::durability::process);
     if (!store)
       return tl::make_unexpected(store.error());
     return std::move(*store);
@@ -179,17 +182,51 @@ TEST_CASE(
   CHECK(numbers_of(*read_all(world, **store)) == std::vector<std::uint64_t>{1, 3});
 }
 
-TEST_CASE("records reach the file itself soon, where a power cut does not take them any more") {
+/// The disk under a journal: how often it was asked to sync, and whether it answers.
+struct slow_disk {
+  std::promise<void> asked;
+  std::promise<void> released;
+  std::atomic<int> calls{0};
+
+  os::sqlite_journal::sync_call sync(int number = 0) {
+    return [this, number, waits = released.get_future().share()](int descriptor) {
+      CHECK(::fcntl(descriptor, F_GETFD) >= 0);
+      if (calls++ == 0)
+        asked.set_value();
+      waits.wait();
+      errno = number;
+      return number == 0 ? 0 : -1;
+    };
+  }
+};
+
+TEST_CASE("records are synced soon, and a disk that takes its time for it holds up no record") {
   file_world world;
-  const auto store = world.open();
+  slow_disk disk;
+  const auto store = os::sqlite_journal::open(world.file(), os::durability::power_cut, disk.sync());
+  REQUIRE(store);
+  REQUIRE(append(world, **store, numbered_record(1)) == 1u);
+  REQUIRE(disk.asked.get_future().wait_for(30s) == std::future_status::ready);
+  CHECK(append(world, **store, numbered_record(2)) == 2u);
+  CHECK(read_all(world, **store)->size() == 2);
+  disk.released.set_value();
+  // The log, its name in the directory, and the log again with the second record.
+  CHECK(world.until([&disk] { return disk.calls >= 3; }));
+}
+
+TEST_CASE("a disk that has lost a record is not trusted with the next") {
+  file_world world;
+  slow_disk disk;
+  disk.released.set_value();
+  const auto store =
+      os::sqlite_journal::open(world.file(), os::durability::power_cut, disk.sync(EIO));
+  REQUIRE(store);
   REQUIRE(append(world, **store, numbered_record(1)));
-  // Without the log beside it: what a sync has not reached is not there.
-  const auto copy = (world.directory / "copy").string();
-  CHECK(world.until([&world, &copy] {
-    std::ofstream(copy, std::ios::binary) << bytes_of(world.file());
-    const auto copied = world.open_at(copy);
-    return copied && read_all(world, **copied)->size() == 1;
-  }));
+  std::uint64_t number = 1;
+  result<std::uint64_t> refused;
+  REQUIRE(
+      world.until([&] { return !(refused = append(world, **store, numbered_record(++number))); }));
+  CHECK(contains(refused.error().what, "the disk did not take it: Input/output error"));
 }
 
 TEST_CASE("more records than may wait are refused in their turn, none is lost or reordered") {
