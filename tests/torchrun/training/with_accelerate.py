@@ -1,14 +1,10 @@
-#!/usr/bin/env python3
-"""The same training with Hugging Face's accelerate, which finds its ranks in the environment.
+"""Data-parallel training with Hugging Face's accelerate, which finds its ranks in the environment.
 
-    pip install -r demo/requirements-accelerate.txt
-    torchrun       --standalone --nproc-per-node 2 demo/train_accelerate.py
-    actor-launcher --standalone --nproc-per-node 2 demo/train_accelerate.py
-
-Both print the same loss and the same digest of the weights.
+with_accelerate.py FILE: the main process writes the last loss and the digest of the weights there.
 """
 
 import hashlib
+import sys
 
 import torch
 from accelerate import Accelerator
@@ -16,7 +12,7 @@ from accelerate.utils import set_seed
 from torch.utils.data import DataLoader, TensorDataset
 
 
-def main() -> None:
+def main(report: str) -> None:
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     set_seed(0)
     data = TensorDataset(torch.rand(128, 16), torch.rand(128, 1))
@@ -35,9 +31,11 @@ def main() -> None:
     mean = accelerator.gather(loss.detach().reshape(1)).mean().item()
     state = sorted(accelerator.unwrap_model(model).state_dict().items())
     digest = hashlib.sha256(b"".join(t.numpy().tobytes() for _, t in state)).hexdigest()
-    accelerator.print(accelerator.num_processes, mean, digest)
+    if accelerator.is_main_process:
+        with open(report, "w") as file:
+            print(accelerator.num_processes, mean, digest, file=file)
     accelerator.end_training()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
