@@ -1,4 +1,5 @@
 #include "launch/conclusion.hpp"
+#include "launch/job_policy.hpp"
 #include "launch/machine.hpp"
 #include "launch/macros.hpp"
 #include "launch/master_run.hpp"
@@ -66,17 +67,20 @@ std::string node_name_of(const launcher_options& o) {
   return fmt::format("{}-{}", host_name(), ::getpid());
 }
 
-actors::master_options master_options_of(const launcher_options& o, const ports::endpoint& where) {
+result<actors::master_options> master_options_of(const launcher_options& o,
+                                                 const ports::endpoint& where) {
   actors::master_options m;
   m.membership.job = o.rdzv_id;
   m.rendezvous.nodes_min = o.nodes_min;
   m.rendezvous.nodes_max = o.nodes_max;
   m.rendezvous.join_timeout = o.rendezvous.settings.join_timeout.value_or(limits::join_timeout);
-  m.rendezvous.last_call = o.rendezvous.settings.last_call_timeout.value_or(limits::last_call);
+  m.rendezvous.last_call = o.rendezvous.settings.last_call_timeout;
   m.rendezvous.prepare_within = o.shutdown_timeout + limits::prepare_slack;
   m.recovery.max_restarts = o.max_restarts;
   m.recovery.settle = limits::verdict_settles;
   m.gateway.listen_on = where;
+  if (auto applied = apply_policy(o.policy, o.processes_per_node, m); !applied)
+    return tl::make_unexpected(applied.error());
   return m;
 }
 
@@ -199,8 +203,11 @@ class launcher {
     auto journal = open_journal(options_.journal, directory);
     if (!journal)
       return tl::make_unexpected(journal.error());
-    return master_run::start(engine_.system(), {transport, std::move(*journal)},
-                             master_options_of(options_, where), log_->sink());
+    const auto options = master_options_of(options_, where);
+    if (!options)
+      return tl::make_unexpected(options.error());
+    return master_run::start(engine_.system(), {transport, std::move(*journal)}, *options,
+                             log_->sink());
   }
 
   int conclude(const node_name& name, node_run& node, master_run* master,
@@ -230,6 +237,9 @@ class launcher {
       if (outcome.verdict || outcome.failures)
         say(conclude_failure(options_.command.front(), name, outcome, machine_.environment, files));
     }
+    const int own = outcome.verdict ? outcome.verdict->read()->getExitCode() : 0;
+    if (own != 0)
+      return own;
     return options_.propagate_exit_code && outcome.verdict ? exit_code_of(*outcome.verdict)
                                                            : exit_failure;
   }

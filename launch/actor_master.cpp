@@ -1,3 +1,4 @@
+#include "launch/job_policy.hpp"
 #include "launch/machine.hpp"
 #include "launch/master_run.hpp"
 #include "launch/program.hpp"
@@ -15,16 +16,18 @@ namespace {
 constexpr auto program = "actor-master";
 constexpr unsigned engine_threads = 2;
 
-actors::master_options master_options_of(const master_program_options& o) {
+result<actors::master_options> master_options_of(const master_program_options& o) {
   actors::master_options m;
   m.membership.job = o.rdzv_id;
   m.rendezvous.nodes_min = o.nodes_min;
   m.rendezvous.nodes_max = o.nodes_max;
   m.rendezvous.join_timeout = o.rendezvous.join_timeout.value_or(limits::join_timeout);
-  m.rendezvous.last_call = o.rendezvous.last_call_timeout.value_or(limits::last_call);
+  m.rendezvous.last_call = o.rendezvous.last_call_timeout;
   m.recovery.max_restarts = o.max_restarts;
   m.recovery.settle = limits::verdict_settles;
   m.gateway.listen_on = o.listen;
+  if (auto applied = apply_policy(o.policy, std::nullopt, m); !applied)
+    return tl::make_unexpected(applied.error());
   return m;
 }
 
@@ -43,8 +46,11 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   auto journal = open_journal(o.journal, *directory);
   if (!journal)
     return complain(program, journal.error().what, exit_failure);
-  auto master = master_run::start(engine.system(), {*transport, std::move(*journal)},
-                                  master_options_of(o), log->sink());
+  const auto options = master_options_of(o);
+  if (!options)
+    return complain(program, options.error().what, exit_failure);
+  auto master =
+      master_run::start(engine.system(), {*transport, std::move(*journal)}, *options, log->sink());
   if (!master)
     return complain(program, master.error().what, exit_failure);
   log->sink()("actor-master",
@@ -65,7 +71,9 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   (*master)->shutdown();
   log.reset();
   directory->tidy_up();
-  return verdict.success ? exit_success : exit_failure;
+  if (verdict.success)
+    return exit_success;
+  return verdict.exit_code != 0 ? verdict.exit_code : exit_failure;
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "launch/failure_summary.hpp"
 
+#include "actors/master/recovery/exit_classes.hpp"
 #include "runtime/os/log/printable.hpp"
 
 #include <fmt/chrono.h>
@@ -17,6 +18,13 @@ namespace {
 
 constexpr std::size_t width_max = 60;
 
+/// Classes that the exit code does not tell; torch has no such line.
+std::string class_worth_telling(actors::exit_class which) {
+  const bool told =
+      which == actors::exit_class::HARDWARE || which == actors::exit_class::OUT_OF_MEMORY;
+  return told ? actors::treatment_of(which).name : "";
+}
+
 worker_failure taken_from(messages::WorkerFailure::Reader f) {
   return {f.getNode().cStr(),
           f.getHost().cStr(),
@@ -27,7 +35,8 @@ worker_failure taken_from(messages::WorkerFailure::Reader f) {
           f.getMessage().cStr(),
           f.getTraceback().cStr(),
           f.getLogFile().cStr(),
-          f.getUnixTimeMs()};
+          f.getUnixTimeMs(),
+          class_worth_telling(f.getExitClass())};
 }
 
 std::string time_of(std::int64_t unix_time_ms) {
@@ -73,10 +82,12 @@ std::string block(std::size_t index, const worker_failure& f) {
       "  host      : {}\n"
       "  rank      : {} (local_rank: {})\n"
       "  exitcode  : {} (pid: {}) {}\n"
+      "{}"
       "  error_file: {}\n"
       "  traceback : {}",
       index, time_of(f.unix_time_ms), os::printable(f.host.empty() ? f.node : f.host), f.rank,
       f.local_rank, f.exit_code, f.pid, name == "<N/A>" ? "" : fmt::format(" ({})", name),
+      f.exit_class.empty() ? "" : fmt::format("  class     : {}\n", f.exit_class),
       f.error_file.empty() ? "<N/A>" : os::printable(f.error_file), indented(explanation(f)));
 }
 

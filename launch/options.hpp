@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch/options/policy.hpp"
 #include "launch/options/rendezvous.hpp"
 #include "launch/options/signals.hpp"
 #include "launch/options/streams.hpp"
@@ -49,6 +50,7 @@ struct launcher_options {
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
   std::uint32_t processes_per_node = 1;
+  job_policy policy;
 
   rendezvous_options rendezvous;
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
@@ -93,6 +95,7 @@ struct master_program_options {
   ports::endpoint listen{"127.0.0.1", 29400};
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
+  job_policy policy;
   std::string rdzv_id = "none";
   rendezvous_settings rendezvous;
   std::uint32_t max_restarts = 0;

@@ -138,17 +138,48 @@ TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refu
         "--training_port=5", "--membind-policy=bind", "--ucp_device_type=cpu", "--box-pairs=0:1",
         "--min-bandwidth=1", "--min-channels=2"})
     CHECK_MESSAGE(accepted({harmless, "t.py"}).command.size() == 1, harmless);
-  for (const auto* missing :
-       {"--precheck=1", "--network-check", "--network_check", "--comm-perf-test",
-        "--exclude-straggler", "--node_unit=2", "--auto_config", "--auto_tunning",
-        "--save_at_breakpoint", "--save-at-breakpoint", "--accelerator=ascend-npu",
-        "--numa-affinity", "--switchbox-check"}) {
+  for (const auto* missing : {"--precheck=1", "--network-check", "--network_check",
+                              "--comm-perf-test", "--exclude-straggler", "--auto_config",
+                              "--auto_tunning", "--save_at_breakpoint", "--save-at-breakpoint",
+                              "--accelerator=ascend-npu", "--numa-affinity", "--switchbox-check"}) {
     const std::string option = missing;
     CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), missing);
   }
   auto machine = eight_cpus();
   machine.environment["PET_NETWORK_CHECK"] = "1";
   CHECK(mentions(refused({"t.py"}, machine), "PET_NETWORK_CHECK"));
+}
+
+TEST_CASE("sizes and budgets") {
+  const auto o = accepted({"--nnodes=2:7", "--node_unit=3", "--elasticity-config=ds.json",
+                           "--elasticity-variant=uncapped", "--node-relaunches=0",
+                           "--no-progress-limit=4", "--progress-after=0.5",
+                           "--hardware-exit-codes=7, 8", "--hardware-words=a,,b,c", "t.py"})
+                     .policy;
+  CHECK(o.node_unit == 3);
+  CHECK(o.elasticity_config == "ds.json");
+  CHECK_FALSE(o.elasticity_capped);
+  CHECK(*o.node_relaunches == 0);
+  CHECK(*o.no_progress_limit == 4);
+  CHECK(o.progress_after == 500ms);
+  CHECK(*o.hardware_exit_codes == std::vector<std::int32_t>{7, 8});
+  CHECK(*o.hardware_words == std::vector<std::string>{"a,b", "c"});
+  CHECK(accepted({"--hardware-exit-codes=", "t.py"}).policy.hardware_exit_codes->empty());
+  for (const auto* wrong :
+       {"--node_unit=0", "--node_unit=2", "--elasticity-variant=both", "--node-relaunches=-1",
+        "--no-progress-limit=0", "--progress-after=-1", "--progress-after=nan",
+        "--hardware-exit-codes=0", "--hardware-exit-codes=x"}) {
+    const std::string option = wrong;
+    CHECK_MESSAGE(
+        mentions(refused({"--nnodes=3", option, "t.py"}), option.substr(0, option.find('='))),
+        wrong);
+  }
+}
+
+TEST_CASE("as long as there is progress restarts are only bounded if that was said") {
+  CHECK(accepted({"t.py"}).max_restarts == 0);
+  CHECK(accepted({"--no-progress-limit=2", "t.py"}).max_restarts == limits::restarts_max);
+  CHECK(accepted({"--no-progress-limit=2", "--max-restarts=5", "t.py"}).max_restarts == 5);
 }
 
 TEST_CASE("completion knows every option, for three shells") {

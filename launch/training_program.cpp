@@ -1,10 +1,12 @@
 #include "launch/training_program.hpp"
 
 #include "launch/error_file.hpp"
+#include "launch/memory_kills.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 
@@ -21,9 +23,10 @@ duration age_of(const std::string& path) {
 }
 
 actors::obituary obituary_of(const std::string& error_file, const ports::exit_status& status,
-                             ports::process_host& files) {
+                             ports::process_host& files, bool memory_ran_out) {
   actors::obituary o;
   o.message = ports::to_string(status);
+  o.out_of_memory = memory_ran_out;
   const auto content =
       error_file.empty() ? std::nullopt : files.read_small_file(error_file, limits::error_file_max);
   if (!content)
@@ -47,13 +50,18 @@ actors::leader::program program_of(const worker_contract& contract,
                                    const std::shared_ptr<worker_output>& output,
                                    const std::shared_ptr<ports::process_host>& processes) {
   actors::leader::program p;
-  p.spec = [contract, output](const actors::assignment& a) -> result<ports::process_spec> {
+  // As counted when a worker was started last.
+  const auto kills = std::make_shared<std::atomic<std::uint64_t>>(0);
+  p.spec = [contract, output, kills](const actors::assignment& a) -> result<ports::process_spec> {
     if (auto files = output->begin(a); !files)
       return tl::make_unexpected(files.error());
+    *kills = memory_kills().value_or(0);
     return worker_spec(contract, a);
   };
-  p.explain = [contract, processes](const actors::assignment& a, const ports::exit_status& status) {
-    return obituary_of(files_of(contract.output, a).error_file, status, *processes);
+  p.explain = [contract, processes, kills](const actors::assignment& a,
+                                           const ports::exit_status& status) {
+    return obituary_of(files_of(contract.output, a).error_file, status, *processes,
+                       memory_kills().value_or(0) > *kills);
   };
   p.ended = [output](const actors::assignment& a) { output->end(a); };
   return p;

@@ -21,6 +21,9 @@ struct Opened {
 struct GenerationProposed {
   # Burns the number: no later master may use it for another world.
   generation @0 :UInt64;
+
+  relaunches @1 :UInt32;
+  # Nodes that had to be waited for since the first world, this one included: what the budget of relaunches was spent on.
 }
 
 struct GenerationSealed {
@@ -35,9 +38,17 @@ struct RestartCharged {
   restartCount @1 :UInt32;
   # Including this one.
   failures @2 :List(Membership.WorkerFailure);
+
+  node @3 :Text;
+  # Whose budget it was charged to: where the root cause was.
+
+  withoutProgress @4 :UInt32;
+  # Failed generations in a row that made no progress, including this one.
 }
 
 struct Concluded {
   success @0 :Bool;
   reason @1 :Text;
+  exitCode @2 :UInt8;
+  # As in Conclude.
 }

@@ -21,7 +21,8 @@ using all_kinds = kind_list<
     // membership
     Hello, Welcome, Refused, Goodbye, StateRequest, NodeState, NodePresent, NodeAway, NodeLost,
     // rendezvous
-    Prepare, Prepared, Start, Stop, Sealed, Reform, Unformable,
+    Prepare, Prepared, Start, Stop, StandBy, Sealed, Reform, NodesWaiting, Indispensable,
+    Unformable,
     // training
     Running, Failed, Finished, Conclude,
     // shell

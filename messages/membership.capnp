@@ -101,6 +101,22 @@ struct WorkerFailure {
   agoUs @11 :UInt64;
   # From the node: how long before this message was written the failure showed first, in microseconds; when its error file was
   # written, or when the process ended. So the master can put failures of several nodes in order without comparing their clocks.
+
+  outOfMemory @12 :Bool;
+  # From the node: the kernel has killed processes for lack of memory since the worker was started.
+
+  exitClass @13 :ExitClass;
+  # From the master: what kind of end it takes it for.
+
+  enum ExitClass {
+    unknown @0;
+    # Nobody has judged yet.
+    software @1;
+    hardware @2;
+    outOfMemory @3;
+    killed @4;
+    preempted @5;
+  }
 }
 
 struct Welcome {

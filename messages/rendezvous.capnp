@@ -12,6 +12,7 @@ $Cxx.namespace("troupe::messages");
 #           one with an older generation is dropped.
 # Loss      After a reconnect the master repeats the last directive for that node; the node's answer travels in Hello.state.
 # Fence     Envelope.generation is the generation in question; a member that gets a higher Prepare stops everything older first.
+# Spares    Who is here and takes no part is told so with StandBy, once on every link.
 
 struct Member {
   node @0 :Text;
@@ -55,6 +56,11 @@ struct Stop {
   reason @0 :Text;
 }
 
+struct StandBy {
+  # The receiver takes no part for now: it keeps its link and waits for Prepare. The reason is for people.
+  reason @0 :Text;
+}
+
 # ---- Inside the master ----
 
 struct Sealed {
@@ -68,6 +74,19 @@ struct Reform {
   # recovery → rendezvous: end the current generation and form the next.
   reason @0 :Text;
   restartCount @1 :UInt32;
+
+  without @2 :Text;
+  # A node that shall be given up for good. If no world can be formed without it now, nothing happens but an answer: Indispensable.
+}
+
+struct NodesWaiting {
+  # rendezvous → recovery: nodes are here that would make the running world larger. Recovery answers with Reform, or not at all.
+  reason @0 :Text;
+}
+
+struct Indispensable {
+  # rendezvous → recovery: the answer to a Reform without a node that cannot be spared.
+  node @0 :Text;
 }
 
 struct Unformable {

@@ -40,4 +40,7 @@ struct Conclude {
   reason @1 :Text;
   failures @2 :List(Membership.WorkerFailure);
   # Root cause first, then in the order in which the master heard of them.
+
+  exitCode @3 :UInt8;
+  # What launchers exit with after this verdict; 0: as they do after any.
 }

@@ -26,7 +26,7 @@ option flag_without(const char* what_is_missing, const char* name, const char* a
 
 } // namespace
 
-void declare_dlrover(dialect& d, dlrover_words& w) {
+void declare_dlrover(dialect& d, dlrover_words& w, policy_words& policy) {
   d.add(in_full(option_group{
       "From dlrover-run: known; refused where the feature is not there yet",
       {among({"0", "1", "2"}, {{"--precheck"}, "LEVEL", "Only 0, no check", into(w.precheck)}),
@@ -37,7 +37,10 @@ void declare_dlrover(dialect& d, dlrover_words& w) {
        {{"--min-bandwidth"}, "MB/S", "The same", into(w.ignored)},
        {{"--min-channels"}, "N", "The same", into(w.ignored)},
        flag_without(no_stragglers, "--exclude-straggler", "Refused: slow nodes are not found yet"),
-       {{"--node_unit"}, "N", "Only 1: nodes are taken one by one", into(w.node_unit)},
+       {{"--node_unit"},
+        "N",
+        "A world has a multiple of so many nodes (1)",
+        into(policy.node_unit)},
        flag_without(no_discovery, "--auto_config", "Refused: the job's size is not found out yet"),
        flag_without(no_tuning, "--auto_tunning", "Refused: no tuning of a running job yet"),
        flag_without(no_snapshots, "--save_at_breakpoint", "Refused: no checkpoints in memory yet"),
@@ -55,9 +58,6 @@ void declare_dlrover(dialect& d, dlrover_words& w) {
 result<void> derive_dlrover(const dlrover_words& w) {
   if (w.precheck != "0")
     return failure(errc::invalid, fmt::format("--precheck {}: {}", w.precheck, no_check));
-  if (w.node_unit != 1)
-    return failure(errc::invalid,
-                   fmt::format("--node_unit {}: nodes are only taken one by one yet", w.node_unit));
   if (w.accelerator != "nvidia.com/gpu")
     return failure(errc::invalid,
                    fmt::format("--accelerator {}: there is no support for it yet", w.accelerator));

@@ -29,6 +29,12 @@ refusal refused(const error& e, int exit_code = refusal::usage) {
   return {e.what, exit_code};
 }
 
+/// Where progress is asked for it alone bounds the restarts, unless a bound was given.
+std::uint32_t restarts_of(std::int64_t given, const job_policy& policy) {
+  return given == 0 && policy.no_progress_limit ? limits::restarts_max
+                                                : static_cast<std::uint32_t>(given);
+}
+
 template<class Options>
 using answer = std::optional<parsed<Options>>;
 
@@ -52,6 +58,7 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   launcher_options o;
   torchrun_words torchrun;
   dlrover_words dlrover;
+  policy_words policy;
   dialect d(
       "actor-launcher", "[options] script [arguments of the script]",
       "Starts distributed training and keeps it alive. Takes torchrun's command line: options "
@@ -60,7 +67,8 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o);
   declare_common(d, o.common);
-  declare_dlrover(d, dlrover);
+  d.add(policy_group(policy));
+  declare_dlrover(d, dlrover, policy);
   declare_answers(d);
   if (auto over = read<launcher_options>(d, arguments, machine, o.command))
     return *over;
@@ -70,6 +78,11 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
     return refused(wrong.error(), refusal::failure);
   if (auto wrong = derive_dlrover(dlrover); !wrong)
     return refused(wrong.error());
+  const auto sizes = derive_policy(policy, {o.nodes_min, o.nodes_max});
+  if (!sizes)
+    return refused(sizes.error());
+  o.policy = *sizes;
+  o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
   if (auto wrong = objection_to_common(o.common))
@@ -82,6 +95,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   master_program_options o;
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
   std::int64_t max_restarts = 0;
+  policy_words policy;
   std::vector<std::string> rest;
   dialect d("actor-master", "[options]",
             "The master of one job, for nodes started with actor-launcher --rdzv-endpoint.");
@@ -92,19 +106,25 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
          "Where to listen (127.0.0.1:29400); port 0 picks one",
          into(endpoint)},
         {{"--nnodes"}, "N|MIN:MAX", "Number of nodes, or the fewest and the most (1)", into(nodes)},
+        {{"--node_unit"},
+         "N",
+         "A world has a multiple of so many nodes (1)",
+         into(policy.node_unit)},
         {{"--rdzv-id"}, "NAME", "The job's id (none)", into(o.rdzv_id)},
         {{"--rdzv-conf"},
          "KEY=VALUE,...",
-         "join_timeout (600) and last_call_timeout (30), in seconds",
+         "In seconds: join_timeout (600) and last_call_timeout (how long the first world waits for "
+         "more than MIN nodes; else until nobody comes any more)",
          into(conf)},
         {{"--max-restarts"},
          "N",
-         "How often all workers are started again after a failure (0)",
+         "How many failures of its workers each node may have (0)",
          into(max_restarts)},
         {{"--journal"},
          "FILE",
          "Where decisions are kept; an existing one is taken up",
          into(o.journal)}}});
+  d.add(policy_group(policy));
   declare_common(d, o.common);
   declare_answers(d);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))
@@ -119,6 +139,10 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!range)
     return refused(range.error());
   std::tie(o.nodes_min, o.nodes_max) = *range;
+  const auto sizes = derive_policy(policy, *range);
+  if (!sizes)
+    return refused(sizes.error());
+  o.policy = *sizes;
   const auto settings = parse_rendezvous_settings(conf);
   if (!settings)
     return refused(settings.error());
@@ -126,7 +150,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (max_restarts < 0 || max_restarts > limits::restarts_max)
     return refusal{fmt::format("--max-restarts: {} restarts; 0 to {} are possible", max_restarts,
                                limits::restarts_max)};
-  o.max_restarts = static_cast<std::uint32_t>(max_restarts);
+  o.max_restarts = restarts_of(max_restarts, o.policy);
   if (auto wrong = objection_to_common(o.common))
     return refused(*wrong);
   return o;

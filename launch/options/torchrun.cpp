@@ -43,8 +43,10 @@ option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
         into(o.rdzv_id)},
        {{"--rdzv-conf"},
         "KEY=VALUE,...",
-        "join_timeout (600), last_call_timeout (30), read_timeout (60), all in seconds; is_host; "
-        "unknown keys are ignored",
+        "In seconds: join_timeout (600), last_call_timeout (how long the first world waits for "
+        "more "
+        "than MIN nodes; else until nobody comes any more), read_timeout (60); is_host; unknown "
+        "keys are ignored",
         into(w.conf)},
        {{"--master-addr"},
         "HOST",
@@ -62,7 +64,7 @@ option_group failures_group(torchrun_words& w) {
       "Failures and signals",
       {{{"--max-restarts"},
         "N",
-        "How often all workers are started again after a failure (0)",
+        "How many failures of its workers each node may have; all start again after each (0)",
         into(w.max_restarts)},
        {{"--shutdown-timeout"},
         "SECONDS",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/options/dialect.hpp"
+#include "launch/options/policy.hpp"
 
 /// The launcher's options as they are typed, by where they come from, before they mean anything.
 namespace troupe::launch {
@@ -26,11 +27,14 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
 
 /// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
 struct dlrover_words {
-  std::int64_t node_unit = 1, training_port = 60'000;
+  std::int64_t training_port = 60'000;
   std::string precheck = "0", accelerator = "nvidia.com/gpu", ignored;
 };
-void declare_dlrover(dialect& d, dlrover_words& w);
+void declare_dlrover(dialect& d, dlrover_words& w, policy_words& policy);
 result<void> derive_dlrover(const dlrover_words& w);
+
+/// Sizes and budgets; for the launcher and the master alike.
+option_group policy_group(policy_words& w);
 
 /// What is only ours.
 void declare_troupe(dialect& d, launcher_options& o);

@@ -54,6 +54,8 @@ capnp::DynamicValue::Reader some_value(capnp::Type type, random_source& chance,
     return some_number<std::int32_t>(chance);
   case Type::INT64:
     return some_number<std::int64_t>(chance);
+  case Type::UINT8:
+    return some_number<std::uint8_t>(chance);
   case Type::UINT16:
     return some_number<std::uint16_t>(chance);
   case Type::UINT32:

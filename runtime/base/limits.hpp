@@ -28,6 +28,8 @@ inline constexpr std::size_t name_max = 255;
 inline constexpr std::size_t text_max = 16u << 10;
 /// A worker's error file; a longer one is not read as one.
 inline constexpr std::size_t error_file_max = 1u << 20;
+/// A DeepSpeed config.
+inline constexpr std::size_t elasticity_file_max = 1u << 20;
 /// One line about a failure, and what is kept of a traceback: its end.
 inline constexpr std::size_t failure_line_max = 1u << 10;
 inline constexpr std::size_t traceback_max = 16u << 10;
@@ -69,8 +71,17 @@ static_assert(frame_max < send_queue_max);
 // Membership and rendezvous (defaults of options).
 /// How long a node whose link is gone may stay away before it is lost.
 inline constexpr auto reconnect_grace = 3s;
-/// Once MIN nodes are present, how long to wait for more.
-inline constexpr auto last_call = 30s;
+/// The first world, with MIN nodes here and not yet MAX: it is formed when nobody has come for this
+/// long, and
+inline constexpr auto settle = 500ms;
+/// after this long at the latest, though nodes keep coming. Who comes later joins the running job.
+inline constexpr auto settle_most = 5s;
+/// A running job takes newcomers in when nobody has come for this long, or after
+inline constexpr auto grow_quiet = 100ms;
+inline constexpr auto grow_most = 1s;
+/// When generations that lasted less than this follow each other, newcomers wait longer, up to
+inline constexpr auto grow_short_lived = 10s;
+inline constexpr auto grow_back_off_most = 30s;
 inline constexpr auto join_timeout = 600s;
 /// After the master's restart: how long the nodes of a running generation may take to come back.
 inline constexpr auto recall_within = 15s;
@@ -82,8 +93,13 @@ inline constexpr auto prepare_slack = 30s;
 inline constexpr auto farewell_within = 5s;
 /// When a failure ends the job: how long the verdict waits for what else has failed.
 inline constexpr auto verdict_settles = 500ms;
+/// A generation that failed later than this after its start had made progress.
+inline constexpr auto progress_after = 60s;
+/// What launchers exit with when the job ended for want of progress.
+inline constexpr std::uint8_t exit_no_progress = 3;
 /// Failures this close to each other may have come in another order.
 inline constexpr auto order_uncertain = 5ms;
+static_assert(grow_quiet <= settle && settle < settle_most && grow_quiet < grow_most);
 static_assert(reconnect_grace < farewell_within);
 static_assert(redial_first * 4 < reconnect_grace);
 static_assert(recall_within > 2 * redial_max);

@@ -13,6 +13,9 @@ using node_phase = NodeState::Phase;
 
 namespace {
 
+/// With so many at most, nodes take part in pairs.
+constexpr std::uint32_t in_pairs = 4;
+
 rendezvous_options options(std::uint32_t nodes_min, std::uint32_t nodes_max) {
   rendezvous_options o;
   o.nodes_min = nodes_min;
@@ -21,6 +24,8 @@ rendezvous_options options(std::uint32_t nodes_min, std::uint32_t nodes_max) {
   o.join_timeout = 100s;
   o.prepare_within = 20s;
   o.recall_within = 10s;
+  if (nodes_max == in_pairs)
+    o.unit = 2;
   return o;
 }
 
@@ -157,8 +162,10 @@ void decision_world::stir_node(const node_name& name) {
       n.state = finished_in(g);
       report(name, finished(name, g).any());
     } else if (ends) {
-      n.state = failed_in(g);
-      report(name, failed(name, g).any());
+      const int hardware = 201, software = 1;
+      const std::vector<int> codes{choose_(8) == 0 ? hardware : software};
+      n.state = failed_in(g, codes);
+      report(name, failed(name, g, codes).any());
     } else if (choose_(50) == 0) {
       n.state = nothing(); // its leader falls
       break_link(name);
@@ -226,6 +233,10 @@ void decision_world::take_letter_to_recovery() {
     perform(recovery_->sealed(now_, m.as<Sealed>()));
   else if (m.is<Unformable>())
     perform(recovery_->unformable(now_, m.as<Unformable>()));
+  else if (m.is<NodesWaiting>())
+    perform(recovery_->nodes_waiting(now_, m.as<NodesWaiting>()));
+  else if (m.is<Indispensable>())
+    perform(recovery_->indispensable(now_, m.as<Indispensable>()));
   else if (m.is<NodePresent>())
     perform(recovery_->node_present(now_, m.as<NodePresent>()));
   else if (m.is<NodeAway>())
@@ -310,7 +321,8 @@ void decision_world::obey(const recovery_core::record& e) {
   }
   auto body = e.message.as<RestartCharged>().read();
   invariant(body->getRestartCount() == ++charged_, "restarts are not counted one by one");
-  invariant(charged_ <= max_restarts_, "more restarts than the budget has");
+  invariant(++charged_to_[body->getNode().cStr()] <= max_restarts_,
+            "more restarts of a node than the budget has");
   invariant(charged_for_.insert(body->getGeneration()).second, "a generation is charged twice");
   invariant(sealed_.count(body->getGeneration()) != 0, "charged for what never ran");
 }
@@ -337,7 +349,8 @@ void decision_world::check_world(const World::Reader& world) {
     all += fmt::format("{} ", m.getNode().cStr());
   }
   invariant(next == world.getWorldSize(), "the world's size is not what its members make");
-  invariant(members.size() >= nodes_min_ && members.size() <= nodes_max_,
+  invariant(members.size() >= nodes_min_ && members.size() <= nodes_max_ &&
+                (nodes_max_ != in_pairs || members.size() % 2 == 0),
             "a world of a wrong size");
   const auto known = worlds_.emplace(world.getGeneration(), all);
   invariant(known.first->second == all, "two worlds of one number");

@@ -112,6 +112,7 @@ class decision_world {
   std::set<std::uint64_t> sealed_;
   std::set<std::pair<std::uint64_t, node_name>> ready_; ///< who ever said Prepared, for which
   std::uint32_t charged_ = 0;
+  std::map<node_name, std::uint32_t> charged_to_;
   std::set<std::uint64_t> charged_for_;
   std::optional<bool> concluded_;
   std::size_t verdicts_ = 0;

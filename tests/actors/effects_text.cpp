@@ -241,14 +241,27 @@ bool told_of_generations(std::string& out, const any_msg& m) {
                     [](auto& b, auto g) {
                       return fmt::format("Stop g{}: {}", g, b.getReason().cStr());
                     }) ||
+         told<StandBy>(
+             out, m,
+             [](auto& b, auto) { return fmt::format("StandBy: {}", b.getReason().cStr()); }) ||
+         told<NodesWaiting>(out, m,
+                            [](auto& b, auto g) {
+                              return fmt::format("NodesWaiting g{}: {}", g, b.getReason().cStr());
+                            }) ||
+         told<Indispensable>(out, m,
+                             [](auto& b, auto g) {
+                               return fmt::format("Indispensable g{}: {}", g, b.getNode().cStr());
+                             }) ||
          told<Sealed>(out, m,
                       [](auto& b, auto g) {
                         return fmt::format("Sealed g{}:{}", g, world_text(b.getWorld()));
                       }) ||
          told<Reform>(out, m,
                       [](auto& b, auto g) {
-                        return fmt::format("Reform g{}, restart {}: {}", g, b.getRestartCount(),
-                                           b.getReason().cStr());
+                        const std::string without = b.getWithout().cStr();
+                        return fmt::format("Reform g{}{}, restart {}: {}", g,
+                                           without.empty() ? "" : " without " + without,
+                                           b.getRestartCount(), b.getReason().cStr());
                       }) ||
          told<Unformable>(out, m, [](auto& b, auto) {
            return fmt::format("Unformable: {}", b.getReason().cStr());
@@ -277,10 +290,13 @@ bool told_of_training(std::string& out, const any_msg& m) {
 }
 
 bool told_of_records(std::string& out, const any_msg& m) {
-  return told<GenerationProposed>(out, m,
-                                  [](auto& b, auto) {
-                                    return fmt::format("GenerationProposed g{}", b.getGeneration());
-                                  }) ||
+  return told<GenerationProposed>(
+             out, m,
+             [](auto& b, auto) {
+               return fmt::format(
+                   "GenerationProposed g{}{}", b.getGeneration(),
+                   b.getRelaunches() ? fmt::format(", {} relaunched", b.getRelaunches()) : "");
+             }) ||
          told<GenerationSealed>(out, m,
                                 [](auto& b, auto g) {
                                   return fmt::format("GenerationSealed g{}:{}, store {}:{}", g,
@@ -289,8 +305,8 @@ bool told_of_records(std::string& out, const any_msg& m) {
                                 }) ||
          told<RestartCharged>(out, m,
                               [](auto& b, auto g) {
-                                return fmt::format("RestartCharged g{}, restart {}{}", g,
-                                                   b.getRestartCount(),
+                                return fmt::format("RestartCharged g{} to {}, restart {}{}", g,
+                                                   b.getNode().cStr(), b.getRestartCount(),
                                                    failures_text(b.getFailures()));
                               }) ||
          told<Concluded>(out, m, [](auto& b, auto) {

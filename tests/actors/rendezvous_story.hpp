@@ -13,7 +13,10 @@ namespace troupe::actors::testing {
 struct rendezvous_story {
   rendezvous_story(std::uint32_t nodes_min, std::uint32_t nodes_max,
                    const std::vector<messages::any_msg>& past = {})
-      : core(options(nodes_min, nodes_max), messages::author("master/rendezvous"), dawn) {
+      : rendezvous_story(options(nodes_min, nodes_max), past) {}
+  explicit rendezvous_story(const rendezvous_options& o,
+                            const std::vector<messages::any_msg>& past = {})
+      : core(o, messages::author("master/rendezvous"), dawn) {
     if (!past.empty())
       core.recall(dawn, past);
   }
@@ -41,13 +44,21 @@ struct rendezvous_story {
   std::string gets_ready(const node_name& node, std::uint64_t g, std::uint16_t store_port = 0) {
     return tell(core.prepared(now, prepared(node, g, store_port)));
   }
-  std::string reforms(std::uint64_t g, std::uint32_t restart_count) {
-    return tell(core.reform(now, reform(g, restart_count)));
+  std::string reforms(std::uint64_t g, std::uint32_t restart_count, const node_name& without = {}) {
+    return tell(core.reform(now, reform(g, restart_count, without)));
   }
   std::string concludes(bool success) { return tell(core.conclude(now, conclude(success))); }
   std::string passes(duration d) {
     now += d;
     return tell(core.tick(now));
+  }
+
+  /// All members of the world that is being prepared get ready.
+  std::string all_get_ready(const std::vector<node_name>& members) {
+    const auto g = core.current().value;
+    for (const auto& node : members)
+      gets_ready(node, g, 4000);
+    return last;
   }
 
   rendezvous_core core;

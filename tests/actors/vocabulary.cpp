@@ -128,10 +128,11 @@ msg<Prepared> prepared(const node_name& node, std::uint64_t g, std::uint16_t sto
   });
 }
 
-msg<Reform> reform(std::uint64_t g, std::uint32_t restart_count) {
+msg<Reform> reform(std::uint64_t g, std::uint32_t restart_count, const node_name& without) {
   return someone().write<Reform>(generation{g}, [&](auto b) {
     b.setReason("once more");
     b.setRestartCount(restart_count);
+    b.setWithout(without);
   });
 }
 
@@ -204,12 +205,13 @@ any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
       .any();
 }
 
-any_msg charged_record(std::uint64_t g, std::uint32_t restart_count) {
+any_msg charged_record(std::uint64_t g, std::uint32_t restart_count, const node_name& node) {
   return someone()
       .write<RestartCharged>(generation{g},
                              [&](auto b) {
                                b.setGeneration(g);
                                b.setRestartCount(restart_count);
+                               b.setNode(node);
                              })
       .any();
 }

@@ -53,7 +53,8 @@ messages::msg<messages::NodeLost> lost(const node_name& node);
 
 messages::msg<messages::Prepared> prepared(const node_name& node, std::uint64_t g,
                                            std::uint16_t store_port = 0);
-messages::msg<messages::Reform> reform(std::uint64_t g, std::uint32_t restart_count);
+messages::msg<messages::Reform> reform(std::uint64_t g, std::uint32_t restart_count,
+                                       const node_name& without = {});
 messages::msg<messages::Unformable> unformable(const std::string& reason);
 messages::msg<messages::Conclude> conclude(bool success, const std::string& reason = "because");
 messages::msg<messages::Running> running(const node_name& node, std::uint64_t g);
@@ -74,7 +75,8 @@ messages::msg<messages::Stop> stop(std::uint64_t g);
 messages::any_msg proposed_record(std::uint64_t g);
 messages::any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
                                 std::uint32_t restart_count = 0);
-messages::any_msg charged_record(std::uint64_t g, std::uint32_t restart_count);
+messages::any_msg charged_record(std::uint64_t g, std::uint32_t restart_count,
+                                 const node_name& node = "a");
 messages::any_msg concluded_record(bool success);
 
 inline ports::exit_status exited(int code) {

@@ -47,7 +47,7 @@ TEST_SUITE("worlds") {
 
   TEST_CASE("rendezvous and recovery never contradict the journal, and the job always ends") {
     decision_world::tally all;
-    for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+    for (std::uint64_t seed = 0; seed < 2'500; ++seed) {
       CAPTURE(seed);
       REQUIRE(complaint<decision_world>(seed, 1'500, [&all](decision_world& world) {
                 const auto before = world.count();

@@ -82,6 +82,7 @@ def test_what_cannot_be_read_is_named_and_exits_2(
         (["--tee=4", "script.py"], "tee"),
         (["--signals-to-handle=SIGKILL", "script.py"], "SIGKILL"),
         (["--numa-binding=node", "--no-python", "true"], "numa-binding"),
+        (["--elasticity-config=/no/such/file", "--no-python", "true"], "elasticity-config"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

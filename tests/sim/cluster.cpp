@@ -13,6 +13,7 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* job_name = "job";
+constexpr auto progress_after = 5s;
 
 /// 7 of "n7".
 std::uint64_t number_in(const std::string& node) {
@@ -76,9 +77,13 @@ void cluster::start_master() {
   o.rendezvous.nodes_min = options_.nodes_min;
   o.rendezvous.nodes_max = options_.nodes_max;
   o.rendezvous.last_call = options_.last_call;
+  o.rendezvous.unit = options_.unit;
   o.rendezvous.join_timeout = options_.join_timeout;
   o.rendezvous.prepare_within = options_.stop_within + limits::prepare_slack;
+  o.rendezvous.relaunches_max = options_.relaunches_max;
   o.recovery.max_restarts = options_.max_restarts;
+  o.recovery.without_progress_max = options_.without_progress_max;
+  o.recovery.progress_after = progress_after;
   o.gateway.listen_on = {master_name(), master_port};
   actors::master_events events;
   events.on_listening = [](const ports::endpoint&) {};

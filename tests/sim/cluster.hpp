@@ -26,7 +26,10 @@ struct cluster_options {
   std::uint32_t nodes_min = 2;
   std::uint32_t nodes_max = 2;
   std::uint32_t max_restarts = 3;
-  duration last_call = 1s;
+  std::optional<std::uint32_t> relaunches_max;
+  std::optional<std::uint32_t> without_progress_max;
+  std::optional<duration> last_call = 1s;
+  std::uint32_t unit = 1;
   duration join_timeout = 120s;
   duration stop_within = 5s;
   duration reconnect_grace = limits::reconnect_grace;

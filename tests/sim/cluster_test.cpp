@@ -99,7 +99,7 @@ TEST_CASE("the same seed gives the same story, another seed another one") {
 TEST_CASE("a checker blames what breaks its invariant") {
   world w(1);
   trainers t(w, {});
-  w.observers = checkers::all(w, t, 0);
+  w.observers = checkers::all(w, t, 0, {1, 4, 1, {}});
   SUBCASE("a generation with two worlds") {
     w.tell(&observer::sent, std::string("master"), std::string("n1"), prepare(1, {"a"}));
     CHECK_FALSE(w.broken);
@@ -109,6 +109,23 @@ TEST_CASE("a checker blames what breaks its invariant") {
   SUBCASE("ranks with a gap") {
     w.tell(&observer::recorded, sealed(1, {{"a", 0, 0}, {"b", 1, 2}}, 3));
     CHECK(w.broken->invariant == "ranks_are_dense");
+  }
+  SUBCASE("a survivor that loses its rank") {
+    w.tell(&observer::recorded, sealed(1, {{"a", 0, 0}, {"b", 1, 1}}, 2));
+    w.tell(&observer::recorded, sealed(2, {{"c", 0, 0}, {"b", 1, 1}}, 2));
+    CHECK_FALSE(w.broken);
+    w.tell(&observer::recorded, sealed(3, {{"b", 0, 0}, {"d", 1, 1}}, 2));
+    CHECK(w.broken->invariant == "ranks_are_stable");
+  }
+  SUBCASE("survivors that change places when the world shrinks") {
+    w.tell(&observer::recorded, sealed(1, {{"a", 0, 0}, {"b", 1, 1}, {"c", 2, 2}}, 3));
+    w.tell(&observer::recorded, sealed(2, {{"c", 0, 0}, {"b", 1, 1}}, 2));
+    CHECK(w.broken->invariant == "ranks_are_stable");
+  }
+  SUBCASE("a world larger than allowed") {
+    w.tell(&observer::recorded,
+           sealed(1, {{"a", 0, 0}, {"b", 1, 1}, {"c", 2, 2}, {"d", 3, 3}, {"e", 4, 4}}, 5));
+    CHECK(w.broken->invariant == "worlds_fit_the_sizes");
   }
   SUBCASE("a process of a generation its node has not prepared") {
     w.tell(&observer::process_started, process_of("a", 2));

@@ -42,6 +42,7 @@ struct kind {
 constexpr kind kinds[] = {
     {6, "worker ? exits 7", nullptr},
     {6, "worker ? is killed", nullptr},
+    {2, "worker ? exits 201", nullptr},
     {8, "node N dies", "node N starts"},
     {6, "node N loses power", "node N starts"},
     {8, "node N freezes", "node N thaws"},

@@ -19,7 +19,16 @@ cluster_options draw_options(const run_options& o) {
   c.nodes_max = c.nodes - static_cast<std::uint32_t>(random.below(3));
   c.nodes_min = random.chance(0.5) ? c.nodes_max : std::max(1u, c.nodes_max / 2);
   c.max_restarts = static_cast<std::uint32_t>(random.below(6));
-  c.last_call = std::chrono::milliseconds(200 + random.below(3'000));
+  c.last_call.reset();
+  if (random.chance(0.5))
+    c.last_call = std::chrono::milliseconds(200 + random.below(3'000));
+  const auto unit = static_cast<std::uint32_t>(1 + random.below(3));
+  if (random.chance(0.3) && c.nodes_max / unit * unit >= c.nodes_min)
+    c.unit = unit;
+  if (random.chance(0.2))
+    c.relaunches_max = static_cast<std::uint32_t>(random.below(4));
+  if (random.chance(0.2))
+    c.without_progress_max = static_cast<std::uint32_t>(1 + random.below(4));
   c.stop_within = std::chrono::milliseconds(500 + random.below(5'000));
   c.reconnect_grace = std::chrono::milliseconds(500 + random.below(4'000));
   c.hesitation = random.chance(0.5) ? 0 : 0.2 * random.unit();
@@ -94,7 +103,8 @@ run_outcome run(const run_options& o) {
   cluster c(options);
   auto& w = c.all();
   w.story.on_line = o.on_line;
-  w.observers = checkers::all(w, c.training(), options.max_restarts);
+  w.observers = checkers::all(w, c.training(), options.max_restarts,
+                              {options.nodes_min, options.nodes_max, options.unit, {}});
   const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,

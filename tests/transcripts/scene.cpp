@@ -91,6 +91,10 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       o.slots = number;
     else if (name == "min")
       o.nodes_min = number;
+    else if (name == "max")
+      o.nodes_max = number;
+    else if (name == "unit")
+      o.unit = number;
     else if (name == "restarts")
       o.max_restarts = number;
     else if (name == "grace" && time)

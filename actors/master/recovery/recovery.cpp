@@ -91,6 +91,8 @@ behave(self_ptr self, sup::context ctx, recovery_options options, master_address
       [self](sup::describe) { return self->state->core.in_words(); },
       on(self, &recovery_core::sealed),
       on(self, &recovery_core::unformable),
+      on(self, &recovery_core::nodes_waiting),
+      on(self, &recovery_core::indispensable),
       on(self, &recovery_core::node_present),
       on(self, &recovery_core::node_away),
       on(self, &recovery_core::node_lost),

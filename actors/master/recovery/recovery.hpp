@@ -22,6 +22,8 @@ struct abandon_job {
 using handle = sup::protocol<
     // From rendezvous: what the running generation is, and what happens to its members.
     sup::tell<messages::msg<messages::Sealed>>, sup::tell<messages::msg<messages::Unformable>>,
+    sup::tell<messages::msg<messages::NodesWaiting>>,
+    sup::tell<messages::msg<messages::Indispensable>>,
     sup::tell<messages::msg<messages::NodePresent>>, sup::tell<messages::msg<messages::NodeAway>>,
     sup::tell<messages::msg<messages::NodeLost>>,
     // From members, through their sessions.

@@ -26,13 +26,17 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
     } else if (entry.is<GenerationProposed>()) {
       phase_ = phase::waiting;
     } else if (entry.is<RestartCharged>()) {
-      restart_count_ = entry.as<RestartCharged>().read()->getRestartCount();
+      auto charged = entry.as<RestartCharged>().read();
+      restart_count_ = charged->getRestartCount();
+      without_progress_ = charged->getWithoutProgress();
+      ++charges_[charged->getNode().cStr()];
       phase_ = phase::reforming;
       instruct_reform(out, "a failure that an earlier master has charged already");
     } else if (entry.is<Concluded>()) {
       auto recorded = entry.as<Concluded>().read();
       phase_ = phase::concluded;
-      announce_verdict(out, recorded->getSuccess(), recorded->getReason().cStr());
+      announce_verdict(
+          out, {recorded->getSuccess(), recorded->getReason().cStr(), recorded->getExitCode()});
       break;
     }
   }
@@ -58,6 +62,7 @@ void recovery_core::take_started(effects& out, instant now, const node_name& nod
   if (!members_.count(node) || !started_.insert(node).second || started_.size() < members_.size())
     return;
   out.push_back(note{started_in_words(now)});
+  works_since_ = now;
   failed_at_.reset();
 }
 
@@ -91,6 +96,21 @@ recovery_core::effects recovery_core::unformable(instant, const msg<Unformable>&
   return out;
 }
 
+recovery_core::effects recovery_core::nodes_waiting(instant, const msg<NodesWaiting>& m) {
+  effects out;
+  if (phase_ == phase::watching && m.envelope().about == current_ && finished_.empty() &&
+      away_.empty())
+    restart(out, m.read()->getReason().cStr());
+  return out;
+}
+
+recovery_core::effects recovery_core::indispensable(instant now, const msg<Indispensable>& m) {
+  effects out;
+  if (phase_ == phase::parting && m.envelope().about == current_)
+    charge(out, now);
+  return out;
+}
+
 recovery_core::effects recovery_core::node_present(instant now, const msg<NodePresent>& m) {
   effects out;
   auto present = m.read();
@@ -107,8 +127,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   } else if (state.getPhase() == NodeState::Phase::IDLE ||
              state.getPhase() == NodeState::Phase::DRAINING) {
     // It was told to, by a master that fell before it formed the next one.
-    restart(out, fmt::format("node {} has ended generation {} already", node, current_.value),
-            false);
+    restart(out, fmt::format("node {} has ended generation {} already", node, current_.value));
     return out;
   } else if (state.getPhase() == NodeState::Phase::FINISHED) {
     take_finished(out, now, node);
@@ -134,14 +153,14 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   const auto away = away_.find(node);
   const auto since = away == away_.end() ? now : away->second.value_or(now);
   away_.erase(node);
-  if (phase_ != phase::watching && phase_ != phase::judging)
+  if (phase_ != phase::watching && phase_ != phase::judging && phase_ != phase::parting)
     return out;
   // What it had to do is done; the others need not hear of it.
   if (finished_.count(node))
     return out;
   if (!failed_at_)
     failed_at_ = since;
-  restart(out, fmt::format("node {} is lost", node), false);
+  restart(out, fmt::format("node {} is lost", node));
   return out;
 }
 
@@ -169,7 +188,7 @@ void recovery_core::become_watching(instant now, const World::Reader& world) {
   phase_ = phase::watching;
   current_ = generation{world.getGeneration()};
   restart_count_ = world.getRestartCount();
-  sealed_at_ = now;
+  sealed_at_ = works_since_ = now;
   members_.clear();
   for (auto m : world.getMembers())
     members_.insert(m.getNode().cStr());
@@ -199,90 +218,9 @@ void recovery_core::judge(effects& out, instant now) {
     phase_ = phase::judging;
     return;
   }
-  if (restart_count_ < options_.max_restarts)
-    return restart(out, root_cause_in_words(), true);
-  phase_ = phase::settling;
-  settled_at_ = now + options_.settle;
-  conclude_if_settled(out, now);
-}
-
-/// When every member has ended, or had time enough for that.
-void recovery_core::conclude_if_settled(effects& out, instant now) {
-  const auto has_ended = [this](const node_name& node) {
-    return finished_.count(node) != 0 || ended_.count(node) != 0;
-  };
-  if (now < settled_at_ && !std::all_of(members_.begin(), members_.end(), has_ended))
-    return;
-  const auto cause = root_cause_in_words();
-  const auto budget =
-      options_.max_restarts == 0
-          ? std::string("no restarts are allowed (--max-restarts 0)")
-          : fmt::format("all {} restarts are used up (--max-restarts)", options_.max_restarts);
-  conclude(out, false, fmt::format("{}; {}", cause, budget));
-}
-
-void recovery_core::restart(effects& out, const std::string& cause, bool charged) {
-  phase_ = phase::reforming;
-  if (charged) {
-    ++restart_count_;
-    out.push_back(record{author_
-                             .write<RestartCharged>(current_,
-                                                    [&](auto b) {
-                                                      b.setGeneration(current_.value);
-                                                      b.setRestartCount(restart_count_);
-                                                      write_failures(b.initFailures(
-                                                          static_cast<unsigned>(failures_.size())));
-                                                    })
-                             .any()});
-  }
-  instruct_reform(out, cause);
-  const auto cost = charged ? fmt::format("restart {} of {}", restart_count_, options_.max_restarts)
-                            : std::string("free of charge");
-  out.push_back(note{{log::level::story,
-                      "restarting",
-                      fmt::format("{}; the group starts again ({})", cause, cost),
-                      {{"generation", static_cast<std::int64_t>(current_.value)},
-                       {"cause", cause},
-                       {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
-}
-
-void recovery_core::instruct_reform(effects& out, const std::string& cause) {
-  out.push_back(instruct{author_
-                             .write<Reform>(current_,
-                                            [&](auto b) {
-                                              b.setReason(cause);
-                                              b.setRestartCount(restart_count_);
-                                            })
-                             .any()});
-}
-
-void recovery_core::conclude(effects& out, bool success, const std::string& reason) {
-  phase_ = phase::concluded;
-  out.push_back(record{author_
-                           .write<Concluded>(current_,
-                                             [&](auto b) {
-                                               b.setSuccess(success);
-                                               b.setReason(reason);
-                                             })
-                           .any()});
-  out.push_back(note{{success ? log::level::story : log::level::error,
-                      "job_concluded",
-                      success ? "the job has finished: " + reason : "the job has failed: " + reason,
-                      {{"success", success}, {"reason", reason}}}});
-  announce_verdict(out, success, reason);
-}
-
-void recovery_core::announce_verdict(effects& out, bool success, const std::string& reason) {
-  out.push_back(instruct{author_
-                             .write<Conclude>(current_,
-                                              [&](auto b) {
-                                                b.setSuccess(success);
-                                                b.setReason(reason);
-                                                write_failures(b.initFailures(
-                                                    static_cast<unsigned>(failures_.size())));
-                                              })
-                             .any()});
-  out.push_back(verdict{success, reason});
+  if (treatment_of(failures_.front().which).part_with_node)
+    return part_with_node(out);
+  charge(out, now);
 }
 
 // ---- words ----
@@ -292,12 +230,16 @@ std::string recovery_core::in_words() const {
   case phase::waiting:
     return "no generation runs";
   case phase::watching:
-    return fmt::format("watching generation {}: {} of {} nodes finished, {} restarts used of {}",
+    return fmt::format("watching generation {}: {} of {} nodes finished, {} restarts used, {} for "
+                       "each node",
                        current_.value, finished_.size(), members_.size(), restart_count_,
                        options_.max_restarts);
   case phase::judging:
     return fmt::format("generation {} failed; waiting for {} node(s) that are away", current_.value,
                        away_.size());
+  case phase::parting:
+    return fmt::format("generation {} failed; asking whether node {} can be spared", current_.value,
+                       failures_.front().node);
   case phase::settling:
     return fmt::format("generation {} failed for good; waiting for what else has failed",
                        current_.value);

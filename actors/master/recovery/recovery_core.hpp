@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/master/recovery/exit_classes.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
@@ -16,16 +17,23 @@
 namespace troupe::actors {
 
 struct recovery_options {
-  /// How often the group may be restarted after failures, in the life of the job (--max-restarts).
+  /// How many failures of its workers each node may have in the life of the job (--max-restarts).
   std::uint32_t max_restarts = 0;
   /// When no restart is left: how long other members' failures are waited for before the verdict.
   duration settle{};
+  /// The job ends, with an exit code of its own, when so many generations in a row have failed
+  /// without progress. Nothing: progress is not asked for.
+  std::optional<std::uint32_t> without_progress_max;
+  /// A generation has made progress when it ran for this long before its first failure.
+  duration progress_after = limits::progress_after;
+  hardware_signs hardware;
 };
 
 /// What a failure costs. Watches the members of the sealed generation; the first failure decides
 /// what is next: a new generation while the budget lasts, else the verdict. A failure is judged
 /// only when no member is away: workers fail when a peer's node dies, and the node, not they, is
-/// then the cause. Losing a node is free of charge.
+/// then the cause. It is charged to the node that has the root cause; what is done about it beyond
+/// that depends on its class (exit_classes.hpp). Nodes that come or are lost are free of charge.
 ///
 /// The root cause is the failure that showed first. Each node tells how long ago that was, so that
 /// no clocks are compared; what is off by less than limits::order_uncertain may have come in
@@ -37,6 +45,8 @@ class recovery_core {
     waiting,   ///< No generation runs.
     watching,  ///< A sealed generation runs.
     judging,   ///< Something failed while a member was away; its return or loss decides.
+    parting,   ///< The next generation was asked for without the node that failed; if it cannot be
+               ///< spared, its failure is judged like any other.
     settling,  ///< It failed for good; what else has failed is being waited for.
     reforming, ///< The next generation was asked for.
     concluded, ///< The verdict is out.
@@ -53,6 +63,8 @@ class recovery_core {
   struct verdict {
     bool success;
     std::string reason;
+    /// What launchers exit with; 0: as they do after any verdict.
+    std::uint8_t exit_code = 0;
   };
   struct note {
     log::event event;
@@ -71,6 +83,10 @@ class recovery_core {
   effects failed(instant now, const messages::msg<messages::Failed>& m);
   effects finished(instant now, const messages::msg<messages::Finished>& m);
   effects unformable(instant now, const messages::msg<messages::Unformable>& m);
+  /// The world could be larger: worth a restart, unless part of the work is done already.
+  effects nodes_waiting(instant now, const messages::msg<messages::NodesWaiting>& m);
+  /// The node that was to be given up cannot be spared.
+  effects indispensable(instant now, const messages::msg<messages::Indispensable>& m);
   /// About members of the running generation only; rendezvous filters.
   effects node_present(instant now, const messages::msg<messages::NodePresent>& m);
   effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
@@ -100,6 +116,7 @@ class recovery_core {
     std::string traceback;
     std::string host;
     instant shown_at{};
+    exit_class which = exit_class::UNKNOWN;
   };
 
   void become_watching(instant now, const messages::World::Reader& world);
@@ -109,12 +126,19 @@ class recovery_core {
   void take_finished(effects& out, instant now, const node_name& node);
   void take_started(effects& out, instant now, const node_name& node);
   void judge(effects& out, instant now);
+  /// The root cause is charged to its node, or there is nothing left to charge it to.
+  void charge(effects& out, instant now);
+  void part_with_node(effects& out);
+  /// Failed generations in a row without progress, the current one included.
+  std::uint32_t without_progress() const;
   void conclude_if_settled(effects& out, instant now);
   void put_root_cause_first();
-  void restart(effects& out, const std::string& cause, bool charged);
-  void instruct_reform(effects& out, const std::string& cause);
-  void conclude(effects& out, bool success, const std::string& reason);
-  void announce_verdict(effects& out, bool success, const std::string& reason);
+  /// Free of charge.
+  void restart(effects& out, const std::string& cause);
+  void restart_charged(effects& out, const std::string& cause);
+  void instruct_reform(effects& out, const std::string& cause, const node_name& without = {});
+  void conclude(effects& out, bool success, const std::string& reason, std::uint8_t exit_code = 0);
+  void announce_verdict(effects& out, const verdict& v);
   std::string root_cause_in_words() const;
   log::event started_in_words(instant now) const;
   void write_failures(capnp::List<messages::WorkerFailure>::Builder out) const;
@@ -123,7 +147,12 @@ class recovery_core {
   messages::author author_;
   phase phase_ = phase::waiting;
   generation current_{};
-  std::uint32_t restart_count_ = 0;
+  std::uint32_t restart_count_ = 0; ///< of all nodes
+  /// By node; no more of them than restarts were charged.
+  std::map<node_name, std::uint32_t> charges_;
+  std::uint32_t without_progress_ = 0; ///< up to the last charge
+  /// When the current generation began to work, as far as this recovery knows.
+  instant works_since_{};
   std::set<node_name> members_;
   std::set<node_name> started_;
   std::set<node_name> finished_;

@@ -29,10 +29,13 @@ void recovery_core::take_failures(instant now, const node_name& node,
     const auto ago_us = std::min<std::uint64_t>(f.getAgoUs(), longest_ago.count());
     const auto ago =
         std::min<duration>(std::chrono::microseconds(ago_us), now - sealed_at_.value_or(instant{}));
-    failures_.push_back(failure{node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(),
-                                f.getMessage().cStr(), f.getUnixTimeMs(), f.getBeforeStart(),
-                                f.getLogFile().cStr(), f.getTraceback().cStr(), f.getHost().cStr(),
-                                now - ago});
+    failures_.push_back(failure{
+        node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(), f.getMessage().cStr(),
+        f.getUnixTimeMs(), f.getBeforeStart(), f.getLogFile().cStr(), f.getTraceback().cStr(),
+        f.getHost().cStr(), now - ago,
+        classify({f.getExitCode(), f.getOutOfMemory(), std::string_view(f.getMessage().cStr()),
+                  std::string_view(f.getTraceback().cStr())},
+                 options_.hardware)});
   }
   put_root_cause_first();
 }
@@ -94,8 +97,10 @@ std::string recovery_core::root_cause_in_words() const {
   const auto& first = failures_.front();
   if (first.pid == 0)
     return fmt::format("node {}: {}", first.node, first.message);
-  return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}", first.rank, first.node,
-                     first.local, first.pid, first.message);
+  const std::string advice = treatment_of(first.which).advice;
+  return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}{}", first.rank,
+                     first.node, first.local, first.pid, first.message,
+                     advice.empty() ? "" : fmt::format(" ({})", advice));
 }
 
 void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
@@ -112,6 +117,7 @@ void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) cons
     out[i].setBeforeStart(f.before_start);
     out[i].setLogFile(f.log_file);
     out[i].setHost(f.host);
+    out[i].setExitClass(f.which);
     if (f.traceback.size() <= room) {
       out[i].setTraceback(f.traceback);
       room -= f.traceback.size();

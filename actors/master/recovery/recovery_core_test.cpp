@@ -58,7 +58,7 @@ const std::string cause = "rank 0 (node a, local rank 0, pid 100) failed: exit c
 TEST_SUITE("recovery_core: what a failure costs") {
   TEST_CASE("a failure within the budget: charged, recorded, then the next generation asked for") {
     auto s = two_nodes(3);
-    CHECK(s.fails("a", 1) == lines("record RestartCharged g1, restart 1 [a/0: exit code 1]",
+    CHECK(s.fails("a", 1) == lines("record RestartCharged g1 to a, restart 1 [a/0: exit code 1]",
                                    "instruct Reform g1, restart 1: " + cause));
     CHECK(s.core.current_phase() == phase::reforming);
   }
@@ -67,13 +67,11 @@ TEST_SUITE("recovery_core: what a failure costs") {
     auto s = two_nodes(1);
     s.fails("a", 1);
     s.begins(2, {"a", "b"}, 1);
-    CHECK(s.fails("b", 2, {7}) ==
-          lines("record Concluded failure: rank 0 (node b, local rank 0, pid 100) failed: exit "
-                "code 7; all 1 restarts are used up (--max-restarts)",
-                "instruct Conclude failure: rank 0 (node b, local rank 0, pid 100) failed: exit "
-                "code 7; all 1 restarts are used up (--max-restarts) [b/0: exit code 7]",
-                "verdict failure: rank 0 (node b, local rank 0, pid 100) failed: exit code 7; all "
-                "1 restarts are used up (--max-restarts)"));
+    const std::string why = "rank 0 (node a, local rank 0, pid 100) failed: exit code 7; all 1 "
+                            "restarts of node a are used up (--max-restarts)";
+    CHECK(s.fails("a", 2, {7}) == lines("record Concluded failure: " + why,
+                                        "instruct Conclude failure: " + why + " [a/0: exit code 7]",
+                                        "verdict failure: " + why));
   }
 
   TEST_CASE("without restarts the first failure is the verdict") {
@@ -157,7 +155,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
     s.goes_away("b");
     s.fails("a", 1);
     CHECK(s.returns("b", running_in(1)) ==
-          lines("record RestartCharged g1, restart 1 [a/0: exit code 1]",
+          lines("record RestartCharged g1 to a, restart 1 [a/0: exit code 1]",
                 "instruct Reform g1, restart 1: " + cause));
   }
 
@@ -183,7 +181,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
     auto s = two_nodes(1);
     s.goes_away("b");
     CHECK(s.returns("b", failed_in(1, {3}))
-              .find("record RestartCharged g1, restart 1 [b/0: exit code 3]") == 0);
+              .find("record RestartCharged g1 to b, restart 1 [b/0: exit code 3]") == 0);
   }
 
   TEST_CASE("a node whose supervisor has lost its workers is a failure, and named once") {
@@ -193,9 +191,10 @@ TEST_SUITE("recovery_core: nodes that go and come") {
     CHECK(s.returns("b", nothing()) == "");
     s.goes_away("b");
     CHECK(s.returns("b", nothing()) == "");
-    CHECK(s.returns("a", running_in(1)) ==
-          lines("record RestartCharged g1, restart 1 [b: the node supervisor lost its workers]",
-                "instruct Reform g1, restart 1: node b: the node supervisor lost its workers"));
+    CHECK(
+        s.returns("a", running_in(1)) ==
+        lines("record RestartCharged g1 to b, restart 1 [b: the node supervisor lost its workers]",
+              "instruct Reform g1, restart 1: node b: the node supervisor lost its workers"));
   }
 
   TEST_CASE("a node that was told to end this very generation has not failed") {
@@ -229,7 +228,7 @@ TEST_SUITE("recovery_core: success") {
     CHECK(s.finishes("a", 1) == "");
     CHECK(s.finishes("a", 1) == "");
     CHECK(s.core.in_words() ==
-          "watching generation 1: 1 of 2 nodes finished, 0 restarts used of 0");
+          "watching generation 1: 1 of 2 nodes finished, 0 restarts used, 0 for each node");
     CHECK(s.finishes("b", 1) == lines("record Concluded success: every worker finished",
                                       "instruct Conclude success: every worker finished",
                                       "verdict success: every worker finished"));
@@ -272,7 +271,7 @@ TEST_SUITE("recovery_core: success") {
     auto s = two_nodes(1);
     s.finishes("a", 1);
     s.goes_away("a");
-    CHECK(s.fails("b", 1).find("record RestartCharged g1, restart 1") == 0);
+    CHECK(s.fails("b", 1).find("record RestartCharged g1 to b, restart 1") == 0);
   }
 
   TEST_CASE("having finished in one generation does not count in the next") {
@@ -308,7 +307,7 @@ TEST_SUITE("recovery_core: recall") {
     story s(2, {proposed_record(3), sealed_record(3, {"a", "b"}, 1)});
     CHECK(s.recalled == "");
     CHECK(s.returns("a", failed_in(3)) == "");
-    CHECK(s.returns("b", running_in(3)).find("record RestartCharged g3, restart 2") == 0);
+    CHECK(s.returns("b", running_in(3)).find("record RestartCharged g3 to a, restart 2") == 0);
   }
 
   TEST_CASE("the budget is remembered") {
@@ -371,7 +370,7 @@ TEST_SUITE("recovery_core: what people read") {
   TEST_CASE("what it costs") {
     auto s = two_nodes(2);
     CHECK(notes(s.core.failed(s.now, failed("a", 1))) ==
-          cause + "; the group starts again (restart 1 of 2)");
+          cause + "; the group starts again (restart 1 of 2 of node a)");
     auto t = two_nodes(2);
     CHECK(notes(t.core.node_lost(t.now, lost("a"))) ==
           "node a is lost; the group starts again (free of charge)");

@@ -42,6 +42,10 @@ struct performer {
       sup::send(self, to, m.as<messages::Sealed>());
     else if (m.is<messages::Unformable>())
       sup::send(self, to, m.as<messages::Unformable>());
+    else if (m.is<messages::NodesWaiting>())
+      sup::send(self, to, m.as<messages::NodesWaiting>());
+    else if (m.is<messages::Indispensable>())
+      sup::send(self, to, m.as<messages::Indispensable>());
     else if (m.is<messages::NodePresent>())
       sup::send(self, to, m.as<messages::NodePresent>());
     else if (m.is<messages::NodeAway>())

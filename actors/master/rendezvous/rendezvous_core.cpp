@@ -11,7 +11,8 @@ namespace troupe::actors {
 using namespace messages;
 
 rendezvous_core::rendezvous_core(rendezvous_options options, messages::author author, instant now)
-    : options_(options), author_(std::move(author)), phase_since_(now) {
+    : options_(std::move(options)), author_(std::move(author)), phase_since_(now),
+      growth_(options_.growth) {
   waiting_.begin(now);
 }
 
@@ -26,33 +27,38 @@ rendezvous_core::effects rendezvous_core::node_present(instant now, const msg<No
     return out;
   }
   const auto known = nodes_.find(node);
+  const bool anew = known == nodes_.end();
   candidate who{node, present->getAddress().cStr(), present->getSlots(), std::nullopt,
-                known != nodes_.end() ? known->second.who.arrival : ++arrivals_};
+                anew ? ++arrivals_ : known->second.who.arrival};
   if (present->getWantedRank() >= 0)
     who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
   if (const auto why = rank_objection(who); !why.empty()) {
     out.push_back(expel{node, why, false});
     return out;
   }
-  if (known != nodes_.end() && known->second.away)
+  if (!anew && known->second.away)
     --away_count_;
+  if (anew)
+    last_arrival_ = now;
+  if (who.wanted_rank)
+    wanted_ranks_[*who.wanted_rank] = node;
   nodes_[node] = present_node{who, false};
   newest_heard_ = std::max(newest_heard_, generation{present->getState().getGeneration()});
   if (phase_ == phase::gathering) {
-    out.push_back(
-        note{{log::level::story,
-              "node_joined",
-              fmt::format("node {} is here ({} of {})", node, nodes_.size(), options_.nodes_max),
-              {{"node", node}, {"present", static_cast<std::int64_t>(nodes_.size())}}}});
+    out.push_back(note{joined_in_words(node)});
+    // Recovery may have started anew since it was told.
+    if (gave_up_)
+      give_up(out, "too few nodes were there in time");
     consider_proposing(out, now);
   } else if (is_member(node)) {
     repeat_directive(out, now, m);
   } else {
-    out.push_back(
-        note{{log::level::story,
-              "node_waits",
-              fmt::format("node {} is here and takes part from the next generation on", node),
-              {{"node", node}}}});
+    out.push_back(note{{log::level::story,
+                        "node_waits",
+                        fmt::format("node {} is here, beside generation {}", node, current_.value),
+                        {{"node", node}}}});
+    standing_by_.erase(node);
+    growth_.newcomer(now);
   }
   return out;
 }
@@ -77,9 +83,7 @@ rendezvous_core::effects rendezvous_core::node_lost(instant now, const msg<NodeL
   const auto known = nodes_.find(node);
   if (known == nodes_.end())
     return out;
-  if (known->second.away)
-    --away_count_;
-  nodes_.erase(known);
+  forget(node);
   if (phase_ == phase::running && is_member(node))
     lost_members_.insert(node);
   if (phase_ == phase::concluded)
@@ -115,8 +119,18 @@ rendezvous_core::effects rendezvous_core::reform(instant now, const msg<Reform>&
   if (phase_ != phase::running || m.envelope().about != current_)
     return out;
   auto wish = m.read();
+  const node_name without = wish->getWithout().cStr();
+  if (!without.empty() && largest_world(claimants(without)) == 0) {
+    out.push_back(inform_recovery{
+        author_.write<Indispensable>(current_, [&](auto b) { b.setNode(without); }).any()});
+    return out;
+  }
   restart_count_ = wish->getRestartCount();
   stop_members(out, wish->getReason().cStr());
+  if (!without.empty()) {
+    out.push_back(expel{without, wish->getReason().cStr(), false});
+    forget(without);
+  }
   become_gathering(out, now);
   return out;
 }
@@ -144,6 +158,8 @@ rendezvous_core::effects rendezvous_core::tick(instant now) {
       consider_giving_up(out, now);
   } else if (phase_ == phase::preparing && now >= prepare_until_) {
     expel_unprepared(out, now);
+  } else if (const auto due = growth_due(); due && now >= *due) {
+    consider_growing(out, now);
   }
   if (waiting_.due(now))
     remind(out, now);
@@ -157,10 +173,12 @@ std::optional<instant> rendezvous_core::next_wakeup() const {
     consider(*recalled_at_ + options_.recall_within);
   if (phase_ == phase::preparing)
     consider(prepare_until_);
-  if (phase_ == phase::gathering && enough_since_)
-    consider(*enough_since_ + options_.last_call);
-  else if (phase_ == phase::gathering && !gave_up_)
+  if (phase_ == phase::gathering && enough_since_ && settled_at())
+    consider(*settled_at());
+  else if (phase_ == phase::gathering && !enough_since_ && !gave_up_)
     consider(phase_since_ + options_.join_timeout);
+  if (const auto growing = growth_due())
+    consider(*growing);
   if (const auto reminding = waiting_.next())
     consider(*reminding);
   return first;
@@ -174,6 +192,8 @@ void rendezvous_core::become_gathering(effects& out, instant now) {
   waiting_.begin(now);
   enough_since_.reset();
   gave_up_ = false;
+  waited_for_ = 0;
+  growth_.generation_ends(now);
   world_.clear();
   members_.clear();
   lost_members_.clear();
@@ -189,11 +209,14 @@ void rendezvous_core::become_preparing(effects& out, instant now) {
   current_ = std::max(current_, newest_heard_).next();
   prepared_.clear();
   store_ = {};
-  for (const auto& s : world_)
-    last_group_ranks_[s.node] = s.group_rank;
-  out.push_back(record{
-      author_.write<GenerationProposed>(current_, [&](auto b) { b.setGeneration(current_.value); })
-          .any()});
+  first_world_ = false;
+  out.push_back(record{author_
+                           .write<GenerationProposed>(current_,
+                                                      [&](auto b) {
+                                                        b.setGeneration(current_.value);
+                                                        b.setRelaunches(relaunches_);
+                                                      })
+                           .any()});
   out.push_back(direct{member_names(), prepare_message()});
 }
 
@@ -202,6 +225,10 @@ void rendezvous_core::become_running(effects& out, instant now) {
   phase_ = phase::running;
   phase_since_ = now;
   waiting_.end();
+  growth_.generation_begins(now);
+  last_group_ranks_.clear();
+  for (const auto& s : world_)
+    last_group_ranks_[s.node] = s.group_rank;
   out.push_back(record{author_
                            .write<GenerationSealed>(current_,
                                                     [&](auto b) {
@@ -237,68 +264,11 @@ std::string rendezvous_core::rank_objection(const candidate& c) const {
   if (*c.wanted_rank >= options_.nodes_max)
     return fmt::format("node rank {} does not exist among {} nodes (--node-rank)", *c.wanted_rank,
                        options_.nodes_max);
-  for (const auto& [name, other] : nodes_)
-    if (name != c.node && other.who.wanted_rank == c.wanted_rank)
-      return fmt::format("node rank {} is taken by node {} (--node-rank)", *c.wanted_rank, name);
+  const auto taken = wanted_ranks_.find(*c.wanted_rank);
+  if (taken != wanted_ranks_.end() && taken->second != c.node)
+    return fmt::format("node rank {} is taken by node {} (--node-rank)", *c.wanted_rank,
+                       taken->second);
   return {};
-}
-
-void rendezvous_core::consider_proposing(effects& out, instant now) {
-  const auto present_count = nodes_.size() - away_count_;
-  if (present_count < options_.nodes_min) {
-    enough_since_.reset();
-    return;
-  }
-  // The last call is for nodes nobody has seen yet, so for the first world only. Later it is known
-  // who may come: those who are away.
-  const bool complete = present_count >= options_.nodes_max;
-  const bool nobody_else = !last_group_ranks_.empty() && away_count_ == 0;
-  const bool wait_for_more = !complete && !nobody_else && options_.last_call > duration::zero();
-  if (!enough_since_ && wait_for_more)
-    begin_last_call(out, now);
-  if (wait_for_more && now - *enough_since_ < options_.last_call)
-    return;
-
-  std::vector<candidate> present;
-  for (const auto& [name, n] : nodes_)
-    if (!n.away)
-      present.push_back(n.who);
-  // Members of the last world come before spares; spares in order of arrival.
-  std::stable_sort(present.begin(), present.end(), [this](const candidate& a, const candidate& b) {
-    const bool was_a = last_group_ranks_.count(a.node), was_b = last_group_ranks_.count(b.node);
-    return was_a != was_b ? was_a : a.arrival < b.arrival;
-  });
-  if (present.size() > options_.nodes_max)
-    present.resize(options_.nodes_max);
-  world_ = assign_ranks(std::move(present), last_group_ranks_);
-  members_.clear();
-  for (const auto& s : world_)
-    members_.insert(s.node);
-  become_preparing(out, now);
-}
-
-void rendezvous_core::consider_giving_up(effects& out, instant now) {
-  if (gave_up_ || enough_since_ || now - phase_since_ < options_.join_timeout)
-    return;
-  gave_up_ = true;
-  waiting_.end();
-  const auto why =
-      fmt::format("only {} of at least {} nodes joined within {}", nodes_.size() - away_count_,
-                  options_.nodes_min, troupe::in_words(options_.join_timeout));
-  out.push_back(inform_recovery{
-      author_.write<Unformable>(current_, [&](auto b) { b.setReason(why); }).any()});
-}
-
-void rendezvous_core::begin_last_call(effects& out, instant now) {
-  enough_since_ = now;
-  waiting_.end();
-  out.push_back(note{{log::level::story,
-                      "last_call",
-                      fmt::format("{} of at most {} nodes are here, which is enough: starting in "
-                                  "{} unless the others come first",
-                                  nodes_.size() - away_count_, options_.nodes_max,
-                                  troupe::in_words(options_.last_call)),
-                      {{"present", static_cast<std::int64_t>(nodes_.size() - away_count_)}}}});
 }
 
 /// Membership answers with NodeLost; should it know nothing of a node it is asked again.
@@ -346,6 +316,9 @@ void rendezvous_core::repeat_directive(effects& out, instant now, const msg<Node
   if (ready)
     out.push_back(direct{{node}, start_message()});
   out.push_back(inform_recovery{m.any()});
+  // Recovery may have started anew and not know who waits.
+  if (nodes_.size() > world_.size())
+    growth_.newcomer(now);
   // As a rule recovery has asked for the next generation long before. If not, it has started anew
   // since, which ended all links, and does not know.
   for (const auto& name : lost_members_)

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "actors/master/rendezvous/growth.hpp"
 #include "actors/master/rendezvous/ranks.hpp"
+#include "actors/master/rendezvous/world_sizes.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
@@ -17,10 +19,16 @@
 
 namespace troupe::actors {
 
-struct rendezvous_options {
-  std::uint32_t nodes_min = 1;
-  std::uint32_t nodes_max = 1;
-  duration last_call = limits::last_call;
+struct rendezvous_options : world_sizes {
+  /// The first world, with MIN nodes here and not yet MAX: how long others are waited for. Nothing:
+  /// until nobody has come for `settle`, but no longer than `settle_most`.
+  std::optional<duration> last_call;
+  duration settle = limits::settle;
+  duration settle_most = limits::settle_most;
+  growth_options growth;
+  /// How many nodes may have to be waited for after the first world, in the life of the job: those
+  /// without which fewer than MIN are left. Nothing: as many as it takes.
+  std::optional<std::uint32_t> relaunches_max;
   duration join_timeout = limits::join_timeout;
   /// How long a member may take from Prepare to Prepared: its shutdown timeout and then some.
   duration prepare_within = limits::stop_workers_within + limits::prepare_slack;
@@ -34,7 +42,9 @@ struct rendezvous_options {
 /// node that comes back.
 ///
 /// In a running generation it decides nothing about failures: it passes what happens to members on
-/// to recovery, which asks for the next generation with Reform.
+/// to recovery, which asks for the next generation with Reform. Nodes that would make the world
+/// larger are told to recovery too; those that would not are spares: they stand by, and take the
+/// ranks of who is lost.
 class rendezvous_core {
  public:
   enum class phase {
@@ -79,6 +89,7 @@ class rendezvous_core {
   effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
   effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
   effects prepared(instant now, const messages::msg<messages::Prepared>& m);
+  /// Answered with Indispensable instead, if it names a node that cannot be spared.
   effects reform(instant now, const messages::msg<messages::Reform>& m);
   effects conclude(instant now, const messages::msg<messages::Conclude>& m);
   effects tick(instant now);
@@ -109,17 +120,43 @@ class rendezvous_core {
   std::vector<node_name> everyone() const;
   /// Objections to a node's wish for a rank; empty if none.
   std::string rank_objection(const candidate& c) const;
+  /// Who is here, but for `without`, in the order of their claims to a place: members of the last
+  /// world by rank, then who asked for a rank, then by arrival.
+  std::vector<candidate> claimants(const node_name& without = {}) const;
+  std::uint32_t largest_world(const std::vector<candidate>& of) const;
+  /// With how many nodes nobody else could take part; taking them all to be alike.
+  std::uint32_t most_nodes() const;
   void consider_sealing(effects& out, instant now);
   void consider_proposing(effects& out, instant now);
+  void not_enough(effects& out, instant now);
+  /// Whether to wait for more, though there are enough.
+  bool settling(instant now) const;
+  /// Until when; nothing: until who is away is back or lost.
+  std::optional<instant> settled_at() const;
+  bool waits_for_members() const;
+  void propose(effects& out, instant now, std::vector<candidate> present, std::uint32_t size);
+  void consider_growing(effects& out, instant now);
+  std::optional<instant> growth_due() const;
+  void tell_spares(effects& out, const std::vector<candidate>& all);
+  void forget(const node_name& node);
+  /// The nodes that have to be waited for before any world can be formed.
+  std::uint32_t missing() const;
   void take_prepared(effects& out, instant now, const node_name& node, std::uint16_t store_port,
                      bool store_hosted);
   void stop_members(effects& out, const std::string& reason);
   /// Brings a member that has a new link up to date, given what it says of itself.
   void repeat_directive(effects& out, instant now, const messages::msg<messages::NodePresent>& m);
   void consider_giving_up(effects& out, instant now);
-  void begin_last_call(effects& out, instant now);
+  void consider_relaunches(effects& out);
+  void give_up(effects& out, const std::string& why);
   void remind(effects& out, instant now);
+  log::event joined_in_words(const node_name& node) const;
   log::event sealed_in_words(duration took) const;
+  log::event settling_in_words() const;
+  log::event relaunched_in_words() const;
+  std::string spare_in_words(std::size_t present) const;
+  log::event standing_by_in_words(const std::vector<node_name>& spares,
+                                  const std::string& why) const;
   void expel_unprepared(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
   void write_world(messages::World::Builder out) const;
@@ -138,7 +175,13 @@ class rendezvous_core {
   std::map<node_name, present_node> nodes_;
   std::size_t away_count_ = 0; ///< among nodes_
   std::uint64_t arrivals_ = 0;
+  instant last_arrival_{};
+  /// Who is here and has asked for a rank.
+  std::map<std::uint32_t, node_name> wanted_ranks_;
   std::uint32_t restart_count_ = 0;
+  std::uint32_t relaunches_ = 0;
+  /// Gathering: how many nodes at most were missing at once.
+  std::uint32_t waited_for_ = 0;
 
   std::vector<seat> world_;     ///< of current_, in order of group rank; empty while gathering
   std::set<node_name> members_; ///< the names in world_
@@ -147,13 +190,19 @@ class rendezvous_core {
   std::set<node_name>
       lost_members_; ///< running: what recovery has been told, and may have forgotten
   store_place store_;
+  /// Of the world that was sealed last; empty before the first.
   std::map<node_name, std::uint32_t> last_group_ranks_;
   messages::any_msg conclusion_;
 
   instant phase_since_{};
   reminder waiting_;                    ///< gathering and preparing
   std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
-  bool gave_up_ = false;                ///< gathering: the join timeout has been reported
+  bool first_world_ = true;             ///< none was proposed yet
+  bool gave_up_ = false; ///< gathering: that no world can be formed has been reported
+  growth growth_;
+  std::set<node_name> standing_by_; ///< who has been told so
+  /// For nodes of so many slots.
+  mutable std::optional<std::pair<std::uint32_t, std::uint32_t>> most_nodes_;
   /// The past was recalled; until recall_within later its members are only away, not lost.
   std::optional<instant> recalled_at_;
 };

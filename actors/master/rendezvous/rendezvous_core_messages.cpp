@@ -96,6 +96,15 @@ any_msg rendezvous_core::stop_message(const std::string& reason) {
   return author_.write<Stop>(current_, [&](auto b) { b.setReason(reason); }).any();
 }
 
+log::event rendezvous_core::joined_in_words(const node_name& node) const {
+  // A screen has room for a few dozen; in a larger job they are for a closer look.
+  constexpr std::uint32_t told = 64;
+  return {options_.nodes_max <= told ? log::level::story : log::level::info,
+          "node_joined",
+          fmt::format("node {} is here ({} of {})", node, nodes_.size(), options_.nodes_max),
+          {{"node", node}, {"present", static_cast<std::int64_t>(nodes_.size())}}};
+}
+
 log::event rendezvous_core::sealed_in_words(duration took) const {
   const auto world_size = world_.back().first_rank + world_.back().slots;
   return {log::level::story,
@@ -107,6 +116,45 @@ log::event rendezvous_core::sealed_in_words(duration took) const {
            {"nodes", static_cast<std::int64_t>(world_.size())},
            {"world_size", static_cast<std::int64_t>(world_size)},
            {"prepare_ms", milliseconds_of(took)}}};
+}
+
+log::event rendezvous_core::settling_in_words() const {
+  const auto present = nodes_.size() - away_count_;
+  const auto how =
+      options_.last_call
+          ? fmt::format("in {} unless the others come first", troupe::in_words(*options_.last_call))
+          : fmt::format("when nobody has come for {}, within {}", troupe::in_words(options_.settle),
+                        troupe::in_words(options_.settle_most));
+  return {log::level::story,
+          "last_call",
+          fmt::format("{} of at most {} nodes are here, which is enough: starting {}", present,
+                      options_.nodes_max, how),
+          {{"present", static_cast<std::int64_t>(present)}}};
+}
+
+log::event rendezvous_core::relaunched_in_words() const {
+  return {
+      log::level::story,
+      "nodes_relaunched",
+      fmt::format("{} had to be waited for, {}{} in all", counted(waited_for_, "node"), relaunches_,
+                  options_.relaunches_max ? fmt::format(" of {}", *options_.relaunches_max) : ""),
+      {{"relaunches", static_cast<std::int64_t>(relaunches_)}}};
+}
+
+std::string rendezvous_core::spare_in_words(std::size_t present) const {
+  const auto why = world_.size() == options_.nodes_max ? "the most there can be (--nnodes)"
+                   : options_.elastic ? "the largest world the elasticity config allows"
+                                      : "a whole number of units (--node_unit)";
+  return fmt::format("generation {} has {} of the {} that are here, {}", current_.value,
+                     counted(world_.size(), "node"), present, why);
+}
+
+log::event rendezvous_core::standing_by_in_words(const std::vector<node_name>& spares,
+                                                 const std::string& why) const {
+  return {log::level::story,
+          "standing_by",
+          fmt::format("{} stand{} by: {}", few_of(spares), spares.size() == 1 ? "s" : "", why),
+          {{"nodes", static_cast<std::int64_t>(spares.size())}}};
 }
 
 /// Says what the wait is for.

@@ -10,8 +10,9 @@ using namespace messages;
 void rendezvous_core::recall(instant now, const std::vector<any_msg>& history) {
   for (const auto& entry : history) {
     if (entry.is<GenerationProposed>()) {
-      current_ =
-          std::max(current_, generation{entry.as<GenerationProposed>().read()->getGeneration()});
+      auto proposed = entry.as<GenerationProposed>().read();
+      current_ = std::max(current_, generation{proposed->getGeneration()});
+      relaunches_ = std::max(relaunches_, proposed->getRelaunches());
       phase_ = phase::gathering;
     } else if (entry.is<RestartCharged>()) {
       restart_count_ = entry.as<RestartCharged>().read()->getRestartCount();
@@ -33,6 +34,7 @@ void rendezvous_core::recall(instant now, const std::vector<any_msg>& history) {
                                          [&](auto b) {
                                            b.setSuccess(verdict->getSuccess());
                                            b.setReason(verdict->getReason());
+                                           b.setExitCode(verdict->getExitCode());
                                          })
                         .any();
       phase_ = phase::concluded;
@@ -46,6 +48,7 @@ void rendezvous_core::recall(instant now, const std::vector<any_msg>& history) {
     members_.insert(s.node);
   }
   away_count_ = nodes_.size();
+  first_world_ = world_.empty();
   if (phase_ == phase::gathering) {
     world_.clear();
     members_.clear();
@@ -55,6 +58,8 @@ void rendezvous_core::recall(instant now, const std::vector<any_msg>& history) {
   phase_since_ = now;
   if (phase_ != phase::gathering)
     waiting_.end();
+  if (phase_ == phase::running)
+    growth_.generation_begins(now);
 }
 
 void rendezvous_core::stop_waiting_for_return(effects& out, instant now) {

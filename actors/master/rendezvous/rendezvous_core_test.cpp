@@ -303,7 +303,7 @@ TEST_SUITE("rendezvous_core: running") {
     CHECK(s.reforms(1, 0) == "to a,b: Stop g1: once more");
     CHECK(s.core.current_phase() == phase::gathering);
     CHECK(s.comes("c") ==
-          lines("record GenerationProposed g2", "to c,b: Prepare g2: c(0,1) b(2,3)"));
+          lines("record GenerationProposed g2, 1 relaunched", "to c,b: Prepare g2: c(0,1) b(2,3)"));
   }
 
   TEST_CASE("no replacement until the join timeout: the job cannot go on") {

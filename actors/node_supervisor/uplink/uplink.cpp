@@ -79,6 +79,8 @@ void deliver(self_ptr self, const messages::any_msg& m) {
     sup::send(self, s.node.leader, m.as<Start>());
   else if (m.is<Stop>())
     sup::send(self, s.node.leader, m.as<Stop>());
+  else if (m.is<StandBy>())
+    sup::send(self, s.node.leader, m.as<StandBy>());
   else if (m.is<Conclude>())
     sup::send(self, s.node.leader, m.as<Conclude>());
   else if (m.is<TreeRequest>()) {

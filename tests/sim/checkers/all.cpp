@@ -2,10 +2,12 @@
 
 namespace troupe::sim::checkers {
 
-std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t,
-                                           std::uint32_t max_restarts) {
+std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
+                                           const actors::world_sizes& sizes) {
   return {one_world_per_generation(w),
           ranks_are_dense(w),
+          ranks_are_stable(w),
+          worlds_fit_the_sizes(w, sizes),
           processes_follow_the_generation(w, t),
           start_after_prepared(w),
           restarts_within_budget(w, max_restarts),

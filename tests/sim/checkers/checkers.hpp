@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/master/rendezvous/world_sizes.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/world.hpp"
 
@@ -18,6 +19,13 @@ std::shared_ptr<observer> one_world_per_generation(world& w);
 /// contiguous.
 std::shared_ptr<observer> ranks_are_dense(world& w);
 
+/// Who takes part in two worlds in a row keeps its group rank, and in a smaller one its place in
+/// the order.
+std::shared_ptr<observer> ranks_are_stable(world& w);
+
+/// Every sealed world has a number of nodes that the job's options allow.
+std::shared_ptr<observer> worlds_fit_the_sizes(world& w, const actors::world_sizes& sizes);
+
 /// No training process runs under a generation other than its node's current one.
 std::shared_ptr<observer> processes_follow_the_generation(world& w, const trainers& t);
 
@@ -25,7 +33,7 @@ std::shared_ptr<observer> processes_follow_the_generation(world& w, const traine
 /// journalled.
 std::shared_ptr<observer> start_after_prepared(world& w);
 
-/// No more restarts are charged than --max-restarts allows.
+/// No more restarts are charged to a node than --max-restarts allows.
 std::shared_ptr<observer> restarts_within_budget(world& w, std::uint32_t max_restarts);
 
 /// A generation's failure is charged once, and the count grows by one each time.
@@ -50,6 +58,7 @@ std::shared_ptr<observer> actors_are_sound(world& w);
 std::shared_ptr<observer> one_verdict(world& w);
 
 /// All of them.
-std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts);
+std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
+                                           const actors::world_sizes& sizes);
 
 } // namespace troupe::sim::checkers

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string>
+
 namespace troupe::sim::checkers {
 
 namespace {
@@ -12,17 +15,19 @@ class checker final : public observer {
   checker(world& w, std::uint32_t max_restarts) : world_(w), max_restarts_(max_restarts) {}
 
   void recorded(const messages::any_msg& m) override {
-    if (m.is<messages::RestartCharged>())
-      ++charged_;
-    if (charged_ > max_restarts_)
-      world_.blame("restarts_within_budget", fmt::format("{} restarts were charged, {} are allowed",
-                                                         charged_, max_restarts_));
+    if (!m.is<messages::RestartCharged>())
+      return;
+    const std::string node = m.as<messages::RestartCharged>().read()->getNode().cStr();
+    if (++charged_[node] > max_restarts_)
+      world_.blame("restarts_within_budget",
+                   fmt::format("{} restarts were charged to node '{}', {} are allowed",
+                               charged_[node], node, max_restarts_));
   }
 
  private:
   world& world_;
   std::uint32_t max_restarts_;
-  std::uint32_t charged_ = 0;
+  std::map<std::string, std::uint32_t> charged_;
 };
 
 } // namespace

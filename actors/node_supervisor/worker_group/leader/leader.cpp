@@ -206,6 +206,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
       on(self, &leader_core::prepare),
       on(self, &leader_core::start),
       on(self, &leader_core::stop),
+      on(self, &leader_core::stand_by),
       on(self, &leader_core::conclude),
       [self](const messages::msg<messages::StateRequest>&) {
         return self->state->core.state(sup::now(self));

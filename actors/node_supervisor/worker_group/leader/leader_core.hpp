@@ -53,6 +53,8 @@ struct obituary {
   std::int64_t unix_time_ms = 0; ///< 0: when it ended
   /// Since it showed first: since its error file was written, or since it ended.
   duration ago{};
+  /// The kernel has killed processes for lack of memory since it was started.
+  bool out_of_memory = false;
 };
 
 /// How this node's part in the job ended.
@@ -127,6 +129,8 @@ class leader_core {
   effects prepare(instant now, const messages::msg<messages::Prepare>& m);
   effects start(instant now, const messages::msg<messages::Start>& m);
   effects stop(instant now, const messages::msg<messages::Stop>& m);
+  /// This node takes no part for now.
+  effects stand_by(instant now, const messages::msg<messages::StandBy>& m);
   effects conclude(instant now, const messages::msg<messages::Conclude>& m);
 
   // From the processes; `which` is the generation they were started for.

@@ -73,6 +73,7 @@ void leader_core::write_failures(capnp::List<WorkerFailure>::Builder out, instan
     out[i].setLogFile(f.why.error_file);
     out[i].setUnixTimeMs(f.why.unix_time_ms);
     out[i].setBeforeStart(f.before_start);
+    out[i].setOutOfMemory(f.why.out_of_memory);
     out[i].setAgoUs(static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(now - f.shown_at).count()));
   }
@@ -132,6 +133,18 @@ std::string leader_core::in_words() const {
     return "this node's part is over";
   }
   return {};
+}
+
+leader_core::effects leader_core::stand_by(instant, const msg<StandBy>& m) {
+  effects out;
+  if (!outcome_)
+    out.push_back(note{{log::level::info,
+                        "standing_by",
+                        fmt::format("this node stands by, ready to take the place of one that is "
+                                    "lost: {}",
+                                    m.read()->getReason().cStr()),
+                        {}}});
+  return out;
 }
 
 } // namespace troupe::actors

@@ -1,0 +1,122 @@
+#include "launch/options/policy.hpp"
+
+#include "launch/options/streams.hpp"
+#include "launch/options/values.hpp"
+#include "launch/options/words.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::launch {
+
+/// --node_unit is not among them: it is one of dlrover-run's.
+option_group policy_group(policy_words& w) {
+  return in_full(option_group{
+      "Sizes and budgets, told to the node that runs the master",
+      {{{"--elasticity-config"},
+        "FILE",
+        "A DeepSpeed config: only worlds its \"elasticity\" section allows; more nodes stand by",
+        into(w.elasticity_config)},
+       among({"capped", "uncapped"},
+             {{"--elasticity-variant"},
+              "WHICH",
+              "Whether a batch may exceed max_train_batch_size: capped, as in DeepSpeed since "
+              "August 2026 (default), or uncapped, as before (0.16.5)",
+              into(w.elasticity_variant)}),
+       {{"--node-relaunches"},
+        "N",
+        "How many nodes may have to be waited for after the first start, when fewer than MIN are "
+        "left (any number)",
+        into(w.node_relaunches)},
+       {{"--no-progress-limit"},
+        "K",
+        "End with exit code 3 when K generations in a row failed without progress; as long as "
+        "there is progress --max-restarts is unlimited unless given",
+        into(w.no_progress_limit)},
+       {{"--progress-after"},
+        "SECONDS",
+        "A generation that ran for so long has made progress (60)",
+        into(w.progress_after)},
+       {{"--hardware-exit-codes"},
+        "CODE,...",
+        "Exit codes that mean broken hardware (201,202): the node is given up if a world can be "
+        "formed without it",
+        into(w.hardware_exit_codes)},
+       {{"--hardware-words"},
+        "WORD,...",
+        "The same for words in a worker's error file, instead of the known ones; ,, is a comma",
+        into(w.hardware_words)}}});
+}
+
+namespace {
+
+result<std::uint32_t> node_unit_of(std::int64_t unit,
+                                   const std::pair<std::uint32_t, std::uint32_t>& nodes) {
+  const auto [min, max] = nodes;
+  if (unit < 1 || max / unit * unit < min)
+    return failure(errc::invalid,
+                   fmt::format("--node_unit {}: no multiple of it is from {} to {} (--nnodes)",
+                               unit, min, max));
+  return static_cast<std::uint32_t>(unit);
+}
+
+result<std::optional<std::uint32_t>> count_of(const char* option, std::int64_t least,
+                                              const std::optional<std::int64_t>& given) {
+  if (!given)
+    return std::optional<std::uint32_t>{};
+  if (*given < least || *given > limits::restarts_max)
+    return failure(errc::invalid, fmt::format("{}: {} is not from {} to {}", option, *given, least,
+                                              limits::restarts_max));
+  return std::optional(static_cast<std::uint32_t>(*given));
+}
+
+result<std::vector<std::int32_t>> exit_codes_of(const std::string& text) {
+  std::vector<std::int32_t> codes;
+  if (stripped(text).empty())
+    return codes;
+  for (const auto& word : split(text, ',')) {
+    const auto code = python_int(word);
+    if (!code || *code < 1 || *code > 255)
+      return failure(errc::invalid,
+                     fmt::format("--hardware-exit-codes: '{}' is no exit code of a failure", word));
+    codes.push_back(static_cast<std::int32_t>(*code));
+  }
+  return codes;
+}
+
+} // namespace
+
+result<job_policy> derive_policy(const policy_words& w,
+                                 const std::pair<std::uint32_t, std::uint32_t>& nodes) {
+  job_policy p;
+  const auto unit = node_unit_of(w.node_unit, nodes);
+  if (!unit)
+    return tl::make_unexpected(unit.error());
+  p.node_unit = *unit;
+  p.elasticity_config = w.elasticity_config;
+  p.elasticity_capped = w.elasticity_variant == "capped";
+  const auto relaunches = count_of("--node-relaunches", 0, w.node_relaunches);
+  if (!relaunches)
+    return tl::make_unexpected(relaunches.error());
+  p.node_relaunches = *relaunches;
+  const auto fruitless = count_of("--no-progress-limit", 1, w.no_progress_limit);
+  if (!fruitless)
+    return tl::make_unexpected(fruitless.error());
+  p.no_progress_limit = *fruitless;
+  constexpr double seconds_max = 1e6;
+  if (!(w.progress_after >= 0 && w.progress_after <= seconds_max))
+    return failure(errc::invalid, fmt::format("--progress-after: {} is not from 0 to {} seconds",
+                                              w.progress_after, seconds_max));
+  p.progress_after =
+      std::chrono::duration_cast<duration>(std::chrono::duration<double>(w.progress_after));
+  if (w.hardware_exit_codes) {
+    const auto codes = exit_codes_of(*w.hardware_exit_codes);
+    if (!codes)
+      return tl::make_unexpected(codes.error());
+    p.hardware_exit_codes = *codes;
+  }
+  if (w.hardware_words)
+    p.hardware_words = parse_words(*w.hardware_words);
+  return p;
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "runtime/base/limits.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// How large a job's worlds are, and what its failures may cost, beyond torchrun's words. The
+/// master decides, so it is the one that must be told.
+namespace troupe::launch {
+
+struct job_policy {
+  /// A world has a multiple of so many nodes.
+  std::uint32_t node_unit = 1;
+  /// A DeepSpeed config with an "elasticity" section; empty: none.
+  std::string elasticity_config;
+  bool elasticity_capped = true;
+  std::optional<std::uint32_t> node_relaunches;
+  std::optional<std::uint32_t> no_progress_limit;
+  duration progress_after = limits::progress_after;
+  /// Nothing: the known ones.
+  std::optional<std::vector<std::int32_t>> hardware_exit_codes;
+  std::optional<std::vector<std::string>> hardware_words;
+};
+
+/// What was typed, before it means anything.
+struct policy_words {
+  std::int64_t node_unit = 1;
+  std::string elasticity_config, elasticity_variant = "capped";
+  std::optional<std::int64_t> node_relaunches, no_progress_limit;
+  double progress_after = std::chrono::duration<double>(limits::progress_after).count();
+  std::optional<std::string> hardware_exit_codes, hardware_words;
+};
+
+result<job_policy> derive_policy(const policy_words& w,
+                                 const std::pair<std::uint32_t, std::uint32_t>& nodes);
+
+} // namespace troupe::launch

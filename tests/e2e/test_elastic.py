@@ -1,0 +1,67 @@
+"""Nodes come, die and stand by while a job runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from conftest import Start
+from launchers import Run, free_port, until
+
+WITHIN = 20.0  # processes are started on a busy machine; the time limits below are the product's
+
+# Says where it is, and works until it is told to finish.
+WORKER = """
+echo "$TROUPE_GENERATION $RANK/$WORLD_SIZE $(date +%s%3N)" >> "$1/node-of-$PPID"
+while [ ! -e "$1/finish" ]; do sleep 0.02; done
+"""
+
+
+def worlds(directory: Path, launcher: int) -> list[str]:
+    """What the worker of this launcher was in each generation: "rank/size"."""
+    file = directory / f"node-of-{launcher}"
+    return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def appears(run: Run, directory: Path, node: int, world: str) -> None:
+    until(
+        lambda: worlds(directory, run.launchers[node].pid)[-1:] == [world],
+        WITHIN,
+        f"node {node} is {world}\n{run.err()}",
+    )
+
+
+def test_a_lone_start_a_join_a_spare_and_a_loss(shell: Start, tmp_path: Path) -> None:
+    run = shell(
+        WORKER, tmp_path, port=free_port(), ranked=False, options=["--nnodes=1:2"], restarts=0
+    )
+    began = time.monotonic()
+    appears(run, tmp_path, 0, "0/1")
+    assert time.monotonic() - began < 5, "nobody waits for a node that may never come"
+
+    run.start_node(1)
+    appears(run, tmp_path, 0, "0/2")
+    appears(run, tmp_path, 1, "1/2")
+
+    run.start_node(2)
+    until(lambda: "stands by" in run.err(2), WITHIN, "the third is told that it is a spare")
+
+    run.launchers[1].kill()
+    appears(run, tmp_path, 2, "1/2")
+    appears(run, tmp_path, 0, "0/2")
+    assert worlds(tmp_path, run.launchers[0].pid) == ["0/1", "0/2", "0/2"]
+
+    (tmp_path / "finish").touch()
+    assert run.wait(WITHIN) == [0, -9, 0], run.err()
+
+
+def test_no_progress_ends_the_job_with_a_code_of_its_own(shell: Start) -> None:
+    run = shell("exit 5", options=["--no-progress-limit=3"])
+    assert run.wait(WITHIN) == [3]
+    assert "3 generations in a row failed" in run.err()
+
+
+def test_the_kind_of_an_end_is_in_the_summary(shell: Start) -> None:
+    run = shell("exit 201")
+    assert run.wait(WITHIN) == [1]
+    assert "class     : hardware" in run.err()

@@ -1,0 +1,57 @@
+#include "messages/kinds.hpp"
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+namespace troupe::sim::checkers {
+
+namespace {
+
+using ranks = std::map<std::string, std::uint32_t>; ///< group ranks of a world's nodes
+
+class checker final : public observer {
+ public:
+  explicit checker(world& w) : world_(w) {}
+
+  void recorded(const messages::any_msg& m) override {
+    if (!m.is<messages::GenerationSealed>())
+      return;
+    auto sealed = m.as<messages::GenerationSealed>().read();
+    ranks now;
+    for (auto member : sealed->getWorld().getMembers())
+      now[member.getNode().cStr()] = member.getGroupRank();
+    compare(now);
+    last_ = std::move(now);
+  }
+
+ private:
+  void compare(const ranks& now) {
+    const bool shrank = now.size() < last_.size();
+    std::map<std::uint32_t, std::uint32_t> moves; // of who is in both, in order of the older rank
+    for (const auto& [node, rank] : last_)
+      if (const auto still = now.find(node); still != now.end())
+        moves[rank] = still->second;
+    std::uint32_t least = 0;
+    for (const auto& [before, after] : moves) {
+      if (shrank ? after < least : after != before)
+        world_.blame("ranks_are_stable",
+                     fmt::format("a node of group rank {} has {} in a world of {} nodes after {}",
+                                 before, after, now.size(), last_.size()));
+      least = after + 1;
+    }
+  }
+
+  world& world_;
+  ranks last_;
+};
+
+} // namespace
+
+std::shared_ptr<observer> ranks_are_stable(world& w) {
+  return std::make_shared<checker>(w);
+}
+
+} // namespace troupe::sim::checkers
