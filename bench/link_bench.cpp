@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
   options.link.handshake_within = 60s;
   options.unproven_max = links;
   if (argc > 4)
-    options.tls = os::tls_files{argv[2], argv[3], argv[4]};
+    options.proven_by = os::tls_files{argv[2], argv[3], argv[4]};
 
   ends e(options);
   e.dial(3);

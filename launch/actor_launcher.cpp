@@ -147,6 +147,14 @@ class launcher {
     const std::shared_ptr<ports::process_host> processes = std::move(*host);
 
     auto where = place_master(options_);
+    if (const auto& r = options_.rendezvous; !r.standalone)
+      log_->sink()(
+          program,
+          {log::level::info,
+           "endpoint",
+           fmt::format("the job meets at {} ({}){}", ports::to_string(r.endpoint), r.endpoint_from,
+                       r.node_rank ? fmt::format("; node rank {}", *r.node_rank) : std::string()),
+           {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}});
     os::store_host_options store_options;
     store_options.log = log_->sink();
     const auto stores = std::make_shared<os::asio_store_host>(store_options);

@@ -41,6 +41,7 @@ machine_facts this_machine() {
   facts.cpus = std::max(1u, std::thread::hardware_concurrency());
   while (fs::exists(fmt::format("/dev/nvidia{}", facts.gpus)))
     ++facts.gpus;
+  facts.host = host_name();
   facts.fresh_id = fresh_id();
   return facts;
 }

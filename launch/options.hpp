@@ -21,6 +21,10 @@
 /// differ, docs/deviations.md says so.
 namespace troupe::launch {
 
+/// Where a job's token may come from beside --token-file. Workers do not see them.
+constexpr auto token_variable = "TROUPE_TOKEN";
+constexpr auto token_file_variable = "TROUPE_TOKEN_FILE";
+
 /// Options every program has.
 struct common_options {
   os::verbosity talk = os::verbosity::normal;
@@ -29,6 +33,10 @@ struct common_options {
   std::string certificate;
   std::string key;
   std::string authority;
+  /// The file with the job's token, or, from a variable only, the token itself; none of them: one
+  /// for this machine.
+  std::string token_file;
+  std::string token;
 };
 
 /// `--numa-binding`: the CPUs a worker may use, by the GPU with its local rank.
@@ -131,6 +139,8 @@ struct machine_facts {
   unsigned cpus = 1;
   /// NVIDIA's, before CUDA_VISIBLE_DEVICES.
   unsigned gpus = 0;
+  /// What it calls itself.
+  std::string host;
   /// An id no other job has, for the jobs that get one.
   std::string fresh_id = "none";
 };

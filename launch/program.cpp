@@ -65,11 +65,28 @@ result<std::unique_ptr<ports::journal_store>> open_journal(const std::string& na
   return std::move(*journal);
 }
 
+namespace {
+
+result<os::proof> proof_of(const common_options& o) {
+  if (!o.certificate.empty())
+    return os::tls_files{o.certificate, o.key, o.authority};
+  if (o.token_file.empty() && o.token.empty())
+    return os::local_token{};
+  auto token = o.token.empty() ? os::job_token::read(o.token_file) : os::job_token::parse(o.token);
+  if (!token)
+    return tl::make_unexpected(token.error());
+  return std::move(*token);
+}
+
+} // namespace
+
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink) {
+  auto proven_by = proof_of(o);
+  if (!proven_by)
+    return tl::make_unexpected(proven_by.error());
   os::transport_options options;
-  if (!o.certificate.empty())
-    options.tls = os::tls_files{o.certificate, o.key, o.authority};
+  options.proven_by = std::move(*proven_by);
   options.log = sink;
   auto transport = os::asio_transport::make(io, std::move(options));
   if (!transport)

@@ -23,6 +23,9 @@ worker_contract contract_of(const launcher_options& o,
   c.output = {o.streams, o.role, host, run_directory};
   c.command = o.command;
   c.environment = environment;
+  // Whoever starts nodes needs the job's token; training does not.
+  c.environment.erase(token_variable);
+  c.environment.erase(token_file_variable);
   return c;
 }
 

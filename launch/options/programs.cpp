@@ -1,3 +1,4 @@
+#include "launch/options/surroundings.hpp"
 #include "launch/options/words.hpp"
 
 #include <fmt/format.h>
@@ -35,6 +36,15 @@ std::uint32_t restarts_of(std::int64_t given, const job_policy& policy) {
                                                 : static_cast<std::uint32_t>(given);
 }
 
+/// What names the master outright goes before torchrun's variables for it.
+machine_facts as_seen(const machine_facts& machine, const result<surroundings>& around) {
+  auto seen = machine;
+  if (around && around->named)
+    for (const auto* name : {"PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"})
+      seen.environment.erase(name);
+  return seen;
+}
+
 template<class Options>
 using answer = std::optional<parsed<Options>>;
 
@@ -70,11 +80,12 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   d.add(policy_group(policy));
   declare_dlrover(d, dlrover, policy);
   declare_answers(d);
-  if (auto over = read<launcher_options>(d, arguments, machine, o.command))
+  const auto around = find_surroundings(machine.environment, machine.host);
+  if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), o.command))
     return *over;
   if (o.command.empty())
     return refusal{"which script? (see --help)"};
-  if (auto wrong = derive_torchrun(o, torchrun, machine); !wrong)
+  if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)
     return refused(wrong.error(), refusal::failure);
   if (auto wrong = derive_dlrover(dlrover); !wrong)
     return refused(wrong.error());
@@ -85,7 +96,7 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
-  if (auto wrong = objection_to_common(o.common))
+  if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;
 }
@@ -151,7 +162,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
     return refusal{fmt::format("--max-restarts: {} restarts; 0 to {} are possible", max_restarts,
                                limits::restarts_max)};
   o.max_restarts = restarts_of(max_restarts, o.policy);
-  if (auto wrong = objection_to_common(o.common))
+  if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;
 }
@@ -163,18 +174,26 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   std::vector<std::string> rest;
   dialect d("actor-shell", "[options] tree",
             "Looks at a living job. tree: the actors of master and nodes, and what each is doing.");
-  d.add({"The job", {{{"--master"}, "HOST:PORT", "The job's master", into(endpoint)}}});
+  d.add({"The job",
+         {{{"--master"}, "HOST:PORT", "The job's master (TROUPE_MASTER_ADDR)", into(endpoint)}}});
   declare_common(d, o.common);
   declare_answers(d);
   if (auto over = read<shell_options>(d, arguments, machine, rest))
     return *over;
   if (rest != std::vector<std::string>{"tree"})
     return refusal{"what to look at? There is: tree (see --help)"};
+  if (endpoint.empty()) {
+    const auto around = find_surroundings(machine.environment, machine.host);
+    if (!around)
+      return refused(around.error());
+    if (around->named)
+      endpoint = ports::to_string(*around->master);
+  }
   const auto where = parse_endpoint(endpoint, rendezvous_port);
   if (!where)
     return refusal{"--master: " + where.error().what};
   o.master = *where;
-  if (auto wrong = objection_to_common(o.common))
+  if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;
 }

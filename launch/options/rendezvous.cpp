@@ -1,5 +1,6 @@
 #include "launch/options/rendezvous.hpp"
 
+#include "launch/options/surroundings.hpp"
 #include "launch/options/values.hpp"
 #include "runtime/base/limits.hpp"
 
@@ -36,9 +37,12 @@ bool is_name(const std::string& host) {
   });
 }
 
+/// "::1", or with the interface it is to be reached by: "fe80::1%eth0".
 bool is_v6(const std::string& host) {
+  const auto percent = host.find('%');
   in6_addr address{};
-  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+  return ::inet_pton(AF_INET6, host.substr(0, percent).c_str(), &address) == 1 &&
+         (percent == std::string::npos || is_name(host.substr(percent + 1)));
 }
 
 std::optional<std::uint16_t> port_of(const std::string& text) {
@@ -205,7 +209,7 @@ std::optional<error> objection_to_store_timeout(const std::string& conf) {
 }
 
 result<ports::endpoint> first_node(const rendezvous_words& w) {
-  const auto host = parse_host(stripped(w.master_addr));
+  const auto host = parse_host(stripped(w.master_addr.value_or("127.0.0.1")));
   if (!host)
     return failure(errc::invalid, "--master-addr: " + host.error().what);
   const auto port = w.master_port.value_or(static_port);
@@ -224,9 +228,56 @@ result<ports::endpoint> given_endpoint(const rendezvous_words& w, rendezvous_bac
   return where;
 }
 
+/// What an option says goes before what the surroundings say.
+bool is_said(const rendezvous_words& w) {
+  return w.master_addr || !stripped(w.endpoint).empty();
+}
+
+result<void> meet_as_told(rendezvous_options& r, const rendezvous_words& w) {
+  r.at_first_node = r.backend == rendezvous_backend::fixed && w.endpoint.empty();
+  r.endpoint_from = !stripped(w.endpoint).empty() ? "--rdzv-endpoint"
+                    : w.master_addr               ? "--master-addr"
+                                                  : "nothing says another";
+  const auto where = r.at_first_node ? first_node(w) : given_endpoint(w, r.backend);
+  if (!where)
+    return tl::make_unexpected(where.error());
+  r.endpoint = *where;
+  return {};
+}
+
+result<void> meet_as_found(rendezvous_options& r, const rendezvous_words& w,
+                           const surroundings& around) {
+  auto with_port = w;
+  with_port.master_addr = around.master->host;
+  if (!w.master_port)
+    with_port.master_port = around.master->port;
+  const auto where = first_node(with_port);
+  if (!where)
+    return tl::make_unexpected(where.error());
+  r.endpoint = *where;
+  r.endpoint_from = around.from;
+  r.at_first_node = r.backend == rendezvous_backend::fixed && !around.named;
+  return {};
+}
+
+result<std::optional<std::uint32_t>> node_rank_of(const rendezvous_words& w,
+                                                  std::uint32_t nodes_max,
+                                                  const std::optional<surroundings>& around) {
+  const bool found = !w.node_rank && around && around->node_rank;
+  const auto rank = found ? std::optional<std::int64_t>(*around->node_rank) : w.node_rank;
+  if (!rank)
+    return std::optional<std::uint32_t>{};
+  if (*rank < 0 || *rank >= nodes_max)
+    return failure(errc::invalid,
+                   fmt::format("--node-rank {} does not exist among {} node(s) (--nnodes){}", *rank,
+                               nodes_max, found ? fmt::format("; from {}", around->from) : ""));
+  return std::optional(static_cast<std::uint32_t>(*rank));
+}
+
 } // namespace
 
-result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max) {
+result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max,
+                                             const result<surroundings>& around) {
   rendezvous_options r;
   const auto settings = parse_rendezvous_settings(w.conf);
   if (!settings)
@@ -235,7 +286,8 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uin
   if (w.standalone && nodes_max > 1)
     return failure(errc::invalid, "--standalone is for one node; leave out --nnodes");
   const bool no_address = w.backend == "static" && w.endpoint.empty() && !w.master_port;
-  if (w.standalone || (no_address && nodes_max == 1)) {
+  const bool named = around && around->named && !is_said(w);
+  if (w.standalone || (no_address && nodes_max == 1 && !named)) {
     r.backend = rendezvous_backend::dynamic;
     r.standalone = true;
     return r;
@@ -246,17 +298,20 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uin
   if (r.backend == rendezvous_backend::fixed)
     if (auto wrong = objection_to_store_timeout(w.conf))
       return tl::make_unexpected(*wrong);
-  r.at_first_node = r.backend == rendezvous_backend::fixed && w.endpoint.empty();
-  const auto where = r.at_first_node ? first_node(w) : given_endpoint(w, r.backend);
-  if (!where)
-    return tl::make_unexpected(where.error());
-  r.endpoint = *where;
-  if (r.backend == rendezvous_backend::fixed && w.node_rank) {
-    if (*w.node_rank < 0 || *w.node_rank >= nodes_max)
-      return failure(errc::invalid,
-                     fmt::format("--node-rank {} does not exist among {} node(s) (--nnodes)",
-                                 *w.node_rank, nodes_max));
-    r.node_rank = static_cast<std::uint32_t>(*w.node_rank);
+  std::optional<surroundings> found;
+  if (!is_said(w) && (nodes_max > 1 || named)) {
+    if (!around)
+      return tl::make_unexpected(around.error());
+    if (around->master)
+      found = *around;
+  }
+  if (auto met = found ? meet_as_found(r, w, *found) : meet_as_told(r, w); !met)
+    return tl::make_unexpected(met.error());
+  if (r.backend == rendezvous_backend::fixed) {
+    const auto rank = node_rank_of(w, nodes_max, found);
+    if (!rank)
+      return tl::make_unexpected(rank.error());
+    r.node_rank = *rank;
   }
   return r;
 }

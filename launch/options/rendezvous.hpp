@@ -35,6 +35,8 @@ struct rendezvous_options {
   ports::endpoint endpoint{"localhost", 0};
   /// The endpoint was given as --master-addr and --master-port: node rank 0 runs the master there.
   bool at_first_node = false;
+  /// The option or variable that gave the endpoint, for people.
+  std::string endpoint_from;
   /// Nothing: by order of arrival.
   std::optional<std::uint32_t> node_rank;
   rendezvous_settings settings;
@@ -60,10 +62,13 @@ struct rendezvous_words {
   std::string backend = "static", endpoint, conf;
   bool standalone = false;
   std::optional<std::int64_t> node_rank, master_port;
-  std::string master_addr = "127.0.0.1";
+  std::optional<std::string> master_addr;
 };
 
-/// torchrun's rules for who meets where.
-result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max);
+struct surroundings;
+
+/// torchrun's rules for who meets where; what no option says, the surroundings may.
+result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max,
+                                             const result<surroundings>& around);
 
 } // namespace troupe::launch

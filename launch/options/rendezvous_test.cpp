@@ -1,9 +1,18 @@
 #include "launch/options/rendezvous.hpp"
 
+#include "launch/options/surroundings.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace troupe;
 using namespace troupe::launch;
+
+namespace {
+
+/// No variable says anything about the job.
+const result<surroundings> nothing = surroundings{};
+
+} // namespace
 
 TEST_CASE("a node range needs 0 < MIN <= MAX") {
   CHECK(parse_nodes("2:20") == std::pair{2u, 20u});
@@ -19,8 +28,10 @@ TEST_CASE("an endpoint is a host, host:port or [v6]:port") {
   CHECK(*parse_endpoint(" h_1.x-y:0\n", 7) == ports::endpoint{"h_1.x-y", 0});
   CHECK(*parse_endpoint("[::1]:80", 7) == ports::endpoint{"::1", 80});
   CHECK(*parse_endpoint("[::1]", 7) == ports::endpoint{"::1", 7});
-  for (const auto* wrong : {"", ":1", "h:", "h:x", "h:65536", "h:000080", "::1", "[::1", "[::1]80",
-                            "[::1]:", "[a:b]:1", "h:-1", "a b:1", "h/x:1", "[]", "["})
+  CHECK(*parse_endpoint("[fe80::1%eth0]:80", 7) == ports::endpoint{"fe80::1%eth0", 80});
+  for (const auto* wrong :
+       {"", ":1", "h:", "h:x", "h:65536", "h:000080", "::1", "[::1", "[::1]80", "[::1]:", "[a:b]:1",
+        "[::1%]:1", "[::1%a b]:1", "10.0.0.1%eth0:1", "h:-1", "a b:1", "h/x:1", "[]", "["})
     CHECK_MESSAGE(!parse_endpoint(wrong, 7), wrong);
 }
 
@@ -44,7 +55,7 @@ TEST_CASE("rendezvous settings take torchrun's keys and ignore unknown ones") {
 namespace {
 
 rendezvous_options derived(const rendezvous_words& w, std::uint32_t nodes = 1) {
-  const auto r = derive_rendezvous(w, nodes);
+  const auto r = derive_rendezvous(w, nodes, nothing);
   if (!r)
     FAIL(r.error().what);
   return *r;
@@ -56,9 +67,9 @@ TEST_CASE("the store's timeout is the static backend's own setting") {
   rendezvous_words w;
   w.conf = "'join_timeout=5,timeout=5'";
   w.endpoint = "h:1";
-  CHECK_FALSE(derive_rendezvous(w, 1));
+  CHECK_FALSE(derive_rendezvous(w, 1, nothing));
   w.backend = "c10d";
-  CHECK(derive_rendezvous(w, 1));
+  CHECK(derive_rendezvous(w, 1, nothing));
 }
 
 TEST_CASE("a job on one node that names no port meets nobody") {
@@ -70,7 +81,7 @@ TEST_CASE("a job on one node that names no port meets nobody") {
   CHECK_FALSE(derived(w).standalone);
   w.standalone = true;
   CHECK(derived(w).standalone);
-  CHECK_FALSE(derive_rendezvous(w, 2));
+  CHECK_FALSE(derive_rendezvous(w, 2, nothing));
 }
 
 TEST_CASE("static is at the first node unless there is an endpoint, c10d at localhost") {
@@ -87,12 +98,12 @@ TEST_CASE("static is at the first node unless there is an endpoint, c10d at loca
   w.backend = "c10d";
   CHECK(derived(w, 2).endpoint == ports::endpoint{"localhost", 29'400});
   w.master_port = 70'000;
-  CHECK(derive_rendezvous(w, 2));
+  CHECK(derive_rendezvous(w, 2, nothing));
   w.backend = "static";
-  CHECK_FALSE(derive_rendezvous(w, 2));
+  CHECK_FALSE(derive_rendezvous(w, 2, nothing));
   for (const auto* backend : {"etcd", "etcd-v2", "zeus", ""}) {
     w.backend = backend;
-    CHECK_MESSAGE(!derive_rendezvous(w, 2), backend);
+    CHECK_MESSAGE(!derive_rendezvous(w, 2, nothing), backend);
   }
 }
 
@@ -100,11 +111,11 @@ TEST_CASE("a node rank is for static only, and must exist") {
   rendezvous_words w;
   w.node_rank = 1;
   CHECK(derived(w, 2).node_rank == 1u);
-  CHECK_FALSE(derive_rendezvous(w, 1 + 0).value().node_rank);
+  CHECK_FALSE(derive_rendezvous(w, 1 + 0, nothing).value().node_rank);
   w.master_port = 1;
-  CHECK_FALSE(derive_rendezvous(w, 1));
+  CHECK_FALSE(derive_rendezvous(w, 1, nothing));
   w.node_rank = -1;
-  CHECK_FALSE(derive_rendezvous(w, 2));
+  CHECK_FALSE(derive_rendezvous(w, 2, nothing));
   w.backend = "c10d";
   CHECK_FALSE(derived(w, 2).node_rank);
 }

@@ -1,3 +1,4 @@
+#include "launch/options/surroundings.hpp"
 #include "launch/options/values.hpp"
 #include "launch/options/words.hpp"
 
@@ -12,8 +13,8 @@ namespace {
 option_group nodes_group(torchrun_words& w) {
   return {"Nodes and processes",
           {{{"--nnodes"},
-            "N|MIN:MAX",
-            "Number of nodes, or the fewest and the most (1)",
+            "N|MIN:MAX|auto",
+            "Number of nodes, or the fewest and the most (1); auto: as Slurm or Volcano says",
             into(w.nodes)},
            {{"--nproc-per-node"},
             "N|auto|cpu|gpu|xpu",
@@ -50,7 +51,7 @@ option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
         into(w.conf)},
        {{"--master-addr"},
         "HOST",
-        "static: the address of node rank 0 (127.0.0.1)",
+        "static: the address of node rank 0 (what Slurm or Volcano says, else 127.0.0.1)",
         into(w.master_addr)},
        {{"--master-port"}, "PORT", "static: and its port (29500)", into(w.master_port)},
        {{"--local-addr"},
@@ -291,6 +292,19 @@ void derive_program(launcher_options& o, const torchrun_words& w, const machine_
 
 } // namespace
 
+namespace {
+
+result<std::pair<std::uint32_t, std::uint32_t>> nodes_found(const result<surroundings>& around) {
+  if (!around)
+    return tl::make_unexpected(around.error());
+  if (!around->nodes)
+    return failure(errc::invalid, "--nnodes auto: neither Slurm's nor Volcano's variables are "
+                                  "there to say how many nodes there are");
+  return std::pair{*around->nodes, *around->nodes};
+}
+
+} // namespace
+
 result<void> check_name(const char* option, const std::string& name) {
   if (name.size() > limits::name_max)
     return failure(errc::invalid, fmt::format("{}: {} characters; {} are possible", option,
@@ -299,8 +313,8 @@ result<void> check_name(const char* option, const std::string& name) {
 }
 
 result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
-                             const machine_facts& machine) {
-  const auto nodes = parse_nodes(w.nodes);
+                             const machine_facts& machine, const result<surroundings>& around) {
+  const auto nodes = w.nodes == "auto" ? nodes_found(around) : parse_nodes(w.nodes);
   if (!nodes)
     return tl::make_unexpected(nodes.error());
   std::tie(o.nodes_min, o.nodes_max) = *nodes;
@@ -312,7 +326,7 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
     return failure(errc::invalid, fmt::format("--max-restarts: {} restarts; 0 to {} are possible",
                                               w.max_restarts, limits::restarts_max));
   o.max_restarts = static_cast<std::uint32_t>(w.max_restarts);
-  const auto rendezvous = derive_rendezvous(w.rendezvous, o.nodes_max);
+  const auto rendezvous = derive_rendezvous(w.rendezvous, o.nodes_max, around);
   if (!rendezvous)
     return tl::make_unexpected(rendezvous.error());
   o.rendezvous = *rendezvous;

@@ -47,14 +47,34 @@ void declare_common(dialect& d, common_options& c) {
        {{"--authority"},
         "FILE",
         "The certificate authority peers must be signed by (PEM)",
-        into(c.authority)}}}));
+        into(c.authority)},
+       typed_only(
+           {{"--token-file"},
+            "FILE",
+            "The job's token, instead of certificates; or in TROUPE_TOKEN_FILE, or itself in "
+            "TROUPE_TOKEN. With neither, one is made that serves this machine only",
+            into(c.token_file)})}}));
 }
 
-std::optional<error> objection_to_common(const common_options& c) {
+std::optional<error> derive_common(common_options& c, const machine_facts& machine) {
   const int given = !c.certificate.empty() + !c.key.empty() + !c.authority.empty();
   if (given != 0 && given != 3)
     return error{errc::invalid,
                  "--certificate, --key and --authority belong together: give all three or none"};
+  if (given != 0 && !c.token_file.empty())
+    return error{errc::invalid, "--token-file and --certificate exclude each other: a job proves "
+                                "itself by a token or by certificates"};
+  if (given != 0 || !c.token_file.empty())
+    return std::nullopt;
+  const auto variable = [&machine](const char* name) {
+    const auto found = machine.environment.find(name);
+    return found == machine.environment.end() ? std::string() : found->second;
+  };
+  c.token_file = variable(token_file_variable);
+  c.token = variable(token_variable);
+  if (!c.token_file.empty() && !c.token.empty())
+    return error{errc::invalid,
+                 "TROUPE_TOKEN_FILE and TROUPE_TOKEN are both set: leave one of them out"};
   return std::nullopt;
 }
 

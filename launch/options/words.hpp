@@ -23,7 +23,7 @@ struct torchrun_words {
 void declare_torchrun(dialect& d, launcher_options& o, torchrun_words& w);
 /// The grammars, and what torchrun's options say about each other.
 result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
-                             const machine_facts& machine);
+                             const machine_facts& machine, const result<surroundings>& around);
 
 /// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
 struct dlrover_words {
@@ -40,7 +40,9 @@ option_group policy_group(policy_words& w);
 void declare_troupe(dialect& d, launcher_options& o);
 /// What all programs have.
 void declare_common(dialect& d, common_options& c);
-std::optional<error> objection_to_common(const common_options& c);
+/// The job's token from TROUPE_TOKEN_FILE or TROUPE_TOKEN, unless an option says how to prove
+/// oneself.
+std::optional<error> derive_common(common_options& c, const machine_facts& machine);
 
 /// A name that messages can carry.
 result<void> check_name(const char* option, const std::string& name);

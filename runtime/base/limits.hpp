@@ -65,6 +65,9 @@ inline constexpr auto redial_max = 5s;
 /// Accepting pauses this long when the process is out of file descriptors.
 inline constexpr auto accept_backoff = 100ms;
 static_assert(silent_for_max >= 3 * beat_every);
+/// A job token, in characters: fewer could be guessed by someone who has seen a handshake.
+inline constexpr std::size_t token_min = 32;
+inline constexpr std::size_t token_max = 1'024;
 static_assert(unproven_grace < handshake_within);
 static_assert(frame_max < send_queue_max);
 

@@ -19,6 +19,7 @@ question read(const std::uint8_t* data, std::size_t size) {
   question q;
   q.machine.cpus = 8;
   q.machine.gpus = size % 3;
+  q.machine.host = "node-1";
   bool environment = true;
   std::string line;
   const auto take = [&] {

@@ -65,7 +65,7 @@ class asio_tls {
  public:
   asio_tls() {
     auto options = contract_options();
-    options.tls = authority_.issue("both", {"node-0", os::master_name});
+    options.proven_by = authority_.issue("both", {"node-0", os::master_name});
     world_ = std::make_unique<asio_world>(std::move(options));
   }
 

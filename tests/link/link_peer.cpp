@@ -1,8 +1,11 @@
 // The other end of a link, in a process of its own, so that it can be stopped, killed and starved.
 // It echoes every message.
 //
-//     link_peer listen [--files N] [--silent MS]        prints its port, then the names of warnings
-//     link_peer dial PORT [--files N] [--silent MS]     prints "connected"
+//     link_peer listen [--files N] [--silent MS] [--user N]      prints its port, then the names of
+//                                                                warnings
+//     link_peer dial PORT [--files N] [--silent MS] [--user N]   prints "connected", or why not
+//
+// With --user it is that user and proves itself with the token of this machine.
 //
 // It ends when a link of its has ended (dial), or when its standard input is closed.
 
@@ -54,6 +57,11 @@ os::transport_options options_from(int argc, char** argv) {
       options.link.silent_for_max = std::chrono::milliseconds(value);
       options.link.beat_every = options.link.silent_for_max / 4;
     }
+    if (name == "--user") {
+      if (::setuid(static_cast<uid_t>(value)) != 0)
+        std::_Exit(4);
+      options.proven_by = os::local_token{};
+    }
     if (name == "--files") {
       const rlimit few{static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
       ::setrlimit(RLIMIT_NOFILE, &few);
@@ -82,8 +90,10 @@ int main(int argc, char** argv) {
     (*transport)
         ->dial({"127.0.0.1", static_cast<std::uint16_t>(std::atoi(argv[2]))}, testing::hello(),
                [](result<ports::connection_ptr> link) {
-                 if (!link)
+                 if (!link) {
+                   say(link.error().what);
                    std::_Exit(2);
+                 }
                  echo(*link, true);
                  say("connected");
                });

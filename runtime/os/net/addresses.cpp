@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -33,6 +34,17 @@ ip::address any_address() {
   return ip::address_v6::any();
 }
 
+/// Whether this host has the address: then a socket can be bound to it.
+bool is_ours(const ip::tcp::endpoint& e) {
+  const ip::tcp::endpoint some_port(e.address(), 0);
+  const int probe = make_socket(some_port);
+  if (probe < 0)
+    return false;
+  const bool bound = ::bind(probe, some_port.data(), static_cast<socklen_t>(some_port.size())) == 0;
+  ::close(probe);
+  return bound;
+}
+
 } // namespace
 
 std::optional<ip::address> numeric(const std::string& host) {
@@ -43,7 +55,8 @@ std::optional<ip::address> numeric(const std::string& host) {
   return address;
 }
 
-result<std::vector<ip::tcp::endpoint>> listening_addresses(const ports::endpoint& where) {
+result<std::vector<ip::tcp::endpoint>> listening_addresses(const ports::endpoint& where,
+                                                           bool loopback_only) {
   if (where.host.empty() || where.host == "*")
     return std::vector{ip::tcp::endpoint(any_address(), where.port)};
   if (const auto address = numeric(where.host))
@@ -62,6 +75,9 @@ result<std::vector<ip::tcp::endpoint>> listening_addresses(const ports::endpoint
     addresses.push_back(endpoint_of(*each));
     addresses.back().port(where.port);
   }
+  if (!loopback_only && where.host != "localhost" &&
+      std::any_of(addresses.begin(), addresses.end(), is_ours))
+    return std::vector{ip::tcp::endpoint(any_address(), where.port)};
   return addresses;
 }
 
@@ -74,8 +90,8 @@ result<void> check_loopback(const char* purpose, const ports::endpoint& where,
     return {};
   return failure(
       errc::refused,
-      fmt::format("{} {} needs a TLS certificate, key and authority: without them only loopback "
-                  "addresses may be used",
+      fmt::format("{} {} needs a job token (--token-file, TROUPE_TOKEN) or certificates: without "
+                  "them only loopback addresses may be used",
                   purpose, to_string(where)));
 }
 

@@ -15,13 +15,15 @@ namespace troupe::os {
 /// The address itself if `host` is one in numbers.
 std::optional<boost::asio::ip::address> numeric(const std::string& host);
 
-/// All addresses on which to listen as `host`: those of a name, an address, or every address for
-/// "*" and "". Blocks while it asks for a name.
+/// All addresses on which to listen as `host`: an address, or every address for "*" and "". A name
+/// of this host stands for every address too, since others may know it by another one than we do
+/// (/etc/hosts often says 127.0.1.1); unless only loopback may be used, or it is "localhost": then
+/// it stands for its own. Blocks while it asks for a name.
 result<std::vector<boost::asio::ip::tcp::endpoint>>
-listening_addresses(const ports::endpoint& where);
+listening_addresses(const ports::endpoint& where, bool loopback_only);
 
-/// Without certificates only this host may talk to itself. `purpose` is "listening on" or
-/// "dialling".
+/// Without a token or certificates only this host may talk to itself. `purpose` is "listening on"
+/// or "dialling".
 result<void> check_loopback(const char* purpose, const ports::endpoint& where,
                             const boost::asio::ip::address& address);
 

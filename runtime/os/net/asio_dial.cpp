@@ -24,12 +24,12 @@ using boost::system::error_code;
 /// Lives from start() until it has answered; on the I/O thread.
 class dialling : public std::enable_shared_from_this<dialling> {
  public:
-  dialling(asio::io_context& context, const link::options& options,
-           std::shared_ptr<asio::ssl::context> tls, ports::endpoint where,
-           messages::msg<messages::Hello> hello, ports::transport::dialled done)
-      : options_(options), tls_(std::move(tls)), where_(std::move(where)), hello_(std::move(hello)),
-        done_(std::move(done)), resolver_(context.get_executor()), socket_(context.get_executor()),
-        patience_(context.get_executor()) {}
+  dialling(asio::io_context& context, const link::options& options, std::shared_ptr<guard> at_door,
+           ports::endpoint where, messages::msg<messages::Hello> hello,
+           ports::transport::dialled done)
+      : options_(options), guard_(std::move(at_door)), where_(std::move(where)),
+        hello_(std::move(hello)), done_(std::move(done)), resolver_(context.get_executor()),
+        socket_(context.get_executor()), patience_(context.get_executor()) {}
 
   void start() {
     deadline_ = now() + options_.dial_within;
@@ -63,7 +63,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
     if (next_ == addresses_.size() || now() >= deadline_)
       return fail(errc::unavailable, so_far);
     const auto address = addresses_[next_++];
-    if (!tls_)
+    if (guard_->loopback_only())
       if (auto fine = check_loopback("dialling", where_, address.address()); !fine)
         return answer(tl::make_unexpected(fine.error()));
     const int descriptor = make_socket(address);
@@ -95,9 +95,18 @@ class dialling : public std::enable_shared_from_this<dialling> {
     patience_.cancel();
     error_code ignored; // a socket that fails here fails again when read
     socket_.set_option(ip::tcp::no_delay(true), ignored);
+    guard_->dial(address, deadline_,
+                 [self = shared_from_this(), address](result<tls_context> with) {
+                   if (!with)
+                     return self->fail(with.error().code, with.error().what);
+                   self->greet(address, std::move(*with));
+                 });
+  }
+
+  void greet(const ip::tcp::endpoint& address, tls_context with) {
     auto shell = std::make_shared<link_shell>(
         link::link_core::dialling(options_, now(), deadline_, hello_), link::role::dialler,
-        stream(std::move(socket_), tls_), to_text(address));
+        stream(std::move(socket_), std::move(with)), to_text(address));
     link_shell::outcome told;
     told.on_proven = [self = shared_from_this()](std::shared_ptr<link_shell> proven, const auto&) {
       self->answer(std::make_shared<asio_connection>(std::move(proven)));
@@ -109,11 +118,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
   /// Connected, but it came to no link.
   void not_linked(const error& why) {
     const bool for_good = why.code == errc::refused || why.code == errc::invalid;
-    // A TLS server hangs up on what is not TLS, so this may be nothing that passes.
-    const char* hint = why.code == errc::closed && !tls_
-                           ? " (if it expects TLS, this end needs a certificate too)"
-                           : "";
-    fail(for_good ? errc::refused : errc::unavailable, why.what + hint);
+    fail(for_good ? errc::refused : errc::unavailable, why.what);
   }
 
   template<class Then>
@@ -136,7 +141,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
   }
 
   const link::options options_;
-  const std::shared_ptr<asio::ssl::context> tls_;
+  const std::shared_ptr<guard> guard_;
   const ports::endpoint where_;
   const messages::msg<messages::Hello> hello_;
   ports::transport::dialled done_; ///< empty once answered
@@ -151,9 +156,9 @@ class dialling : public std::enable_shared_from_this<dialling> {
 } // namespace
 
 void start_dialling(asio::io_context& context, const link::options& options,
-                    std::shared_ptr<asio::ssl::context> tls, const ports::endpoint& where,
+                    std::shared_ptr<guard> at_door, const ports::endpoint& where,
                     messages::msg<messages::Hello> hello, ports::transport::dialled done) {
-  auto attempt = std::make_shared<dialling>(context, options, std::move(tls), where,
+  auto attempt = std::make_shared<dialling>(context, options, std::move(at_door), where,
                                             std::move(hello), std::move(done));
   asio::post(context, [attempt = std::move(attempt)] { attempt->start(); });
 }

@@ -26,25 +26,31 @@ constexpr int accepted_at_once = 64;
 } // namespace
 
 accept_loop::accept_loop(asio::io_context& context, const transport_options& options,
-                         std::shared_ptr<asio::ssl::context> tls, ports::transport::acceptor accept)
-    : context_(context), options_(options), tls_(std::move(tls)), accept_(std::move(accept)) {}
+                         std::unique_ptr<guard::door> door, ports::transport::acceptor accept)
+    : context_(context), options_(options), door_(std::move(door)), accept_(std::move(accept)) {}
 
 result<std::shared_ptr<accept_loop>> accept_loop::make(asio::io_context& context,
                                                        const transport_options& options,
-                                                       std::shared_ptr<asio::ssl::context> tls,
+                                                       const std::shared_ptr<guard>& at_door,
                                                        const ports::endpoint& where,
                                                        ports::transport::acceptor accept) {
-  auto addresses = listening_addresses(where);
+  auto addresses = listening_addresses(where, at_door->loopback_only());
   if (!addresses)
     return tl::make_unexpected(addresses.error());
-  if (!tls)
+  if (at_door->loopback_only())
     for (const auto& e : *addresses)
       if (auto fine = check_loopback("listening on", where, e.address()); !fine)
         return tl::make_unexpected(fine.error());
   auto open = listen_on(context, where, *addresses);
   if (!open)
     return tl::make_unexpected(open.error());
-  auto loop = std::make_shared<accept_loop>(context, options, std::move(tls), std::move(accept));
+  std::vector<ip::tcp::endpoint> bound;
+  for (const auto& acceptor : open->acceptors)
+    bound.push_back(acceptor.local_endpoint());
+  auto door = at_door->open(bound);
+  if (!door)
+    return tl::make_unexpected(door.error());
+  auto loop = std::make_shared<accept_loop>(context, options, std::move(*door), std::move(accept));
   loop->port_ = open->port;
   for (auto& acceptor : open->acceptors)
     loop->places_.push_back({std::move(acceptor), io_timer(context.get_executor())});
@@ -70,6 +76,7 @@ void accept_loop::shut() {
     for (const auto& each : strangers)
       each.shell->abort({errc::closed, "no longer listening"});
     self->accept_ = nullptr;
+    self->door_.reset();
   });
 }
 
@@ -144,9 +151,9 @@ void accept_loop::admit(int descriptor, const ip::tcp::endpoint& from) {
     oldest->abort({errc::overloaded, "too many connections that have not said hello"});
   }
 
-  auto shell = std::make_shared<link_shell>(link::link_core::accepting(options_.link, now()),
-                                            link::role::acceptor, stream(std::move(socket), tls_),
-                                            to_text(from));
+  auto shell = std::make_shared<link_shell>(
+      link::link_core::accepting(options_.link, now()), link::role::acceptor,
+      stream(std::move(socket), door_->context()), to_text(from));
   const auto at = unproven_.insert(unproven_.end(), {shell, now()});
   // Not owned: we hold the shell, and it holds these.
   const auto weak = weak_from_this();

@@ -17,12 +17,12 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
  public:
   static result<std::shared_ptr<accept_loop>> make(boost::asio::io_context& context,
                                                    const transport_options& options,
-                                                   std::shared_ptr<boost::asio::ssl::context> tls,
+                                                   const std::shared_ptr<guard>& at_door,
                                                    const ports::endpoint& where,
                                                    ports::transport::acceptor accept);
 
   accept_loop(boost::asio::io_context& context, const transport_options& options,
-              std::shared_ptr<boost::asio::ssl::context> tls, ports::transport::acceptor accept);
+              std::unique_ptr<guard::door> door, ports::transport::acceptor accept);
 
   /// Begins to accept.
   void start();
@@ -55,7 +55,7 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
 
   boost::asio::io_context& context_;
   transport_options options_;
-  std::shared_ptr<boost::asio::ssl::context> tls_;
+  std::unique_ptr<guard::door> door_;
   ports::transport::acceptor accept_;
   std::vector<place> places_;
   std::uint16_t port_ = 0;

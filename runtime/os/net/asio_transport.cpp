@@ -1,5 +1,6 @@
 #include "runtime/os/net/asio_transport.hpp"
 
+#include "runtime/os/call_on.hpp"
 #include "runtime/os/net/asio_dial.hpp"
 #include "runtime/os/net/asio_listener.hpp"
 
@@ -9,12 +10,18 @@ namespace {
 
 class asio_listener final : public ports::listener {
  public:
-  asio_listener(std::shared_ptr<accept_loop> loop, std::string host)
-      : loop_(std::move(loop)), host_(std::move(host)) {}
-  ~asio_listener() override { loop_->shut(); }
+  asio_listener(io_thread& io, std::shared_ptr<accept_loop> loop, std::string host)
+      : io_(io), loop_(std::move(loop)), host_(std::move(host)) {}
+  ~asio_listener() override {
+    loop_->shut();
+    // What else belongs to the port must be free as well for whoever listens next.
+    if (!io_.is_current())
+      call_on(io_, [] {});
+  }
   ports::endpoint where() const override { return {host_, loop_->port()}; }
 
  private:
+  io_thread& io_;
   std::shared_ptr<accept_loop> loop_;
   std::string host_;
 };
@@ -25,29 +32,25 @@ result<std::unique_ptr<asio_transport>> asio_transport::make(io_thread& io,
                                                              transport_options options) {
   if (auto fine = link::validate(options.link); !fine)
     return tl::make_unexpected(fine.error());
-  std::shared_ptr<boost::asio::ssl::context> tls;
-  if (options.tls) {
-    auto loaded = load_tls(*options.tls);
-    if (!loaded)
-      return tl::make_unexpected(loaded.error());
-    tls = std::move(*loaded);
-  }
+  auto at_door = make_guard(options.proven_by, io.context(), options.log);
+  if (!at_door)
+    return tl::make_unexpected(at_door.error());
   return std::unique_ptr<asio_transport>(
-      new asio_transport(io, std::move(options), std::move(tls)));
+      new asio_transport(io, std::move(options), std::move(*at_door)));
 }
 
 result<std::unique_ptr<ports::listener>> asio_transport::listen(const ports::endpoint& where,
                                                                 acceptor accept) {
-  auto loop = accept_loop::make(io_.context(), options_, tls_, where, std::move(accept));
+  auto loop = accept_loop::make(io_.context(), options_, guard_, where, std::move(accept));
   if (!loop)
     return tl::make_unexpected(loop.error());
   (*loop)->start();
-  return std::make_unique<asio_listener>(std::move(*loop), where.host);
+  return std::make_unique<asio_listener>(io_, std::move(*loop), where.host);
 }
 
 void asio_transport::dial(const ports::endpoint& where, messages::msg<messages::Hello> hello,
                           dialled done) {
-  start_dialling(io_.context(), options_.link, tls_, where, std::move(hello), std::move(done));
+  start_dialling(io_.context(), options_.link, guard_, where, std::move(hello), std::move(done));
 }
 
 } // namespace troupe::os

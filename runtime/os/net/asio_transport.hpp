@@ -3,17 +3,16 @@
 #include "runtime/base/log.hpp"
 #include "runtime/link/options.hpp"
 #include "runtime/os/io_thread.hpp"
-#include "runtime/os/net/tls.hpp"
+#include "runtime/os/net/guard.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <memory>
-#include <optional>
 
 namespace troupe::os {
 
 struct transport_options {
-  /// Without them only loopback addresses may be used.
-  std::optional<tls_files> tls;
+  /// With no_proof and local_token only loopback addresses may be used.
+  proof proven_by = no_proof{};
   link::options link;
   std::size_t unproven_max = limits::unproven_connections_max;
   duration unproven_grace = limits::unproven_grace;
@@ -22,17 +21,17 @@ struct transport_options {
   log::sink log = [](const std::string&, const log::event&) {};
 };
 
-/// ports::transport over TCP, with TLS 1.3 and a certificate on both sides if there are any.
+/// ports::transport over TCP, with TLS 1.3 and a proof on both sides: a certificate, or a token.
 ///
 /// Who is who: the node in a Hello must be among the names (DNS or address) in the subject
 /// alternative names of its certificate; the master's certificate must carry the host that was
-/// dialled, or `master_name`.
+/// dialled, or `master_name`. A token belongs to all of the job: who proves it may take any name.
 ///
 /// The I/O thread must outlive the transport, its listeners and every connection.
 class asio_transport final : public ports::transport {
  public:
-  /// Reads the certificates; `invalid` with one line for the user if they are not in order, or the
-  /// options contradict each other.
+  /// Reads what there is to be read; `invalid` with one line for the user if they are not in order,
+  /// or the options contradict each other.
   static result<std::unique_ptr<asio_transport>> make(io_thread& io, transport_options options);
 
   result<std::unique_ptr<ports::listener>> listen(const ports::endpoint& where,
@@ -44,13 +43,12 @@ class asio_transport final : public ports::transport {
             dialled done) override;
 
  private:
-  asio_transport(io_thread& io, transport_options options,
-                 std::shared_ptr<boost::asio::ssl::context> tls)
-      : io_(io), options_(std::move(options)), tls_(std::move(tls)) {}
+  asio_transport(io_thread& io, transport_options options, std::shared_ptr<guard> at_door)
+      : io_(io), options_(std::move(options)), guard_(std::move(at_door)) {}
 
   io_thread& io_;
   transport_options options_;
-  std::shared_ptr<boost::asio::ssl::context> tls_;
+  std::shared_ptr<guard> guard_;
 };
 
 } // namespace troupe::os

@@ -1,5 +1,7 @@
 #include "runtime/os/net/link_shell.hpp"
 
+#include "runtime/os/net/tls_peer.hpp"
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <fmt/format.h>
@@ -141,20 +143,18 @@ void link_shell::encrypt(const std::string& dialled_host) {
   stream_.async_handshake(as, [self = shared_from_this(), dialled_host](const error_code& ec) {
     if (self->ended_)
       return;
-    std::optional<error> refused;
+    result<peer_identity> who;
     if (ec)
-      refused = self->in_words(ec, " during the TLS handshake");
-    else if (self->role_ == link::role::dialler)
-      if (auto fine = check_master(self->stream_.session(), dialled_host); !fine)
-        refused = fine.error();
-    auto names = ec ? std::vector<std::string>{} : peer_names(self->stream_.session());
+      who = tl::make_unexpected(self->in_words(ec, " during the TLS handshake"));
+    else
+      who = judge_peer(self->stream_.session(), dialled_host);
     // After a failure there is still the alert to be read by the peer.
     if (ec)
       self->stream_.drop_encryption();
     self->step([&](link::link_core& core) {
-      core.ready(now(), std::move(names));
-      if (refused)
-        core.close(now(), std::move(*refused));
+      core.ready(now(), who ? std::move(*who) : peer_identity{});
+      if (!who)
+        core.close(now(), std::move(who.error()));
     });
   });
 }

@@ -1,7 +1,8 @@
 #include "runtime/os/net/tls.hpp"
 
+#include "runtime/os/net/token_tls.hpp"
+
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/ssl/error.hpp>
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -109,14 +110,21 @@ std::string quoted(const std::vector<std::string>& names) {
 
 } // namespace
 
-result<std::shared_ptr<asio::ssl::context>> load_tls(const tls_files& files) {
+tls_context plain_tls_1_3() {
   auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls);
   auto* raw = context->native_handle();
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
-  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS); // most links are idle most of the time
+  return context;
+}
+
+result<tls_context> load_tls(const tls_files& files) {
+  auto context = plain_tls_1_3();
+  auto* raw = context->native_handle();
+  SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  notice_tokens(raw);
   for (const auto& loaded : {use_certificate(raw, files.certificate), use_key(raw, files),
                              use_authority(raw, files.authority)})
     if (!loaded) {
@@ -157,14 +165,6 @@ result<void> check_master(SSL* session, const std::string& host) {
   return failure(errc::refused,
                  fmt::format("the master's certificate is for {}, neither for {} nor for {}",
                              quoted(peer_names(session)), host, master_name));
-}
-
-std::string tls_failure(SSL* session, const boost::system::error_code& ec) {
-  const auto verdict = SSL_get_verify_result(session);
-  if (verdict != X509_V_OK)
-    return fmt::format("the peer's certificate is not accepted: {}",
-                       X509_verify_cert_error_string(verdict));
-  return fmt::format("TLS: {}", ec.message());
 }
 
 } // namespace troupe::os

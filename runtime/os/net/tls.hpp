@@ -21,10 +21,15 @@ struct tls_files {
 /// move between hosts.
 inline constexpr const char* master_name = "troupe-master";
 
-/// TLS 1.3 with a certificate on both sides, for both roles; without session tickets, since a link
-/// lives long and a new one is to be judged anew. Everything is read and checked here, so that
-/// nothing can be missing later. `invalid` with one line for the user.
-result<std::shared_ptr<boost::asio::ssl::context>> load_tls(const tls_files& files);
+using tls_context = std::shared_ptr<boost::asio::ssl::context>;
+
+/// TLS 1.3 for both roles that proves nothing yet; without session tickets, since a link lives long
+/// and a new one is to be judged anew.
+tls_context plain_tls_1_3();
+
+/// With a certificate on both sides. Everything is read and checked here, so that nothing can be
+/// missing later. `invalid` with one line for the user.
+result<tls_context> load_tls(const tls_files& files);
 
 /// The DNS names and addresses in the certificate the peer has shown.
 std::vector<std::string> peer_names(SSL* session);
@@ -32,8 +37,5 @@ std::vector<std::string> peer_names(SSL* session);
 /// Whether the peer is the master that was dialled as `host`: its certificate carries that name or
 /// address, or `master_name`.
 result<void> check_master(SSL* session, const std::string& host);
-
-/// A TLS error in words: why a certificate was not accepted, if that is what it was.
-std::string tls_failure(SSL* session, const boost::system::error_code& ec);
 
 } // namespace troupe::os

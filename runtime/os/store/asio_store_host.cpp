@@ -33,7 +33,7 @@ std::vector<ip::tcp::endpoint> places(const ports::store_options& o) {
     if (const auto address = numeric(o.address))
       return {{*address, o.port}};
   }
-  return *listening_addresses({"*", o.port});
+  return *listening_addresses({"*", o.port}, false);
 }
 
 } // namespace

@@ -1,0 +1,153 @@
+#include "launch/options/surroundings.hpp"
+
+#include "launch/options/host_list.hpp"
+#include "launch/options/values.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::launch {
+
+namespace {
+
+using variables = std::map<std::string, std::string>;
+
+/// The value, unless it is empty.
+std::optional<std::string> value(const variables& from, const char* name) {
+  const auto found = from.find(name);
+  if (found == from.end() || stripped(found->second).empty())
+    return std::nullopt;
+  return stripped(found->second);
+}
+
+tl::unexpected<error> wrong(const std::string& name, const std::string& why) {
+  return failure(errc::invalid, fmt::format("{}: {}", name, why));
+}
+
+result<std::optional<std::uint64_t>> number(const variables& from, const char* name,
+                                            std::uint64_t most) {
+  const auto text = value(from, name);
+  if (!text)
+    return std::optional<std::uint64_t>{};
+  const auto n = digits(*text);
+  if (!n || *n > most)
+    return wrong(name, fmt::format("'{}' is not a number from 0 to {}", *text, most));
+  return n;
+}
+
+/// An address with its port in a second variable, or behind it.
+result<surroundings> from_address(const variables& all, const char* address, const char* port) {
+  surroundings s;
+  s.named = true;
+  s.from = address;
+  const auto text = *value(all, address);
+  if (const auto host = parse_host(text)) {
+    s.master = ports::endpoint{*host, rendezvous_port};
+  } else {
+    const auto both = parse_endpoint(text, rendezvous_port);
+    if (!both)
+      return wrong(address, both.error().what);
+    s.master = *both;
+  }
+  const auto given = number(all, port, 65'535);
+  if (!given)
+    return tl::make_unexpected(given.error());
+  if (*given)
+    s.master->port = static_cast<std::uint16_t>(**given);
+  return s;
+}
+
+std::string first_label(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
+/// This node's place in a list: by its whole name, or by the first part of it.
+std::optional<std::uint32_t> place_of(const std::string& host,
+                                      const std::vector<std::string>& hosts) {
+  const auto same = [&host](const std::string& other) {
+    return other == host || first_label(other) == first_label(host);
+  };
+  const auto found = std::find_if(hosts.begin(), hosts.end(), same);
+  if (host.empty() || found == hosts.end() ||
+      std::find_if(found + 1, hosts.end(), same) != hosts.end())
+    return std::nullopt;
+  return static_cast<std::uint32_t>(found - hosts.begin());
+}
+
+/// Volcano lists the hosts of each task; the master's come first.
+result<surroundings> from_volcano(const variables& all, const std::string& host) {
+  surroundings s;
+  std::vector<std::string> hosts;
+  for (const auto* name : {"VC_MASTER_HOSTS", "VC_WORKER_HOSTS"}) {
+    const auto text = value(all, name);
+    if (!text)
+      continue;
+    const auto more = parse_host_list(*text);
+    if (!more)
+      return wrong(name, more.error().what);
+    if (s.from.empty())
+      s.from = name;
+    hosts.insert(hosts.end(), more->begin(), more->end());
+  }
+  if (hosts.size() > limits::nodes_max)
+    return wrong(s.from, fmt::format("more than {} nodes", limits::nodes_max));
+  s.master = ports::endpoint{hosts.front(), static_port};
+  s.nodes = static_cast<std::uint32_t>(hosts.size());
+  s.node_rank = place_of(host, hosts);
+  return s;
+}
+
+/// Jobs that share a node must not meet at one port, and every node of a job must find the same.
+std::uint16_t port_of_job(std::uint64_t job) {
+  constexpr std::uint64_t first = 15'000, number_of = 10'000;
+  return static_cast<std::uint16_t>(first + job % number_of);
+}
+
+/// A step started by srun has a list of its own, and node ids that count within it.
+result<surroundings> from_slurm(const variables& all) {
+  surroundings s;
+  s.from = value(all, "SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
+  const auto hosts = parse_host_list(*value(all, s.from.c_str()));
+  if (!hosts)
+    return wrong(s.from, hosts.error().what);
+  const auto node = number(all, "SLURM_NODEID", limits::nodes_max - 1);
+  const auto nodes = number(all, "SLURM_NNODES", limits::nodes_max);
+  const auto job = number(all, "SLURM_JOB_ID", ~std::uint64_t{0});
+  for (const auto* each : {&node, &nodes, &job})
+    if (!*each)
+      return tl::make_unexpected(each->error());
+  s.master = ports::endpoint{hosts->front(), *job ? port_of_job(**job) : static_port};
+  s.nodes = static_cast<std::uint32_t>(hosts->size());
+  if (*nodes && **nodes != hosts->size())
+    return wrong("SLURM_NNODES",
+                 fmt::format("{} nodes, but {} names {}", **nodes, s.from, hosts->size()));
+  if (*node && **node >= hosts->size())
+    return wrong("SLURM_NODEID",
+                 fmt::format("{}, but {} names {} node(s)", **node, s.from, hosts->size()));
+  if (*node)
+    s.node_rank = static_cast<std::uint32_t>(**node);
+  return s;
+}
+
+} // namespace
+
+result<surroundings> find_surroundings(const variables& environment, const std::string& host) {
+  const auto has = [&environment](const char* name) {
+    return value(environment, name).has_value();
+  };
+  if (has("TROUPE_MASTER_ADDR"))
+    return from_address(environment, "TROUPE_MASTER_ADDR", "TROUPE_MASTER_PORT");
+  if (has("DLROVER_MASTER_ADDR"))
+    return from_address(environment, "DLROVER_MASTER_ADDR", "DLROVER_MASTER_PORT");
+  if (has("PET_MASTER_ADDR") || has("PET_RDZV_ENDPOINT"))
+    return surroundings{};
+  if (has("VC_MASTER_HOSTS") || has("VC_WORKER_HOSTS"))
+    return from_volcano(environment, host);
+  if (has("SLURM_STEP_NODELIST") || has("SLURM_JOB_NODELIST"))
+    return from_slurm(environment);
+  return surroundings{};
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "launch/options/rendezvous.hpp"
+#include "runtime/base/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace troupe::launch {
+
+/// What the variables around us say about this job's nodes.
+struct surroundings {
+  /// Where the master is, or will be.
+  std::optional<ports::endpoint> master;
+  /// It is this job's own and listens already, or somebody else starts it: what
+  /// TROUPE_MASTER_ADDR and DLROVER_MASTER_ADDR name. Otherwise it is the first of the job's nodes.
+  bool named = false;
+  std::optional<std::uint32_t> node_rank;
+  std::optional<std::uint32_t> nodes;
+  /// The variable that said it.
+  std::string from;
+};
+
+/// The first of these that says anything: TROUPE_MASTER_ADDR (and _PORT), DLROVER_MASTER_ADDR,
+/// PET_MASTER_ADDR (which the options read by themselves), Volcano's VC_MASTER_HOSTS and
+/// VC_WORKER_HOSTS, Slurm's variables. `host` is what this machine calls itself. `invalid` with one
+/// line that names the variable.
+result<surroundings> find_surroundings(const std::map<std::string, std::string>& environment,
+                                       const std::string& host);
+
+} // namespace troupe::launch

@@ -1,0 +1,130 @@
+#include "runtime/os/net/guard.hpp"
+
+#include "runtime/os/net/local_token.hpp"
+#include "runtime/os/net/token_tls.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include <sys/stat.h>
+
+namespace troupe::os {
+
+namespace {
+
+namespace asio = boost::asio;
+using endpoint = asio::ip::tcp::endpoint;
+
+/// One that asks the same of every connection.
+class uniform_guard : public guard, public std::enable_shared_from_this<uniform_guard> {
+ public:
+  result<std::unique_ptr<door>> open(const std::vector<endpoint>&) override {
+    return std::make_unique<entrance>(shared_from_this());
+  }
+  void dial(const endpoint&, instant, found done) override { done(context()); }
+
+ protected:
+  virtual tls_context context() = 0;
+
+ private:
+  struct entrance final : door {
+    explicit entrance(std::shared_ptr<uniform_guard> of) : whole(std::move(of)) {}
+    tls_context context() override { return whole->context(); }
+    const std::shared_ptr<uniform_guard> whole;
+  };
+};
+
+class no_guard final : public uniform_guard {
+ public:
+  bool loopback_only() const override { return true; }
+
+ private:
+  tls_context context() override { return nullptr; }
+};
+
+class token_guard final : public uniform_guard {
+ public:
+  explicit token_guard(const job_token& token) : context_(token_tls(token)) {}
+  bool loopback_only() const override { return false; }
+
+ private:
+  tls_context context() override { return context_; }
+
+  const tls_context context_;
+};
+
+/// Certificates get old and are replaced while a job runs: the files are read again when they have
+/// changed. Links that exist stay as they are.
+class certificate_guard final : public uniform_guard {
+ public:
+  static result<std::shared_ptr<guard>> make(const tls_files& files, log::sink log) {
+    // Before the files are read: what changes meanwhile is read again.
+    const auto seen = look(files);
+    auto context = load_tls(files);
+    if (!context)
+      return tl::make_unexpected(context.error());
+    return std::shared_ptr<guard>(
+        new certificate_guard(files, std::move(*context), seen, std::move(log)));
+  }
+
+  bool loopback_only() const override { return false; }
+
+ private:
+  /// When and how long each of the files was: a replaced file differs in one of them.
+  using appearance = std::array<std::array<std::int64_t, 4>, 3>;
+
+  certificate_guard(tls_files files, tls_context context, appearance seen, log::sink log)
+      : files_(std::move(files)), context_(std::move(context)), seen_(seen), log_(std::move(log)) {}
+
+  static appearance look(const tls_files& files) {
+    appearance seen{};
+    std::size_t i = 0;
+    for (const auto* path : {&files.certificate, &files.key, &files.authority}) {
+      struct stat facts {};
+      if (::stat(path->c_str(), &facts) == 0)
+        seen[i] = {static_cast<std::int64_t>(facts.st_ino), facts.st_size, facts.st_mtim.tv_sec,
+                   facts.st_mtim.tv_nsec};
+      ++i;
+    }
+    return seen;
+  }
+
+  tls_context context() override {
+    const auto now = look(files_);
+    if (std::exchange(seen_, now) == now)
+      return context_;
+    auto fresh = load_tls(files_);
+    if (fresh)
+      context_ = std::move(*fresh);
+    // Half of them may be written yet: the next change is looked at again.
+    log_("link", {fresh ? log::level::info : log::level::warning,
+                  fresh ? "certificates_renewed" : "certificates_not_renewed",
+                  fresh ? std::string("new connections use the changed certificates")
+                        : fmt::format("the certificates have changed and are not used: {}",
+                                      fresh.error().what),
+                  {}});
+    return context_;
+  }
+
+  const tls_files files_;
+  tls_context context_;
+  appearance seen_;
+  const log::sink log_;
+};
+
+} // namespace
+
+result<std::shared_ptr<guard>> make_guard(const proof& how, asio::io_context& context,
+                                          log::sink log) {
+  if (const auto* files = std::get_if<tls_files>(&how))
+    return certificate_guard::make(*files, std::move(log));
+  if (const auto* token = std::get_if<job_token>(&how))
+    return std::make_shared<token_guard>(*token);
+  if (std::holds_alternative<local_token>(how))
+    return make_local_guard(context, std::move(log));
+  return std::make_shared<no_guard>();
+}
+
+} // namespace troupe::os
