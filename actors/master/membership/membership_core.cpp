@@ -27,6 +27,8 @@ membership_core::effects membership_core::hello(instant, session_id session, con
   if (known != members_.end() && known->second.which == which) {
     if (known->second.session)
       out.push_back(fence{*known->second.session, "the node has a newer link"});
+    else
+      --away_;
     out.push_back(note{{log::level::info,
                         "node_returned",
                         fmt::format("node {} is back", node),
@@ -110,6 +112,7 @@ membership_core::effects membership_core::closed(instant now, session_id session
       continue;
     known.session.reset();
     known.away_since = now;
+    ++away_;
     out.push_back(announce{author_
                                .write<NodeAway>({},
                                                 [&name = node, &reason](auto b) {
@@ -172,6 +175,8 @@ void membership_core::lose(effects& out, const node_name& node, const std::strin
   fenced_.push_back(fenced_node{node, known->second.which, reason, may_rejoin});
   if (fenced_.size() > limits::nodes_max)
     fenced_.pop_front();
+  if (!known->second.session)
+    --away_;
   members_.erase(known);
   out.push_back(announce{author_
                              .write<NodeLost>({},
@@ -194,6 +199,8 @@ membership_core::effects membership_core::job_over() {
 
 std::optional<instant> membership_core::next_wakeup() const {
   std::optional<instant> first;
+  if (away_ == 0)
+    return first;
   for (const auto& [node, known] : members_) {
     if (known.session)
       continue;

@@ -102,6 +102,7 @@ class membership_core {
   messages::author author_;
   bool job_over_ = false;
   std::map<node_name, member> members_;
+  std::size_t away_ = 0; ///< of them; while it is 0, what is asked at every hello costs nothing
   /// Most recent last; bounded by limits::nodes_max.
   std::deque<fenced_node> fenced_;
 };
