@@ -116,6 +116,24 @@ inline constexpr auto kill_within = 5s;
 /// number.
 inline constexpr auto collect_strays_every = 10s;
 
+// The keeper, and the node supervisor in its care.
+/// More crashes than that in so short a time are no bad luck.
+inline constexpr std::size_t supervisor_crashes_max = 10;
+inline constexpr auto supervisor_crashes_within = 10s;
+/// After the first crash there is no wait, after the second this one, and then twice as long each
+/// time.
+inline constexpr auto supervisor_restart_first = 100ms;
+inline constexpr auto supervisor_restart_max = 1s;
+/// What a supervisor leaves for its successor, at each of a few places.
+inline constexpr std::size_t kept_bytes_max = 16u << 20;
+inline constexpr std::size_t kept_places = 4;
+/// Packets for a supervisor that does not read: one for each of its processes, and as many of the
+/// rest.
+inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;
+/// What a killed launcher has left is looked for again and again, so long.
+inline constexpr auto burial_within = 2s;
+static_assert(kept_bytes_max >= 2 * frame_max);
+
 // Supervision.
 inline constexpr auto request_within = 5s;
 inline constexpr auto describe_within = 1s;

@@ -18,6 +18,8 @@ struct process_spec {
   std::string working_directory;        ///< empty: the parent's
   std::string stdout_file;              ///< empty: the parent's; else created or truncated
   std::string stderr_file;
+  /// Tells whoever adopts it which one it is.
+  std::uint64_t label = 0;
 };
 
 /// How a process ended.
@@ -41,6 +43,13 @@ struct started {
   std::int32_t pid = 0;
 };
 
+/// A process that an earlier supervisor started and that has outlived it, or ended meanwhile.
+struct survivor {
+  process_id process = 0;
+  std::int32_t pid = 0;
+  std::uint64_t label = 0;
+};
+
 /// The training processes of this machine. Every process is the leader of its own session and
 /// process group and ends with us (parent-death signal); its orphaned descendants become our
 /// children (subreaper). Thread-safe; nothing blocks longer than an exec.
@@ -53,6 +62,13 @@ class process_host {
 
   /// `invalid` when the program cannot be executed; `what` says why in one line.
   virtual result<started> start(const process_spec& spec, ended on_end) = 0;
+
+  /// Those of the supervisor before this one. Who asks takes them over, to adopt them one by one;
+  /// if nobody does, a sweep ends them.
+  virtual std::vector<survivor> survivors() { return {}; }
+
+  /// Goes on as if we had started it: also an end that has come already is told.
+  virtual void adopt(process_id /*survivor*/, ended /*on_end*/) {}
 
   /// Sends a signal to the process's whole group. A process that has ended is not an error.
   virtual void signal(process_id process, int number) = 0;

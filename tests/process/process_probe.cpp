@@ -1,11 +1,21 @@
-// What a test wants to know from inside a process it started. Usage: process_probe fds | session |
-// host
+// What a test wants to know from inside a process it started. Usage: process_probe VERB, see
+// main().
+#include "runtime/base/limits.hpp"
+#include "runtime/os/keeper/keeper.hpp"
+#include "runtime/os/keeper/kept_process_host.hpp"
 #include "runtime/os/process/posix_process_host.hpp"
+#include "runtime/os/process/spawn.hpp"
 
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include <unistd.h>
 
@@ -48,6 +58,187 @@ int host_two() {
     ::pause();
 }
 
+using supervisor = std::function<int(os::keeper_client&)>;
+
+const std::string mark = "PROBE_MARK=" + std::to_string(::getpid());
+
+/// Keeps a supervisor, and says what it complains of.
+int keep(const supervisor& supervise, const std::string& marked_by = {}) {
+  os::keeper_options options;
+  options.ending_signals = {SIGTERM};
+  options.passed_on_signals = {SIGUSR2};
+  options.supervise = supervise;
+  options.mark = marked_by;
+  options.complain = [](const std::string& what) { std::printf("%s\n", what.c_str()); };
+  return os::run_keeper(options);
+}
+
+/// The same in a keeper's care.
+int keep_two(os::keeper_client& keeper) {
+  os::io_thread io;
+  os::kept_process_host host(io, keeper);
+  for (int i = 0; i < 2; ++i) {
+    const auto one =
+        host.start({{"/bin/sleep", "1000"}, {}, "", "", ""}, [](ports::exit_status) {});
+    if (!one)
+      return 1;
+    std::printf("%d\n", one->pid);
+  }
+  std::fflush(stdout);
+  for (;;)
+    ::pause();
+}
+
+/// A process that leaves a daemon behind and runs on.
+int keep_daemon(os::keeper_client& keeper) {
+  os::io_thread io;
+  os::kept_process_host host(io, keeper);
+  const char* const script = "setsid -f sleep 1000; echo started; exec sleep 1000";
+  if (!host.start({{"/bin/sh", "-c", script}, {"PATH=/bin:/usr/bin", mark}, "", "", ""},
+                  [](ports::exit_status) {}))
+    return 1;
+  for (;;)
+    ::pause();
+}
+
+[[noreturn]] void crash() {
+  std::fflush(stdout);
+  ::kill(::getpid(), SIGKILL);
+  std::abort();
+}
+
+/// Starts a process in its first life, crashes, and tells in its second what is known of it.
+struct successor {
+  const char* script;
+  std::function<int(os::kept_process_host&)> then;
+
+  int operator()(os::keeper_client& keeper) const {
+    os::io_thread io;
+    os::kept_process_host host(io, keeper);
+    std::printf("life %d", keeper.earlier_lives());
+    if (keeper.earlier_lives() > 0)
+      return then(host);
+    std::puts("");
+    ports::process_spec spec{{"/bin/sh", "-c", script}, {"PATH=/bin:/usr/bin"}, "", "", ""};
+    spec.label = 7;
+    const auto one = host.start(spec, [](ports::exit_status) {});
+    const auto pid = one ? std::to_string(one->pid) : std::string();
+    keeper.keep(0, pid);
+    crash();
+  }
+};
+
+int adopt(os::keeper_client& keeper, const char* script, bool end_it) {
+  return successor{
+      script, [&](os::kept_process_host& host) {
+        const auto left = host.survivors();
+        if (left.size() != 1 || std::to_string(left[0].pid) != keeper.kept(0))
+          return 1;
+        std::printf(": the same process, label %d\n", static_cast<int>(left[0].label));
+        std::promise<ports::exit_status> end;
+        host.adopt(left[0].process, [&end](ports::exit_status how) { end.set_value(how); });
+        if (end_it)
+          host.signal(left[0].process, SIGTERM);
+        const auto how = end.get_future().get();
+        std::printf("ended with %s %d\n", how.signalled ? "signal" : "code", how.number);
+        std::fflush(stdout);
+        return 0;
+      }}(keeper);
+}
+
+std::size_t sweep(os::kept_process_host& host) {
+  std::promise<std::size_t> answer;
+  host.sweep([&answer](std::size_t killed) { answer.set_value(killed); });
+  return answer.get_future().get();
+}
+
+int disown(os::keeper_client& keeper) {
+  return successor{"exec sleep 1000", [&](os::kept_process_host& host) {
+                     const pid_t pid = keeper.survivors().at(0).pid;
+                     (void)sweep(host);
+                     const bool gone = ::kill(pid, 0) != 0;
+                     std::puts(gone ? ": swept" : ": still there");
+                     std::fflush(stdout);
+                     return 0;
+                   }}(keeper);
+}
+
+/// It was cloned, and its supervisor did not live to say so.
+int half_start(os::keeper_client& keeper) {
+  std::printf("life %d", keeper.earlier_lives());
+  if (keeper.earlier_lives() == 0) {
+    std::puts("");
+    os::packet p;
+    p.what = os::packet::kind::starting;
+    keeper.send(p);
+    std::thread([] {
+      sigset_t all;
+      sigfillset(&all);
+      ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      (void)os::spawn({{"/bin/sleep", "1000"}, {}, "", "", ""}, {}, os::parent::ours);
+    }).join();
+    crash();
+  }
+  os::io_thread io;
+  os::kept_process_host host(io, keeper);
+  std::puts(host.survivors().empty() ? ": no survivor" : ": a survivor");
+  std::printf("swept %d\n", static_cast<int>(sweep(host)));
+  std::fflush(stdout);
+  return 0;
+}
+
+int keep_bytes(os::keeper_client& keeper) {
+  std::printf("life %d", keeper.earlier_lives());
+  if (keeper.earlier_lives() == 0) {
+    std::puts("");
+    keeper.keep(1, std::string(2'000'000, 'a'));
+    keeper.keep(1, std::string(1'000'000, 'b'));
+    crash();
+  }
+  const auto bytes = keeper.kept(1).value_or("?");
+  std::printf(": %zu bytes, '%c' to '%c', %s elsewhere\n", bytes.size(), bytes.front(),
+              bytes.back(), keeper.kept(0) ? "something" : "nothing");
+  std::fflush(stdout);
+  return 0;
+}
+
+/// Says how often it was started.
+int crash_often() {
+  const int code = keep([](os::keeper_client& keeper) -> int {
+    if (static_cast<std::size_t>(keeper.earlier_lives()) == limits::supervisor_crashes_max)
+      std::printf("lives: %d\n", keeper.earlier_lives() + 1);
+    crash();
+  });
+  std::printf("exit code %d\n", code);
+  return 0;
+}
+
+int hear_signals(os::keeper_client& keeper) {
+  os::io_thread io;
+  std::mutex mutex;
+  std::string heard;
+  keeper.on_user_signal([&](int number) {
+    const std::lock_guard lock(mutex);
+    heard += " " + std::to_string(number);
+  });
+  const bool first = keeper.earlier_lives() == 0;
+  if (first) {
+    ::kill(::getppid(), SIGUSR2);
+    ::kill(::getppid(), SIGTERM);
+  }
+  keeper.listen(io, [](const os::packet&) {});
+  const std::string expected = first ? " 12 15" : " 15";
+  for (bool all = false; !all; ::usleep(1000)) {
+    const std::lock_guard lock(mutex);
+    all = heard.size() >= expected.size();
+  }
+  std::printf("life %d hears%s\n", keeper.earlier_lives(), heard.c_str());
+  if (first)
+    crash();
+  std::fflush(stdout);
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -58,5 +249,23 @@ int main(int argc, char** argv) {
     return print_session();
   if (verb == "host")
     return host_two();
+  if (verb == "keep-two")
+    return keep(keep_two);
+  if (verb == "keep-daemon")
+    return keep(keep_daemon, mark);
+  if (verb == "adopt")
+    return keep([](auto& keeper) { return adopt(keeper, "exec sleep 1000", true); });
+  if (verb == "adopt-ended")
+    return keep([](auto& keeper) { return adopt(keeper, "exit 5", false); });
+  if (verb == "disown")
+    return keep(disown);
+  if (verb == "half-started")
+    return keep(half_start);
+  if (verb == "keep")
+    return keep(keep_bytes);
+  if (verb == "signals")
+    return keep(hear_signals);
+  if (verb == "crash")
+    return crash_often();
   return 2;
 }

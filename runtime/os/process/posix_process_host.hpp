@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/os/io_thread.hpp"
+#include "runtime/os/process/local_services.hpp"
 #include "runtime/ports/process.hpp"
 
 #include <atomic>
@@ -11,16 +12,6 @@
 namespace troupe::os {
 
 class children;
-
-struct process_host_options {
-  /// Soft limit of open files of the processes; nothing: ours. A launcher that raised its own
-  /// passes on what it found, because programs that use select() break when more than 1024 files
-  /// may be open.
-  std::optional<std::uint64_t> open_files;
-};
-
-/// Raises our own soft limit of open files to the hard one; answers what it was.
-std::uint64_t raise_open_files();
 
 /// process_host on Linux: clone with a pidfd, ends heard on the I/O thread, no signal handler, no
 /// polling.

@@ -150,7 +150,8 @@ int descriptor(const std::optional<unique_fd>& fd) {
 
 } // namespace
 
-result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files) {
+result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files,
+                      parent whose) {
   auto prepared = launch_plan::make(spec);
   if (!prepared)
     return tl::make_unexpected(prepared.error());
@@ -162,14 +163,16 @@ result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64
                   descriptor(prepared->directory),
                   descriptor(prepared->out),
                   descriptor(prepared->err),
-                  ::getpid(),
+                  whose == parent::us ? ::getpid() : ::getppid(),
                   open_files.has_value(),
                   open_files ? soft_limit(*open_files) : rlimit{}};
 
   alignas(16) std::array<std::byte, 16u << 10> stack;
   int pidfd = -1;
   const int pid = ::__clone(run_child, stack.data() + stack.size(),
-                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD |
+                                (whose == parent::us ? SIGCHLD : CLONE_PARENT),
+                            &plan, &pidfd);
   if (pid < 0)
     return failure(errc::unavailable, fmt::format("program '{}' could not be started: {}",
                                                   plan.program, system_message(errno)));
@@ -177,7 +180,8 @@ result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64
   if (plan.failed == step::none)
     return child;
   siginfo_t ignored{};
-  while (::waitid(P_PIDFD, child.pidfd.get(), &ignored, WEXITED) != 0 && errno == EINTR) {
+  while (whose == parent::us && ::waitid(P_PIDFD, child.pidfd.get(), &ignored, WEXITED) != 0 &&
+         errno == EINTR) {
   }
   return failure(errc::invalid, explain(spec, plan));
 }

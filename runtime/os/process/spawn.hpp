@@ -11,6 +11,12 @@
 
 namespace troupe::os {
 
+/// Whose child a new process is.
+enum class parent : std::uint8_t {
+  us,
+  ours, ///< Our own parent's: it survives us, dies with that, and is that one's to reap.
+};
+
 struct spawned {
   pid_t pid = 0;
   unique_fd pidfd;
@@ -22,8 +28,10 @@ struct spawned {
 ///
 /// The calling thread must have all signals blocked: a handler would run in the child, on our
 /// memory. And it must live as long as its children should: what Linux calls the parent's death is
-/// the death of the thread that cloned.
-result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files);
+/// the death of the thread that cloned. (With
+/// parent::ours that is the thread that forked us.)
+result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files,
+                      parent whose = parent::us);
 
 /// The end of a child, if it has come. Reaps it; nothing while it lives.
 std::optional<ports::exit_status> reap(int pidfd);

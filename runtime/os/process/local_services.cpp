@@ -1,0 +1,83 @@
+#include "runtime/os/process/local_services.hpp"
+
+#include "runtime/base/invariant.hpp"
+#include "runtime/os/process/launch_plan.hpp"
+#include "runtime/os/process/unique_fd.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace troupe::os {
+
+namespace {
+
+/// Binds to a free port of all addresses of a family.
+result<std::uint16_t> free_port_of(int family) {
+  unique_fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket)
+    return failure(errc::unavailable, fmt::format("no free port: {}", system_message(errno)));
+  sockaddr_storage where{};
+  where.ss_family = static_cast<sa_family_t>(family);
+  socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  auto* address = reinterpret_cast<sockaddr*>(&where);
+  const int both_families = 0;
+  if (family == AF_INET6)
+    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &both_families, sizeof both_families);
+  if (::bind(socket.get(), address, size) != 0 || ::getsockname(socket.get(), address, &size) != 0)
+    return failure(errc::unavailable, fmt::format("no free port: {}", system_message(errno)));
+  // The port lies at the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&where)->sin_port);
+}
+
+} // namespace
+
+std::uint64_t raise_open_files() {
+  rlimit limit{};
+  invariant(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit failed");
+  const std::uint64_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  invariant(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit refused our own hard limit");
+  return before;
+}
+
+// On every address: torch's store listens on all of them, whatever name others reach it under.
+result<std::uint16_t> free_port() {
+  auto port = free_port_of(AF_INET6);
+  return port ? port : free_port_of(AF_INET);
+}
+
+std::int64_t unix_time_ms() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
+std::optional<std::string> read_small_file(const std::string& path, std::size_t limit) {
+  // Workers choose what lies there: a pipe must not make us wait.
+  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat found {};
+  if (!file || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
+    return std::nullopt;
+  std::string content(limit, '\0');
+  std::size_t have = 0;
+  while (have < limit) {
+    const auto got = ::read(file.get(), content.data() + have, limit - have);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    have += static_cast<std::size_t>(got);
+  }
+  content.resize(have);
+  return content;
+}
+
+} // namespace troupe::os

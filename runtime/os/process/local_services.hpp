@@ -1,0 +1,32 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// What a process host tells of its machine.
+namespace troupe::os {
+
+struct process_host_options {
+  /// Soft limit of open files of the processes; nothing: ours. A launcher that raised its own
+  /// passes on what it found, because programs that use select() break when more than 1024 files
+  /// may be open.
+  std::optional<std::uint64_t> open_files;
+};
+
+/// Raises our own soft limit of open files to the hard one; answers what it was.
+std::uint64_t raise_open_files();
+
+/// A TCP port that is free now on every address of this machine.
+result<std::uint16_t> free_port();
+
+/// The wall clock in milliseconds since 1970.
+std::int64_t unix_time_ms();
+
+/// At most `limit` bytes of a regular file; nothing if there is none.
+std::optional<std::string> read_small_file(const std::string& path, std::size_t limit);
+
+} // namespace troupe::os
