@@ -1,7 +1,7 @@
 """probe.py DIRECTORY WHAT…: writes down what it was given, says a few lines, and ends as told.
 
 WHAT is `exit N`, `kill N`, `raise`, `wait FILE` (until it exists), or nothing; `rank R:` before it means that only
-this local rank does so, and the others wait to be ended.
+this local rank does so, once all have written theirs down, and the others wait to be ended.
 """
 
 import json
@@ -33,6 +33,9 @@ def main(directory: str, *what: str) -> None:
     if what and what[0] == "rank":
         if what[1].rstrip(":") != local:
             time.sleep(600)
+        world = range(int(os.environ["WORLD_SIZE"]))
+        while not all(Path(directory, f"{other}.{attempt}.json").exists() for other in world):
+            time.sleep(0.02)
         what = what[2:]
     act(*what)
 
