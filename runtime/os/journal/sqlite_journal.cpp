@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -95,16 +96,20 @@ class sqlite_journal::syncer {
     return std::unique_ptr<syncer>(new syncer(path, descriptor, std::move(sync)));
   }
 
-  ~syncer() { ::close(descriptor_); }
+  /// Waits for a sync that is under way: it uses the descriptor.
+  ~syncer() {
+    call_on(thread_, [this] { timer_.reset(); });
+    ::close(descriptor_);
+  }
 
   /// There is something new to sync.
   void later() {
     if (due_.exchange(true))
       return;
     boost::asio::post(thread_.context(), [this] {
-      timer_.expires_after(limits::journal_sync_within);
-      timer_.async_wait([this](const boost::system::error_code& cancelled) {
-        if (!cancelled)
+      timer_.emplace(thread_.context(), limits::journal_sync_within);
+      timer_->async_wait([this](const boost::system::error_code& cancelled) {
+        if (!cancelled && timer_) // it may have expired just before the destructor took it away
           sync();
       });
     });
@@ -150,8 +155,8 @@ class sqlite_journal::syncer {
   bool named_ = false;
   std::atomic<bool> due_{false};
   std::atomic<int> error_{0};
-  io_thread thread_{"troupe-sync"};
-  boost::asio::steady_timer timer_{thread_.context()};
+  std::optional<boost::asio::steady_timer> timer_; ///< the thread's
+  io_thread thread_{"troupe-sync"}; ///< the last member: what it runs uses all others
 };
 
 result<std::unique_ptr<sqlite_journal>> sqlite_journal::open(const std::string& path,
