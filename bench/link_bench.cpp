@@ -124,7 +124,7 @@ ports::connection_events events(const ports::connection_ptr& link,
               alive->taken();
             then(std::move(m));
           },
-          [](const std::string&) {}};
+          [](const ports::link_ending&) {}};
 }
 
 void measure_round_trips(ends& e) {

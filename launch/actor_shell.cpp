@@ -50,7 +50,7 @@ result<messages::msg<messages::TreeReport>> ask_tree(ports::transport& transport
          if (m.is<messages::Refused>())
            tell(failure(errc::refused, m.as<messages::Refused>().read()->getReason().cStr()));
        },
-       [tell](const std::string& reason) { tell(failure(errc::closed, reason)); }});
+       [tell](const ports::link_ending& end) { tell(failure(errc::closed, end.reason)); }});
   const auto question =
       messages::build<messages::TreeRequest>({"actor-shell", {}, {}, 1, 1}, [](auto) {});
   if (auto sent = (*link)->send(question.any()); !sent)

@@ -129,6 +129,8 @@ struct Refused {
   # One line for the person who started the node.
   retry @1 :Bool;
   # The node may join anew, as a new incarnation, once its processes are gone.
+  retryAfterMs @2 :UInt32;
+  # With `retry`: the master refuses until so much time has passed. For nodes that are lost again and again.
 }
 
 struct Goodbye {
@@ -155,7 +157,7 @@ struct NodePresent {
 }
 
 struct NodeAway {
-  # The link to a node is gone; it may come back.
+  # The connection to a node was closed; it may come back, but not for long. A node that was silent is lost without having been away.
   node @0 :Text;
   reason @1 :Text;
 }

@@ -50,7 +50,7 @@ struct running_job : master_stage {
   }
 };
 
-const std::string welcome = "Welcome() (job = \"job\", beatEveryMs = 1000)";
+const std::string welcome = "Welcome() (job = \"job\", beatEveryMs = 250)";
 
 } // namespace
 

@@ -15,11 +15,11 @@ TEST_SUITE("master: one job") {
     REQUIRE(s.listening.size() == 1);
     CHECK(s.listening[0].port == 29400);
     s.join("a");
-    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 1000)");
+    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)");
     s.join("b");
     CHECK(s.hears("a") == "Prepare g1: a(0,1) b(2,3)");
     CHECK(s.hears("b") ==
-          lines("Welcome() (job = \"job\", beatEveryMs = 1000)", "Prepare g1: a(0,1) b(2,3)"));
+          lines("Welcome() (job = \"job\", beatEveryMs = 250)", "Prepare g1: a(0,1) b(2,3)"));
     s.says("b", prepared("b", 1).any());
     CHECK(s.hears("b") == "");
     s.says("a", prepared("a", 1, 4000).any());
@@ -93,7 +93,7 @@ TEST_SUITE("master: one job") {
     s.links.at("b")->breaks();
     s.pass(2s);
     s.join("b", running_in(1));
-    CHECK(s.hears("b") == "Welcome() (job = \"job\", beatEveryMs = 1000)");
+    CHECK(s.hears("b") == "Welcome() (job = \"job\", beatEveryMs = 250)");
     s.pass(1h);
     CHECK(s.hears("a") == "");
   }
@@ -177,7 +177,7 @@ TEST_SUITE("master: the journal") {
     s.journal_is_slow = true;
     s.begin();
     s.join("a");
-    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 1000)");
+    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)");
     s.journal_answers();
     s.journal_answers();
     CHECK(s.hears("a") == "Prepare g1: a(0,1)");

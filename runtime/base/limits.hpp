@@ -48,10 +48,19 @@ inline constexpr std::size_t unproven_connections_max = 256;
 /// whole job that reconnects at once is no attack, and each needs its TLS handshake.
 inline constexpr auto unproven_grace = 1s;
 inline constexpr auto handshake_within = 5s;
-inline constexpr auto beat_every = 1s;
-/// Silence after which a link counts as lost. Several beats, so that a pause of a second under full
-/// load is not a death.
-inline constexpr auto silent_for_max = 4s;
+/// A sign of life when there is nothing else to say.
+inline constexpr auto beat_every = 250ms;
+/// Membership is a lease that signs of life renew: who is silent is acted on within this. A pause
+/// of half of it is never a death. docs/adr/0011-membership-is-a-lease.md has the sums.
+inline constexpr std::chrono::milliseconds lease = 2s;
+inline constexpr std::chrono::milliseconds lease_min = 1s;
+inline constexpr std::chrono::milliseconds lease_max = 600s;
+/// How long a node whose connection was closed, and not by a Goodbye, may take to be back: a
+/// process that lives dials again at once.
+inline constexpr auto return_within = 500ms;
+/// The same when it was we who were away: it may just have begun its longest rest between two
+/// dials.
+inline constexpr auto return_to_sleeper_within = 6s;
 inline constexpr auto dial_within = 5s;
 /// How long a closing link waits for its last messages to be taken.
 inline constexpr auto linger_max = 1s;
@@ -64,16 +73,19 @@ inline constexpr auto redial_first = 100ms;
 inline constexpr auto redial_max = 5s;
 /// Accepting pauses this long when the process is out of file descriptors.
 inline constexpr auto accept_backoff = 100ms;
-static_assert(silent_for_max >= 3 * beat_every);
 /// A job token, in characters: fewer could be guessed by someone who has seen a handshake.
 inline constexpr std::size_t token_min = 32;
 inline constexpr std::size_t token_max = 1'024;
+static_assert(lease_min >= 4 * beat_every && lease_min <= lease && lease <= lease_max);
+static_assert(return_within <= lease / 4);
+// A pause of a second, and then a beat that comes a fifth of a second late.
+static_assert(lease / 2 >= 1s && lease * 7 / 8 > 1s + beat_every + beat_every);
+static_assert(redial_first * 4 < return_within);
+static_assert(return_to_sleeper_within > redial_max + return_within);
 static_assert(unproven_grace < handshake_within);
 static_assert(frame_max < send_queue_max);
 
 // Membership and rendezvous (defaults of options).
-/// How long a node whose link is gone may stay away before it is lost.
-inline constexpr auto reconnect_grace = 3s;
 /// The first world, with MIN nodes here and not yet MAX: it is formed when nobody has come for this
 /// long, and
 inline constexpr auto settle = 500ms;
@@ -103,8 +115,15 @@ inline constexpr std::uint8_t exit_no_progress = 3;
 /// Failures this close to each other may have come in another order.
 inline constexpr auto order_uncertain = 5ms;
 static_assert(grow_quiet <= settle && settle < settle_most && grow_quiet < grow_most);
-static_assert(reconnect_grace < farewell_within);
-static_assert(redial_first * 4 < reconnect_grace);
+/// A node that is lost so often within a short time that it harms the others is made to wait before
+/// it may join again: after so many losses, for so long, each time twice as long, and so long at
+/// most. A quiet minute halves the count.
+inline constexpr unsigned losses_free = 3;
+inline constexpr auto rejoin_after_first = 1s;
+inline constexpr auto rejoin_after_max = 30s;
+inline constexpr auto losses_halve_every = 60s;
+static_assert(lease + return_within < farewell_within);
+static_assert(rejoin_after_max < connect_within);
 static_assert(recall_within > 2 * redial_max);
 
 // Processes.

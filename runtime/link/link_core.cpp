@@ -23,10 +23,10 @@ const char* to_string(phase p) {
 }
 
 result<void> validate(const options& o) {
-  if (o.beat_every <= duration::zero() || o.silent_for_max < 3 * o.beat_every)
+  if (o.beat_every <= duration::zero() || o.lease < 4 * o.beat_every)
     return failure(errc::invalid,
-                   fmt::format("a link may not be silent for less than three beats ({} against {})",
-                               in_words(o.silent_for_max), in_words(o.beat_every)));
+                   fmt::format("a link's lease may not be shorter than four beats ({} against {})",
+                               in_words(o.lease), in_words(o.beat_every)));
   if (o.handshake_within <= duration::zero() || o.dial_within <= duration::zero() ||
       o.linger_max <= duration::zero())
     return failure(errc::invalid, "a link's deadlines must be longer than nothing");
@@ -38,7 +38,8 @@ result<void> validate(const options& o) {
 
 link_core::link_core(role r, const options& o, instant now, instant prove_by)
     : role_(r), options_(o), prove_by_(prove_by), decoder_(limits::handshake_frame_max),
-      last_heard_(now), spared_until_(now), last_wrote_(now) {
+      peer_({o.beat_every, o.lease / 2, silent_for_max(o, r == role::acceptor)}, now),
+      spared_until_(now), last_wrote_(now) {
   const auto valid = validate(o);
   invariant(valid.has_value(), valid ? "" : valid.error().what);
 }
@@ -85,10 +86,11 @@ void link_core::become_closing(instant now, error why) {
     become_closed(why_);
 }
 
-void link_core::become_closed(error why) {
+void link_core::become_closed(error why, ports::link_end how) {
   phase_ = phase::closed;
   why_ = std::move(why);
   next_.closed = why_;
+  next_.how = how;
   queue_.clear();
   queued_bytes_ = 0;
   unread_ = {};
@@ -115,7 +117,8 @@ void link_core::received(instant now, bytes chunk) {
   if (phase_ == phase::closed)
     return;
   invariant(listening(), "bytes came in although reading was paused");
-  last_heard_ = std::max(last_heard_, now);
+  notice_absence(now);
+  peer_.heard(now);
   if (phase_ != phase::closing)
     digest(now, chunk);
   follow_listening(now);
@@ -224,8 +227,10 @@ void link_core::ended(instant now, error why) {
     return;
   if (phase_ == phase::closing)
     return become_closed(why_);
-  (void)now;
-  become_closed(std::move(why));
+  notice_absence(now);
+  // Whoever takes us for dead closes the link and dials again, and was not answered meanwhile.
+  const bool neglected = absent_at_ && now - *absent_at_ <= 2 * options_.beat_every;
+  become_closed(std::move(why), neglected ? ports::link_end::neglected : ports::link_end::closed);
 }
 
 // ---- Sending ----
@@ -303,12 +308,29 @@ void link_core::abort(instant now, error why) {
 /// Starts the peer's clock anew when we begin to listen again: it cannot have been heard before.
 void link_core::follow_listening(instant now) {
   if (listening() && !was_listening_)
-    last_heard_ = std::max(last_heard_, now);
+    peer_.begin_anew(now);
   was_listening_ = listening();
 }
 
 instant link_core::silence_ends_it_at() const {
-  return std::max(last_heard_ + options_.silent_for_max, spared_until_);
+  return std::max(peer_.dead_at(), spared_until_);
+}
+
+/// We were stopped, or starved: what the peer has said meanwhile waits to be read, and that comes
+/// first. Being a little late is not held against the peer either, but only for a beat in all.
+void link_core::notice_absence(instant now) {
+  if (asked_to_wake_at_ == instant::max() || now <= asked_to_wake_at_)
+    return;
+  const auto late = now - asked_to_wake_at_;
+  if (late > options_.beat_every)
+    spared_until_ = now + 2 * options_.beat_every;
+  else if (late > options_.beat_every / 10)
+    spared_until_ =
+        std::max(spared_until_, std::min(now + late, peer_.dead_at() + options_.beat_every));
+  // The peer's patience is at least half a lease and a beat, and its last sign of us a beat old.
+  if (late >= std::max(options_.lease / 2 - options_.beat_every, options_.beat_every))
+    absent_at_ = now;
+  asked_to_wake_at_ = now;
 }
 
 instant link_core::next_deadline() const {
@@ -328,12 +350,7 @@ instant link_core::next_deadline() const {
 }
 
 void link_core::tick(instant now) {
-  // We were stopped, or starved: what the peer has said meanwhile waits to be read, and that comes
-  // first.
-  const bool overslept =
-      asked_to_wake_at_ != instant::max() && now > asked_to_wake_at_ + options_.beat_every;
-  if (overslept)
-    spared_until_ = now + 2 * options_.beat_every;
+  notice_absence(now);
   switch (phase_) {
   case phase::handshake:
     if (now < next_deadline())
@@ -346,8 +363,9 @@ void link_core::tick(instant now) {
     break;
   case phase::open:
     if (listening() && now >= silence_ends_it_at())
-      return become_closed(
-          {errc::unavailable, fmt::format("nothing heard for {}", in_words(now - last_heard_))});
+      return become_closed({errc::unavailable, fmt::format("nothing heard for {}",
+                                                           in_words(now - peer_.last_heard()))},
+                           ports::link_end::silent);
     if (idle() && can_write_ && now >= last_wrote_ + options_.beat_every)
       enqueue(make_beat(last_sent_));
     break;

@@ -6,6 +6,8 @@
 #include "runtime/base/time.hpp"
 #include "runtime/link/frame.hpp"
 #include "runtime/link/options.hpp"
+#include "runtime/link/suspicion.hpp"
+#include "runtime/ports/transport.hpp"
 
 #include <deque>
 #include <optional>
@@ -48,6 +50,8 @@ struct effects {
   /// The link has ended; drop the transport. `invalid` and `refused` are nothing that trying again
   /// would change.
   std::optional<error> closed;
+  /// With `closed`: what that means for the peer.
+  ports::link_end how = ports::link_end::closed;
 
   /// Whether received bytes are welcome. While not, the transport holds them back, so that the peer
   /// feels it.
@@ -64,9 +68,9 @@ struct effects {
 /// results: a shell may feed events from any thread under its lock, and call react() from the one
 /// that does the I/O.
 ///
-/// Rules: any received byte is a sign of life. Silence is judged only while we listen, and not by
-/// someone who has just overslept himself. A gap in the sequence ends the link, a repeat is
-/// dropped. The send queue is bounded: who exceeds it loses the link.
+/// Rules: any received byte is a sign of life. Silence is judged by `suspicion`, only while we
+/// listen, and not by someone who has just overslept himself. A gap in the sequence ends the link,
+/// a repeat is dropped. The send queue is bounded: who exceeds it loses the link.
 class link_core {
  public:
   /// The end that was dialled.
@@ -122,7 +126,7 @@ class link_core {
 
   void become_open(instant now);
   void become_closing(instant now, error why);
-  void become_closed(error why);
+  void become_closed(error why, ports::link_end how = ports::link_end::closed);
 
   void digest(instant now, bytes chunk);
   void arrive(instant now, frame f);
@@ -140,6 +144,7 @@ class link_core {
   bool idle() const { return queue_.empty() && in_flight_bytes_ == 0; }
   instant silence_ends_it_at() const;
   instant next_deadline() const;
+  void notice_absence(instant now);
   void follow_listening(instant now);
 
   role role_;
@@ -157,10 +162,11 @@ class link_core {
   std::size_t outstanding_ = 0; ///< delivered and not taken
   std::vector<kj::byte>
       unread_; ///< the rest of a chunk that came with the one that used up the credit
-  instant last_heard_;
+  suspicion peer_;
   bool was_listening_ = false;
   instant spared_until_; ///< nothing is held against the peer before this, because we were the ones
                          ///< not there
+  std::optional<instant> absent_at_; ///< when we found that we had been away for long
 
   // Sending.
   std::uint64_t last_sent_ = 0;

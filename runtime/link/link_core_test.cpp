@@ -1,54 +1,13 @@
 #include "runtime/link/link_core.hpp"
 
 #include "runtime/base/invariant.hpp"
-#include "tests/link/core_pair.hpp"
+#include "tests/link/open_ends.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace troupe;
 using namespace troupe::link;
 using namespace troupe::testing;
-
-namespace {
-
-const instant start = instant{} + 1h;
-const options defaults;
-
-core_end acceptor(const options& o = defaults) {
-  return core_end(link_core::accepting(o, start), start);
-}
-
-core_end dialler(const options& o = defaults) {
-  return core_end(link_core::dialling(o, start, start + o.dial_within, hello()), start);
-}
-
-/// An acceptor that has taken a Hello and whose owner listens; its output is empty.
-core_end open_acceptor(const options& o = defaults) {
-  auto end = acceptor(o);
-  end.receive(start, on_wire(1, hello().any()));
-  end.open(start);
-  end.take_output();
-  return end;
-}
-
-bool mentions(const error& e, const char* words) {
-  return e.what.find(words) != std::string::npos;
-}
-
-/// The frames in what an end has written.
-std::vector<frame> frames_in(const std::vector<kj::byte>& raw) {
-  frame_decoder decoder(limits::frame_max);
-  std::vector<frame> found;
-  for (auto rest = view_of(raw); rest.size() > 0;) {
-    auto taken = decoder.take(rest);
-    REQUIRE(taken);
-    if (*taken)
-      found.push_back(std::move(**taken));
-  }
-  return found;
-}
-
-} // namespace
 
 TEST_CASE("a Hello proves the dialler and the beat in return proves the acceptor") {
   auto node = dialler();
@@ -213,70 +172,6 @@ TEST_CASE("a gap ends the link and a repeat is dropped") {
   CHECK(end.delivered == std::vector<std::uint64_t>{2});
 }
 
-TEST_CASE("beats fill the silence and carry the number of the last message") {
-  auto end = open_acceptor();
-  CHECK(end.wake_at == start + defaults.beat_every);
-  end.tick(start + 999ms);
-  CHECK(end.out.empty());
-  end.tick(start + 1s);
-  auto beats = frames_in(end.take_output());
-  REQUIRE(beats.size() == 1);
-  CHECK_FALSE(beats[0].message);
-  CHECK(beats[0].sequence == 0);
-
-  REQUIRE(end.send(start + 1500ms, numbered(1)));
-  end.take_output();
-  end.tick(start + 2s);
-  CHECK(end.out.empty()); // the message was sign of life enough
-  end.tick(start + 2500ms);
-  beats = frames_in(end.take_output());
-  REQUIRE(beats.size() == 1);
-  CHECK(beats[0].sequence == 1);
-}
-
-TEST_CASE("any byte is a sign of life, silence ends the link") {
-  auto end = open_acceptor();
-  const auto slow = on_wire(2, numbered(2));
-  auto now = start;
-  for (std::size_t i = 0; i < 8; ++i) {
-    now += 3s;
-    end.tick(now);
-    end.receive(now, {slow[i]});
-  }
-  CHECK(end.core().now_in() == phase::open);
-  for (auto to = now + 1s; to <= now + defaults.silent_for_max; to += 1s)
-    end.tick(to);
-  REQUIRE(end.closed.size() == 1);
-  CHECK(end.closed[0].code == errc::unavailable);
-  CHECK(mentions(end.closed[0], "nothing heard for 4.0 s"));
-}
-
-TEST_CASE("who was stopped himself first hears what the peer has said meanwhile") {
-  auto end = open_acceptor();
-  const auto thawed = start + 1min;
-  end.tick(thawed);
-  REQUIRE(end.core().now_in() == phase::open);
-
-  SUBCASE("a peer that is there stays") {
-    end.receive(thawed + 1ms, beat_on_wire(1));
-    end.tick(thawed + 2 * defaults.beat_every);
-    CHECK(end.core().now_in() == phase::open);
-  }
-  SUBCASE("a peer that is gone is not spared for long") {
-    CHECK(end.wake_at <= thawed + 2 * defaults.beat_every);
-    end.tick(thawed + defaults.beat_every);
-    end.tick(thawed + 2 * defaults.beat_every);
-    CHECK(end.core().now_in() == phase::closed);
-  }
-  SUBCASE("being stopped again and again does not keep a silent peer for ever") {
-    // Each tick comes late, but never as late as a stop.
-    auto now = thawed;
-    while (end.core().now_in() == phase::open && now < thawed + 1min)
-      end.tick(now += defaults.beat_every);
-    CHECK(now == thawed + 2 * defaults.beat_every);
-  }
-}
-
 TEST_CASE("a stop during the handshake is not held against the dialler") {
   auto master = acceptor();
   master.tick(start + 1min);
@@ -309,28 +204,6 @@ TEST_CASE("credit pauses reading, and half of it returned resumes it") {
   }
   CHECK(end.read);
   CHECK(end.delivered == std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-}
-
-TEST_CASE("a peer is not called silent while nobody listens to it") {
-  options o;
-  o.credit_messages = 1;
-  auto end = open_acceptor(o);
-  end.receive(start, on_wire(2, numbered(2)));
-  REQUIRE_FALSE(end.read);
-  for (auto now = start; now < start + 1min; now += 1s)
-    end.tick(now);
-  CHECK(end.core().now_in() == phase::open);
-
-  CHECK(end.core().taken(start + 1min));
-  end.act(start + 1min);
-  CHECK(end.read);
-  for (auto now = start + 1min + 1s; now < start + 1min + 4s; now += 1s) {
-    CHECK(end.wake_at >= now - 1s);
-    end.tick(now);
-    CHECK(end.core().now_in() == phase::open);
-  }
-  end.tick(start + 1min + 4s);
-  CHECK(end.core().now_in() == phase::closed);
 }
 
 TEST_CASE("the send queue is bounded and who exceeds it loses the link") {

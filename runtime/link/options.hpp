@@ -10,11 +10,19 @@ struct options {
   duration handshake_within = limits::handshake_within;
   duration dial_within = limits::dial_within;
   duration beat_every = limits::beat_every;
-  duration silent_for_max = limits::silent_for_max;
+  /// Who is silent is acted on within this; see suspicion.
+  duration lease = limits::lease;
   duration linger_max = limits::linger_max;
   std::size_t send_queue_max = limits::send_queue_max;
   std::size_t credit_messages = limits::credit_messages;
 };
+
+/// How long a peer may be silent at most. The acceptor's judgement ends a membership, so it keeps
+/// an eighth of the lease for what follows. A dialler that judges only dials again; its peer then
+/// sees a closed connection and waits limits::return_within before it acts, which must fit as well.
+constexpr duration silent_for_max(const options& o, bool acceptor) {
+  return acceptor ? o.lease * 7 / 8 : o.lease * 3 / 4;
+}
 
 /// `invalid` if the numbers contradict each other, with a line that says which.
 result<void> validate(const options& o);

@@ -27,12 +27,29 @@ struct endpoint {
 /// "host:port", IPv6 in brackets.
 std::string to_string(const endpoint& e);
 
+/// What the end of a link tells about the peer.
+enum class link_end : std::uint8_t {
+  /// The connection was closed or has broken. Its process has ended, or something on the way let go
+  /// of it; a peer that lives dials again at once.
+  closed,
+  /// Nothing was heard for as long as the lease allows.
+  silent,
+  /// Closed, but while we were away ourselves (stopped, or starved): the peer may have taken us for
+  /// dead and be waiting before it dials again.
+  neglected,
+};
+
+struct link_ending {
+  link_end how = link_end::closed;
+  std::string reason;
+};
+
 /// What an owner hears of its connection. Called from the transport's thread; neither may block,
 /// and both should only pass on what they got to an actor. Nothing is called after `on_closed`,
 /// which is called exactly once.
 struct connection_events {
   std::function<void(messages::any_msg)> on_message;
-  std::function<void(std::string reason)> on_closed;
+  std::function<void(link_ending)> on_closed;
 };
 
 /// One proven, ordered link. Thread-safe. Messages arrive at the other end in order or the link

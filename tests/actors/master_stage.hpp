@@ -20,7 +20,7 @@ struct master_stage : stage {
                         std::uint64_t seed = 1)
       : stage(seed) {
     options.membership.job = "job";
-    options.membership.reconnect_grace = 3s;
+    options.membership.return_within = 3s;
     options.rendezvous = {};
     options.rendezvous.nodes_min = options.rendezvous.nodes_max = nodes;
     options.recovery.max_restarts = max_restarts;

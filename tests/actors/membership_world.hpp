@@ -59,7 +59,8 @@ class membership_world {
 
   void link_ends(session_id id) {
     open_.erase(id);
-    act(core_.closed(now_, id, "reset by peer"));
+    const auto how = static_cast<ports::link_end>(choose_(3));
+    act(core_.closed(now_, id, {how, "reset by peer"}));
   }
 
   void act(const membership_core::effects& effects) {
@@ -113,7 +114,8 @@ class membership_world {
   }
 
   fate choose_;
-  membership_core core_{membership_options{"job", 3s, 1s}, messages::author("master/membership")};
+  membership_core core_{membership_options{"job", 3s, 6s, 1s},
+                        messages::author("master/membership")};
   instant now_ = dawn;
   std::uint64_t sessions_ = 0;
   std::map<session_id, std::pair<node_name, std::uint64_t>> hellos_;

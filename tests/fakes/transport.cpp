@@ -11,7 +11,7 @@ namespace troupe::testing {
 class fake_link::connection final : public ports::connection {
  public:
   explicit connection(std::shared_ptr<fake_link> link) : link_(std::move(link)) {}
-  ~connection() override { link_->end("its owner let go of the link"); }
+  ~connection() override { link_->end({ports::link_end::closed, "its owner let go of the link"}); }
 
   void open(ports::connection_events events) override {
     invariant(!link_->owner_, "a link is opened once");
@@ -28,7 +28,9 @@ class fake_link::connection final : public ports::connection {
     return {};
   }
   void taken() override { ++link_->taken_; }
-  void close(std::string reason) override { link_->end(std::move(reason)); }
+  void close(std::string reason) override {
+    link_->end({ports::link_end::closed, std::move(reason)});
+  }
   std::string peer() const override { return link_->peer_; }
 
  private:
@@ -56,10 +58,10 @@ std::vector<messages::any_msg> fake_link::take_sent() {
   return std::exchange(sent_, {});
 }
 
-void fake_link::end(std::string reason) {
+void fake_link::end(ports::link_ending how) {
   if (ended_)
     return;
-  ended_ = std::move(reason);
+  ended_ = std::move(how);
   if (owner_)
     owner_->on_closed(*ended_);
 }

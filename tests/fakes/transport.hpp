@@ -22,24 +22,29 @@ class fake_link {
   /// A message arrives; before open() it waits.
   void arrives(messages::any_msg m);
   /// The link is gone.
-  void breaks(const std::string& reason = "reset by peer") { end(reason); }
+  void breaks(const std::string& reason = "reset by peer",
+              ports::link_end how = ports::link_end::closed) {
+    end({how, reason});
+  }
   /// What was sent since the last call.
   std::vector<messages::any_msg> take_sent();
   /// Why it ended; nothing while it lives.
-  const std::optional<std::string>& ended() const { return ended_; }
+  std::optional<std::string> ended() const {
+    return ended_ ? std::optional(ended_->reason) : std::nullopt;
+  }
   std::size_t delivered() const { return delivered_; }
   std::size_t taken_count() const { return taken_; }
 
  private:
   class connection;
-  void end(std::string reason);
+  void end(ports::link_ending how);
   void deliver(messages::any_msg m);
 
   std::string peer_;
   std::optional<ports::connection_events> owner_;
   std::deque<messages::any_msg> waiting_;
   std::vector<messages::any_msg> sent_;
-  std::optional<std::string> ended_;
+  std::optional<ports::link_ending> ended_;
   std::size_t delivered_ = 0;
   std::size_t taken_ = 0;
 };

@@ -36,8 +36,10 @@ class core_end {
         half_closed = true;
       for (auto& m : todo.messages)
         delivered.push_back(number_of(m));
-      if (todo.closed)
+      if (todo.closed) {
         closed.push_back(*todo.closed);
+        how = todo.how;
+      }
       for (const auto& f : todo.write)
         link::append(out, f);
       again = !todo.write.empty() && !stalled;
@@ -78,6 +80,7 @@ class core_end {
   messages::msg<messages::Hello> hello;
   std::vector<std::uint64_t> delivered;
   std::vector<error> closed; ///< may never have two
+  ports::link_end how = ports::link_end::closed;
   std::vector<kj::byte> out;
 
  private:

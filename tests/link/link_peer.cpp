@@ -32,8 +32,8 @@ void echo(const ports::connection_ptr& link, bool end_with_it) {
                 if (!link->send(m))
                   link->close("cannot echo");
               },
-              [end_with_it](const std::string& reason) {
-                std::fprintf(stderr, "link_peer: %s\n", reason.c_str());
+              [end_with_it](const ports::link_ending& end) {
+                std::fprintf(stderr, "link_peer: %s\n", end.reason.c_str());
                 if (end_with_it)
                   std::_Exit(3);
               }});
@@ -54,8 +54,8 @@ os::transport_options options_from(int argc, char** argv) {
     const std::string name = argv[i];
     const int value = std::atoi(argv[i + 1]);
     if (name == "--silent") {
-      options.link.silent_for_max = std::chrono::milliseconds(value);
-      options.link.beat_every = options.link.silent_for_max / 4;
+      options.link.lease = std::chrono::milliseconds(value);
+      options.link.beat_every = options.link.lease / 4;
     }
     if (name == "--user") {
       if (::setuid(static_cast<uid_t>(value)) != 0)

@@ -164,7 +164,7 @@ TEST_CASE("a thousand idle connections do not disturb a link") {
 
 TEST_CASE("who proves himself and never reads again loses the link, and memory stays bounded") {
   auto options = impatient();
-  options.link.silent_for_max = 1h;
+  options.link.lease = 1h;
   options.link.send_queue_max = 16u << 20;
   victim v(options);
   raw_peer peer(v.port());
@@ -229,7 +229,7 @@ TEST_CASE("a killed peer is noticed, whoever dialled") {
 
 TEST_CASE("a peer that freezes for a moment stays") {
   os::transport_options patient;
-  patient.link.silent_for_max = 10s;
+  patient.link.lease = 10s;
   asio_world world(patient);
   child other({"listen"});
   auto node = dial_child(world, other);
@@ -242,7 +242,7 @@ TEST_CASE("a peer that freezes for a moment stays") {
 
 TEST_CASE("a peer that freezes for good is silent, and that ends the link") {
   os::transport_options hasty;
-  hasty.link.silent_for_max = 400ms;
+  hasty.link.lease = 400ms;
   hasty.link.beat_every = 100ms;
   asio_world world(hasty);
   child other({"listen", "--silent", "400"});
@@ -255,7 +255,7 @@ TEST_CASE("a peer that freezes for good is silent, and that ends the link") {
 
 TEST_CASE("who was frozen himself for longer than the limit keeps a peer that has waited") {
   os::transport_options patient;
-  patient.link.silent_for_max = 1h;
+  patient.link.lease = 1h;
   patient.link.beat_every = 50ms;
   asio_world world(patient);
   doorkeeper door;

@@ -45,9 +45,9 @@ class owner {
                    if (const auto alive = link.lock(); alive && !keeps_all)
                      alive->taken();
                  },
-                 [ears](std::string reason) {
+                 [ears](ports::link_ending end) {
                    const std::lock_guard lock(ears->mutex);
-                   ears->reasons.push_back(std::move(reason));
+                   ears->reasons.push_back(std::move(end.reason));
                  }});
   }
 

@@ -20,6 +20,12 @@ std::uint64_t number_in(const std::string& node) {
   return std::stoul(node.substr(1));
 }
 
+link::options links_of(const cluster_options& o) {
+  link::options links;
+  links.lease = o.lease;
+  return links;
+}
+
 } // namespace
 
 const std::string& cluster::master_name() {
@@ -32,7 +38,7 @@ std::string cluster::node_name_of(std::uint32_t number) {
 }
 
 cluster::cluster(const cluster_options& options)
-    : options_(options), world_(options.seed), network_(world_),
+    : options_(options), world_(options.seed), network_(world_, links_of(options)),
       trainers_(world_, options.trainers), stores_(world_), disk_(world_),
       trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
@@ -73,7 +79,7 @@ void cluster::start_master() {
   trees_->master = {};
   actors::master_options o;
   o.membership.job = job_name;
-  o.membership.reconnect_grace = options_.reconnect_grace;
+  o.membership.return_within = options_.return_within;
   o.rendezvous.nodes_min = options_.nodes_min;
   o.rendezvous.nodes_max = options_.nodes_max;
   o.rendezvous.last_call = options_.last_call;

@@ -32,7 +32,9 @@ struct cluster_options {
   std::uint32_t unit = 1;
   duration join_timeout = 120s;
   duration stop_within = 5s;
-  duration reconnect_grace = limits::reconnect_grace;
+  /// Of links and of membership.
+  duration lease = limits::lease;
+  duration return_within = limits::return_within;
   duration connect_within = limits::connect_within;
   trainer_options trainers;
   double hesitation = 0;

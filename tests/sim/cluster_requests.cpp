@@ -72,8 +72,8 @@ void cluster::ask_on(question& asked, result<ports::connection_ptr> link) {
                       answer(asked, m.as<messages::TreeReport>());
                       asked.link->close("answered");
                     },
-                    [this, &asked](std::string reason) {
-                      answer(asked, failure(errc::closed, std::move(reason)));
+                    [this, &asked](ports::link_ending end) {
+                      answer(asked, failure(errc::closed, std::move(end.reason)));
                       questions_.erase(asked.number);
                     }});
   (void)asked.link->send(

@@ -159,6 +159,22 @@ TEST_CASE("a checker blames what breaks its invariant") {
            log::event{log::level::error, "actor_threw", "oh", {}});
     CHECK(w.broken->invariant == "actors_are_sound");
   }
+  SUBCASE("a node that paused a little and was taken for dead") {
+    w.tell(&observer::froze, std::string("n1"));
+    w.events.pass(instant{} + limits::lease / 2);
+    w.tell(&observer::thawed, std::string("n1"));
+    w.tell(&observer::link_ended, std::string("master"), std::string("n1"), std::uint64_t{1},
+           ports::link_end::silent);
+    CHECK(w.broken->invariant == "pauses_are_forgiven");
+  }
+  SUBCASE("a silent node that is not given up") {
+    w.tell(&observer::link_opened, std::string("master"), std::string("n1"), std::uint64_t{1});
+    w.tell(&observer::way_cut, std::string("n1"), std::string("master"));
+    w.tell(&observer::time_passed, instant{} + limits::lease);
+    CHECK_FALSE(w.broken);
+    w.tell(&observer::time_passed, instant{} + 2 * limits::lease);
+    CHECK(w.broken->invariant == "silence_is_noticed");
+  }
   SUBCASE("a record after the verdict") {
     w.tell(&observer::recorded, messages::build<messages::Concluded>({}, [](auto) {}).any());
     w.tell(&observer::recorded,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace troupe::sim {
@@ -33,6 +34,18 @@ tl::unexpected<error> unknown(const words& w) {
   return failure(errc::invalid, fmt::format("'{}' says nothing", rest(w, 0)));
 }
 
+/// "pauses 900ms": SIGSTOP, and SIGCONT after that.
+bool take_a_pause(cluster& c, const std::string& host, const std::string& what) {
+  const auto w = words_of(what);
+  const auto time =
+      w.size() == 2 && w[0] == "pauses" ? parse_duration(w[1]) : failure(errc::invalid, "");
+  if (!time)
+    return false;
+  c.pause(host);
+  c.all().events.in(*time, [&c, host] { c.resume(host); });
+  return true;
+}
+
 /// What can happen to any process.
 bool befall(cluster& c, const std::string& host, const std::string& what) {
   if (what == "dies")
@@ -44,7 +57,7 @@ bool befall(cluster& c, const std::string& host, const std::string& what) {
   else if (what == "thaws")
     c.resume(host);
   else
-    return false;
+    return take_a_pause(c, host, what);
   return true;
 }
 
@@ -132,9 +145,14 @@ result<void> about_weather(cluster& c, const words& w) {
     now.delay_max = 400ms;
     now.bytes_per_ms = 20;
   }
-  if (what != "lossy" && what != "rough" && what != "slow" && what != "calm")
+  // Signs of life that come when they like.
+  if (what == "jittery")
+    now.delay_max = 200ms;
+  static const std::set<std::string> known{"lossy", "rough", "slow", "jittery", "calm"};
+  if (!known.count(what))
     return unknown(w);
   c.all().write(node, "! weather " + what);
+  c.all().tell(&observer::weather_changed, node, what != "calm");
   c.net().around(node) = now;
   return {};
 }

@@ -15,17 +15,19 @@ namespace troupe::sim {
 ///     node N dies                kill -9 of the launcher
 ///     node N loses power         the machine goes, nobody is told
 ///     node N freezes | thaws     SIGSTOP, SIGCONT of the launcher
+///     node N pauses T            both, with so much time between them
 ///     node N is interrupted      Ctrl-C
-///     master starts | dies | loses power | freezes | thaws
+///     master starts | dies | loses power | freezes | thaws | pauses T
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
 ///     link N drops               reset; what is in flight is cut somewhere
 ///     link N is cut              nothing gets through either way, until `link N returns`
 ///     link N is deaf | is mute   nothing gets through to the node, or from it, until `link N
-///     returns` link N returns weather N lossy | rough | slow | calm    lost and repeated frames;
-///     all that and torn chunks; a thin line; none master refuses dials T stranger says nothing |
-///     garbage | half a frame | a huge length | another version disk fails | recovers | is slow
-///     shell asks                 for the tree; nothing is done with the answer
-///     actor H ROLE crashes       H is "master" or a node's number; a bug in that actor
+///     returns` link N returns weather N lossy | rough | slow | jittery | calm    lost and repeated
+///     frames; all that and torn chunks; a thin line; delays of any length up to 200 ms; none
+///     master refuses dials T stranger says nothing | garbage | half a frame | a huge length |
+///     another version disk fails | recovers | is slow shell asks                 for the tree;
+///     nothing is done with the answer actor H ROLE crashes       H is "master" or a node's number;
+///     a bug in that actor
 ///
 /// N is a node's number or `?` for any, R likewise a rank.
 result<void> inject(cluster& c, const std::vector<std::string>& words);

@@ -100,9 +100,9 @@ void network::shut_door(const host_ptr& h, const ports::endpoint& where, const d
 /// A connection has come in, in the context of the host whose door it is.
 void network::meet(const door_ptr& at, const std::string& from, std::uint64_t connection,
                    wire_ptr out, wire_ptr in) {
-  auto end = std::make_shared<sim_link>(
-      sim_link::place{&world_, at->here, from, connection},
-      link::link_core::accepting(link::options{}, at->here->now()), std::move(out), std::move(in));
+  auto end = std::make_shared<sim_link>(sim_link::place{&world_, at->here, from, connection},
+                                        link::link_core::accepting(link_options_, at->here->now()),
+                                        std::move(out), std::move(in));
   remember(end);
   if (at->unproven.size() >= limits::unproven_connections_max)
     at->unproven.front()->abort(
@@ -194,7 +194,7 @@ void network::connect(const std::shared_ptr<dial_attempt>& attempt, const door_p
   h->call([this, attempt, connection, out = forth, in = back] {
     auto end = std::make_shared<sim_link>(
         sim_link::place{&world_, attempt->from, attempt->where.host, connection},
-        link::link_core::dialling(link::options{}, attempt->from->now(), attempt->deadline,
+        link::link_core::dialling(link_options_, attempt->from->now(), attempt->deadline,
                                   attempt->hello),
         out, in);
     remember(end);
@@ -236,8 +236,10 @@ weather& network::around(const std::string& host) {
 
 void network::calm() {
   everywhere_ = {};
-  for (auto& [host, w] : around_)
+  for (auto& [host, w] : around_) {
     w = {};
+    world_.tell(&observer::weather_changed, host, false);
+  }
   for (const auto& [from, to] : std::set<std::pair<std::string, std::string>>(held_))
     release(from, to);
   refusing_until_.clear();
@@ -270,13 +272,15 @@ void network::remember(const std::shared_ptr<sim_link>& end) {
 
 void network::hold(const std::string& from, const std::string& to) {
   world_.write("-", fmt::format("! {} -> {} is held", from, to));
-  held_.insert({from, to});
+  if (held_.insert({from, to}).second)
+    world_.tell(&observer::way_cut, from, to);
 }
 
 void network::release(const std::string& from, const std::string& to) {
   if (held_.erase({from, to}) == 0)
     return;
   world_.write("-", fmt::format("! {} -> {} is released", from, to));
+  world_.tell(&observer::way_free, from, to);
   for (const auto& w : living(wires_[{from, to}]))
     w->release();
 }

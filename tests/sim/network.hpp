@@ -20,7 +20,7 @@ namespace troupe::sim {
 /// belongs to a name.
 class network {
  public:
-  explicit network(world& of) : world_(of) {}
+  explicit network(world& of, const link::options& links = {}) : world_(of), link_options_(links) {}
 
   /// The transport of one process; its links and listeners go with it.
   std::shared_ptr<ports::transport> transport_of(const host_ptr& h);
@@ -79,6 +79,7 @@ class network {
   void remember(const std::shared_ptr<sim_link>& end);
 
   world& world_;
+  const link::options link_options_;
   weather everywhere_;
   std::map<std::string, weather> around_;
   std::set<std::pair<std::string, std::string>> held_;

@@ -6,6 +6,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
+#include "runtime/ports/transport.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -90,6 +91,35 @@ class observer {
     (void)host;
     (void)queued_bytes;
     (void)outstanding_messages;
+  }
+  /// The owner at `host` listens to a link with `peer` from now on; and that end of it has ended,
+  /// or its owner wants it to.
+  virtual void link_opened(const std::string& host, const std::string& peer,
+                           std::uint64_t connection) {
+    (void)host;
+    (void)peer;
+    (void)connection;
+  }
+  virtual void link_ended(const std::string& host, const std::string& peer,
+                          std::uint64_t connection, ports::link_end how) {
+    (void)host;
+    (void)peer;
+    (void)connection;
+    (void)how;
+  }
+  /// Nothing gets from one host to the other, until it does again.
+  virtual void way_cut(const std::string& from, const std::string& to) {
+    (void)from;
+    (void)to;
+  }
+  virtual void way_free(const std::string& from, const std::string& to) {
+    (void)from;
+    (void)to;
+  }
+  /// How it is around a host from now on: `bad` is all but calm.
+  virtual void weather_changed(const std::string& host, bool bad) {
+    (void)host;
+    (void)bad;
   }
   /// `host` has asked something and is owed an answer, once, by `due`; unless it is frozen then, or
   /// ends.

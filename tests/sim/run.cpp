@@ -30,7 +30,8 @@ cluster_options draw_options(const run_options& o) {
   if (random.chance(0.2))
     c.without_progress_max = static_cast<std::uint32_t>(1 + random.below(4));
   c.stop_within = std::chrono::milliseconds(500 + random.below(5'000));
-  c.reconnect_grace = std::chrono::milliseconds(500 + random.below(4'000));
+  c.lease = limits::lease_min + std::chrono::milliseconds(random.below(4'000));
+  c.return_within = std::chrono::milliseconds(200 + random.below(2'000));
   c.hesitation = random.chance(0.5) ? 0 : 0.2 * random.unit();
   c.drift_ppm_max = random.chance(0.5) ? 0 : 500;
   auto& t = c.trainers;
@@ -104,7 +105,7 @@ run_outcome run(const run_options& o) {
   auto& w = c.all();
   w.story.on_line = o.on_line;
   w.observers = checkers::all(w, c.training(), options.max_restarts,
-                              {options.nodes_min, options.nodes_max, options.unit, {}});
+                              {options.nodes_min, options.nodes_max, options.unit, {}}, options.lease);
   const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,

@@ -82,7 +82,7 @@ void sim_link::act(link::effects todo) {
   if (todo.half_close)
     out_->finish(wire::tail::closed);
   if (todo.closed)
-    return finish(std::move(*todo.closed));
+    return finish(todo.how, std::move(*todo.closed));
   reading_ = todo.read;
   if (reading_ && (in_->has_bytes() || in_->ended() != wire::tail::none))
     at_.here->call_in(io_latency, [self = shared_from_this()] { self->read(); });
@@ -130,14 +130,20 @@ void sim_link::wake_at(instant when) {
   });
 }
 
-void sim_link::finish(error why) {
+void sim_link::finish(ports::link_end how, error why) {
   at_.of->write(at_.here->name(), fmt::format("{} closed: {}", label(), why.what));
-  ended_ = why.what;
+  ended_ = {how, why.what};
+  tell_end(how);
   vanish(false);
   if (told_.on_failed)
     std::exchange(told_, {}).on_failed(std::move(why));
   if (opened_)
     std::exchange(events_, {}).on_closed(*ended_);
+}
+
+void sim_link::tell_end(ports::link_end how) {
+  if (!std::exchange(end_told_, true))
+    at_.of->tell(&observer::link_ended, at_.here->name(), at_.there, at_.connection, how);
 }
 
 void sim_link::vanish(bool silently) {
@@ -160,6 +166,9 @@ void sim_link::open(ports::connection_events events) {
     if (self->ended_)
       return events.on_closed(*self->ended_);
     self->events_ = std::move(events);
+    if (!self->end_told_)
+      self->at_.of->tell(&observer::link_opened, self->at_.here->name(), self->at_.there,
+                         self->at_.connection);
     self->step([&self](link::link_core& core) { core.opened(self->at_.here->now()); });
   });
 }
@@ -185,6 +194,7 @@ void sim_link::close(error why) {
   // Destructors of a process that is gone do nothing.
   if (!at_.here->alive() || ended_)
     return;
+  tell_end(ports::link_end::closed);
   core_.close(at_.here->now(), std::move(why));
   kick();
 }

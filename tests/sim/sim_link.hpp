@@ -55,7 +55,8 @@ class sim_link : public std::enable_shared_from_this<sim_link> {
   void read();
   void wrote();
   void wake_at(instant when);
-  void finish(error why);
+  void finish(ports::link_end how, error why);
+  void tell_end(ports::link_end how);
   std::string label() const;
 
   place at_;
@@ -69,9 +70,10 @@ class sim_link : public std::enable_shared_from_this<sim_link> {
   bool writing_ = false; ///< a batch waits for room on the wire
   bool opened_ = false;
   bool vanished_ = false;
+  bool end_told_ = false;
   std::size_t outstanding_ = 0;
   std::optional<instant> wake_planned_;
-  std::optional<std::string> ended_;
+  std::optional<ports::link_ending> ended_;
 };
 
 /// What owners hold: closes the link when dropped.

@@ -97,8 +97,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       o.unit = number;
     else if (name == "restarts")
       o.max_restarts = number;
-    else if (name == "grace" && time)
-      o.reconnect_grace = *time;
+    else if (name == "lease" && time)
+      o.lease = *time;
     else if (name == "last-call" && time)
       o.last_call = *time;
     else if (name == "training" && time)

@@ -99,7 +99,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
       },
       [self](const link_lost& l) {
         self->state->sessions.erase(l.id);
-        perform(self, self->state->core.closed(sup::now(self), l.id, l.reason));
+        perform(self, self->state->core.closed(sup::now(self), l.id, l.how));
       },
       [self](const departure& d) {
         perform(self, self->state->core.departed(sup::now(self), d.id, d.reason));

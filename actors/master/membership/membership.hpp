@@ -19,7 +19,7 @@ struct arrival {
 /// A session's link is gone.
 struct link_lost {
   session_id id;
-  std::string reason;
+  ports::link_ending how;
 };
 /// The node behind a session said goodbye.
 struct departure {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe::actors {
 
@@ -13,13 +14,14 @@ using namespace messages;
 membership_core::membership_core(membership_options options, messages::author author)
     : options_(std::move(options)), author_(std::move(author)) {}
 
-membership_core::effects membership_core::hello(instant, session_id session, const msg<Hello>& m) {
+membership_core::effects membership_core::hello(instant now, session_id session,
+                                                const msg<Hello>& m) {
   effects out;
   auto hello = m.read();
   const node_name node = hello->getNode().cStr();
   const incarnation which{hello->getIncarnation()};
 
-  if (const auto why = objection(*hello)) {
+  if (const auto why = objection(now, *hello)) {
     refuse_session(out, session, node, *why);
     return out;
   }
@@ -27,8 +29,6 @@ membership_core::effects membership_core::hello(instant, session_id session, con
   if (known != members_.end() && known->second.which == which) {
     if (known->second.session)
       out.push_back(fence{*known->second.session, "the node has a newer link"});
-    else
-      --away_;
     out.push_back(note{{log::level::info,
                         "node_returned",
                         fmt::format("node {} is back", node),
@@ -37,11 +37,13 @@ membership_core::effects membership_core::hello(instant, session_id session, con
     if (known->second.session)
       out.push_back(
           fence{*known->second.session, "a newer node supervisor of this name has joined"});
-    lose(out, node,
+    lose(out, now, node,
          fmt::format("another node supervisor with the name '{}' has taken its place", node),
          false);
   }
-  members_[node] = member{which, session, {}};
+  if (const auto still = members_.find(node); still != members_.end())
+    due_.erase({still->second.lost_at, node});
+  members_[node] = member{which, session, {}, {}, {}};
   // In this order: what the node says once it is welcome must not overtake its own arrival.
   announce_present(out, *hello);
   welcome_to(out, session);
@@ -53,6 +55,8 @@ void membership_core::refuse_session(effects& out, session_id session, const nod
   out.push_back(refuse{session, author_.write<Refused>({}, [&](auto b) {
                          b.setReason(why.reason);
                          b.setRetry(why.retry);
+                         b.setRetryAfterMs(
+                             static_cast<std::uint32_t>(std::ceil(milliseconds_of(why.after))));
                        })});
   out.push_back(note{{log::level::warning,
                       "node_refused",
@@ -60,7 +64,8 @@ void membership_core::refuse_session(effects& out, session_id session, const nod
                       {{"node", node}}}});
 }
 
-std::optional<membership_core::refusal> membership_core::objection(Hello::Reader& hello) const {
+std::optional<membership_core::refusal> membership_core::objection(instant now,
+                                                                   Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
   if (options_.job != hello.getJob().cStr())
     return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
@@ -75,7 +80,15 @@ std::optional<membership_core::refusal> membership_core::objection(Hello::Reader
       continue;
     return refusal{old.reason, old.may_rejoin};
   }
-  if (members_.size() >= limits::nodes_max && !members_.count(node))
+  const auto known = members_.find(node);
+  const bool returns =
+      known != members_.end() && known->second.which.value == hello.getIncarnation();
+  const auto wait = returns || job_over_ ? duration::zero() : flapping_.must_wait(now, node);
+  if (wait > duration::zero())
+    return refusal{
+        fmt::format("it was lost again and again; it may join in {}", troupe::in_words(wait)), true,
+        wait};
+  if (members_.size() >= limits::nodes_max && known == members_.end())
     return refusal{
         fmt::format("the job has {} nodes already, the most there can be", limits::nodes_max),
         true};
@@ -105,26 +118,33 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
 }
 
 membership_core::effects membership_core::closed(instant now, session_id session,
-                                                 const std::string& reason) {
+                                                 const ports::link_ending& how) {
   effects out;
   for (auto& [node, known] : members_) {
     if (known.session != session)
       continue;
+    if (how.how == ports::link_end::silent) {
+      lose(out, now, node_name{node}, how.reason, true);
+      break;
+    }
     known.session.reset();
-    known.away_since = now;
-    ++away_;
+    known.may_take = how.how == ports::link_end::neglected ? options_.return_to_sleeper_within
+                                                           : options_.return_within;
+    known.lost_at = now + known.may_take;
+    known.away_because = how.reason;
+    due_.emplace(known.lost_at, node);
     out.push_back(announce{author_
                                .write<NodeAway>({},
-                                                [&name = node, &reason](auto b) {
+                                                [&name = node, &how](auto b) {
                                                   b.setNode(name);
-                                                  b.setReason(reason);
+                                                  b.setReason(how.reason);
                                                 })
                                .any()});
     if (!job_over_)
       out.push_back(note{{log::level::warning,
                           "node_away",
                           fmt::format("the link to node {} is gone ({}); it has {} to come back",
-                                      node, reason, troupe::in_words(options_.reconnect_grace)),
+                                      node, how.reason, troupe::in_words(known.may_take)),
                           {{"node", node}}}});
     break;
   }
@@ -138,13 +158,13 @@ membership_core::effects membership_core::departed(instant, session_id session,
     if (known.session != session)
       continue;
     out.push_back(fence{session, reason});
-    lose(out, node_name{node}, reason, true);
+    forget(out, node_name{node}, reason, true);
     break;
   }
   return out;
 }
 
-membership_core::effects membership_core::expel(instant, const node_name& node,
+membership_core::effects membership_core::expel(instant now, const node_name& node,
                                                 const std::string& reason, bool may_rejoin) {
   effects out;
   const auto known = members_.find(node);
@@ -152,31 +172,41 @@ membership_core::effects membership_core::expel(instant, const node_name& node,
     return out;
   if (known->second.session)
     refuse_session(out, *known->second.session, node, refusal{reason, may_rejoin});
-  lose(out, node, reason, may_rejoin);
+  lose(out, now, node, reason, may_rejoin);
   return out;
 }
 
 membership_core::effects membership_core::tick(instant now) {
   effects out;
   std::vector<node_name> gone;
-  for (const auto& [node, known] : members_)
-    if (!known.session && now - known.away_since >= options_.reconnect_grace)
-      gone.push_back(node);
-  for (const auto& node : gone)
-    lose(out, node,
-         fmt::format("it had no link for {}", troupe::in_words(options_.reconnect_grace)), true);
+  for (auto at = due_.begin(); at != due_.end() && at->first <= now; ++at)
+    gone.push_back(at->second);
+  for (const auto& node : gone) {
+    const auto& known = members_.at(node);
+    lose(out, now, node,
+         fmt::format("{}, and it was not back within {}", known.away_because,
+                     troupe::in_words(known.may_take)),
+         true);
+  }
   return out;
 }
 
-void membership_core::lose(effects& out, const node_name& node, const std::string& reason,
-                           bool may_rejoin) {
+/// The same for a node that did not want to go.
+void membership_core::lose(effects& out, instant now, const node_name& node,
+                           const std::string& reason, bool may_rejoin) {
+  if (may_rejoin)
+    flapping_.lost(now, node);
+  forget(out, node, reason, may_rejoin);
+}
+
+void membership_core::forget(effects& out, const node_name& node, const std::string& reason,
+                             bool may_rejoin) {
   const auto known = members_.find(node);
   invariant(known != members_.end(), "only a member can be lost");
   fenced_.push_back(fenced_node{node, known->second.which, reason, may_rejoin});
   if (fenced_.size() > limits::nodes_max)
     fenced_.pop_front();
-  if (!known->second.session)
-    --away_;
+  due_.erase({known->second.lost_at, node});
   members_.erase(known);
   out.push_back(announce{author_
                              .write<NodeLost>({},
@@ -198,17 +228,7 @@ membership_core::effects membership_core::job_over() {
 }
 
 std::optional<instant> membership_core::next_wakeup() const {
-  std::optional<instant> first;
-  if (away_ == 0)
-    return first;
-  for (const auto& [node, known] : members_) {
-    if (known.session)
-      continue;
-    const auto at = known.away_since + options_.reconnect_grace;
-    if (!first || at < *first)
-      first = at;
-  }
-  return first;
+  return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
 }
 
 std::optional<session_id> membership_core::session_of(const node_name& node) const {

@@ -1,14 +1,17 @@
 #pragma once
 
+#include "actors/master/membership/flapping.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/ports/transport.hpp"
 
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,14 +20,17 @@ namespace troupe::actors {
 
 struct membership_options {
   std::string job;
-  /// How long a node whose link is gone may stay away before it is lost.
-  duration reconnect_grace = limits::reconnect_grace;
+  /// How long a node whose connection was closed may take to be back.
+  duration return_within = limits::return_within;
+  /// The same when this master was away itself and the node may have waited for it.
+  duration return_to_sleeper_within = limits::return_to_sleeper_within;
   duration beat_every = limits::beat_every;
 };
 
-/// Who is connected. A node is *present* (it has a link), *away* (its link is gone, it may come
-/// back) or unknown. A name belongs to its newest incarnation; older ones are fenced and stay
-/// refused.
+/// Who is connected. A node is *present* (it has a link), *away* (its connection was closed, it may
+/// come back) or unknown. Membership is a lease that signs of life renew: the link judges silence,
+/// and a node that was silent is lost at once. A name belongs to its newest incarnation; older ones
+/// are fenced and stay refused.
 class membership_core {
  public:
   /// Answer to a hello on this session, which then carries the node's messages.
@@ -56,7 +62,7 @@ class membership_core {
   membership_core(membership_options options, messages::author author);
 
   effects hello(instant now, session_id session, const messages::msg<messages::Hello>& m);
-  effects closed(instant now, session_id session, const std::string& reason);
+  effects closed(instant now, session_id session, const ports::link_ending& how);
   /// The node said it will not come back: lost without a grace period.
   effects departed(instant now, session_id session, const std::string& reason);
   /// The master gives a node up. With `may_rejoin` a new incarnation of it is welcome.
@@ -78,7 +84,10 @@ class membership_core {
   struct member {
     incarnation which;
     std::optional<session_id> session;
-    instant away_since{};
+    // While it is away:
+    instant lost_at{};
+    std::string away_because;
+    duration may_take{};
   };
 
   struct fenced_node {
@@ -90,10 +99,13 @@ class membership_core {
   struct refusal {
     std::string reason;
     bool retry = false;
+    duration after{}; ///< with `retry`: before that it is of no use
   };
 
-  std::optional<refusal> objection(messages::Hello::Reader& hello) const;
-  void lose(effects& out, const node_name& node, const std::string& reason, bool may_rejoin);
+  std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
+  void lose(effects& out, instant now, const node_name& node, const std::string& reason,
+            bool may_rejoin);
+  void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin);
   void welcome_to(effects& out, session_id session);
   void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why);
   void announce_present(effects& out, messages::Hello::Reader& hello);
@@ -102,7 +114,9 @@ class membership_core {
   messages::author author_;
   bool job_over_ = false;
   std::map<node_name, member> members_;
-  std::size_t away_ = 0; ///< of them; while it is 0, what is asked at every hello costs nothing
+  /// Those who are away, by when they are lost.
+  std::set<std::pair<instant, node_name>> due_;
+  flapping flapping_;
   /// Most recent last; bounded by limits::nodes_max.
   std::deque<fenced_node> fenced_;
 };

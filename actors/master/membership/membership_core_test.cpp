@@ -13,14 +13,19 @@ namespace {
 
 /// A master's membership through the eyes of whoever reads its decisions.
 struct story {
-  membership_core core{membership_options{"job", 3s, 1s}, messages::author("master/membership")};
+  membership_core core{membership_options{"job", 3s, 6s, 1s},
+                       messages::author("master/membership")};
   instant now = dawn;
 
   std::string comes(const node_name& node, std::uint64_t which, std::uint64_t session) {
     return text(core.hello(now, session_id{session}, hello(node, which)));
   }
   std::string link_ends(std::uint64_t session, const std::string& why = "reset by peer") {
-    return text(core.closed(now, session_id{session}, why));
+    return text(core.closed(now, session_id{session}, {ports::link_end::closed, why}));
+  }
+  std::string falls_silent(std::uint64_t session) {
+    return text(core.closed(now, session_id{session},
+                            {ports::link_end::silent, "nothing heard for 1.5 s"}));
   }
   std::string passes(duration d) {
     now += d;
@@ -82,7 +87,7 @@ TEST_SUITE("membership_core") {
     CHECK(with_slots(1024).find("welcome 2") != std::string::npos);
   }
 
-  TEST_CASE("a node that is away is announced at once and lost only after its grace") {
+  TEST_CASE("a node whose connection is closed is away at once, and lost if it is not soon back") {
     story s;
     s.comes("a", 1, 1);
     CHECK_FALSE(s.core.next_wakeup());
@@ -90,12 +95,78 @@ TEST_SUITE("membership_core") {
     CHECK(s.core.session_of("a") == std::nullopt);
     CHECK(s.core.next_wakeup() == dawn + 3s);
     CHECK(s.passes(3s - 1ns) == "");
-    CHECK(s.passes(1ns) == "announce NodeLost a: it had no link for 3.0 s");
+    CHECK(s.passes(1ns) == "announce NodeLost a: reset by peer, and it was not back within 3.0 s");
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.passes(1h) == "");
   }
 
-  TEST_CASE("a node that returns within its grace goes on as the same") {
+  TEST_CASE("a node that was silent is lost at once, and refused as it was") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(s.falls_silent(1) == "announce NodeLost a: nothing heard for 1.5 s");
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(s.core.session_of("a") == std::nullopt);
+    CHECK(s.comes("a", 1, 2) == "refuse 2 for now: nothing heard for 1.5 s");
+    CHECK(s.comes("a", 2, 3).find("welcome 3") != std::string::npos);
+  }
+
+  TEST_CASE("the silence of a link that was replaced means nothing") {
+    story s;
+    s.comes("a", 1, 1);
+    s.comes("a", 1, 2);
+    CHECK(s.falls_silent(1) == "");
+    CHECK(s.core.session_of("a") == session_id{2});
+  }
+
+  TEST_CASE("who may have waited for us has longer to come back") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(text(s.core.closed(s.now, session_id{1}, {ports::link_end::neglected, "eof"})) ==
+          "announce NodeAway a: eof");
+    CHECK(s.core.next_wakeup() == dawn + 6s);
+    CHECK(s.passes(6s - 1ns) == "");
+    CHECK(s.passes(1ns) == "announce NodeLost a: eof, and it was not back within 6.0 s");
+  }
+
+  TEST_CASE("a node that flaps has to wait, and hears how long; its master's other nodes do not") {
+    story s;
+    std::uint64_t which = 0;
+    const auto flap = [&s, &which] {
+      ++which;
+      s.comes("a", which, which);
+      s.falls_silent(which);
+    };
+    flap();
+    flap();
+    CHECK(s.comes("a", 90, 90).find("welcome 90") != std::string::npos);
+    s.falls_silent(90);
+    const auto refusal = s.core.hello(s.now, session_id{91}, hello("a", 91));
+    CHECK(text(refusal) == "refuse 91 for now: it was lost again and again; it may join in 1.0 s");
+    CHECK(std::get<membership_core::refuse>(refusal[0]).message.read()->getRetryAfterMs() == 1000);
+    CHECK(s.comes("b", 1, 92).find("welcome 92") != std::string::npos);
+    s.now += 1s;
+    CHECK(s.comes("a", 93, 93).find("welcome 93") != std::string::npos);
+    // A return of the same is no flapping.
+    s.link_ends(93);
+    CHECK(s.comes("a", 93, 94).find("welcome 94") != std::string::npos);
+  }
+
+  TEST_CASE("who leaves on purpose does not flap, and nobody waits once the job is over") {
+    story s;
+    for (std::uint64_t i = 1; i <= 20; ++i) {
+      REQUIRE(s.comes("a", i, i).find("welcome") != std::string::npos);
+      s.core.departed(s.now, session_id{i}, "interrupted");
+    }
+    for (std::uint64_t i = 21; i <= 23; ++i) {
+      s.comes("a", i, i);
+      s.falls_silent(i);
+    }
+    REQUIRE(s.comes("a", 30, 30).find("refuse") == 0);
+    s.core.job_over();
+    CHECK(s.comes("a", 31, 31).find("welcome") != std::string::npos);
+  }
+
+  TEST_CASE("a node that returns in time goes on as the same") {
     story s;
     s.comes("a", 1, 1);
     s.link_ends(1);
@@ -105,7 +176,7 @@ TEST_SUITE("membership_core") {
     CHECK(s.core.session_of("a") == session_id{2});
   }
 
-  TEST_CASE("each absence has a grace of its own") {
+  TEST_CASE("each absence has a time of its own") {
     story s;
     s.comes("a", 1, 1);
     s.link_ends(1);
@@ -116,7 +187,7 @@ TEST_SUITE("membership_core") {
     CHECK(s.passes(1s) != "");
   }
 
-  TEST_CASE("the nearest end of a grace is the next wakeup") {
+  TEST_CASE("the nearest end of an absence is the next wakeup") {
     story s;
     s.comes("a", 1, 1);
     s.comes("b", 1, 2);
@@ -124,7 +195,7 @@ TEST_SUITE("membership_core") {
     s.passes(1s);
     s.link_ends(1);
     CHECK(s.core.next_wakeup() == dawn + 3s);
-    CHECK(s.passes(2s) == "announce NodeLost b: it had no link for 3.0 s");
+    CHECK(s.passes(2s) == "announce NodeLost b: reset by peer, and it was not back within 3.0 s");
     CHECK(s.core.next_wakeup() == dawn + 4s);
   }
 
@@ -164,11 +235,12 @@ TEST_SUITE("membership_core") {
     s.comes("a", 1, 1);
     s.link_ends(1);
     s.passes(3s);
-    CHECK(s.comes("a", 1, 2) == "refuse 2 for now: it had no link for 3.0 s");
+    CHECK(s.comes("a", 1, 2) ==
+          "refuse 2 for now: reset by peer, and it was not back within 3.0 s");
     CHECK(s.comes("a", 2, 3) == lines("announce NodePresent a idle g0", "welcome 3"));
   }
 
-  TEST_CASE("a node that says goodbye is lost without a grace") {
+  TEST_CASE("a node that says goodbye is lost at once") {
     story s;
     s.comes("a", 1, 1);
     CHECK(text(s.core.departed(s.now, session_id{1}, "interrupted")) ==
@@ -244,7 +316,7 @@ TEST_SUITE("membership_core") {
   TEST_CASE("what people read tells who went and how long it may stay away") {
     story s;
     s.comes("a", 1, 1);
-    CHECK(notes(s.core.closed(s.now, session_id{1}, "reset by peer")) ==
+    CHECK(notes(s.core.closed(s.now, session_id{1}, {ports::link_end::closed, "reset by peer"})) ==
           "the link to node a is gone (reset by peer); it has 3.0 s to come back");
     CHECK(notes(s.core.hello(s.now, session_id{2}, hello("a"))) == "node a is back");
   }

@@ -164,8 +164,8 @@ void take_link(self_ptr self, const dial_outcome& d) {
       [me, attempt](messages::any_msg m) {
         sup::post(me, received{attempt, std::move(m)});
       },
-      [me, attempt](std::string reason) {
-        sup::post(me, closed{attempt, std::move(reason)});
+      [me, attempt](ports::link_ending how) {
+        sup::post(me, closed{attempt, std::move(how.reason)});
       },
   });
 }

@@ -132,9 +132,24 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   out.push_back(
       start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(reason); })});
   out.push_back(close_link{"joining anew"});
-  if (phase_ == phase::linked)
+  const auto wait = std::min<duration>(std::chrono::milliseconds(refusal->getRetryAfterMs()),
+                                       limits::rejoin_after_max);
+  const bool fenced = was_linked_ && wait == duration::zero();
+  out.push_back(note{{log::level::warning,
+                      fenced ? "fenced" : "not_taken_yet",
+                      fmt::format(fenced ? "the master gave this node up ({}): what still runs "
+                                           "here is ended and the node joins anew"
+                                         : "the master does not take this node yet: {}",
+                                  reason),
+                      {{"master", options_.master}, {"reason", reason}}}});
+  // Who is told to wait does not run out of time by waiting.
+  if (phase_ == phase::linked || wait > duration::zero())
     trying_since_ = now;
-  become_resting(out, now, "the master gave this node up (" + reason + "); it joins anew");
+  if (now - trying_since_ >= options_.connect_within)
+    return become_resting(out, now, reason);
+  waiting_.end();
+  last_complaint_.clear();
+  rest(now, wait);
 }
 
 uplink_core::effects uplink_core::closed(instant now, const std::string& reason) {
@@ -171,14 +186,18 @@ void uplink_core::become_resting(effects& out, instant now, const std::string& w
   if (now - trying_since_ >= options_.connect_within)
     return become_over(out, fmt::format("no link to the master at {} for {}: {}", options_.master,
                                         troupe::in_words(options_.connect_within), why));
+  rest(now, duration::zero());
+  complain(out, now, why);
+}
+
+void uplink_core::rest(instant now, duration at_least) {
   phase_ = phase::resting;
   // Half fixed, half random: a thousand nodes that lose their master together do not come back
   // together.
-  next_attempt_ = now + backoff_ / 2 +
+  next_attempt_ = now + at_least + backoff_ / 2 +
                   duration(static_cast<duration::rep>(random_.unit() *
                                                       static_cast<double>(backoff_.count() / 2)));
   backoff_ = std::min(backoff_ * 2, options_.redial_max);
-  complain(out, now, why);
 }
 
 /// Once for each reason, and then now and again.

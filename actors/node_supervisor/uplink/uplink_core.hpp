@@ -99,6 +99,7 @@ class uplink_core {
   void redial(effects& out, instant now, const std::string& why);
   void complain(effects& out, instant now, const std::string& why);
   void become_resting(effects& out, instant now, const std::string& why);
+  void rest(instant now, duration at_least);
   void become_over(effects& out, const std::string& reason);
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);
 

@@ -17,12 +17,13 @@ messages::any_msg welcome() {
   return messages::author("master").write<messages::Welcome>({}, [](auto) {}).any();
 }
 
-messages::any_msg refused(bool retry) {
+messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0) {
   return messages::author("master")
       .write<messages::Refused>({},
-                                [retry](auto b) {
+                                [retry, retry_after_ms](auto b) {
                                   b.setReason("not you");
                                   b.setRetry(retry);
+                                  b.setRetryAfterMs(retry_after_ms);
                                 })
       .any();
 }
@@ -346,6 +347,43 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK(s.hears(refused(true)) ==
           lines("start_over Stop g5: not you", "close_link: joining anew"));
     CHECK(s.waits() == "ask_state");
+  }
+
+  TEST_CASE("a node that is fenced says so in one line") {
+    story s;
+    s.links();
+    s.link_ends();
+    s.waits();
+    s.knows(running_in(4));
+    s.dialled();
+    CHECK(notes(s.core.received(s.now, refused(true))) ==
+          "the master gave this node up (not you): what still runs here is ended and the node "
+          "joins anew");
+    CHECK(s.core.next_wakeup() <= s.now + 200ms);
+  }
+
+  TEST_CASE("who is told to wait waits that long, not much longer, and does not give up over it") {
+    story s;
+    s.ticks();
+    for (int i = 0; i < 10; ++i) {
+      s.knows(nothing());
+      s.dialled();
+      CHECK(notes(s.core.received(s.now, refused(true, 20'000))) ==
+            "the master does not take this node yet: not you");
+      REQUIRE(s.core.next_wakeup());
+      CHECK(*s.core.next_wakeup() >= s.now + 20s);
+      CHECK(*s.core.next_wakeup() <= s.now + 26s);
+      REQUIRE(s.waits() == "ask_state");
+    }
+  }
+
+  TEST_CASE("nobody can make a node wait for ever") {
+    story s;
+    s.ticks();
+    s.knows(nothing());
+    s.dialled();
+    s.hears(refused(true, UINT32_MAX));
+    CHECK(*s.core.next_wakeup() <= s.now + limits::rejoin_after_max + 1s);
   }
 
   TEST_CASE("after the verdict nobody is dialled again, but last words still go out") {

@@ -71,17 +71,17 @@ void link_shell::act(link::effects todo) {
     stream_.socket().shutdown(tcp_socket::shutdown_send, ignored);
   }
   if (todo.closed)
-    return finish(std::move(*todo.closed));
+    return finish(todo.how, std::move(*todo.closed));
   if (todo.read && !reading_)
     read();
   wake_at(todo.wake_at);
 }
 
-void link_shell::finish(error why) {
+void link_shell::finish(ports::link_end how, error why) {
   error_code ignored;
   stream_.socket().close(ignored);
   timer_.cancel();
-  ended_ = why.what;
+  ended_ = {how, why.what};
   if (told_.on_failed)
     std::exchange(told_, {}).on_failed(std::move(why));
   // Owners and links hold each other until here.

@@ -65,7 +65,7 @@ class link_shell : public std::enable_shared_from_this<link_shell> {
   void did_read(const boost::system::error_code& ec, std::size_t n);
   void write(std::vector<link::out_frame> batch);
   void wake_at(instant when);
-  void finish(error why);
+  void finish(ports::link_end how, error why);
   error in_words(const boost::system::error_code& ec, const char* when);
 
   std::mutex mutex_;
@@ -86,7 +86,7 @@ class link_shell : public std::enable_shared_from_this<link_shell> {
   outcome told_;
   ports::connection_events events_;
   bool opened_ = false;
-  std::optional<std::string> ended_;
+  std::optional<ports::link_ending> ended_;
 };
 
 /// What owners hold: closes the link when dropped.

@@ -3,7 +3,8 @@
 namespace troupe::sim::checkers {
 
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
-                                           const actors::world_sizes& sizes) {
+                                           const actors::world_sizes& sizes,
+                                           duration lease) {
   return {one_world_per_generation(w),
           ranks_are_dense(w),
           ranks_are_stable(w),
@@ -15,6 +16,8 @@ std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uin
           nothing_left_behind(w, t),
           rank_0_has_a_store(w),
           questions_are_answered(w),
+          pauses_are_forgiven(w, lease),
+          silence_is_noticed(w, lease),
           queues_are_bounded(w),
           actors_are_sound(w),
           one_verdict(w)};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/master/rendezvous/world_sizes.hpp"
+#include "runtime/base/limits.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/world.hpp"
 
@@ -48,6 +49,12 @@ std::shared_ptr<observer> rank_0_has_a_store(world& w);
 /// Whoever asks hears an answer in time, or that there is none.
 std::shared_ptr<observer> questions_are_answered(world& w);
 
+/// Who was stopped, or cut off, for no longer than half of the lease in all is not taken for dead.
+std::shared_ptr<observer> pauses_are_forgiven(world& w, duration lease);
+
+/// The master acts within the lease on a node of which nothing can be heard.
+std::shared_ptr<observer> silence_is_noticed(world& w, duration lease);
+
 /// Queues stay within runtime/base/limits.hpp.
 std::shared_ptr<observer> queues_are_bounded(world& w);
 
@@ -59,6 +66,7 @@ std::shared_ptr<observer> one_verdict(world& w);
 
 /// All of them.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
-                                           const actors::world_sizes& sizes);
+                                           const actors::world_sizes& sizes,
+                                           duration lease = limits::lease);
 
 } // namespace troupe::sim::checkers

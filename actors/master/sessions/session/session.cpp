@@ -14,7 +14,7 @@ struct received {
   messages::any_msg message;
 };
 struct closed {
-  std::string reason;
+  ports::link_ending how;
 };
 
 } // namespace troupe::actors::session
@@ -49,7 +49,7 @@ void open_link(self_ptr self) {
   const private_handle me{self};
   self->state->peer.link->open({
       [me](messages::any_msg m) { sup::post(me, received{std::move(m)}); },
-      [me](std::string reason) { sup::post(me, closed{std::move(reason)}); },
+      [me](ports::link_ending how) { sup::post(me, closed{std::move(how)}); },
   });
 }
 
@@ -124,13 +124,13 @@ void ask_node(self_ptr self, const tree_request& question, sup::promise<tree_rep
   put_on_link(self, messages::with_correlation(question, correlation).any());
 }
 
-void link_closed(self_ptr self, const std::string& reason) {
+void link_closed(self_ptr self, const ports::link_ending& how) {
   auto& s = *self->state;
   for (auto& [correlation, promise] : s.open_questions)
     promise.deliver(sup::fail(errc::closed, "the link to the node is gone"));
   s.open_questions.clear();
   if (s.is_node)
-    sup::send(self, s.master.membership, membership::link_lost{s.id, reason});
+    sup::send(self, s.master.membership, membership::link_lost{s.id, how});
   sup::stop(self);
 }
 
@@ -172,7 +172,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
           dispatch_from_shell(self, r.message);
         self->state->peer.link->taken();
       },
-      [self](const closed& c) { link_closed(self, c.reason); },
+      [self](const closed& c) { link_closed(self, c.how); },
   };
 }
 
@@ -182,7 +182,8 @@ handle start(sup::context& ctx, session_id id, ports::peer peer, const master_ad
   const auto me = ctx.spawn<handle>(behave, ctx, id, std::move(peer), master);
   // Means nothing after a link that ended as it should.
   sup::when_ended(me, [id, membership = master.membership] {
-    sup::post(membership, membership::link_lost{id, "its session ended"});
+    sup::post(membership,
+              membership::link_lost{id, {ports::link_end::closed, "its session ended"}});
   });
   return me;
 }
