@@ -138,7 +138,8 @@ class launcher {
  private:
   int run_in(const run_directory& directory, const worker_contract& contract) {
     const auto open_files = os::raise_open_files();
-    auto transport = open_transport(io_, options_.common, log_->sink());
+    auto transport =
+        open_transport(io_, options_.common, log_->sink(), options_.rendezvous.settings.lease);
     if (!transport)
       return complain(program, transport.error().what, exit_failure);
     auto host = os::posix_process_host::create(io_, {open_files});

@@ -37,7 +37,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
     return complain(program, raised.error().what, exit_failure);
   os::io_thread io;
   sup::engine engine(engine_threads);
-  auto transport = open_transport(io, o.common, log->sink());
+  auto transport = open_transport(io, o.common, log->sink(), o.rendezvous.lease);
   if (!transport)
     return complain(program, transport.error().what, exit_failure);
   const auto directory = run_directory::make({}, o.rdzv_id);

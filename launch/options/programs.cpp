@@ -125,7 +125,8 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
         {{"--rdzv-conf"},
          "KEY=VALUE,...",
          "In seconds: join_timeout (600) and last_call_timeout (how long the first world waits for "
-         "more than MIN nodes; else until nobody comes any more)",
+         "more than MIN nodes; else until nobody comes any more); keep_alive_interval times "
+         "keep_alive_max_attempt (2): until a silent node is lost",
          into(conf)},
         {{"--max-restarts"},
          "N",

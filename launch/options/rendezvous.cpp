@@ -159,9 +159,6 @@ std::optional<error> take_setting(rendezvous_settings& out, const std::string& k
       return truth.error();
     out.is_host = *truth;
   }
-  for (const auto* count : {"keep_alive_interval", "keep_alive_max_attempt"})
-    if (key == count && !python_int(value))
-      return wrong_setting(key, value, "a whole number");
   if (key == "store_type" && value != "tcp" && value != "TCP")
     return wrong_setting(key, value, "tcp, and the master speaks nothing else");
   for (const auto* own : {"backend", "endpoint", "run_id", "min_nodes", "max_nodes", "local_addr"})
@@ -169,6 +166,32 @@ std::optional<error> take_setting(rendezvous_settings& out, const std::string& k
       return error{errc::invalid,
                    fmt::format("--rdzv-conf: '{}' has an option of its own (see --help)", key)};
   return std::nullopt;
+}
+
+/// Nothing if neither is given; torchrun's default for the one that is not.
+result<std::optional<duration>> lease_of(const std::map<std::string, std::string>& pairs) {
+  std::int64_t seconds = 1;
+  bool given = false;
+  for (const auto& [key, otherwise] :
+       {std::pair{"keep_alive_interval", 5}, std::pair{"keep_alive_max_attempt", 3}}) {
+    const auto found = pairs.find(key);
+    const auto number =
+        found == pairs.end() ? std::optional<std::int64_t>(otherwise) : python_int(found->second);
+    if (!number)
+      return tl::make_unexpected(wrong_setting(key, found->second, "a whole number"));
+    constexpr std::int64_t most = 10'000; // its square is still a duration
+    seconds *= std::clamp<std::int64_t>(*number, 0, most);
+    given = given || found != pairs.end();
+  }
+  if (!given)
+    return std::optional<duration>{};
+  if (std::chrono::seconds(seconds) < limits::lease_min ||
+      std::chrono::seconds(seconds) > limits::lease_max)
+    return failure(errc::invalid,
+                   fmt::format("--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is "
+                               "{} s; {} to {} are possible",
+                               seconds, in_words(limits::lease_min), in_words(limits::lease_max)));
+  return std::optional<duration>(std::chrono::seconds(seconds));
 }
 
 } // namespace
@@ -181,6 +204,10 @@ result<rendezvous_settings> parse_rendezvous_settings(const std::string& text) {
   for (const auto& [key, value] : *pairs)
     if (auto wrong = take_setting(out, key, value))
       return tl::make_unexpected(*wrong);
+  const auto lease = lease_of(*pairs);
+  if (!lease)
+    return tl::make_unexpected(lease.error());
+  out.lease = *lease;
   return out;
 }
 

@@ -18,6 +18,8 @@ struct rendezvous_settings {
   std::optional<duration> last_call_timeout;
   /// How long to try to reach the master.
   std::optional<duration> read_timeout;
+  /// How long a silent node stays a member: keep_alive_interval times keep_alive_max_attempt.
+  std::optional<duration> lease;
   /// Whether this node runs the master; nothing: found out.
   std::optional<bool> is_host;
 };

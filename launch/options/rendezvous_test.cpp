@@ -48,8 +48,21 @@ TEST_CASE("rendezvous settings take torchrun's keys and ignore unknown ones") {
   for (const auto* wrong :
        {"join_timeout", "join_timeout=", "=5", "join_timeout=x", "join_timeout=-1",
         "join_timeout=nan", "join_timeout=0", "a=1,", "is_host=maybe", "store_type=file",
-        "keep_alive_interval=x", "endpoint=h", "close_timeout=x"})
+        "keep_alive_interval=x", "keep_alive_max_attempt=1.5", "keep_alive_interval=0",
+        "keep_alive_interval=99999999999", "keep_alive_max_attempt=-3", "endpoint=h",
+        "close_timeout=x"})
     CHECK_MESSAGE(!parse_rendezvous_settings(wrong), wrong);
+}
+
+TEST_CASE("torchrun's keep-alive settings are the lease, with its defaults once one is given") {
+  CHECK(parse_rendezvous_settings("")->lease == std::nullopt);
+  CHECK(parse_rendezvous_settings("keep_alive_interval=2")->lease == duration(6s));
+  CHECK(parse_rendezvous_settings("keep_alive_max_attempt=2")->lease == duration(10s));
+  CHECK(parse_rendezvous_settings("keep_alive_interval=1,keep_alive_max_attempt=1")->lease ==
+        duration(1s));
+  CHECK(parse_rendezvous_settings("keep_alive_interval=601,keep_alive_max_attempt=1")
+            .error()
+            .what.find("is 601 s; 1.0 s to 10 min") != std::string::npos);
 }
 
 namespace {

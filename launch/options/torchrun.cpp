@@ -27,37 +27,36 @@ option_group nodes_group(torchrun_words& w) {
 }
 
 option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
-  return {
-      "Where nodes meet (none of it for a job on one node)",
-      {{{"--standalone"}, "", "One node, a master and an id of its own", into(w.standalone)},
-       {{"--rdzv-backend"},
-        "NAME",
-        "static (default) or c10d: the master serves both",
-        into(w.backend)},
-       {{"--rdzv-endpoint"},
-        "HOST[:PORT]",
-        "Where the master is, or will be; the node that has this address runs it (port 29400)",
-        into(w.endpoint)},
-       {{"--rdzv-id"},
-        "NAME",
-        "The job's id, and the beginning of its log directory (none)",
-        into(o.rdzv_id)},
-       {{"--rdzv-conf"},
-        "KEY=VALUE,...",
-        "In seconds: join_timeout (600), last_call_timeout (how long the first world waits for "
-        "more "
-        "than MIN nodes; else until nobody comes any more), read_timeout (60); is_host; unknown "
-        "keys are ignored",
-        into(w.conf)},
-       {{"--master-addr"},
-        "HOST",
-        "static: the address of node rank 0 (what Slurm or Volcano says, else 127.0.0.1)",
-        into(w.master_addr)},
-       {{"--master-port"}, "PORT", "static: and its port (29500)", into(w.master_port)},
-       {{"--local-addr"},
-        "ADDRESS",
-        "The address other nodes reach this one at (the one that leads to the master)",
-        into(o.local_addr)}}};
+  return {"Where nodes meet (none of it for a job on one node)",
+          {{{"--standalone"}, "", "One node, a master and an id of its own", into(w.standalone)},
+           {{"--rdzv-backend"},
+            "NAME",
+            "static (default) or c10d: the master serves both",
+            into(w.backend)},
+           {{"--rdzv-endpoint"},
+            "HOST[:PORT]",
+            "Where the master is, or will be; the node that has this address runs it (port 29400)",
+            into(w.endpoint)},
+           {{"--rdzv-id"},
+            "NAME",
+            "The job's id, and the beginning of its log directory (none)",
+            into(o.rdzv_id)},
+           {{"--rdzv-conf"},
+            "KEY=VALUE,...",
+            "In seconds: join_timeout (600), last_call_timeout (how long the first world waits for "
+            "more than MIN nodes; else until nobody comes any more), read_timeout (60), "
+            "keep_alive_interval times keep_alive_max_attempt (2: until a silent node is lost); "
+            "is_host; unknown keys are ignored",
+            into(w.conf)},
+           {{"--master-addr"},
+            "HOST",
+            "static: the address of node rank 0 (what Slurm or Volcano says, else 127.0.0.1)",
+            into(w.master_addr)},
+           {{"--master-port"}, "PORT", "static: and its port (29500)", into(w.master_port)},
+           {{"--local-addr"},
+            "ADDRESS",
+            "The address other nodes reach this one at (the one that leads to the master)",
+            into(o.local_addr)}}};
 }
 
 option_group failures_group(torchrun_words& w) {

@@ -96,7 +96,7 @@ void measure(std::uint32_t count) {
   start = real_clock::now();
   c.links.back()->breaks();
   c.run();
-  c.stage.pass(c.stage.options.membership.reconnect_grace);
+  c.stage.pass(c.stage.options.membership.return_within);
   const auto lost = ms_since(start);
   fmt::print("{} nodes: {:.0f} ms from the first hello to the last Prepare (a world of {:.0f} KiB, "
              "built once), {:.0f} ms from the first Prepared to the last Start, {:.0f} ms to stop "

@@ -191,5 +191,6 @@ BY_HAND = {
     "shutdown-timeout-in-restarts",
     "start-method",
     "exit-code",
+    "keep-alive-is-a-lease",
     "no-plug-ins",
 }

@@ -104,8 +104,9 @@ run_outcome run(const run_options& o) {
   cluster c(options);
   auto& w = c.all();
   w.story.on_line = o.on_line;
-  w.observers = checkers::all(w, c.training(), options.max_restarts,
-                              {options.nodes_min, options.nodes_max, options.unit, {}}, options.lease);
+  w.observers =
+      checkers::all(w, c.training(), options.max_restarts,
+                    {options.nodes_min, options.nodes_max, options.unit, {}}, options.lease);
   const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,

@@ -3,8 +3,7 @@
 namespace troupe::sim::checkers {
 
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
-                                           const actors::world_sizes& sizes,
-                                           duration lease) {
+                                           const actors::world_sizes& sizes, duration lease) {
   return {one_world_per_generation(w),
           ranks_are_dense(w),
           ranks_are_stable(w),
