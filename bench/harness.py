@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -103,7 +103,11 @@ def report(name: str, title: str, headers, rows, data: dict, notes: Sequence[str
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
 
 
-def options(description: str, rounds: int) -> argparse.Namespace:
+def options(
+    description: str,
+    rounds: int,
+    declare: Callable[[argparse.ArgumentParser], object] = lambda _: None,
+) -> argparse.Namespace:
     """The options every benchmark has; `launchers` are those to compare, ours first."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=rounds, help=f"default {rounds}")
@@ -113,6 +117,7 @@ def options(description: str, rounds: int) -> argparse.Namespace:
         metavar="NAME",
         help="actor-launcher, torchrun or the path of a build of ours; default: the first two",
     )
+    declare(parser)
     chosen = parser.parse_args()
     chosen.launchers = [
         launcher_named(n) for n in chosen.launcher or ["actor-launcher", "torchrun"]

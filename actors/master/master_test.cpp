@@ -218,7 +218,7 @@ TEST_SUITE("master: the journal") {
     s.pass(20s);
     CHECK_FALSE(s.was_said("failed and is to be started again"));
     s.journal_answers();
-    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 1000)\nPrepare g1: a(0,1)");
+    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)\nPrepare g1: a(0,1)");
   }
 
   TEST_CASE("a journal that cannot be read ends the master") {
