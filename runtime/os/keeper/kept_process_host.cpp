@@ -41,17 +41,6 @@ struct kept_process_host::ends {
   }
 };
 
-namespace {
-
-packet about(kind what, ports::process_id process = 0) {
-  packet p;
-  p.what = what;
-  p.process = process;
-  return p;
-}
-
-} // namespace
-
 kept_process_host::kept_process_host(io_thread& io, keeper_client& keeper,
                                      process_host_options options)
     : io_(io), keeper_(keeper), options_(options), ends_(std::make_shared<ends>()),
@@ -108,9 +97,7 @@ void kept_process_host::adopt(ports::process_id survivor, ended on_end) {
 }
 
 void kept_process_host::signal(ports::process_id process, int number) {
-  auto p = about(kind::signal, process);
-  p.number = number;
-  keeper_.send(p);
+  keeper_.send(about(kind::signal, process, number));
 }
 
 void kept_process_host::sweep(std::function<void(std::size_t killed)> done) {

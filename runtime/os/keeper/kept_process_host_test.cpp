@@ -302,8 +302,7 @@ TEST_CASE("what cannot be started is named in one line") {
   spec.stdout_file = "";
   spec.stderr_file = "/tmp";
   CHECK(world.complaint(spec) == "log file '/tmp': Is a directory");
-  // Their complaints reach us by ourselves, the keeper reaps them when it has heard of them.
-  CHECK(world.until([] { return descendants().empty(); }));
+  CHECK(world.until([] { return descendants().empty(); })); // the keeper reaps when it hears of it
 }
 
 TEST_CASE("a signal reaches the whole group, also what the process started") {

@@ -10,6 +10,14 @@
 
 namespace troupe::os {
 
+packet about(packet::kind what, std::uint64_t process, std::int32_t number) {
+  packet p;
+  p.what = what;
+  p.process = process;
+  p.number = number;
+  return p;
+}
+
 std::pair<unique_fd, unique_fd> packet_pair() {
   int ends[2] = {-1, -1};
   invariant(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0,

@@ -43,6 +43,9 @@ struct packet {
   char text[256] = {};
 };
 
+/// One that says no more than this.
+packet about(packet::kind what, std::uint64_t process = 0, std::int32_t number = 0);
+
 /// Both ends of a conversation; packets stay whole and in order.
 std::pair<unique_fd, unique_fd> packet_pair();
 
