@@ -60,7 +60,9 @@ function(troupe_program name)
 endfunction()
 
 # troupe_test(name SOURCES … DEPS … [LABELS …] [TIMEOUT s]): one doctest executable, one ctest entry.
-# Each executable gets doctest's main from tests/doctest_main.cpp, compiled once.
+# Each executable gets doctest's main from tests/doctest_main.cpp, compiled once. Labelled `threads` are those with
+# more than one; only they are built (target `threaded_tests`) and run with the thread sanitizer.
+add_custom_target(threaded_tests)
 function(troupe_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT TROUPE_TESTS)
@@ -79,6 +81,9 @@ function(troupe_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD OFF)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threaded_tests ${name})
+  endif()
 endfunction()
 
 # troupe_fuzz(name SOURCES … DEPS …): a libFuzzer target when TROUPE_FUZZ is on (clang), else nothing. The target
