@@ -3,6 +3,7 @@
 #include "runtime/os/keeper/keeper.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "tests/process/process_contract.hpp"
+#include "tests/process/process_tree.hpp"
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
@@ -29,75 +30,25 @@
 
 using namespace troupe;
 using namespace std::chrono_literals;
+using testing::alive_among;
+using testing::content;
+using testing::descendants_of;
+using testing::scratch;
+using testing::shell;
+using testing::state_of;
 
 namespace {
-
-/// A directory of this test's own, removed with it.
-class scratch {
- public:
-  scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe-process-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~scratch() { std::filesystem::remove_all(path_); }
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string content(const std::string& file) {
-  std::ostringstream all;
-  all << std::ifstream(file).rdbuf();
-  return all.str();
-}
-
-/// "S", "Z" …; empty when there is no such process.
-std::string state_of(pid_t pid) {
-  const auto stat = content("/proc/" + std::to_string(pid) + "/stat");
-  const auto end_of_name = stat.rfind(") ");
-  return end_of_name == std::string::npos ? "" : stat.substr(end_of_name + 2, 1);
-}
-
-void collect_descendants(pid_t pid, std::vector<pid_t>& found) {
-  std::error_code gone;
-  const auto tasks = "/proc/" + std::to_string(pid) + "/task";
-  for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
-    std::ifstream children(task.path() / "children");
-    for (pid_t child = 0; children >> child;) {
-      found.push_back(child);
-      collect_descendants(child, found);
-    }
-  }
-}
 
 /// What the keeper found when it began.
 pid_t there_before = 0;
 
 /// Of the keeper, whose child this process is.
 std::vector<pid_t> descendants() {
-  std::vector<pid_t> found;
-  collect_descendants(::getppid(), found);
+  auto found = descendants_of(::getppid());
   found.erase(std::remove_if(found.begin(), found.end(),
                              [](pid_t pid) { return pid == ::getpid() || pid == there_before; }),
               found.end());
   return found;
-}
-
-std::size_t descendants_in(bool zombie) {
-  std::size_t count = 0;
-  for (const pid_t pid : descendants()) {
-    const auto state = state_of(pid);
-    if (!state.empty() && (state == "Z") == zombie)
-      ++count;
-  }
-  return count;
-}
-
-ports::process_spec shell(const std::string& script) {
-  return {{"/bin/sh", "-c", script}, {"PATH=/usr/bin:/bin"}, "", "", ""};
 }
 
 /// This process is a keeper's supervisor.
@@ -133,7 +84,7 @@ class real_world final : public testing::process_world {
   ports::process_spec missing() override {
     return {{"no-such-program"}, {"PATH=/usr/bin"}, "", "", ""};
   }
-  std::size_t alive() override { return descendants_in(false); }
+  std::size_t alive() override { return alive_among(descendants()); }
 
   /// Runs to its end.
   ports::exit_status run(const ports::process_spec& spec) {
@@ -337,7 +288,7 @@ TEST_CASE("orphans that ended by themselves are reaped by the next sweep and not
 TEST_CASE("children that the keeper had before are left alone") {
   real_world world;
   CHECK(world.sweep() == 0);
-  CHECK(state_of(there_before) == "S");
+  CHECK(world.until([] { return state_of(there_before) == "S"; }));
 }
 
 TEST_CASE("sweeps asked for together are all answered") {
