@@ -138,11 +138,14 @@ inline constexpr auto collect_strays_every = 10s;
 // The keeper, and the node supervisor in its care.
 /// More crashes than that in so short a time are no bad luck.
 inline constexpr std::size_t supervisor_crashes_max = 10;
-inline constexpr auto supervisor_crashes_within = 10s;
+inline constexpr auto supervisor_crashes_within = 60s;
 /// After the first crash there is no wait, after the second this one, and then twice as long each
 /// time.
 inline constexpr auto supervisor_restart_first = 100ms;
 inline constexpr auto supervisor_restart_max = 1s;
+// Who always crashes is given up, on a machine that takes seconds to start it as well: otherwise
+// the waits alone would keep the crashes apart.
+static_assert(supervisor_crashes_max * 4 * supervisor_restart_max < supervisor_crashes_within);
 /// What a supervisor leaves for its successor, at each of a few places.
 inline constexpr std::size_t kept_bytes_max = 16u << 20;
 inline constexpr std::size_t kept_places = 4;

@@ -421,7 +421,7 @@ TEST_CASE("bytes are kept for the next supervisor, whole and the newest") {
 }
 
 TEST_CASE("a supervisor that crashes again and again is given up") {
-  CHECK(story("crash") == "lives: 11\nthe node supervisor crashed 11 times within 10.0 s, the last "
+  CHECK(story("crash") == "lives: 11\nthe node supervisor crashed 11 times within 60.0 s, the last "
                           "time with signal 9 (SIGKILL); giving up\nexit code 1\n");
 }
 
