@@ -90,7 +90,13 @@ class keeper {
     flush();
     receive();
     take_signals();
+    // Who comes late himself looks at what has happened before he says that it took too long.
+    look_while_wanted();
     perform(core_.tick(now()));
+    look_while_wanted();
+  }
+
+  void look_while_wanted() {
     while (look_wanted_ && !core_.finished())
       look();
   }
