@@ -342,7 +342,7 @@ instant link_core::next_deadline() const {
     return std::min(beat, listening() ? silence_ends_it_at() : instant::max());
   }
   case phase::closing:
-    return linger_until_;
+    return std::max(linger_until_, spared_until_);
   case phase::closed:
     break;
   }
@@ -370,7 +370,7 @@ void link_core::tick(instant now) {
       enqueue(make_beat(last_sent_));
     break;
   case phase::closing:
-    if (now >= linger_until_)
+    if (now >= next_deadline())
       become_closed(why_);
     break;
   case phase::closed:

@@ -290,6 +290,27 @@ TEST_CASE("closing sends what is queued, then waits for the peer, but not for ev
   CHECK(end.delivered.empty());
 }
 
+TEST_CASE("a stop while closing is not held against the peer either, once") {
+  auto end = open_acceptor();
+  end.stalled = true;
+  REQUIRE(end.send(start, numbered(1)));
+  end.core().close(start, {errc::closed, "the job is over"});
+  end.act(start);
+  const auto thawed = start + 1min;
+  end.tick(thawed);
+  REQUIRE(end.core().now_in() == phase::closing);
+  SUBCASE("what was waiting goes out") {
+    end.stalled = false;
+    end.core().written(thawed + 1ms);
+    end.act(thawed + 1ms);
+    CHECK(end.half_closed);
+  }
+  SUBCASE("the peer takes nothing") {
+    end.tick(thawed + 2 * defaults.beat_every);
+    CHECK(end.core().now_in() == phase::closed);
+  }
+}
+
 TEST_CASE("a write that fails does not hide what the peer said before it went") {
   auto end = open_acceptor();
   REQUIRE(end.send(start, numbered(1)));
