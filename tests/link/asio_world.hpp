@@ -15,7 +15,7 @@ namespace troupe::testing {
 /// Looks at `condition` until it is true or patience is gone. Patience is for failures only: a test
 /// that passes never uses it up.
 template<class Condition>
-bool eventually(const Condition& condition, duration patience = 20s) {
+bool eventually(const Condition& condition, duration patience = 1min) {
   const auto until = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until)
@@ -25,10 +25,19 @@ bool eventually(const Condition& condition, duration patience = 20s) {
   return true;
 }
 
+/// The product's options, but for its deadlines: a test that is not about one must not fail because
+/// this machine, or one of its processors, stalls for some seconds.
+inline os::transport_options calm_options() {
+  os::transport_options options;
+  options.link.lease = 1h;
+  options.link.dial_within = options.link.handshake_within = 1min;
+  return options;
+}
+
 /// Real sockets on loopback, both ends in this process.
 class asio_world {
  public:
-  explicit asio_world(os::transport_options options = {}) {
+  explicit asio_world(os::transport_options options = calm_options()) {
     auto made = os::asio_transport::make(io_, std::move(options));
     invariant(made.has_value(), made ? "" : made.error().what);
     transport_ = std::move(*made);
@@ -47,10 +56,10 @@ class asio_world {
   std::unique_ptr<os::asio_transport> transport_;
 };
 
-/// The product's options, but for the patience of a closing link: sanitizers on a busy machine take
+/// Also more patience of a closing link: sanitizers on a busy machine take
 /// longer than a second for what a product does in a millisecond.
 inline os::transport_options contract_options() {
-  os::transport_options options;
+  auto options = calm_options();
   options.link.linger_max = 3s;
   return options;
 }

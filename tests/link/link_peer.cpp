@@ -46,6 +46,7 @@ void say(const std::string& line) {
 
 os::transport_options options_from(int argc, char** argv) {
   os::transport_options options;
+  options.link.lease = 1h;
   options.log = [](const std::string&, const log::event& e) {
     if (e.severity >= log::level::warning)
       say(e.name);
@@ -55,7 +56,7 @@ os::transport_options options_from(int argc, char** argv) {
     const int value = std::atoi(argv[i + 1]);
     if (name == "--silent") {
       options.link.lease = std::chrono::milliseconds(value);
-      options.link.beat_every = options.link.lease / 4;
+      options.link.beat_every = options.link.lease / 10;
     }
     if (name == "--user") {
       if (::setuid(static_cast<uid_t>(value)) != 0)
@@ -66,6 +67,7 @@ os::transport_options options_from(int argc, char** argv) {
       const rlimit few{static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
       ::setrlimit(RLIMIT_NOFILE, &few);
       options.accept_backoff = 20ms;
+      options.link.handshake_within = 1h;
     }
   }
   return options;

@@ -22,7 +22,7 @@ class raw_peer {
 
   /// Reads until the other side has closed or reset the connection and returns what came before;
   /// fails the invariant after `patience`.
-  std::vector<kj::byte> read_to_end(duration patience = std::chrono::seconds(20));
+  std::vector<kj::byte> read_to_end(duration patience = std::chrono::minutes(1));
 
   /// Reads exactly this many bytes.
   std::vector<kj::byte> read(std::size_t size);

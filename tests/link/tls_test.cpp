@@ -19,7 +19,7 @@ struct secure_master {
   std::unique_ptr<ports::listener> listener;
 
   explicit secure_master(const std::vector<std::string>& names = {os::master_name}) {
-    os::transport_options options;
+    auto options = calm_options();
     options.proven_by = job.issue("master", names);
     world = std::make_unique<asio_world>(std::move(options));
     listener = std::move(*world->transport().listen({"127.0.0.1", 0}, door.acceptor()));
@@ -31,7 +31,7 @@ struct secure_master {
   result<ports::connection_ptr> dialled_by(const os::tls_files& files,
                                            const std::string& name = "node-0",
                                            const std::string& host = "127.0.0.1") {
-    os::transport_options options;
+    auto options = calm_options();
     options.proven_by = files;
     asio_world node(std::move(options));
     auto answer = dial(node, {host, port()}, name);
@@ -128,7 +128,7 @@ TEST_CASE("a TLS node at a plain master does not get in and may try again") {
   asio_world plain;
   doorkeeper door;
   auto listener = plain.transport().listen(plain.place(), door.acceptor());
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = elsewhere.job.issue("node", {"node-0"});
   asio_world node(std::move(options));
   const auto answer = dial(node, (*listener)->where());
@@ -141,7 +141,7 @@ TEST_CASE("a TLS node at a plain master does not get in and may try again") {
 TEST_CASE("who begins a TLS handshake and does not finish it is let go") {
   temporary_folder folder;
   authority job(folder);
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = job.issue("master", {os::master_name});
   options.link.handshake_within = 100ms;
   asio_world world(std::move(options));
@@ -166,7 +166,7 @@ TEST_CASE("files that are missing or wrong are named at the start") {
       "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n");
   const auto complaint = [](const os::tls_files& files) {
     os::io_thread io;
-    os::transport_options options;
+    auto options = calm_options();
     options.proven_by = files;
     const auto made = os::asio_transport::make(io, options);
     REQUIRE_FALSE(made);
@@ -211,7 +211,7 @@ TEST_CASE("without a token or certificates only loopback addresses may be used")
 TEST_CASE("one can listen on a name, on either family, and on every address") {
   temporary_folder folder;
   authority job(folder);
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = job.issue("both", {"node-0", os::master_name});
   asio_world world(std::move(options));
   const auto reachable = [&world](const std::string& host, const std::vector<std::string>& by) {
@@ -251,7 +251,7 @@ TEST_CASE("a name that does not exist is answered, and may be tried again") {
 TEST_CASE("many nodes at once are no attack: all of them get their handshake") {
   temporary_folder folder;
   authority job(folder);
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = job.issue("both", {"node-0", os::master_name});
   options.unproven_max = 4;
   options.unproven_grace = 59s;

@@ -63,7 +63,7 @@ struct guarded_master {
   std::unique_ptr<ports::listener> listener;
 
   explicit guarded_master(os::proof by, const std::string& host = "127.0.0.1",
-                          os::transport_options options = {}) {
+                          os::transport_options options = calm_options()) {
     options.proven_by = std::move(by);
     options.log = log.sink();
     world = std::make_unique<asio_world>(std::move(options));
@@ -74,7 +74,7 @@ struct guarded_master {
 
   result<ports::connection_ptr> dialled_by(os::proof by, const std::string& name = "node-0",
                                            const std::string& host = "127.0.0.1") {
-    os::transport_options options;
+    auto options = calm_options();
     options.proven_by = std::move(by);
     asio_world node(std::move(options));
     auto answer = dial(node, {host, listener->where().port}, name);
@@ -108,7 +108,7 @@ TEST_CASE("who knows the job's token is let in, under any name and from anywhere
 TEST_CASE("a name of this host is listened on at every address, localhost at its own") {
   char name[256] = {};
   REQUIRE(::gethostname(name, sizeof name - 1) == 0);
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = token(secret);
   asio_world world(std::move(options));
   doorkeeper door;
@@ -186,7 +186,7 @@ TEST_CASE("what speaks no TLS, or an old one, hears nothing and is told of") {
 
 TEST_CASE("a program that is no master is told as that") {
   guarded_master nobody(os::no_proof{});
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = token(secret);
   asio_world node(std::move(options));
   // It answers a TLS hello with nothing that is TLS.
@@ -212,7 +212,7 @@ TEST_CASE("on one machine the token is made by who listens, and found by who dia
 TEST_CASE("a token of one machine serves each of its loopback addresses, and no other") {
   for (const std::string host : {"127.0.0.2", "localhost", "::1"}) {
     CAPTURE(host);
-    os::transport_options options;
+    auto options = calm_options();
     options.proven_by = os::local_token{};
     asio_world world(std::move(options));
     doorkeeper door;
@@ -223,7 +223,7 @@ TEST_CASE("a token of one machine serves each of its loopback addresses, and no 
     auto answer = dial(world, (*listener)->where());
     CHECK_MESSAGE(answer.has_value(), answer.error().what);
   }
-  os::transport_options options;
+  auto options = calm_options();
   options.proven_by = os::local_token{};
   asio_world world(std::move(options));
   doorkeeper door;
@@ -260,7 +260,7 @@ TEST_CASE("another user of this machine does not get the token, nor is his maste
   SUBCASE("he listens") {
     child other({"listen", "--user", "65534"});
     const auto port = static_cast<std::uint16_t>(std::stoi(other.line()));
-    os::transport_options options;
+    auto options = calm_options();
     options.proven_by = os::local_token{};
     asio_world node(std::move(options));
     const auto answer = dial(node, {"127.0.0.1", port});
@@ -343,11 +343,11 @@ TEST_CASE("certificates that have changed are used for new connections") {
 }
 
 TEST_CASE("port scanners and slow handshakes do not disturb a link") {
-  os::transport_options options;
+  auto options = calm_options();
   options.link.handshake_within = 500ms;
   options.unproven_max = 64;
   guarded_master master(token(secret), "127.0.0.1", options);
-  os::transport_options of_node;
+  auto of_node = calm_options();
   of_node.proven_by = token(secret);
   asio_world world(std::move(of_node));
   owner node(std::move(*dial(world, master.listener->where())));
@@ -375,7 +375,7 @@ TEST_CASE("port scanners and slow handshakes do not disturb a link") {
     if (i % 10 == 0) {
       const auto before = other_end.numbers().size();
       REQUIRE(node.link().send(numbered(before + 1)));
-      CHECK(eventually([&] { return other_end.numbers().size() == before + 1; }, 2s));
+      CHECK(eventually([&] { return other_end.numbers().size() == before + 1; }));
     }
   }
   for (auto& peer : slow)
