@@ -22,12 +22,10 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 }
 
 void say(std::string_view text) {
-  const auto give_up = std::chrono::steady_clock::now() + limits::log_end_within;
+  constexpr auto patience = std::chrono::milliseconds(limits::log_end_within);
   while (!text.empty()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        give_up - std::chrono::steady_clock::now());
     pollfd out{STDERR_FILENO, POLLOUT, 0};
-    if (left.count() <= 0 || ::poll(&out, 1, static_cast<int>(left.count())) <= 0)
+    if (::poll(&out, 1, static_cast<int>(patience.count())) <= 0)
       return;
     // A pipe that is ready takes this much without waiting.
     const auto written =

@@ -21,7 +21,8 @@ inline constexpr int exit_failure = 1;
 
 std::vector<std::string> arguments_of(int argc, char** argv);
 
-/// Writes to stderr, for at most limits::log_end_within: whoever should read it may have stopped.
+/// Writes to stderr, unless that takes nothing for limits::log_end_within: whoever should read it
+/// may have stopped.
 void say(std::string_view text);
 
 /// "actor-launcher: what is wrong", on stderr.

@@ -215,6 +215,9 @@ static_assert(journal_bytes_max > 100 * frame_max);
 inline constexpr std::size_t log_queue_max = 1'024;
 /// How long the end of a program waits for a terminal or a disk that takes no more.
 inline constexpr auto log_end_within = 2s;
+/// The same when the console is a file.
+inline constexpr auto log_end_on_disk_within = 30s;
+static_assert(log_end_within < log_end_on_disk_within);
 static_assert(log_queue_max * text_max <= 16u << 20);
 
 // The workers' output on the console.
@@ -225,8 +228,8 @@ inline constexpr std::size_t console_line_max = 256u << 10;
 inline constexpr std::size_t console_write_max = 64u << 10;
 /// How long other lines wait for the rest of one that passes in pieces; then it is ended.
 inline constexpr auto console_piece_waits = 1s;
-/// At the end of the launcher: how long a console may take nothing before what is left stays in the
-/// files,
+/// At the end of the launcher: how long a console that is no file may take nothing before what is
+/// left stays in the files,
 inline constexpr auto console_patience = 5s;
 /// and how long it may take in all.
 inline constexpr auto console_drain_within = 60s;

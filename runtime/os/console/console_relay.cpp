@@ -66,7 +66,7 @@ std::vector<ports::unshown_output> file_relay::drain(duration patience) {
   const instant deadline = std::chrono::steady_clock::now() + limits::console_drain_within;
   std::vector<ports::unshown_output> left;
   for (const auto& one : all) {
-    one->wait_until_idle(patience, deadline);
+    one->wait_until_idle(one->shows_on_disk() ? limits::console_drain_within : patience, deadline);
     for (auto& file : one->unshown())
       left.push_back(std::move(file));
   }

@@ -3,6 +3,7 @@
 #include "runtime/os/console/console_relay.hpp"
 #include "runtime/os/console/followed_file.hpp"
 #include "runtime/os/process/unique_fd.hpp"
+#include "runtime/os/regular_file.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -29,6 +30,9 @@ class file_relay::follower {
   /// Whether all was shown within `patience` of the last byte taken and before `deadline`.
   bool wait_until_idle(duration patience, instant deadline);
   std::vector<ports::unshown_output> unshown();
+
+  /// Whether the console is a file.
+  bool shows_on_disk() const { return is_regular_file(target_.descriptor); }
 
  private:
   follower(console_target target, unique_fd changes, unique_fd wakeup)

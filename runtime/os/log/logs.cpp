@@ -3,6 +3,7 @@
 #include "runtime/base/limits.hpp"
 #include "runtime/os/log/json_line.hpp"
 #include "runtime/os/log/printable.hpp"
+#include "runtime/os/regular_file.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/async_logger.h>
@@ -89,7 +90,9 @@ class logs::outputs {
   outputs(const log_options& options, std::shared_ptr<spdlog::sinks::sink> file)
       : least_(least_told(options.console)), writer_(std::make_shared<spdlog::details::thread_pool>(
                                                  limits::log_queue_max, 1, block_signals)),
-        screen_(make_console(options.stream)), console_(logger("console", screen_)) {
+        screen_(make_console(options.stream)), console_(logger("console", screen_)),
+        patience_(is_regular_file(::fileno(options.stream)) ? limits::log_end_on_disk_within
+                                                            : limits::log_end_within) {
     // There is no third place to say it; a job goes on without its terminal.
     console_->set_error_handler([](const std::string&) {});
     if (!file)
@@ -119,6 +122,9 @@ class logs::outputs {
       file_->log(spdlog::level::info, std::string_view(line));
     }
   }
+
+  /// How long close() may take.
+  duration patience() const { return patience_; }
 
   void close() {
     const std::unique_lock alone(closing_);
@@ -151,6 +157,7 @@ class logs::outputs {
   std::shared_ptr<spdlog::details::thread_pool> writer_; ///< its destructor writes what is queued
   std::shared_ptr<console_sink> screen_;
   std::shared_ptr<spdlog::async_logger> console_;
+  duration patience_;
   std::shared_ptr<spdlog::async_logger> file_;
 };
 
@@ -176,7 +183,7 @@ logs::~logs() {
     to->close();
     closed.set_value();
   });
-  if (in_time.wait_for(limits::log_end_within) == std::future_status::ready)
+  if (in_time.wait_for(to_->patience()) == std::future_status::ready)
     closing.join();
   else
     closing.detach();

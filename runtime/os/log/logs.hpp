@@ -31,7 +31,8 @@ class logs {
  public:
   /// `invalid` if the file cannot be opened.
   static result<std::unique_ptr<logs>> open(const log_options& options);
-  /// Writes what is queued, for at most limits::log_end_within. What is logged later is dropped.
+  /// Writes what is queued, for at most limits::log_end_within, or log_end_on_disk_within
+  /// if the console is a file. What is logged later is dropped.
   ~logs();
 
   /// May be copied, kept, and called from any thread, also after this object is gone.
