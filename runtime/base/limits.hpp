@@ -127,6 +127,9 @@ static_assert(rejoin_after_max < connect_within);
 static_assert(recall_within > 2 * redial_max);
 
 // Processes.
+/// How long a process may take to be started: its files are opened for it, and a disk that others
+/// fill, or a shared one, takes its time. Until then it has not failed.
+inline constexpr auto start_within = 60s;
 inline constexpr auto stop_workers_within = 30s;
 /// After SIGKILL a process is gone at once unless the kernel holds it (D state): then we say so and
 /// go on.

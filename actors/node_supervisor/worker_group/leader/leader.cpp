@@ -83,7 +83,7 @@ void start_worker(self_ptr self, const assignment& place) {
         return worker_process::start(ctx, place, spec, processes, leader);
       });
   sup::request(
-      self, s.node.processes, limits::request_within, sup::start_child{child},
+      self, s.node.processes, limits::start_within, sup::start_child{child},
       [self, place](const sup::done&) { reach_worker(self, place); },
       [self, place](const error& e) {
         not_started(self, {place.which, place.local, e.what});
