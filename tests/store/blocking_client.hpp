@@ -86,7 +86,7 @@ class blocking_client {
   }
 
   ssize_t receive(char* to, std::size_t size) const {
-    constexpr int patience_ms = 20'000;
+    constexpr int patience_ms = 60'000;
     pollfd p{descriptor_, POLLIN, 0};
     invariant(::poll(&p, 1, patience_ms) == 1, "nothing came");
     return ::recv(descriptor_, to, size, 0);
