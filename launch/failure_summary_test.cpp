@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <unistd.h>
+
 using namespace troupe;
 using namespace troupe::launch;
 
@@ -128,7 +130,9 @@ TEST_SUITE("failure_summary") {
 
 TEST_SUITE("conclusion") {
   TEST_CASE("whoever started the launcher gets the root cause's error file, with its exit code") {
-    const auto place = (std::filesystem::temp_directory_path() / "troupe_own_error.json").string();
+    const auto place = (std::filesystem::temp_directory_path() /
+                        ("troupe_own_error." + std::to_string(::getpid())))
+                           .string();
     testing::fake_processes no_files;
     auto root = failure_of(0, 3);
     root.message = "exit code 3: ValueError: no";

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <unistd.h>
+
 using namespace troupe;
 using launch::outcome_file;
 
@@ -22,7 +24,8 @@ actors::assignment place(std::uint64_t which, local_rank local, global_rank rank
 } // namespace
 
 TEST_CASE("the outcome names the ranks of this node's last generation") {
-  const auto path = std::filesystem::temp_directory_path() / "troupe_outcome_file_test.json";
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("troupe_outcome_file_test." + std::to_string(::getpid()));
   outcome_file file(path.string());
   file.assigned(place(1, 0, 0), "");
   file.assigned(place(1, 1, 1), "");

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 using namespace troupe::launch;
 namespace fs = std::filesystem;
 
@@ -27,8 +29,8 @@ TEST_SUITE("run_directory") {
   }
 
   TEST_CASE("one that the user named stays") {
-    const auto run =
-        run_directory::make((fs::temp_directory_path() / "troupe_logs").string(), "a/b");
+    const auto logs = fs::temp_directory_path() / ("troupe_logs." + std::to_string(::getpid()));
+    const auto run = run_directory::make(logs.string(), "a/b");
     REQUIRE(run);
     run->tidy_up();
     CHECK(fs::exists(run->for_workers()));
@@ -37,7 +39,8 @@ TEST_SUITE("run_directory") {
   }
 
   TEST_CASE("a file in its place is named") {
-    const auto file = fs::temp_directory_path() / "troupe_no_directory";
+    const auto file =
+        fs::temp_directory_path() / ("troupe_no_directory." + std::to_string(::getpid()));
     std::ofstream(file) << "x";
     const auto run = run_directory::make(file.string(), "job");
     REQUIRE_FALSE(run);
