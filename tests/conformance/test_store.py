@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from conftest import Connect
+from conftest import PATIENCE, Connect
 
 SHORT = timedelta(milliseconds=300)
 Story = Callable[[Connect], Any]
@@ -25,6 +25,15 @@ def outcome(act: Callable[[], Any]) -> Any:
         return act()
     except Exception as e:  # the kind is the result
         return type(e).__name__, re.sub(r"after \d+ms", "", str(e).splitlines()[0])
+
+
+def impatiently(store: dist.TCPStore, act: Callable[[], Any]) -> Any:
+    """What this is to wait for in vain is not waited for long; all else may take its time."""
+    store.set_timeout(SHORT)
+    try:
+        return act()
+    finally:
+        store.set_timeout(PATIENCE)
 
 
 def values(connect: Connect) -> Any:
@@ -99,7 +108,7 @@ def several_at_once(connect: Connect) -> Any:
 
 
 def queues(connect: Connect) -> Any:
-    s = connect(timeout=SHORT)
+    s = connect()
     return [
         outcome(act)
         for act in (
@@ -110,7 +119,7 @@ def queues(connect: Connect) -> Any:
             lambda: s.queue_pop("q"),
             lambda: s.queue_pop("q", False),
             lambda: s.queue_pop("q", False),
-            lambda: s.queue_pop("q"),
+            lambda: impatiently(s, lambda: s.queue_pop("q")),
             lambda: s.queue_len("q"),
             lambda: s.num_keys(),
         )
@@ -140,8 +149,9 @@ def waiting(connect: Connect) -> Any:
         said.append(done.result())
     other.append("c", "x")
     s.wait(["c"])
-    impatient = connect(timeout=SHORT)
-    return [*said, outcome(lambda: impatient.get("nothing")), impatient.num_keys()]
+    impatient = connect()
+    nothing = outcome(lambda: impatiently(impatient, lambda: impatient.get("nothing")))
+    return [*said, nothing, impatient.num_keys()]
 
 
 def barriers(connect: Connect) -> Any:
