@@ -57,7 +57,7 @@ def test_a_signal_ends_the_workers_and_is_raised(python: Python, tmp_path: Path,
     process = waiting(python, tmp_path, tag)
     process.send_signal(signal.SIGTERM)
     assert finished(process) == "SIGTERM\n"
-    until(lambda: not list(processes_tagged(tag)), 10, "nothing is left")
+    until(lambda: not list(processes_tagged(tag)), 60, "nothing is left")
     assert not list(tmp_path.glob("troupe_launch_*"))
 
 
@@ -67,7 +67,7 @@ def test_workers_end_with_the_program_that_launched_them(
     process = waiting(python, tmp_path, tag)
     process.kill()
     process.communicate()
-    until(lambda: not list(processes_tagged(tag)), 30, "nothing is left")
+    until(lambda: not list(processes_tagged(tag)), 60, "nothing is left")
 
 
 def test_torchs_own_configuration_and_exception_serve_as_well(

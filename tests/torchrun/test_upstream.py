@@ -158,7 +158,9 @@ def test_launch_run_path(launch: Launch, touched: Path) -> None:
 
 
 def test_launch_elastic_multiple_agents(launch: Launch, touched: Path) -> None:
-    options = [*elastic(), "--nproc-per-node=4", job_id(), "--rdzv_conf=timeout=5"]
+    # Upstream does not say how long the second agent is waited for: torchrun waits 30 s, we do not.
+    conf = "--rdzv_conf=timeout=5,last_call_timeout=60"
+    options = [*elastic(), "--nproc-per-node=4", job_id(), conf]
     agents = [launch(*options, TOUCH, f"--touch-file-dir={touched}") for _ in range(2)]
     for agent in agents:
         succeeds(agent)
