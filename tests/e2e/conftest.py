@@ -7,6 +7,7 @@ bench/launchers.py), so "nothing is left" means all descendants, however they de
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,9 @@ sys.path.insert(0, str(ROOT / "bench"))
 from launchers import Launcher, Run, launcher_named
 
 Start = Callable[..., Run]
+
+# A machine that stalls for some seconds costs no node its place, but where a test is about that.
+CALM = {"PET_RDZV_CONF": "keep_alive_interval=60,keep_alive_max_attempt=1"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +45,7 @@ def start(launcher: Launcher, tmp_path: Path) -> Start:
     def started(worker: list[str], **how: object) -> Run:
         directory = tmp_path / f"run-{len(jobs)}"
         directory.mkdir()
+        how["environment"] = CALM | how.get("environment", {})
         jobs.append(Run(how.pop("launcher", launcher), worker, directory, **how))
         return jobs[-1].__enter__()
 
@@ -54,7 +59,8 @@ def shell(start: Start, tmp_path: Path) -> Start:
     """Starts a job whose worker is a few lines of shell: fast, and no interpreter of ours."""
 
     def started(script: str, *arguments: object, **how: object) -> Run:
-        worker = tmp_path / "worker.sh"
+        # One for each job: those of another may be starting it just now.
+        worker = tmp_path / f"worker-{uuid.uuid4().hex}.sh"
         worker.write_text(f"#!/bin/sh\n{script}\n")
         worker.chmod(0o755)
         return start([str(worker), *map(str, arguments)], python=False, **how)

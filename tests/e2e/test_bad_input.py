@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launchers import Launcher, base_environment
 
-WITHIN = 20.0
+WITHIN = 60.0
 
 
 def ended(launcher: Launcher, *arguments: str) -> tuple[int, list[str]]:

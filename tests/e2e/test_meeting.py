@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launchers import Launcher, Run, free_port, until
 
-WITHIN = 30.0
+WITHIN = 60.0
 TOKEN = "0123456789abcdef0123456789abcdef"
 WORKER = 'echo "rank $RANK of $WORLD_SIZE, secrets: $(env | grep -c -e TROUPE_TOKEN -e {token})"'
 

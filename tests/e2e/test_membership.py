@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 from conftest import Start
 from launchers import Run, alive, free_port, until
 
+WITHIN = 60.0  # the product's own time limits are those of its lease, 2 s
+DEFAULT_LEASE = {"PET_RDZV_CONF": ""}
 WORKER = 'echo "$WORLD_SIZE $$" >> "$1"; exec sleep 600'
 
 
@@ -23,15 +26,21 @@ def worlds(stamps: Path) -> list[tuple[int, int]]:
 
 def two_nodes(shell: Start, stamps: Path) -> Run:
     # One after the other: whoever is first runs the master, and it is not to be harmed.
-    run = shell(WORKER, stamps, port=free_port(), options=["--nnodes=1:2"])
-    until(lambda: "node node-0 is here" in run.err(0), 30, "the first node has its master")
+    run = shell(
+        WORKER, stamps, port=free_port(), options=["--nnodes=1:2"], environment=DEFAULT_LEASE
+    )
+    says(run, 0, "node node-0 is here")
     run.start_node(1)
-    until(lambda: [s for s, _ in worlds(stamps)][-2:] == [2, 2], 60, "both workers run")
+    until(lambda: [s for s, _ in worlds(stamps)][-2:] == [2, 2], WITHIN, "both workers run")
     return run
 
 
+def says(run: Run, node: int, what: str, times: int = 1) -> None:
+    until(lambda: run.err(node).count(what) >= times, WITHIN, f"{what}\n{run.err(node)}")
+
+
 def goes_on_alone(stamps: Path) -> None:
-    until(lambda: worlds(stamps)[-1][0] == 1, 15, "the survivor's worker runs alone")
+    until(lambda: worlds(stamps)[-1][0] == 1, WITHIN, "the survivor's worker runs alone")
 
 
 def test_a_node_that_is_killed_is_acted_on_at_once(shell: Start, tmp_path: Path) -> None:
@@ -39,7 +48,7 @@ def test_a_node_that_is_killed_is_acted_on_at_once(shell: Start, tmp_path: Path)
     run = two_nodes(shell, stamps)
     os.kill(run.launchers[1].pid, signal.SIGKILL)
     goes_on_alone(stamps)
-    assert "not back within 500 ms" in run.err(0)
+    says(run, 0, "not back within 500 ms")
 
 
 def test_a_node_that_froze_finds_itself_fenced_and_joins_as_new(
@@ -47,23 +56,44 @@ def test_a_node_that_froze_finds_itself_fenced_and_joins_as_new(
 ) -> None:
     stamps = tmp_path / "stamps"
     run = two_nodes(shell, stamps)
-    frozen = run.launchers[1].pid
+    frozen, came = run.launchers[1].pid, run.err(0).count("node node-1 is here")
     os.kill(frozen, signal.SIGSTOP)
     goes_on_alone(stamps)
-    assert "nothing heard for" in run.err(0)
+    says(run, 0, "nothing heard for")
     old = [pid for size, pid in worlds(stamps) if size == 2]
     assert any(map(alive, old)), "nobody can end the worker of a launcher that is stopped"
     os.kill(frozen, signal.SIGCONT)
-    until(lambda: "the master gave this node up" in run.err(1), 15, "the node is told")
-    until(lambda: run.err(0).count("node node-1 is here") == 2, 15, "the node has joined anew")
-    until(lambda: not any(map(alive, old)), 15, "the old generation's workers are gone")
+    says(run, 1, "the master gave this node up")
+    says(run, 0, "node node-1 is here", came + 1)
+    until(lambda: not any(map(alive, old)), WITHIN, "the old generation's workers are gone")
 
 
-def test_a_pause_of_a_second_under_full_load_costs_nobody_its_place(
-    shell: Start, tmp_path: Path
-) -> None:
-    stamps = tmp_path / "stamps"
-    run = two_nodes(shell, stamps)
+class Stalls:
+    """How long this machine lets somebody wait who asks for a processor, each of them by itself."""
+
+    def __enter__(self) -> Stalls:
+        self.longest, self._over = 0.0, threading.Event()
+        watches = [threading.Thread(target=self._watch, args=(c,)) for c in os.sched_getaffinity(0)]
+        self._watches = watches
+        for watch in watches:
+            watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for watch in self._watches:
+            watch.join()
+
+    def _watch(self, processor: int) -> None:
+        os.sched_setaffinity(0, {processor})
+        before = time.monotonic()
+        while not self._over.wait(0.01):
+            now = time.monotonic()
+            self.longest, before = max(self.longest, now - before), now
+
+
+def disturbance(run: Run, stamps: Path) -> str:
+    """What is said or done about nodes that pause for a second while all processors are busy."""
     before = worlds(stamps)
     hogs = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -80,5 +110,20 @@ def test_a_pause_of_a_second_under_full_load_costs_nobody_its_place(
             hog.kill()
             hog.wait()
     said = run.err(0) + run.err(1)
-    assert "is gone" not in said and "is lost" not in said and "no link" not in said, said
-    assert worlds(stamps) == before
+    harmed = any(word in said for word in ("is gone", "is lost", "no link"))
+    return said if harmed or worlds(stamps) != before else ""
+
+
+def test_a_pause_of_a_second_under_full_load_costs_nobody_its_place(
+    shell: Start, tmp_path: Path
+) -> None:
+    for attempt in range(5):
+        stamps = tmp_path / f"stamps-{attempt}"
+        run = two_nodes(shell, stamps)
+        with Stalls() as stalls:
+            found = disturbance(run, stamps)
+        # Where the machine itself stalled, the pause was a longer one, and nothing has been shown.
+        if not found or stalls.longest < 0.2:
+            break
+        run.__exit__()
+    assert not found, f"{found}\nstalls of {stalls.longest:.2f} s"

@@ -32,7 +32,7 @@ def said(run, stream: str, *wanted: str) -> list[str]:
 def test_each_worker_s_streams_go_where_the_user_wants_them(shell: Start, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     run = shell(TALK, procs=3, options=[f"--log-dir={logs}", "-t", "0:1", "-r", "1:3"])
-    assert run.wait(30) == [0], run.err()
+    assert run.wait(60) == [0], run.err()
     assert said(run, "out", "out") == ["[default0]:out 0", "out 2"]
     assert said(run, "err", "err") == ["err 0", "err 2"]
     assert files_below(logs) == {
@@ -46,7 +46,7 @@ def test_a_filter_hides_ranks_and_leaves_files_alone(shell: Start, tmp_path: Pat
     logs = tmp_path / "logs"
     options = [f"--log-dir={logs}", "--local-ranks-filter=1", "--tee=3"]
     run = shell(TALK, procs=2, options=options)
-    assert run.wait(30) == [0], run.err()
+    assert run.wait(60) == [0], run.err()
     assert said(run, "out", "out", "err") == ["[default1]:out 1"]
     assert said(run, "err", "out \\d", "err") == ["[default1]:err 1"]
     assert files_below(logs) == {f"attempt_0/{r}/std{s}.log" for r in (0, 1) for s in ("out", "err")}
@@ -55,7 +55,7 @@ def test_a_filter_hides_ranks_and_leaves_files_alone(shell: Start, tmp_path: Pat
 def test_without_a_log_directory_there_are_no_files(shell: Start) -> None:
     script = 'echo "file=${TORCHELASTIC_ERROR_FILE-unset}"'
     run = shell(script, options=["--log-dir=/dev/null", "-r", "3", "-t", "3"])
-    assert run.wait(30) == [0], run.err()
+    assert run.wait(60) == [0], run.err()
     assert said(run, "out", "file") == ["file="]
 
 
@@ -69,7 +69,7 @@ def test_prefixes_and_filtered_lines_are_the_user_s(shell: Start, tmp_path: Path
         "--duplicate-stdout-filters=loss,a,,b",
     ]
     run = shell("echo loss 1; echo lr; echo a,b", options=options)
-    assert run.wait(30) == [0], run.err()
+    assert run.wait(60) == [0], run.err()
     prefix = "<trainer 0/0 $x>"
     assert run.out().splitlines() == [prefix + line for line in ("loss 1", "lr", "a,b")]
     (filtered,) = logs.glob("*/attempt_0/filtered_stdout.log")
@@ -110,7 +110,7 @@ def test_stdin_reaches_the_worker(launcher: Launcher) -> None:
         capture_output=True,
         text=True,
         env=base_environment(),
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "hi\n"
