@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import CALM
 from launchers import Launcher, Run, free_port, until
 
 WITHIN = 60.0
@@ -46,7 +47,8 @@ def nodes(launcher: Launcher, tmp_path: Path) -> Nodes:
             directory = tmp_path / f"node-{len(started)}"
             directory.mkdir()
             who = Node(launcher.name, launcher.program)
-            run = Run(who, [str(script)], directory, options=options, environment=environment)
+            seen = CALM | environment
+            run = Run(who, [str(script)], directory, options=options, environment=seen)
             started.append(run.__enter__())
         return started
 

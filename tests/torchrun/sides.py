@@ -34,6 +34,11 @@ class Side:
                 self.code = os.waitstatus_to_exitcode(status)
         return self.code is not None
 
+    def end(self) -> None:
+        if not self.ended():
+            os.kill(self.pid, signal.SIGKILL)
+            until(self.ended, 60, "a killed launcher is gone")
+
     @property
     def out(self) -> str:
         return (self.directory / "out").read_text(errors="replace")
@@ -107,7 +112,9 @@ class Case:
     act: Act = lambda side: None
 
 
-def play(launcher: Path | None, case: Case, directory: Path, port: int, tag: str) -> dict[str, Any]:
+def play(
+    launcher: Path | None, case: Case, directory: Path, port: int, tag: str, within: float = 120
+) -> dict[str, Any]:
     """Runs the case under `launcher`, or under torchrun without one; what came of it."""
     inherited = {k: v for k, v in base_environment().items() if not k.startswith("PET_")}
     temporary = directory / "temporary"
@@ -119,8 +126,12 @@ def play(launcher: Path | None, case: Case, directory: Path, port: int, tag: str
         start(program, Side(directory / f"node-{node}"), environment, case.stdin)
         for node in range(case.nodes)
     ]
-    case.act(sides[0])
-    until(lambda: all(side.ended() for side in sides), 120, f"{case.options} ends")
+    try:
+        case.act(sides[0])
+        until(lambda: all(side.ended() for side in sides), within, f"{case.options} ends")
+    finally:
+        for side in sides:
+            side.end()
     # Which process became which node is nobody's promise.
     return {
         "exit": [side.code for side in sides],
