@@ -71,6 +71,8 @@ result<actors::master_options> master_options_of(const launcher_options& o,
                                                  const ports::endpoint& where) {
   actors::master_options m;
   m.membership.job = o.rdzv_id;
+  m.membership.nodes_min = o.nodes_min;
+  m.membership.nodes_max = o.nodes_max;
   m.rendezvous.nodes_min = o.nodes_min;
   m.rendezvous.nodes_max = o.nodes_max;
   m.rendezvous.join_timeout = o.rendezvous.settings.join_timeout.value_or(limits::join_timeout);
@@ -99,6 +101,10 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.uplink.address = o.local_addr.empty() ? address_towards(master.host) : o.local_addr;
   n.uplink.slots = o.processes_per_node;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
+  if (o.nodes_said) {
+    n.uplink.nodes_min = o.nodes_min;
+    n.uplink.nodes_max = o.nodes_max;
+  }
   n.uplink.master = ports::to_string(master);
   n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
   n.leader.node = n.uplink.node;

@@ -19,6 +19,8 @@ constexpr unsigned engine_threads = 2;
 result<actors::master_options> master_options_of(const master_program_options& o) {
   actors::master_options m;
   m.membership.job = o.rdzv_id;
+  m.membership.nodes_min = o.nodes_min;
+  m.membership.nodes_max = o.nodes_max;
   m.rendezvous.nodes_min = o.nodes_min;
   m.rendezvous.nodes_max = o.nodes_max;
   m.rendezvous.join_timeout = o.rendezvous.join_timeout.value_or(limits::join_timeout);
@@ -52,7 +54,12 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   auto master =
       master_run::start(engine.system(), {*transport, std::move(*journal)}, *options, log->sink());
   if (!master)
-    return complain(program, master.error().what, exit_failure);
+    return complain(program,
+                    master.error().code == errc::refused
+                        ? master.error().what + " (a job has one master: if it is there already, "
+                                                "nodes find it without this one)"
+                        : master.error().what,
+                    exit_failure);
   log->sink()("actor-master",
               {log::level::story,
                "listening",

@@ -57,6 +57,8 @@ struct launcher_options {
 
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
+  /// --nnodes was given: what the master was told must be the same.
+  bool nodes_said = false;
   std::uint32_t processes_per_node = 1;
   job_policy policy;
 

@@ -36,6 +36,10 @@ struct Hello {
 
   state @7 :NodeState;
 
+  nodesMin @8 :UInt32;
+  nodesMax @9 :UInt32;
+  # The size of the job as this node was told (--nnodes), or 0 if it was not. A master that was told another one refuses.
+
   enum Role {
     node @0;
     shell @1;

@@ -317,6 +317,7 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
   if (!nodes)
     return tl::make_unexpected(nodes.error());
   std::tie(o.nodes_min, o.nodes_max) = *nodes;
+  o.nodes_said = w.nodes != torchrun_words{}.nodes;
   const auto processes = parse_processes(w.processes, machine);
   if (!processes)
     return tl::make_unexpected(processes.error());

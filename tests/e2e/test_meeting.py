@@ -122,6 +122,17 @@ def test_a_node_without_the_token_is_turned_away(
     assert TOKEN not in master.err() + other.err()
 
 
+def test_launchers_that_were_told_another_size_are_turned_away(nodes: Nodes) -> None:
+    where = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+    [master] = nodes((["--nnodes=2", "--node-rank=0", where], {}))
+    until(lambda: "node-0" in master.err(), WITHIN, "a master")
+    _, other = nodes((["--nnodes=1:2", "--node-rank=1", where], {}))
+    assert other.wait(WITHIN) == [1]
+    told = "this master's job has 2 node(s), the node was told 1 to 2 nodes (--nnodes)"
+    assert told in other.err()
+    until(lambda: f"node node-1 was refused: {told}" in master.err(), WITHIN, master.err())
+
+
 def test_a_token_file_that_others_can_read_is_refused(nodes: Nodes, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)

@@ -64,6 +64,14 @@ void membership_core::refuse_session(effects& out, session_id session, const nod
                       {{"node", node}}}});
 }
 
+namespace {
+
+std::string size_in_words(std::uint32_t low, std::uint32_t high) {
+  return low == high ? fmt::format("{} node(s)", low) : fmt::format("{} to {} nodes", low, high);
+}
+
+} // namespace
+
 std::optional<membership_core::refusal> membership_core::objection(instant now,
                                                                    Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
@@ -75,6 +83,11 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
     return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
                                hello.getSlots(), limits::local_world_max)};
+  if (hello.getNodesMax() != 0 && options_.nodes_max != 0 &&
+      (hello.getNodesMin() != options_.nodes_min || hello.getNodesMax() != options_.nodes_max))
+    return refusal{fmt::format("this master's job has {}, the node was told {} (--nnodes)",
+                               size_in_words(options_.nodes_min, options_.nodes_max),
+                               size_in_words(hello.getNodesMin(), hello.getNodesMax()))};
   for (const auto& old : fenced_) {
     if (old.node != node || old.which.value != hello.getIncarnation())
       continue;

@@ -25,6 +25,9 @@ struct membership_options {
   /// The same when this master was away itself and the node may have waited for it.
   duration return_to_sleeper_within = limits::return_to_sleeper_within;
   duration beat_every = limits::beat_every;
+  /// The size of the job, which nodes must not contradict; 0: any.
+  std::uint32_t nodes_min = 0;
+  std::uint32_t nodes_max = 0;
 };
 
 /// Who is connected. A node is *present* (it has a link), *away* (its connection was closed, it may

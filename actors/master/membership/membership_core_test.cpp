@@ -72,6 +72,23 @@ TEST_SUITE("membership_core") {
     CHECK(s.link_ends(1) == "");
   }
 
+  TEST_CASE(
+      "a node that was told another size of the job is refused, one that was told none is not") {
+    story s;
+    s.core = membership_core({"job", 3s, 6s, 1s, 2, 4}, messages::author("master/membership"));
+    const auto told = [&s](const std::string& node, std::uint32_t low, std::uint32_t high) {
+      return text(s.core.hello(s.now, session_id{1}, hello(node, 1, [low, high](auto b) {
+                                 b.setNodesMin(low);
+                                 b.setNodesMax(high);
+                               })));
+    };
+    CHECK(told("a", 4, 4) ==
+          "refuse 1: this master's job has 2 to 4 nodes, the node was told 4 node(s) (--nnodes)");
+    CHECK(told("a", 1, 4).find("refuse 1") == 0);
+    CHECK(told("a", 2, 4).find("welcome 1") != std::string::npos);
+    CHECK(told("b", 0, 0).find("welcome 1") != std::string::npos);
+  }
+
   TEST_CASE("names and slots outside the limits are refused") {
     story s;
     CHECK(s.comes("", 1, 1) == "refuse 1: a node's name has 1 to 255 bytes");

@@ -49,6 +49,8 @@ uplink_core::effects uplink_core::state_known(instant, const msg<NodeState>& sta
     b.setAddress(options_.address);
     b.setSlots(options_.slots);
     b.setWantedRank(options_.wanted_rank ? static_cast<std::int32_t>(*options_.wanted_rank) : -1);
+    b.setNodesMin(options_.nodes_min);
+    b.setNodesMax(options_.nodes_max);
     b.setState(*known);
   })});
   return out;

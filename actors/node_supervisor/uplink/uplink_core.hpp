@@ -22,6 +22,9 @@ struct uplink_options {
   std::string address;
   std::uint32_t slots = 1;
   std::optional<std::uint32_t> wanted_rank;
+  /// The size of the job as this node was told; 0: it was not.
+  std::uint32_t nodes_min = 0;
+  std::uint32_t nodes_max = 0;
   /// For people: "10.0.0.1:29400".
   std::string master;
   /// How long to try before the first welcome, and again after the link was lost.

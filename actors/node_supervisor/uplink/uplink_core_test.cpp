@@ -35,6 +35,8 @@ uplink_options options() {
   o.address = "a.lan";
   o.slots = 8;
   o.wanted_rank = 3;
+  o.nodes_min = 2;
+  o.nodes_max = 4;
   o.master = "master:29400";
   o.connect_within = 60s;
   o.redial_first = 100ms;
@@ -101,6 +103,8 @@ TEST_SUITE("uplink_core: getting linked") {
     CHECK(h->getAddress() == "a.lan");
     CHECK(h->getSlots() == 8);
     CHECK(h->getWantedRank() == 3);
+    CHECK(h->getNodesMin() == 2);
+    CHECK(h->getNodesMax() == 4);
     CHECK(h->getRole() == messages::Hello::Role::NODE);
   }
 

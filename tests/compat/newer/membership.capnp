@@ -10,7 +10,9 @@ struct Hello {
   slots @5 :UInt32;
   wantedRank @6 :Int32 = -1;
   state @7 :NodeState;
-  labels @8 :List(Text);
+  nodesMin @8 :UInt32;
+  nodesMax @9 :UInt32;
+  labels @10 :List(Text);
 
   enum Role {
     node @0;
