@@ -61,6 +61,15 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                     const node_events& events) {
   random_source random(options.seed);
   const auto who = std::make_shared<incarnation>(random.next());
+  if (const auto kept = world.keeping->kept(ports::kept_as::identity);
+      kept.is<messages::Identity>())
+    *who = incarnation{kept.as<messages::Identity>().read()->getIncarnation()};
+  else
+    world.keeping->keep(
+        ports::kept_as::identity,
+        messages::author("node_supervisor")
+            .write<messages::Identity>({}, [&](auto b) { b.setIncarnation(who->value); })
+            .any());
   const auto jitter = random.next();
 
   // A bug in one child must not stop training, so they fall alone.
@@ -75,9 +84,9 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                          sup::worker(
                              "leader", restart::permanent, stop_within{1s}, at.leader,
                              [o = options, at, processes = world.processes, stores = world.stores,
-                              tell = events.on_over](sup::context& ctx) {
+                              keeping = world.keeping, tell = events.on_over](sup::context& ctx) {
                                return leader::start(ctx, o.leader, o.program, o.uplink.address,
-                                                    processes, stores, at, tell);
+                                                    processes, stores, keeping, at, tell);
                              }),
                          // children: worker_process, one per local rank, temporary: only a new
                          // generation starts another.
@@ -85,10 +94,10 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                      }),
                  // Last, since its first hello says what the leader says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,
-                             [o = options, at, jitter, who,
-                              transport = world.transport](sup::context& ctx) {
+                             [o = options, at, jitter, who, transport = world.transport,
+                              keeping = world.keeping](sup::context& ctx) {
                                return uplink::start(ctx, o.uplink, jitter, who, o.master, transport,
-                                                    at);
+                                                    keeping, at);
                              }),
              })
       .at(at.root);

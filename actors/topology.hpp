@@ -3,6 +3,7 @@
 #include "actors/master/addresses.hpp"
 #include "actors/node_supervisor/addresses.hpp"
 #include "runtime/ports/journal_store.hpp"
+#include "runtime/ports/keeping.hpp"
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
 #include "runtime/ports/transport.hpp"
@@ -42,6 +43,7 @@ struct node_world {
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::process_host> processes;
   std::shared_ptr<ports::store_host> stores;
+  std::shared_ptr<ports::keeping> keeping = std::make_shared<ports::keeps_nothing>();
 };
 
 struct node_options {

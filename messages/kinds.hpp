@@ -19,12 +19,13 @@ struct kind_list {};
 /// Every kind of message there is. A schema's new message is added here and nowhere else.
 using all_kinds = kind_list<
     // membership
-    Hello, Welcome, Refused, Goodbye, StateRequest, NodeState, NodePresent, NodeAway, NodeLost,
+    Hello, Welcome, Refused, Goodbye, StateRequest, Identity, NodeState, NodePresent, NodeAway,
+    NodeLost,
     // rendezvous
     Prepare, Prepared, Start, Stop, StandBy, Sealed, Reform, NodesWaiting, Indispensable,
     Unformable,
     // training
-    Running, Failed, Finished, Conclude,
+    Running, Failed, Finished, Conclude, Underway,
     // shell
     TreeRequest, TreeReport,
     // journal

@@ -148,6 +148,11 @@ struct StateRequest {
   # uplink → leader, before it says hello; answered with NodeState.
 }
 
+struct Identity {
+  # uplink → its successor: as whom this node says hello.
+  incarnation @0 :UInt64;
+}
+
 # ---- Inside the master ----
 
 struct NodePresent {

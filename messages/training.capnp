@@ -2,6 +2,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Membership = import "membership.capnp";
+using Rendezvous = import "rendezvous.capnp";
 $Cxx.namespace("troupe::messages");
 
 # Conversation: training — what happens to the processes of a sealed generation.
@@ -43,4 +44,15 @@ struct Conclude {
 
   exitCode @3 :UInt8;
   # What launchers exit with after this verdict; 0: as they do after any.
+}
+
+# ---- Inside the node supervisor ----
+
+struct Underway {
+  # leader → its successor: the workers of this generation are started from now on. Generation 0: there is nothing to adopt.
+  world @0 :Rendezvous.World;
+  storeAddress @1 :Text;
+  storePort @2 :UInt16;
+  storeHosted @3 :Bool;
+  # As in Start.
 }

@@ -37,6 +37,10 @@ class store_host {
 
   /// `refused` with a line for the user if the port is busy or the address not this machine's.
   virtual result<std::unique_ptr<open_store>> open(const store_options& options) = 0;
+
+  /// The one that the supervisor before this one had opened last, and did not close; nothing if it
+  /// serves no more.
+  virtual std::unique_ptr<open_store> adopt(std::uint16_t /*port*/) { return nullptr; }
 };
 
 } // namespace troupe::ports

@@ -142,6 +142,9 @@ struct in_text {
                        p.store_address, p.store_port,
                        p.restart_count ? fmt::format(", restart {}", p.restart_count) : "");
   }
+  std::string operator()(const leader_core::adopt_worker& e) const {
+    return fmt::format("adopt {} (pid {})", e.place.local, e.process.pid);
+  }
   std::string operator()(const leader_core::end_worker& e) const {
     return fmt::format("end {}: signal {} within {}", e.local, e.signal,
                        troupe::in_words(e.within));
@@ -153,6 +156,11 @@ struct in_text {
   std::string operator()(const leader_core::open_store& e) const {
     return e.reach == ports::store_reach::network ? "open_store" : "open_store for this machine";
   }
+  std::string operator()(const leader_core::adopt_store& e) const {
+    return fmt::format("adopt_store at {}", e.port);
+  }
+  // Tests that care ask underway().
+  std::string operator()(const leader_core::remember&) const { return {}; }
   std::string operator()(const leader_core::close_store&) const { return "close_store"; }
   std::string operator()(const leader_core::pick_port&) const { return "pick_port"; }
   std::string operator()(const leader_core::report& e) const { return "report " + text(e.message); }

@@ -2,6 +2,7 @@
 
 #include "actors/topology.hpp"
 #include "tests/actors/stage.hpp"
+#include "tests/fakes/keeping.hpp"
 #include "tests/fakes/processes.hpp"
 #include "tests/fakes/stores.hpp"
 
@@ -38,7 +39,7 @@ struct node_stage : stage {
   void begin() {
     node_events events;
     events.on_over = [this](const node_outcome& o) { outcomes.push_back(o); };
-    play(node_tree({transport, processes, stores}, options, at, events));
+    play(node_tree({transport, processes, stores, keeping}, options, at, events));
   }
 
   /// The master accepts the dial that waits; what the node said in its hello.
@@ -86,6 +87,8 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_processes>();
   std::shared_ptr<troupe::testing::fake_stores> stores =
       std::make_shared<troupe::testing::fake_stores>();
+  std::shared_ptr<troupe::testing::fake_keeping> keeping =
+      std::make_shared<troupe::testing::fake_keeping>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
   std::vector<node_outcome> outcomes;

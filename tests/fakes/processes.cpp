@@ -29,6 +29,18 @@ result<ports::started> fake_processes::start(const ports::process_spec& spec, en
   return ports::started{id, static_cast<std::int32_t>(1000 + id)};
 }
 
+void fake_processes::survive(const std::string& name, std::uint64_t label) {
+  const auto id = ++last_;
+  survivors_.push_back({id, static_cast<std::int32_t>(1000 + id), label});
+  living_.emplace(id, process{name, [](ports::exit_status) {}});
+}
+
+void fake_processes::adopt(ports::process_id survivor, ended on_end) {
+  auto& p = living_.at(survivor);
+  tell(p.name + " is adopted");
+  p.on_end = std::move(on_end);
+}
+
 void fake_processes::signal(ports::process_id id, int number) {
   const auto found = living_.find(id);
   if (found == living_.end())

@@ -14,6 +14,8 @@ class fake_processes final : public ports::process_host {
  public:
   // The actors.
   result<ports::started> start(const ports::process_spec& spec, ended on_end) override;
+  std::vector<ports::survivor> survivors() override { return survivors_; }
+  void adopt(ports::process_id survivor, ended on_end) override;
   void signal(ports::process_id process, int number) override;
   void sweep(std::function<void(std::size_t killed)> done) override;
   result<std::uint16_t> free_port(const std::string& address) override;
@@ -27,6 +29,8 @@ class fake_processes final : public ports::process_host {
   void end(const std::string& name, ports::exit_status how);
   /// From now on (or no longer) nothing can be started, and why.
   void refuse_to_start(std::optional<error> why) { no_start_ = std::move(why); }
+  /// A process of this name is there from an earlier supervisor.
+  void survive(const std::string& name, std::uint64_t label);
   /// Who lives, by name: "g1/0 g1/1". (Which of two actors starts first is not decided.)
   std::string living() const;
   /// What was done since the last call: "g1/0 gets 15, g1/1 gets 15, sweep". Between two sweeps by
@@ -48,6 +52,7 @@ class fake_processes final : public ports::process_host {
 
   std::map<ports::process_id, process> living_;
   ports::process_id last_ = 0;
+  std::vector<ports::survivor> survivors_;
   std::optional<error> no_start_;
   std::vector<std::string> deeds_;
 };

@@ -23,4 +23,8 @@ result<std::unique_ptr<ports::open_store>> fake_stores::open(const ports::store_
   return std::make_unique<fake_store>(open_);
 }
 
+std::unique_ptr<ports::open_store> fake_stores::adopt(std::uint16_t) {
+  return std::make_unique<fake_store>(open_);
+}
+
 } // namespace troupe::testing

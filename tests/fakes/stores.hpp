@@ -15,6 +15,8 @@ class fake_stores final : public ports::store_host {
   // The actors.
   result<std::unique_ptr<ports::open_store>> open(const ports::store_options& o) override;
 
+  std::unique_ptr<ports::open_store> adopt(std::uint16_t port) override;
+
   // The test.
   /// From now on (or no longer) nothing can be opened, and why.
   void refuse_to_open(std::optional<error> why) { no_store_ = std::move(why); }

@@ -42,6 +42,7 @@ struct state {
   messages::author author;
   ports::endpoint master;
   std::shared_ptr<ports::transport> transport;
+  std::shared_ptr<ports::keeping> keeping;
   node_addresses node;
   ports::connection_ptr link;
   /// The supervisor wants this actor to end; it does once the link has.
@@ -130,10 +131,21 @@ struct performer {
   }
 };
 
+/// As whom the next uplink goes on, in this supervisor or its successor.
+void remember(state& s) {
+  if (*s.who == s.core.which())
+    return;
+  *s.who = s.core.which();
+  s.keeping->keep(
+      ports::kept_as::identity,
+      s.author.write<messages::Identity>({}, [&](auto b) { b.setIncarnation(s.who->value); })
+          .any());
+}
+
 void perform(self_ptr self, const uplink_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
-  *self->state->who = self->state->core.which();
+  remember(*self->state);
   self->state->alarm.arm(self, self->state->core.next_wakeup());
   if (self->state->leaving && !self->state->link)
     sup::stop(self);
@@ -180,7 +192,7 @@ void link_closed(self_ptr self, const closed& c) {
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_options options,
                                      std::uint64_t seed, identity who, ports::endpoint master,
                                      std::shared_ptr<ports::transport> transport,
-                                     node_addresses node) {
+                                     std::shared_ptr<ports::keeping> keeping, node_addresses node) {
   // The wish to end overtakes what is in the mailbox; a Goodbye in there must still go out.
   sup::harden(self, ctx, [self] { sup::later(self, duration::zero(), last_words_said{}); });
   self->state.emplace(
@@ -191,6 +203,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
             messages::author(ctx.path()),
             std::move(master),
             std::move(transport),
+            std::move(keeping),
             std::move(node),
             {},
             false,
@@ -223,9 +236,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
 
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
-             const node_addresses& node) {
+             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node) {
   return ctx.spawn<handle>(behave, ctx, std::move(options), seed, std::move(who), std::move(master),
-                           transport, node);
+                           transport, keeping, node);
 }
 
 } // namespace troupe::actors::uplink

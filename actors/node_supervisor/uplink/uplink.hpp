@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
+#include "runtime/ports/keeping.hpp"
 #include "runtime/ports/transport.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
@@ -28,7 +29,7 @@ using identity = std::shared_ptr<incarnation>;
 
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
-             const node_addresses& node);
+             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node);
 
 } // namespace troupe::actors::uplink
 

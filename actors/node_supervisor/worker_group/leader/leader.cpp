@@ -42,6 +42,9 @@ struct state {
   std::uint16_t store_port;
   std::shared_ptr<ports::process_host> processes;
   std::shared_ptr<ports::store_host> stores;
+  std::shared_ptr<ports::keeping> keeping;
+  /// Until it is looked at.
+  messages::any_msg inherited;
   node_addresses node;
   std::function<void(const node_outcome&)> on_over;
   std::map<local_rank, worker> workers;
@@ -68,19 +71,17 @@ void not_started(self_ptr self, const process_not_started& p) {
                                           s.processes->unix_time_ms()));
 }
 
-void start_worker(self_ptr self, const assignment& place) {
+/// An actor for a process that is to be started, or is there already.
+void own_worker(self_ptr self, const assignment& place, const worker_process::origin& from) {
   auto& s = *self->state;
   auto& w = s.workers[place.local];
   w = worker{place, {}, {}};
-  const auto spec = s.what.spec(place);
-  if (!spec)
-    return not_started(self, {place.which, place.local, spec.error().what});
   // It needs a little longer than its process may take, to tell how that ended.
   const auto child = sup::worker(
       fmt::format("worker_process g{} rank {}", place.which.value, place.rank),
       sup::restart::temporary, sup::stop_within{limits::kill_within}, w.where,
-      [place, spec = *spec, processes = s.processes, leader = s.node.leader](sup::context& ctx) {
-        return worker_process::start(ctx, place, spec, processes, leader);
+      [place, from, processes = s.processes, leader = s.node.leader](sup::context& ctx) {
+        return worker_process::start(ctx, place, from, processes, leader);
       });
   sup::request(
       self, s.node.processes, limits::start_within, sup::start_child{child},
@@ -88,6 +89,16 @@ void start_worker(self_ptr self, const assignment& place) {
       [self, place](const error& e) {
         not_started(self, {place.which, place.local, e.what});
       });
+}
+
+void start_worker(self_ptr self, const assignment& place) {
+  auto& s = *self->state;
+  s.workers[place.local] = worker{place, {}, {}};
+  auto spec = s.what.spec(place);
+  if (!spec)
+    return not_started(self, {place.which, place.local, spec.error().what});
+  spec->label = place.local;
+  own_worker(self, place, *spec);
 }
 
 void end_worker(self_ptr self, const leader_core::end_worker& e) {
@@ -133,6 +144,10 @@ struct performer {
   self_ptr self;
 
   void operator()(const leader_core::start_worker& e) const { start_worker(self, e.place); }
+  void operator()(const leader_core::adopt_worker& e) const {
+    self->state->what.adopted(e.place);
+    own_worker(self, e.place, e.process);
+  }
   void operator()(const leader_core::end_worker& e) const { end_worker(self, e); }
   void operator()(const leader_core::signal_worker& e) const {
     sup::send(self, self->state->workers.at(e.local).where, worker_process::pass_on{e.signal});
@@ -149,6 +164,13 @@ struct performer {
     s.store = opened ? std::move(*opened) : nullptr;
     perform(self, s.core.store_placed(sup::now(self), s.store ? s.store->port() : 0));
   }
+  void operator()(const leader_core::adopt_store& e) const {
+    auto& s = *self->state;
+    s.store = s.stores->adopt(e.port);
+    if (!s.store)
+      sup::tell_log(s.ctx, log::level::warning, "store_lost",
+                    "the workers' store has ended; what they look for in it they will not find");
+  }
   void operator()(const leader_core::close_store&) const { self->state->store.reset(); }
   void operator()(const leader_core::pick_port&) const {
     auto& s = *self->state;
@@ -161,6 +183,9 @@ struct performer {
   void operator()(const leader_core::report& e) const {
     sup::send(self, self->state->node.uplink, e.message);
   }
+  void operator()(const leader_core::remember& e) const {
+    self->state->keeping->keep(ports::kept_as::underway, e.what.any());
+  }
   void operator()(const leader_core::node_over& e) const { self->state->on_over(e.outcome); }
   void operator()(const leader_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -170,6 +195,16 @@ struct performer {
 void perform(self_ptr self, const leader_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
+}
+
+/// What a crashed supervisor left. A leader that only restarts has ended its processes: there is
+/// nothing to adopt for it, nor for a later one.
+void adopt_what_is_left(self_ptr self) {
+  auto& s = *self->state;
+  const auto kept = std::exchange(s.inherited, {});
+  if (kept.is<messages::Underway>())
+    perform(self,
+            s.core.adopt(sup::now(self), kept.as<messages::Underway>(), s.processes->survivors()));
 }
 
 template<class T>
@@ -183,23 +218,31 @@ auto on(self_ptr self,
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_options options,
                                      program what, std::string address,
                                      std::shared_ptr<ports::process_host> processes,
-                                     std::shared_ptr<ports::store_host> stores, node_addresses node,
+                                     std::shared_ptr<ports::store_host> stores,
+                                     std::shared_ptr<ports::keeping> keeping, node_addresses node,
                                      std::function<void(const node_outcome&)> on_over) {
   sup::harden(self, ctx);
-  self->state.emplace(
-      state{ctx,
-            leader_core(options, messages::author(ctx.path()), ctx.incarnation() > 0),
-            std::move(what),
-            std::move(address),
-            options.stop_within,
-            options.store_port,
-            std::move(processes),
-            std::move(stores),
-            std::move(node),
-            std::move(on_over),
-            {},
-            nullptr});
-  if (ctx.incarnation() > 0)
+  const bool restarted = ctx.incarnation() > 0;
+  auto inherited = restarted ? messages::any_msg{} : keeping->kept(ports::kept_as::underway);
+  messages::author author(ctx.path());
+  if (restarted)
+    keeping->keep(ports::kept_as::underway,
+                  author.write<messages::Underway>({}, [](auto) {}).any());
+  self->state.emplace(state{ctx,
+                            leader_core(options, author, restarted || keeping->is_successor()),
+                            std::move(what),
+                            std::move(address),
+                            options.stop_within,
+                            options.store_port,
+                            std::move(processes),
+                            std::move(stores),
+                            std::move(keeping),
+                            std::move(inherited),
+                            std::move(node),
+                            std::move(on_over),
+                            {},
+                            nullptr});
+  if (restarted)
     sup::send(self, self->state->node.uplink, uplink::renew{});
   return {
       [self](sup::describe) { return self->state->core.in_words(); },
@@ -209,6 +252,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
       on(self, &leader_core::stand_by),
       on(self, &leader_core::conclude),
       [self](const messages::msg<messages::StateRequest>&) {
+        adopt_what_is_left(self);
         return self->state->core.state(sup::now(self));
       },
       [self](const process_started& p) { worker_started(self, p); },
@@ -230,10 +274,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
 
 handle start(sup::context& ctx, leader_options options, program what, std::string address,
              const std::shared_ptr<ports::process_host>& processes,
-             const std::shared_ptr<ports::store_host>& stores, const node_addresses& node,
+             const std::shared_ptr<ports::store_host>& stores,
+             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node,
              std::function<void(const node_outcome&)> on_over) {
   return ctx.spawn<handle>(behave, ctx, std::move(options), std::move(what), std::move(address),
-                           processes, stores, node, std::move(on_over));
+                           processes, stores, keeping, node, std::move(on_over));
 }
 
 } // namespace troupe::actors::leader

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "runtime/ports/keeping.hpp"
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
 #include "runtime/sup/context.hpp"
@@ -15,8 +16,9 @@ struct node_addresses;
 }
 
 /// Decides about this node's training processes: see leader_core.hpp. Owns the store of its
-/// generation. State: nothing survives; its processes and their store end with it, and the next
-/// hello says so.
+/// generation. State: of a crashed supervisor from what was kept, once the uplink's first question
+/// shows that this node's actors are there; else nothing survives: its processes and their store
+/// end with it, and the next hello says so.
 namespace troupe::actors::leader {
 
 /// What the leader must be told about the training program; made by the launcher.
@@ -26,6 +28,8 @@ struct program {
   /// Why it failed, e.g. from the error file it wrote; called after the process has ended, may read
   /// small files.
   std::function<obituary(const assignment&, const ports::exit_status&)> explain;
+  /// The process of a supervisor that crashed goes on as this one's.
+  std::function<void(const assignment&)> adopted = [](const assignment&) {};
   /// Its process is gone, or could not be started after all; may come twice.
   std::function<void(const assignment&)> ended = [](const assignment&) {};
 };
@@ -77,7 +81,8 @@ using handle = sup::protocol<
 /// `on_over` is called once, when this node's part in the job has ended and its processes are gone.
 handle start(sup::context& ctx, leader_options options, program what, std::string address,
              const std::shared_ptr<ports::process_host>& processes,
-             const std::shared_ptr<ports::store_host>& stores, const node_addresses& node,
+             const std::shared_ptr<ports::store_host>& stores,
+             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node,
              std::function<void(const node_outcome&)> on_over);
 
 } // namespace troupe::actors::leader

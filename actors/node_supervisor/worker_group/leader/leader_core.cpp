@@ -27,14 +27,7 @@ leader_core::effects leader_core::prepare(instant now, const msg<Prepare>& m) {
     return out;
   }
   current_ = which;
-  world_ = m;
-  auto order = m.read();
-  for (auto member : order->getWorld().getMembers()) {
-    if (options_.node != member.getNode().cStr())
-      continue;
-    group_rank_ = member.getGroupRank();
-    first_rank_ = member.getFirstRank();
-  }
+  take_place(m);
   if (phase_ == phase::draining || phase_ == phase::sweeping)
     return out;
   if (any_alive())
@@ -208,7 +201,8 @@ leader_core::effects leader_core::swept(instant now, std::size_t killed) {
                                     killed == 1 ? "" : "es"),
                         {{"killed", static_cast<std::int64_t>(killed)}}}});
   sweep_open_ = false;
-  dirty_ = false;
+  // After an adoption it was for what nobody knew, and workers run.
+  dirty_ = any_alive();
   if (phase_ == phase::sweeping)
     become_swept(out, now);
   return out;
@@ -225,6 +219,7 @@ leader_core::effects leader_core::store_placed(instant, std::uint16_t port) {
 
 void leader_core::become_draining(effects& out, instant now, int signal, duration within) {
   phase_ = phase::draining;
+  forget_underway(out);
   if (!draining_since_)
     draining_since_ = now;
   end_all(out, now, signal, within);
@@ -232,6 +227,7 @@ void leader_core::become_draining(effects& out, instant now, int signal, duratio
 
 /// No process is alive. Once nothing they left behind is either, goes on to what is next.
 void leader_core::become_swept(effects& out, instant now) {
+  forget_underway(out);
   if (dirty_) {
     phase_ = phase::sweeping;
     begin_sweep(out);
@@ -283,12 +279,15 @@ void leader_core::become_running(effects& out, const msg<Start>& m) {
   started_ = current_;
   dirty_ = true;
   workers_.assign(options_.slots, worker{});
+  remembered_ = true;
+  out.push_back(remember{underway(m)});
   for (local_rank r = 0; r < options_.slots; ++r)
     out.push_back(start_worker{place_of(r, m)});
 }
 
 void leader_core::become_failed(effects& out, instant now) {
   phase_ = phase::failed;
+  forget_underway(out);
   draining_since_ = now;
   end_all(out, now, SIGTERM, options_.stop_within);
 }

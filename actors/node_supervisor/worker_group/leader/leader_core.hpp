@@ -87,6 +87,11 @@ class leader_core {
   struct start_worker {
     assignment place;
   };
+  /// Of a supervisor that crashed; from here on like one that was started.
+  struct adopt_worker {
+    assignment place;
+    ports::survivor process;
+  };
   /// Signal the process's group, and SIGKILL it when it is still there after `within`.
   struct end_worker {
     local_rank local;
@@ -103,6 +108,10 @@ class leader_core {
   struct open_store {
     ports::store_reach reach = ports::store_reach::network;
   };
+  /// The predecessor's goes on as this leader's.
+  struct adopt_store {
+    std::uint16_t port = 0;
+  };
   /// The processes that were to use it are gone.
   struct close_store {};
   /// Find a free port on this node's address for a worker that hosts the store; answered as
@@ -112,18 +121,29 @@ class leader_core {
   struct report {
     messages::any_msg message;
   };
+  /// What a successor needs to adopt the workers, before any of them is started; generation 0
+  /// before they are ended.
+  struct remember {
+    messages::msg<messages::Underway> what;
+  };
   struct node_over {
     node_outcome outcome;
   };
   struct note {
     log::event event;
   };
-  using effect = std::variant<start_worker, end_worker, signal_worker, sweep, open_store,
-                              close_store, pick_port, report, node_over, note>;
+  using effect =
+      std::variant<start_worker, adopt_worker, end_worker, signal_worker, sweep, open_store,
+                   adopt_store, close_store, pick_port, report, remember, node_over, note>;
   using effects = std::vector<effect>;
 
   /// `leftovers`: an earlier incarnation may have left processes behind.
   leader_core(leader_options options, messages::author author, bool leftovers = false);
+
+  /// First of all, if at all: goes on where a supervisor that crashed had been. `left` are the
+  /// processes it had started for that generation; those it did not get to are started now.
+  effects adopt(instant now, const messages::msg<messages::Underway>& m,
+                const std::vector<ports::survivor>& left);
 
   // From the master.
   effects prepare(instant now, const messages::msg<messages::Prepare>& m);
@@ -187,6 +207,9 @@ class leader_core {
   void become_finished(effects& out, instant now);
   void become_over(effects& out, instant now);
 
+  void start_missing(effects& out, const messages::msg<messages::Start>& start);
+  void take_place(const messages::msg<messages::Prepare>& world);
+  void forget_underway(effects& out);
   bool any_alive() const;
   void end_all(effects& out, instant now, int signal, duration within);
   void begin_sweep(effects& out);
@@ -198,6 +221,7 @@ class leader_core {
   bool by_our_hand(const worker& w, const ports::exit_status& status, const obituary& why,
                    instant now) const;
   void say_prepared(effects& out);
+  messages::msg<messages::Underway> underway(const messages::msg<messages::Start>& m);
   assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
   const messages::msg<messages::Prepare>& world() const { return *world_; }
 
@@ -213,6 +237,7 @@ class leader_core {
   std::vector<failure> failures_;
   bool dirty_ = false; ///< processes were started since the last sweep
   bool sweep_open_ = false;
+  bool remembered_ = false; ///< a successor would adopt
   std::uint16_t store_port_ = 0;
   bool store_open_ = false;
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out

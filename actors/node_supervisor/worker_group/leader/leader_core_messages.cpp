@@ -30,6 +30,17 @@ void leader_core::say_prepared(effects& out) {
                            .any()});
 }
 
+msg<Underway> leader_core::underway(const msg<Start>& m) {
+  return author_.write<Underway>(current_, [&](Underway::Builder b) {
+    auto start = m.read();
+    auto prepare = world().read();
+    b.setWorld(prepare->getWorld());
+    b.setStoreAddress(start->getStoreAddress());
+    b.setStorePort(start->getStorePort());
+    b.setStoreHosted(start->getStoreHosted());
+  });
+}
+
 assignment leader_core::place_of(local_rank local, const msg<Start>& m) const {
   auto start = m.read();
   auto prepare = world().read();

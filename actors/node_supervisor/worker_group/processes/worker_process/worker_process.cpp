@@ -73,24 +73,28 @@ void perform(self_ptr self, const worker_process_core::effects& effects) {
     std::visit(performer{self}, e);
 }
 
-/// Starts the process; its end comes back as `exited`, also if that is before this actor has
-/// handled anything.
-result<ports::started> start_process(self_ptr self, const ports::process_spec& spec,
-                                     ports::process_host& processes) {
-  return processes.start(spec, [me = private_handle{self}](ports::exit_status status) {
+/// Starts or adopts the process; its end comes back as `exited`, also if that is before this actor
+/// has handled anything.
+result<ports::started> take_process(self_ptr self, const origin& from,
+                                    ports::process_host& processes) {
+  const auto on_end = [me = private_handle{self}](ports::exit_status status) {
     sup::post(me, exited{status});
-  });
+  };
+  if (const auto* spec = std::get_if<ports::process_spec>(&from))
+    return processes.start(*spec, on_end);
+  const auto& survivor = std::get<ports::survivor>(from);
+  processes.adopt(survivor.process, on_end);
+  return ports::started{survivor.process, survivor.pid};
 }
 
-private_handle::behavior_type behave(self_ptr self, sup::context ctx, assignment place,
-                                     ports::process_spec spec,
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, assignment place, origin from,
                                      std::shared_ptr<ports::process_host> processes,
                                      sup::address<leader::handle> leader) {
   // Its supervisor may not think it gone before its process is.
   sup::harden(self, ctx, [self] {
     perform(self, self->state->core.end(sup::now(self), SIGKILL, limits::kill_within));
   });
-  const auto process = start_process(self, spec, *processes);
+  const auto process = take_process(self, from, *processes);
   if (!process) {
     sup::send(self, leader,
               leader::process_not_started{place.which, place.local, process.error().what});
@@ -122,10 +126,10 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, assignment
 
 } // namespace
 
-handle start(sup::context& ctx, const assignment& place, ports::process_spec spec,
+handle start(sup::context& ctx, const assignment& place, origin from,
              std::shared_ptr<ports::process_host> processes, sup::address<leader::handle> leader) {
   const auto me =
-      ctx.spawn<handle>(behave, ctx, place, std::move(spec), std::move(processes), leader);
+      ctx.spawn<handle>(behave, ctx, place, std::move(from), std::move(processes), leader);
   sup::when_ended(me, [place, leader] {
     sup::post(leader, leader::process_abandoned{place.which, place.local});
   });

@@ -6,9 +6,10 @@
 #include "runtime/sup/protocol.hpp"
 
 #include <memory>
+#include <variant>
 
-/// Owns one training process: starts it when it starts itself, ends it when told, and tells the
-/// leader how it ended. The process never outlives its actor. State: nothing survives.
+/// Owns one training process: starts or adopts it when it starts itself, ends it when told, and
+/// tells the leader how it ended. The process never outlives its actor. State: nothing survives.
 namespace troupe::actors::worker_process {
 
 /// Ask the process to end; SIGKILL when it is still there after `within`.
@@ -24,7 +25,10 @@ struct pass_on {
 
 using handle = sup::protocol<sup::tell<end>, sup::tell<pass_on>>;
 
-handle start(sup::context& ctx, const assignment& place, ports::process_spec spec,
+/// What to start, or what an earlier supervisor had started.
+using origin = std::variant<ports::process_spec, ports::survivor>;
+
+handle start(sup::context& ctx, const assignment& place, origin from,
              std::shared_ptr<ports::process_host> processes, sup::address<leader::handle> leader);
 
 } // namespace troupe::actors::worker_process
