@@ -3,7 +3,9 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,8 @@ struct relayed_file {
   /// Lines that contain any of these go, with their prefix, to the end of `filtered_path` too.
   std::vector<std::string> needles;
   std::string filtered_path;
+  /// How much of it was shown, for a successor: it begins there. Outlives the relay.
+  std::shared_ptr<std::atomic<std::uint64_t>> progress;
 };
 
 /// What the console did not take.

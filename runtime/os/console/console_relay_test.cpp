@@ -36,6 +36,11 @@ class console_world {
       one->read = unique_fd(ends[0]);
       one->write = unique_fd(ends[1]);
     }
+    begin_anew();
+  }
+  /// Another relay, on the same console.
+  void begin_anew() {
+    relay.reset();
     auto lock = std::make_shared<std::mutex>();
     relay = std::make_unique<file_relay>(console_target{out_.write.get(), lock},
                                          console_target{err_.write.get(), lock});
@@ -251,6 +256,24 @@ void consoles_that_do_not_take_it(console_world& world) {
 } // namespace
 
 TEST_SUITE("console_relay") {
+  TEST_CASE("a successor shows what its predecessor did not, and nothing twice") {
+    console_world world;
+    const auto progress = std::make_shared<std::atomic<std::uint64_t>>(0);
+    auto file = world.file("a");
+    file.progress = progress;
+    REQUIRE(world.relay->follow(file));
+    world.write("a", "one\ntwo\nthr");
+    CHECK(world.out(16) == "[a]:one\n[a]:two\n");
+    const auto deadline = std::chrono::steady_clock::now() + long_enough;
+    while (progress->load() != 8 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    CHECK(progress->load() == 8);
+    world.begin_anew();
+    world.write("a", "ee\n");
+    REQUIRE(world.relay->follow(file));
+    CHECK(world.out(10) == "[a]:three\n");
+  }
+
   TEST_CASE("lines appear") {
     console_world world;
     appearing(world);

@@ -85,6 +85,8 @@ std::size_t followed_file::read(std::string& block, std::size_t size, std::uint6
 
 void followed_file::commit(const std::string& kept) {
   offset_ = next_;
+  if (progress_)
+    *progress_ = next_;
   for (std::size_t at = 0; at < kept.size();) {
     const auto written = ::write(filtered_.get(), kept.data() + at, kept.size() - at);
     if (written <= 0)

@@ -49,7 +49,8 @@ class followed_file {
  private:
   followed_file(id number, const ports::relayed_file& file, unique_fd opened, unique_fd filtered)
       : number_(number), path_(file.path), fd_(std::move(opened)), filtered_(std::move(filtered)),
-        lines_(file.prefix, file.needles) {}
+        lines_(file.prefix, file.needles), progress_(file.progress),
+        offset_(progress_ ? progress_->load() : 0), next_(offset_) {}
 
   std::size_t read(std::string& block, std::size_t into, std::uint64_t from) const;
 
@@ -59,9 +60,10 @@ class followed_file {
   unique_fd filtered_;
   int watch_ = -1;
   lines_core lines_;
-  std::atomic<std::uint64_t> offset_{0}; ///< what is before was shown
-  std::uint64_t next_ = 0;               ///< what is before was given out by advance()
-  std::size_t searched_ = 0;             ///< so many bytes from next_ on hold no end of a line
+  std::shared_ptr<std::atomic<std::uint64_t>> progress_; ///< offset_, for a successor
+  std::atomic<std::uint64_t> offset_;                    ///< what is before was shown
+  std::uint64_t next_;                                   ///< what is before was given out
+  std::size_t searched_ = 0; ///< so many bytes from next_ on hold no end of a line
   std::optional<std::uint64_t> end_;
 };
 
