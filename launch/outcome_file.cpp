@@ -73,6 +73,11 @@ result<void> outcome_file::write(const std::string& node,
 
 actors::leader::program heard_by(const std::shared_ptr<outcome_file>& outcome,
                                  const output_contract& output, actors::leader::program program) {
+  program.adopted = [outcome, output,
+                     adopted = std::move(program.adopted)](const actors::assignment& a) {
+    outcome->assigned(a, files_of(output, a).error_file);
+    adopted(a);
+  };
   program.spec = [outcome, output, spec = std::move(program.spec)](const actors::assignment& a) {
     outcome->assigned(a, files_of(output, a).error_file);
     return spec(a);

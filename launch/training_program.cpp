@@ -63,6 +63,7 @@ actors::leader::program program_of(const worker_contract& contract,
     return obituary_of(files_of(contract.output, a).error_file, status, *processes,
                        memory_kills().value_or(0) > *kills);
   };
+  p.adopted = [output](const actors::assignment& a) { output->resume(a); };
   p.ended = [output](const actors::assignment& a) { output->end(a); };
   return p;
 }

@@ -36,23 +36,42 @@ std::string in_words(std::uint64_t bytes) {
 } // namespace
 
 worker_output::worker_output(output_contract contract,
-                             std::shared_ptr<ports::console_relay> console)
-    : contract_(std::move(contract)), console_(std::move(console)) {}
+                             std::shared_ptr<ports::console_relay> console, shown_progress progress)
+    : contract_(std::move(contract)), console_(std::move(console)), progress_(std::move(progress)) {
+}
 
 result<worker_files> worker_output::begin(const actors::assignment& a) {
   const std::lock_guard lock(mutex_);
-  const auto files = files_of(contract_, a);
+  auto files = files_of(contract_, a);
   if (files.attempt.empty())
     return files;
   if (auto made = make_directories(files, a); !made)
     return tl::make_unexpected(made.error());
-  for (const auto& shown : files.shown) {
+  if (auto followed = follow(files, a, true); !followed)
+    return tl::make_unexpected(followed.error());
+  return files;
+}
+
+void worker_output::resume(const actors::assignment& a) {
+  const std::lock_guard lock(mutex_);
+  newest_ = a.which;
+  auto files = files_of(contract_, a);
+  // What cannot be shown any more is in its file still.
+  (void)follow(files, a, false);
+}
+
+result<void> worker_output::follow(worker_files& files, const actors::assignment& a,
+                                   bool from_its_beginning) {
+  for (auto& shown : files.shown) {
+    shown.progress = progress_.of(a.local, shown.to);
+    if (from_its_beginning)
+      *shown.progress = 0;
     auto followed = console_->follow(shown);
     if (!followed)
       return tl::make_unexpected(followed.error());
     followed_[a.local].push_back(*followed);
   }
-  return files;
+  return {};
 }
 
 result<void> worker_output::make_directories(const worker_files& files,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch/shown_progress.hpp"
 #include "launch/worker_files.hpp"
 
 #include <map>
@@ -17,10 +18,14 @@ namespace troupe::launch {
 /// is moved to `attempt_<n>.generation_<g>` (torchrun deletes it). Thread-safe.
 class worker_output {
  public:
-  worker_output(output_contract contract, std::shared_ptr<ports::console_relay> console);
+  worker_output(output_contract contract, std::shared_ptr<ports::console_relay> console,
+                shown_progress progress = {});
 
   /// Before a worker is started. The error is for the user.
   result<worker_files> begin(const actors::assignment& a);
+
+  /// A worker goes on that an earlier supervisor had begun.
+  void resume(const actors::assignment& a);
 
   /// Its process is gone, or could not be started.
   void end(const actors::assignment& a);
@@ -32,9 +37,11 @@ class worker_output {
  private:
   result<void> make_directories(const worker_files& files, const actors::assignment& a);
   void finish_all();
+  result<void> follow(worker_files& files, const actors::assignment& a, bool from_its_beginning);
 
   const output_contract contract_;
   const std::shared_ptr<ports::console_relay> console_;
+  const shown_progress progress_;
   std::mutex mutex_;
   generation newest_{};
   std::map<local_rank, std::vector<ports::console_relay::id>> followed_;

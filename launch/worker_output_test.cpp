@@ -18,6 +18,7 @@ class noted_console final : public ports::console_relay {
     if (refuses)
       return failure(errc::refused, "no more watches");
     followed.push_back(file.path);
+    progress.push_back(file.progress);
     return followed.size();
   }
   void finish(id file) override { finished.push_back(file); }
@@ -25,6 +26,7 @@ class noted_console final : public ports::console_relay {
 
   bool refuses = false;
   std::vector<std::string> followed;
+  std::vector<std::shared_ptr<std::atomic<std::uint64_t>>> progress;
   std::vector<id> finished;
   std::vector<ports::unshown_output> left;
 };
@@ -72,6 +74,23 @@ struct story {
 } // namespace
 
 TEST_SUITE("worker_output") {
+  TEST_CASE("a worker that is resumed keeps its files, and the console goes on where it was") {
+    story s;
+    const shown_progress progress;
+    s.output = std::make_unique<worker_output>(s.contract, s.console, progress);
+    *progress.of(1, ports::console_stream::out) = 5;
+    REQUIRE(s.begins(1, 0, 1));
+    CHECK(s.console->progress.back()->load() == 0);
+    *progress.of(1, ports::console_stream::out) = 12;
+    s.output = std::make_unique<worker_output>(s.contract, s.console, progress);
+    s.output->resume(story::place(1, 0, 1));
+    CHECK(s.console->progress.back()->load() == 12);
+    CHECK(s.console->followed.back() == s.console->followed.front());
+    CHECK(s.log("attempt_0/1/stdout.log") == "generation 1");
+    s.ends(1, 0, 1);
+    CHECK(s.console->finished.size() == 1);
+  }
+
   TEST_CASE("every attempt keeps its files") {
     story s;
     REQUIRE(s.begins(1, 0, 0));

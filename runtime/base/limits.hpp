@@ -134,9 +134,6 @@ inline constexpr auto stop_workers_within = 30s;
 /// After SIGKILL a process is gone at once unless the kernel holds it (D state): then we say so and
 /// go on.
 inline constexpr auto kill_within = 5s;
-/// Orphans that ended by themselves are reaped at least this often; until then each costs a process
-/// number.
-inline constexpr auto collect_strays_every = 10s;
 
 // The keeper, and the node supervisor in its care.
 /// More crashes than that in so short a time are no bad luck.
@@ -155,6 +152,8 @@ inline constexpr std::size_t kept_places = 4;
 /// Packets for a supervisor that does not read: one for each of its processes, and as many of the
 /// rest.
 inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;
+/// How long a store may take to listen.
+inline constexpr auto store_opens_within = 5s;
 /// What a killed launcher has left is looked for again and again, so long.
 inline constexpr auto burial_within = 2s;
 static_assert(kept_bytes_max >= 2 * frame_max);

@@ -3,7 +3,6 @@
 #include "runtime/base/limits.hpp"
 #include "runtime/os/keeper/keeper.hpp"
 #include "runtime/os/keeper/kept_process_host.hpp"
-#include "runtime/os/process/posix_process_host.hpp"
 #include "runtime/os/process/spawn.hpp"
 
 #include <csignal>
@@ -40,24 +39,6 @@ int print_session() {
   return 0;
 }
 
-/// Hosts two processes, prints their pids, and waits to be killed.
-int host_two() {
-  os::io_thread io;
-  auto host = os::posix_process_host::create(io);
-  if (!host)
-    return 1;
-  for (int i = 0; i < 2; ++i) {
-    const auto one =
-        (*host)->start({{"/bin/sleep", "1000"}, {}, "", "", ""}, [](ports::exit_status) {});
-    if (!one)
-      return 1;
-    std::printf("%d\n", one->pid);
-  }
-  std::fflush(stdout);
-  for (;;)
-    ::pause();
-}
-
 using supervisor = std::function<int(os::keeper_client&)>;
 
 const std::string mark = "PROBE_MARK=" + std::to_string(::getpid());
@@ -73,7 +54,7 @@ int keep(const supervisor& supervise, const std::string& marked_by = {}) {
   return os::run_keeper(options);
 }
 
-/// The same in a keeper's care.
+/// Hosts two processes, prints their pids, and waits to be killed.
 int keep_two(os::keeper_client& keeper) {
   os::io_thread io;
   os::kept_process_host host(io, keeper);
@@ -175,7 +156,7 @@ int half_start(os::keeper_client& keeper) {
       sigset_t all;
       sigfillset(&all);
       ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-      (void)os::spawn({{"/bin/sleep", "1000"}, {}, "", "", ""}, {}, os::parent::ours);
+      (void)os::spawn({{"/bin/sleep", "1000"}, {}, "", "", ""}, {});
     }).join();
     crash();
   }
@@ -247,8 +228,6 @@ int main(int argc, char** argv) {
     return print_descriptors();
   if (verb == "session")
     return print_session();
-  if (verb == "host")
-    return host_two();
   if (verb == "keep-two")
     return keep(keep_two);
   if (verb == "keep-daemon")

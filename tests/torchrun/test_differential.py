@@ -131,6 +131,7 @@ def without_deviations(seen: dict[str, Any], name: str) -> dict[str, Any]:
     """Names in the comments are those of docs/deviations.md; what the normal forms hide is there, too."""
     for worker in seen["workers"].values():
         worker["environment"].pop("TROUPE_GENERATION", None)  # generation-variable
+        worker["environment"].pop("TROUPE_LAUNCHER", None)  # launcher-variable
         if name == "run path":
             worker.pop("leads session and group")  # sessions-of-run-path
     if name in OTHER_SUMMARIES:

@@ -65,7 +65,7 @@ result<ports::started> kept_process_host::start(const ports::process_spec& spec,
   return call_on(spawner_, [this, &spec, &on_end]() -> result<ports::started> {
     auto p = about(kind::starting, keeper_.next_process());
     keeper_.send(p);
-    auto child = spawn(spec, options_.open_files, parent::ours);
+    auto child = spawn(spec, options_.open_files);
     if (!child) {
       p.what = kind::not_started;
       keeper_.send(p);
@@ -74,10 +74,10 @@ result<ports::started> kept_process_host::start(const ports::process_spec& spec,
     // Before the keeper knows of it, since it tells the end as soon as it does.
     expect(p.process, std::move(on_end));
     p.what = kind::started;
-    p.pid = child->pid;
+    p.pid = *child;
     p.label = spec.label;
     keeper_.send(p);
-    return ports::started{p.process, child->pid};
+    return ports::started{p.process, *child};
   });
 }
 

@@ -17,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 // glibc's other name for clone. ThreadSanitizer intercepts the first and takes the child for a
 // process with memory of its own.
@@ -150,8 +149,7 @@ int descriptor(const std::optional<unique_fd>& fd) {
 
 } // namespace
 
-result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files,
-                      parent whose) {
+result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files) {
   auto prepared = launch_plan::make(spec);
   if (!prepared)
     return tl::make_unexpected(prepared.error());
@@ -163,38 +161,19 @@ result<spawned> spawn(const ports::process_spec& spec, std::optional<std::uint64
                   descriptor(prepared->directory),
                   descriptor(prepared->out),
                   descriptor(prepared->err),
-                  whose == parent::us ? ::getpid() : ::getppid(),
+                  ::getppid(),
                   open_files.has_value(),
                   open_files ? soft_limit(*open_files) : rlimit{}};
 
   alignas(16) std::array<std::byte, 16u << 10> stack;
-  int pidfd = -1;
-  const int pid = ::__clone(run_child, stack.data() + stack.size(),
-                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD |
-                                (whose == parent::us ? SIGCHLD : CLONE_PARENT),
-                            &plan, &pidfd);
+  const pid_t pid = ::__clone(run_child, stack.data() + stack.size(),
+                              CLONE_VM | CLONE_VFORK | CLONE_PARENT, &plan);
   if (pid < 0)
     return failure(errc::unavailable, fmt::format("program '{}' could not be started: {}",
                                                   plan.program, system_message(errno)));
-  spawned child{pid, unique_fd(pidfd)};
   if (plan.failed == step::none)
-    return child;
-  siginfo_t ignored{};
-  while (whose == parent::us && ::waitid(P_PIDFD, child.pidfd.get(), &ignored, WEXITED) != 0 &&
-         errno == EINTR) {
-  }
+    return pid;
   return failure(errc::invalid, explain(spec, plan));
-}
-
-std::optional<ports::exit_status> reap(int pidfd) {
-  siginfo_t info{};
-  // Nobody else in this process waits for our children; if somebody did, how they ended would be
-  // lost.
-  invariant(::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG) == 0,
-            "a child of ours was reaped by someone else");
-  if (info.si_pid == 0)
-    return std::nullopt;
-  return ports::exit_status{info.si_code != CLD_EXITED, info.si_status};
 }
 
 unique_fd open_pidfd(pid_t pid) {

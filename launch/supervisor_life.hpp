@@ -1,0 +1,34 @@
+#pragma once
+
+#include "launch/machine.hpp"
+#include "launch/options.hpp"
+#include "launch/run_directory.hpp"
+#include "launch/shown_progress.hpp"
+#include "launch/worker_environment.hpp"
+#include "runtime/os/keeper/keeper_client.hpp"
+
+#include <cstdint>
+
+/// What a launcher's processes do: the node supervisor, one life of it, and the workers' store.
+namespace troupe::launch {
+
+/// Found once, by the keeper, before there is any other process; the same for all of them.
+struct launch_facts {
+  launcher_options options;
+  machine_facts machine;
+  worker_contract contract;
+  run_directory directory;
+  node_name node;
+  /// For incarnation and jitter: a successor is the same node.
+  std::uint64_t seed = 0;
+  shown_progress progress;
+};
+
+/// The node supervisor's tree, the master's beside it if this launcher hosts it, until this node's
+/// part in the job is over. Answers the launcher's exit code.
+int live(const launch_facts& facts, os::keeper_client& keeper);
+
+/// Serves until it is killed, or returns after it has said why it cannot.
+void serve_store(const launch_facts& facts, const os::packet& order, const os::unique_fd& answer);
+
+} // namespace troupe::launch
