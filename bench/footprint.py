@@ -82,12 +82,25 @@ def has_workers(run: Run, per_node: int) -> bool:
     return all(sum(map(is_worker, children(p.pid))) == per_node for p in run.launchers)
 
 
+def parts_of(run: Run) -> dict[str, int]:
+    """torchrun is one process on each node; ours a keeper, its node supervisor, and on node 0 the store."""
+    parts = {}
+    for n, p in enumerate(run.launchers):
+        names = {Path(f"/proc/{c}/comm").read_text().strip(): c for c in children(p.pid)}
+        parts[f"node {n}"] = names.get("troupe-node", p.pid)
+        if "troupe-node" in names:
+            parts[f"node {n}, keeper"] = p.pid
+        if "troupe-store" in names:
+            parts[f"node {n}, store"] = names["troupe-store"]
+    return parts
+
+
 def launcher_costs(launcher: Launcher) -> dict[str, Cost]:
     with tempfile.TemporaryDirectory() as directory:
         job = Run(launcher, [WORKER, "600"], Path(directory), nodes=2, procs=2, python=False)
         with job as run:
             until(lambda: has_workers(run, 2), 60, f"workers of {launcher.name}")
-            return costs({f"node {n}": p.pid for n, p in enumerate(run.launchers)})
+            return costs(parts_of(run))
 
 
 def master_cost(launcher: Launcher) -> Cost | None:
