@@ -66,9 +66,8 @@ result<launch_facts> facts_of(const launcher_options& o, const machine_facts& ma
   if (!directory)
     return tl::make_unexpected(directory.error());
   contract->output.run_directory = directory->for_workers();
-  const auto seed = random_seed();
-  contract->environment[mark_variable] = fmt::format("{:016x}", seed);
-  return launch_facts{o, machine, *contract, *directory, node_name_of(o), seed, {}};
+  contract->environment[mark_variable] = fmt::format("{:016x}", random_seed());
+  return launch_facts{o, machine, *contract, *directory, node_name_of(o), random_seed(), {}};
 }
 
 /// This process is the keeper: it lives as long as the launcher does.

@@ -3,12 +3,16 @@
 #include "runtime/base/limits.hpp"
 #include "runtime/os/keeper/keeper.hpp"
 #include "runtime/os/keeper/kept_process_host.hpp"
+#include "runtime/os/keeper/kept_store_host.hpp"
 #include "runtime/os/process/spawn.hpp"
+#include "runtime/os/store/asio_store_host.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
@@ -16,6 +20,8 @@
 #include <string>
 #include <thread>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -49,6 +55,11 @@ int keep(const supervisor& supervise, const std::string& marked_by = {}) {
   options.ending_signals = {SIGTERM};
   options.passed_on_signals = {SIGUSR2};
   options.supervise = supervise;
+  options.serve_store = [](const os::packet& order, const os::unique_fd& answer) {
+    os::asio_store_host host;
+    for (const auto store = os::open_as_ordered(order, answer, host); store;)
+      ::pause();
+  };
   options.mark = marked_by;
   options.complain = [](const std::string& what) { std::printf("%s\n", what.c_str()); };
   return os::run_keeper(options);
@@ -220,6 +231,108 @@ int hear_signals(os::keeper_client& keeper) {
   return 0;
 }
 
+// ---- stores ----
+
+bool serves(std::uint16_t port) {
+  const os::unique_fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(port);
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return ::connect(client.get(), reinterpret_cast<sockaddr*>(&where), sizeof where) == 0;
+}
+
+void tell(const char* what) {
+  std::puts(what);
+  std::fflush(stdout);
+}
+
+/// A supervisor with a store; what it logs it prints.
+struct store_owner {
+  explicit store_owner(os::keeper_client& of)
+      : keeper(of), stores(io, of, [this](const std::string&, const log::event& e) {
+          tell(e.text.c_str());
+          logged = true;
+        }) {}
+
+  std::unique_ptr<ports::open_store> open(std::uint16_t port = 0) {
+    auto opened = stores.open({ports::store_reach::this_machine, "127.0.0.1", port});
+    if (opened)
+      return std::move(*opened);
+    tell(opened.error().what.c_str());
+    return nullptr;
+  }
+
+  os::keeper_client& keeper;
+  std::atomic<bool> logged{false};
+  os::io_thread io;
+  os::kept_store_host stores;
+};
+
+/// Its successor finds it, and `then` does something with it.
+int leave_store(os::keeper_client& keeper,
+                const std::function<void(store_owner&, std::uint16_t)>& then) {
+  store_owner owner(keeper);
+  if (keeper.earlier_lives() == 0) {
+    const auto store = owner.open();
+    tell(store && serves(store->port()) ? "it serves" : "it does not serve");
+    keeper.keep(0, std::to_string(store ? store->port() : 0));
+    crash();
+  }
+  const auto port = static_cast<std::uint16_t>(std::stoul(keeper.kept(0).value_or("0")));
+  tell(serves(port) ? "it still serves" : "it serves no more");
+  then(owner, port);
+  while (serves(port))
+    ::usleep(1000);
+  tell("it has ended");
+  return 0;
+}
+
+void adopt_store(store_owner& owner, std::uint16_t port) {
+  const auto store = owner.stores.adopt(port);
+  tell(store && store->port() == port && serves(port) ? "it is ours" : "it is not ours");
+}
+
+void sweep_store(store_owner& owner, std::uint16_t) {
+  os::kept_process_host host(owner.io, owner.keeper);
+  (void)sweep(host);
+}
+
+/// One after the other at the same port, and one beside it.
+int open_stores(os::keeper_client& keeper) {
+  store_owner owner(keeper);
+  auto store = owner.open();
+  const auto port = store->port();
+  for (int i = 0; i < 3; ++i) {
+    store.reset();
+    store = owner.open(port);
+    tell(store && serves(port) ? "it serves" : "it does not serve");
+  }
+  const auto other = owner.open();
+  tell(other && serves(other->port()) && serves(port) ? "both serve" : "one does not serve");
+  return 0;
+}
+
+/// What a port that is taken is worth, and a store that ends by itself.
+int lose_store(os::keeper_client& keeper) {
+  store_owner owner(keeper);
+  os::asio_store_host somebody;
+  const auto taken = somebody.open({ports::store_reach::this_machine, "127.0.0.1", 0});
+  tell(owner.open((*taken)->port()) ? "it serves" : "it does not serve");
+  const auto store = owner.open();
+  std::ifstream children("/proc/" + std::to_string(::getppid()) + "/task/" +
+                         std::to_string(::getppid()) + "/children");
+  for (pid_t pid = 0; children >> pid;) {
+    std::string name;
+    std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm"), name);
+    if (name == "troupe-store")
+      ::kill(pid, SIGKILL);
+  }
+  while (serves(store->port()) || !owner.logged)
+    ::usleep(1000);
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -246,5 +359,13 @@ int main(int argc, char** argv) {
     return keep(hear_signals);
   if (verb == "crash")
     return crash_often();
+  if (verb == "store-left")
+    return keep([](auto& keeper) { return leave_store(keeper, adopt_store); });
+  if (verb == "store-unwanted")
+    return keep([](auto& keeper) { return leave_store(keeper, sweep_store); });
+  if (verb == "stores")
+    return keep(open_stores);
+  if (verb == "store-lost")
+    return keep(lose_store);
   return 2;
 }

@@ -1,127 +1,24 @@
-#include "runtime/os/keeper/kept_process_host.hpp"
-
 #include "runtime/os/keeper/keeper.hpp"
 #include "runtime/os/process/local_services.hpp"
-#include "tests/process/process_contract.hpp"
-#include "tests/process/process_tree.hpp"
+#include "tests/process/kept_world.hpp"
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <sstream>
-#include <thread>
 
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace troupe;
-using namespace std::chrono_literals;
-using testing::alive_among;
-using testing::content;
-using testing::descendants_of;
-using testing::scratch;
-using testing::shell;
-using testing::state_of;
-
-namespace {
-
-/// What the keeper found when it began.
-pid_t there_before = 0;
-
-/// Of the keeper, whose child this process is.
-std::vector<pid_t> descendants() {
-  auto found = descendants_of(::getppid());
-  found.erase(std::remove_if(found.begin(), found.end(),
-                             [](pid_t pid) { return pid == ::getpid() || pid == there_before; }),
-              found.end());
-  return found;
-}
-
-/// This process is a keeper's supervisor.
-os::keeper_client* keeper = nullptr;
-os::io_thread* io = nullptr;
-
-class real_world final : public testing::process_world {
- public:
-  explicit real_world(os::process_host_options options = {}) : host_(*io, *keeper, options) {}
-  ~real_world() override {
-    for (const pid_t pid : descendants())
-      ::kill(pid, SIGKILL);
-    until([this] { return alive() == 0; });
-    sweep();
-  }
-
-  ports::process_host& host() override { return host_; }
-  bool until(const std::function<bool()>& holds) override {
-    const auto deadline = std::chrono::steady_clock::now() + 30s;
-    while (!holds() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(1ms);
-    return holds();
-  }
-  ports::process_spec exits_with(int status) override {
-    return shell("exit " + std::to_string(status));
-  }
-  ports::process_spec runs() override { return shell("exec sleep 1000"); }
-  ports::process_spec ignores_sigterm() override {
-    return shell("trap '' TERM; touch " + (place_ / "deaf") + "; while :; do sleep 1000; done");
-  }
-  bool deaf() override { return std::filesystem::exists(place_ / "deaf"); }
-  ports::process_spec leaves_an_orphan() override { return shell("setsid -f sleep 1000"); }
-  ports::process_spec missing() override {
-    return {{"no-such-program"}, {"PATH=/usr/bin"}, "", "", ""};
-  }
-  std::size_t alive() override { return alive_among(descendants()); }
-
-  /// Runs to its end.
-  ports::exit_status run(const ports::process_spec& spec) {
-    std::promise<ports::exit_status> end;
-    const auto one =
-        host_.start(spec, [&end](ports::exit_status status) { end.set_value(status); });
-    if (!one)
-      FAIL(one.error().what);
-    return end.get_future().get();
-  }
-
-  std::string complaint(const ports::process_spec& spec) {
-    const auto one = host_.start(spec, [](ports::exit_status) {});
-    REQUIRE_FALSE(one);
-    CHECK(one.error().code == errc::invalid);
-    return one.error().what;
-  }
-
-  std::size_t sweep() {
-    std::promise<std::size_t> answer;
-    host_.sweep([&answer](std::size_t killed) { answer.set_value(killed); });
-    return answer.get_future().get();
-  }
-
- private:
-  scratch place_;
-  os::kept_process_host host_;
-};
-
-ports::process_spec probe(const std::string& verb, const std::string& output) {
-  return {{TROUPE_PROCESS_PROBE, verb}, {}, "", output, ""};
-}
-
-} // namespace
+using namespace troupe::testing;
 
 TEST_CASE("a kept process host keeps the promises of a process host") {
-  testing::check_process_contract([] { return std::make_unique<real_world>(); });
+  check_process_contract([] { return std::make_unique<real_world>(); });
 }
 
 TEST_CASE("a process gets the environment it was given and nothing else") {
@@ -385,48 +282,6 @@ TEST_CASE("a free port can be listened on, on every address") {
     CHECK(::listen(listening, 1) == 0);
     ::close(listening);
   }
-}
-
-namespace {
-
-/// What a keeper and the supervisors in its care went through, in their own words.
-std::string story(const std::string& verb) {
-  const scratch place;
-  real_world world;
-  CHECK(world.run(probe(verb, place / "out")).success());
-  CHECK(world.sweep() == 0);
-  return content(place / "out");
-}
-
-} // namespace
-
-TEST_CASE("a process outlives its supervisor, and its end is told to the next one") {
-  CHECK(story("adopt") == "life 0\nlife 1: the same process, label 7\nended with signal 15\n");
-}
-
-TEST_CASE("an end that came while there was no supervisor is told to the next one") {
-  CHECK(story("adopt-ended") == "life 0\nlife 1: the same process, label 7\nended with code 5\n");
-}
-
-TEST_CASE("a survivor that nobody adopts is ended by a sweep") {
-  CHECK(story("disown") == "life 0\nlife 1: swept\n");
-}
-
-TEST_CASE("a process that was being started when its supervisor died is ended by a sweep") {
-  CHECK(story("half-started") == "life 0\nlife 1: no survivor\nswept 1\n");
-}
-
-TEST_CASE("bytes are kept for the next supervisor, whole and the newest") {
-  CHECK(story("keep") == "life 0\nlife 1: 1000000 bytes, 'b' to 'b', nothing elsewhere\n");
-}
-
-TEST_CASE("a supervisor that crashes again and again is given up") {
-  CHECK(story("crash") == "lives: 11\nthe node supervisor crashed 11 times within 60.0 s, the last "
-                          "time with signal 9 (SIGKILL); giving up\nexit code 1\n");
-}
-
-TEST_CASE("the user's signals reach the supervisor, a wish to end also its successor") {
-  CHECK(story("signals") == "life 0 hears 12 15\nlife 1 hears 15\n");
 }
 
 int main(int argc, char** argv) {
