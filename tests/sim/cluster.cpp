@@ -103,9 +103,22 @@ void cluster::start_master() {
 }
 
 void cluster::start_node(const std::string& name) {
-  const auto& h = boot(name, nodes_[name]);
-  auto& at = trees_->nodes[name] = {};
+  auto& m = nodes_[name];
+  boot(name, m);
+  m.kept = std::make_shared<testing::fake_keeping>();
+  m.wishes_to_end.clear();
+  // Independent of what else was drawn, so that a node keeps its number from run to run of a
+  // transcript.
+  m.seed = options_.seed * 1'000'003 + number_in(name) * 1'009 + m.boots;
   outcomes_.erase(name);
+  supervise(name);
+}
+
+/// The tree of a node supervisor, one life of it.
+void cluster::supervise(const std::string& name) {
+  const auto& m = nodes_.at(name);
+  const auto& h = m.process;
+  auto& at = trees_->nodes[name] = {};
   actors::node_options o;
   o.uplink.job = job_name;
   o.uplink.node = name;
@@ -122,15 +135,13 @@ void cluster::start_node(const std::string& name) {
     return {ports::to_string(s), {}, {}, 0, {}};
   };
   o.master = {master_name(), master_port};
-  // Independent of what else was drawn, so that a node keeps its number from run to run of a
-  // transcript.
-  o.seed = options_.seed * 1'000'003 + number_in(name) * 1'009 + h->boot();
+  o.seed = m.seed;
   actors::node_events events;
   events.on_over = [this, name, which = h->boot()](const actors::node_outcome& outcome) {
     world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
   };
-  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h),
-                                 stores_.host_of(h)};
+  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h), stores_.host_of(h),
+                                 m.kept};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }
@@ -173,16 +184,50 @@ void cluster::gone(const host_ptr& h, ending_kind how) {
   if (h == master_.process)
     disk_.process_ended();
   else
-    trainers_.launcher_ended(h, how);
+    launcher_ended(h, how);
+}
+
+void cluster::launcher_ended(const host_ptr& h, ending_kind how) {
+  trainers_.launcher_ended(h, how);
+  stores_.launcher_ended(h, how);
 }
 
 void cluster::crash(const std::string& name, ending_kind how) {
-  const auto h = find(name);
-  if (!h)
+  if (!up(name))
     return;
+  auto& m = name == master_name() ? master_ : nodes_.at(name);
   if (how == ending_kind::power_cut)
-    (name == master_name() ? master_.dark : nodes_.at(name).dark) = true;
-  gone(h, how);
+    m.dark = true;
+  if (!std::exchange(m.successor_due, false))
+    return gone(m.process, how);
+  // Only the keeper was there.
+  world_.write(name, "down   before its node supervisor was back");
+  network_.host_ended(m.process, how == ending_kind::power_cut);
+  launcher_ended(m.process, how);
+  world_.tell(&observer::ended, name, how);
+}
+
+void cluster::crash_supervisor(const std::string& name, duration rest) {
+  const auto h = find(name);
+  if (!h || name == master_name())
+    return;
+  auto& m = nodes_.at(name);
+  m.kept->crash();
+  m.successor_due = true;
+  gone(h, ending_kind::crashed);
+  world_.events.in(rest, [this, name, crashed = h] {
+    if (nodes_.at(name).process == crashed && nodes_.at(name).successor_due)
+      succeed(name);
+  });
+}
+
+void cluster::succeed(const std::string& name) {
+  auto& m = nodes_.at(name);
+  m.successor_due = false;
+  trainers_.succeeded(boot(name, m));
+  supervise(name);
+  for (const int signal : m.wishes_to_end)
+    hear(name, signal);
 }
 
 void cluster::pause(const std::string& name) {
@@ -207,7 +252,8 @@ host_ptr cluster::find(const std::string& name) const {
 }
 
 bool cluster::up(const std::string& name) const {
-  return find(name) != nullptr;
+  const auto n = nodes_.find(name);
+  return find(name) != nullptr || (n != nodes_.end() && n->second.successor_due);
 }
 
 bool cluster::over() const {

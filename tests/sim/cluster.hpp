@@ -3,6 +3,7 @@
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
 #include "messages/kinds.hpp"
+#include "tests/fakes/keeping.hpp"
 #include "tests/sim/host.hpp"
 #include "tests/sim/journal.hpp"
 #include "tests/sim/network.hpp"
@@ -66,6 +67,8 @@ class cluster {
   void start_everything();
   /// Ends a process, or the machine with it.
   void crash(const std::string& name, ending_kind how);
+  /// Ends a node supervisor; its keeper starts another after `rest`.
+  void crash_supervisor(const std::string& name, duration rest);
   void pause(const std::string& name);
   void resume(const std::string& name);
   /// The user's signal to a launcher.
@@ -94,12 +97,21 @@ class cluster {
     host_ptr process;
     std::uint64_t boots = 0;
     bool dark = false;
+    // A launcher's keeper.
+    std::shared_ptr<testing::fake_keeping> kept;
+    std::uint64_t seed = 0;
+    std::vector<int> wishes_to_end;
+    bool successor_due = false;
   };
   /// Where the actors of each process find each other.
   struct trees;
 
   const host_ptr& boot(const std::string& name, machine& on);
+  void supervise(const std::string& name);
+  void succeed(const std::string& name);
   void gone(const host_ptr& h, ending_kind how);
+  void launcher_ended(const host_ptr& h, ending_kind how);
+  void hear(const std::string& name, int signal);
   struct question;
   void ask_on(question& asked, result<ports::connection_ptr> link);
   void answer(question& asked, result<messages::msg<messages::TreeReport>> with);

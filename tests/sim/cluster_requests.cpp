@@ -21,13 +21,18 @@ void end_abruptly(const sup::address<H>& where) {
 } // namespace
 
 void cluster::interrupt(const std::string& name, int signal) {
-  const auto h = find(name);
-  if (!h || name == master_name())
+  if (!up(name) || name == master_name())
     return;
   world_.write(name, fmt::format("! signal {}", signal));
-  h->call([at = trees_->nodes.at(name), signal] {
-    sup::post(at.leader, actors::leader::interrupt{signal});
-  });
+  nodes_.at(name).wishes_to_end.push_back(signal);
+  hear(name, signal);
+}
+
+void cluster::hear(const std::string& name, int signal) {
+  if (const auto h = find(name))
+    h->call([at = trees_->nodes.at(name), signal] {
+      sup::post(at.leader, actors::leader::interrupt{signal});
+    });
 }
 
 /// One question over a link of its own. It is the cluster's: what it holds ends with the cluster,

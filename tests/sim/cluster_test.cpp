@@ -86,6 +86,80 @@ TEST_CASE("two nodes join, train and finish, and nothing is left of them") {
   CHECK(c.outcomes().at("n2").success);
 }
 
+namespace {
+
+/// Two nodes of two ranks that may not fail once, and everybody watches.
+struct crashing_job : cluster {
+  crashing_job() : cluster(options()) {
+    all().observers = checkers::all(all(), training(), 0, {2, 2, 1, {}}, limits::lease);
+    start_everything();
+    run_for(10s, [this] { return training().training(); });
+    REQUIRE(training().training());
+  }
+
+  static cluster_options options() {
+    cluster_options o;
+    o.nodes = o.nodes_min = o.nodes_max = o.slots = 2;
+    o.max_restarts = 0;
+    return o;
+  }
+
+  void goes_on_to_its_end(std::size_t processes) {
+    run_for(60s, [this] { return over(); });
+    REQUIRE_MESSAGE(!all().broken, all().broken->what);
+    REQUIRE(over());
+    CHECK(verdict()->success);
+    CHECK(training().all().size() == processes);
+    CHECK(training().alive() == 0);
+  }
+};
+
+} // namespace
+
+TEST_CASE("node supervisors that crash are not noticed by their workers") {
+  crashing_job c;
+  for (const auto* node : {"n1", "n2", "n1"}) {
+    c.crash_supervisor(node, 20ms);
+    c.run_for(2s);
+    CHECK(c.training().training());
+  }
+  c.goes_on_to_its_end(4);
+}
+
+TEST_CASE("neither are both of them and the master, all at once") {
+  crashing_job c;
+  c.crash(cluster::master_name(), ending_kind::killed);
+  c.crash_supervisor("n1", 20ms);
+  c.crash_supervisor("n2", 30ms);
+  c.run_for(40ms);
+  c.start_master();
+  c.goes_on_to_its_end(4);
+}
+
+TEST_CASE("ends that came while there was no supervisor are the next one's to tell") {
+  crashing_job c;
+  c.run_for(60s, [&c] { return c.training().progress() == c.training().options().training; });
+  c.crash_supervisor("n1", 200ms);
+  c.goes_on_to_its_end(4);
+}
+
+TEST_CASE("a supervisor that takes too long is given up, and the next one ends what it finds") {
+  crashing_job c;
+  c.crash_supervisor("n2", 3s);
+  c.goes_on_to_its_end(8);
+}
+
+TEST_CASE("a launcher that is killed before its supervisor is back takes its workers with it") {
+  crashing_job c;
+  c.crash_supervisor("n2", 1s);
+  c.run_for(100ms);
+  CHECK(c.training().alive_on("n2") == 2);
+  c.crash("n2", ending_kind::killed);
+  CHECK(c.training().alive_on("n2") == 0);
+  c.run_for(2s);
+  CHECK_FALSE(c.up("n2"));
+}
+
 TEST_CASE("the same seed gives the same story, another seed another one") {
   const auto digest_of = [](std::uint64_t seed) {
     run_options o;

@@ -69,6 +69,11 @@ result<void> about_node(cluster& c, const words& w) {
       c.start_node(name);
   } else if (what == "is interrupted") {
     c.interrupt(name, SIGINT);
+  } else if (what == "crashes") {
+    // As soon as a keeper can, or later, because it has crashed before.
+    auto& all = c.all();
+    const bool first = all.random.chance(0.7);
+    c.crash_supervisor(name, first ? all.between(2ms, 50ms) : all.between(100ms, 1s));
   } else if (!befall(c, name, what)) {
     return unknown(w);
   }

@@ -150,9 +150,10 @@ void host::end(ending_kind how) {
   if (!alive())
     return;
   invariant(!running_, "a host ended itself from inside");
-  const char* word = how == ending_kind::exited   ? "exited"
-                     : how == ending_kind::killed ? "killed"
-                                                  : "power cut";
+  const char* word = how == ending_kind::exited    ? "exited"
+                     : how == ending_kind::killed  ? "killed"
+                     : how == ending_kind::crashed ? "crashed"
+                                                   : "power cut";
   world_.write(name_, fmt::format("down   {}", word));
   held_back_.clear();
   root_.reset();

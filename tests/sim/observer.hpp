@@ -35,14 +35,19 @@ struct process_record {
 };
 
 /// How a simulated process ended.
-enum class ending_kind { exited, killed, power_cut };
+enum class ending_kind {
+  exited,
+  killed, ///< All of a launcher, the keeper included; or a master.
+  power_cut,
+  crashed, ///< Only the node supervisor: its processes and its store wait for the next one.
+};
 
 /// Hears of everything that happens. Where it sees what must not be it calls world::blame.
 class observer {
  public:
   virtual ~observer() = default;
 
-  /// A launcher or master has begun; `boot` counts those of its name, from 1.
+  /// A node supervisor or master has begun; `boot` counts those of its name, from 1.
   virtual void started(const std::string& host, std::uint64_t boot) {
     (void)host;
     (void)boot;

@@ -44,6 +44,7 @@ constexpr kind kinds[] = {
     {6, "worker ? is killed", nullptr},
     {2, "worker ? exits 201", nullptr},
     {8, "node N dies", "node N starts"},
+    {12, "node N crashes", nullptr},
     {6, "node N loses power", "node N starts"},
     {8, "node N freezes", "node N thaws"},
     {8, "node N pauses 900ms", nullptr},

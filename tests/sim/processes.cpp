@@ -56,6 +56,10 @@ class sim_process_host final : public ports::process_host {
   result<ports::started> start(const ports::process_spec& spec, ended on_end) override {
     return trainers_.start(launcher_, spec, std::move(on_end));
   }
+  std::vector<ports::survivor> survivors() override { return trainers_.survivors(launcher_); }
+  void adopt(ports::process_id process, ended on_end) override {
+    trainers_.adopt(launcher_, process, std::move(on_end));
+  }
   void signal(ports::process_id process, int number) override {
     // What destructors of a dying launcher ask for is done by the parent-death signal.
     if (launcher_->alive())
@@ -147,6 +151,7 @@ result<ports::started> trainers::start(const host_ptr& launcher, const ports::pr
                               chance(options_.exits_on_sigterm),
                               chance(options_.leaves_stray),
                               chance(options_.hard_to_kill)};
+  kept_[p.node].insert(p.number);
   world_.write(p.node, fmt::format("run    g{} rank {} pid {}", at.which, p.rank, p.pid));
   world_.tell(&observer::process_started, p);
   const auto startup = world_.between(options_.startup_min, options_.startup_max);
@@ -176,7 +181,7 @@ void trainers::exit(std::uint64_t process, ports::exit_status how) {
     leave_stray(process_record(p));
   if (!how.success())
     break_up(record(process).which, process);
-  if (const auto launcher = life.launcher.lock())
+  if (const auto launcher = life.launcher.lock(); launcher && life.on_end)
     launcher->call_in(world_.between(20us, 200us), [told = life.on_end, how] { told(how); });
 }
 
@@ -210,14 +215,40 @@ void trainers::signal(std::uint64_t process, int number) {
     end_in(world_.between(100us, 3ms), process, {true, number});
 }
 
+/// First those of an earlier supervisor whom nobody has adopted: their end is waited for.
 void trainers::sweep(const host_ptr& launcher, std::function<void(std::size_t)> done) {
+  const auto left = unwanted(launcher);
+  for (const auto number : left)
+    signal(number, SIGKILL);
+  auto go_on = [this, launcher, done = std::move(done)] {
+    auto& known = kept_[launcher->name()];
+    for (auto at = known.begin(); at != known.end();)
+      at = record(*at).ended ? known.erase(at) : std::next(at);
+    sweep_strays(launcher, done);
+  };
+  when_gone(launcher, left, world_.events.now() + limits::kill_within, std::move(go_on));
+}
+
+void trainers::when_gone(const host_ptr& launcher, const std::vector<std::uint64_t>& which,
+                         instant at_the_latest, std::function<void()> then) {
+  const bool gone = std::none_of(which.begin(), which.end(),
+                                 [this](auto number) { return living_.count(number) != 0; });
+  if (gone || world_.events.now() >= at_the_latest)
+    return then();
+  launcher->call_in(1ms, [this, launcher, which, at_the_latest, then = std::move(then)]() mutable {
+    when_gone(launcher, which, at_the_latest, std::move(then));
+  });
+}
+
+void trainers::sweep_strays(const host_ptr& launcher,
+                            const std::function<void(std::size_t)>& done) {
   std::vector<std::uint64_t> found;
   for (const auto number : strays_) {
     const auto& p = record(number);
     if (p.node == launcher->name() && p.boot == launcher->boot())
       found.push_back(number);
   }
-  launcher->call_in(world_.between(50us, 2ms), [this, found, done = std::move(done)] {
+  launcher->call_in(world_.between(50us, 2ms), [this, found, done] {
     for (const auto number : found) {
       if (strays_.erase(number) == 0)
         continue;
@@ -229,6 +260,13 @@ void trainers::sweep(const host_ptr& launcher, std::function<void(std::size_t)> 
 }
 
 void trainers::launcher_ended(const host_ptr& launcher, ending_kind how) {
+  if (how == ending_kind::crashed) {
+    for (auto& [number, life] : living_)
+      if (record(number).node == launcher->name() && record(number).boot == launcher->boot())
+        life.on_end = nullptr;
+    return;
+  }
+  kept_.erase(launcher->name());
   std::vector<std::uint64_t> orphans;
   for (const auto& [number, life] : living_) {
     const auto& p = record(number);
@@ -246,6 +284,44 @@ void trainers::launcher_ended(const host_ptr& launcher, ending_kind how) {
       p.beyond_reach = true;
     at = its_own && how != ending_kind::exited ? strays_.erase(at) : std::next(at);
   }
+}
+
+// ---- After a crash of the node supervisor ----
+
+void trainers::succeeded(const host_ptr& by) {
+  const auto previous = by->boot() - 1;
+  for (auto& p : all_)
+    if (p.node == by->name() && p.boot == previous)
+      p.boot = by->boot();
+  for (auto& [number, life] : living_)
+    if (record(number).node == by->name() && record(number).boot == by->boot())
+      life.launcher = by;
+}
+
+std::vector<ports::survivor> trainers::survivors(const host_ptr& launcher) const {
+  std::vector<ports::survivor> found;
+  if (const auto known = kept_.find(launcher->name()); known != kept_.end())
+    for (const auto number : known->second)
+      found.push_back({number, all_.at(number - 1).pid, all_.at(number - 1).local});
+  return found;
+}
+
+/// An end that has come already is told now.
+void trainers::adopt(const host_ptr& launcher, std::uint64_t process,
+                     ports::process_host::ended on_end) {
+  if (const auto& p = record(process); p.ended)
+    launcher->call_in(world_.between(20us, 200us),
+                      [told = std::move(on_end), how = p.status] { told(how); });
+  else
+    living_.at(process).on_end = std::move(on_end);
+}
+
+std::vector<std::uint64_t> trainers::unwanted(const host_ptr& launcher) const {
+  std::vector<std::uint64_t> found;
+  for (const auto& [number, life] : living_)
+    if (all_.at(number - 1).node == launcher->name() && !life.on_end)
+      found.push_back(number);
+  return found;
 }
 
 // ---- Training ----

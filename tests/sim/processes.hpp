@@ -69,8 +69,11 @@ class trainers {
   /// It ends by itself.
   void exit(std::uint64_t process, ports::exit_status how);
 
-  /// The launcher has ended. Its processes get SIGKILL; without power, strays go as well.
+  /// The launcher has ended. Its processes get SIGKILL; without power, strays go as well. After a
+  /// crash of its node supervisor they run on.
   void launcher_ended(const host_ptr& launcher, ending_kind how);
+  /// A node supervisor goes on where one crashed: what is left of that one is in its care.
+  void succeeded(const host_ptr& by);
 
   /// Whether every rank of one generation runs at this moment.
   bool training() const;
@@ -81,7 +84,7 @@ class trainers {
 
   struct running {
     std::weak_ptr<host> launcher;
-    ports::process_host::ended on_end;
+    ports::process_host::ended on_end; ///< none: a crashed supervisor's, and nobody has adopted it
     std::uint32_t world_size = 1;
     bool joined = false;
     bool ending = false; ///< its end is decided and on its way
@@ -105,6 +108,13 @@ class trainers {
   ports::started start_scripted(const host_ptr& launcher, const script& s,
                                 ports::process_host::ended on_end);
   void sweep(const host_ptr& launcher, std::function<void(std::size_t)> done);
+  void sweep_strays(const host_ptr& launcher, const std::function<void(std::size_t)>& done);
+  /// Those that a keeper knows: all that have not ended before the last sweep.
+  std::vector<ports::survivor> survivors(const host_ptr& launcher) const;
+  void adopt(const host_ptr& launcher, std::uint64_t process, ports::process_host::ended on_end);
+  std::vector<std::uint64_t> unwanted(const host_ptr& launcher) const;
+  void when_gone(const host_ptr& launcher, const std::vector<std::uint64_t>& which,
+                 instant at_the_latest, std::function<void()> then);
   void join(std::uint64_t process);
   void become_together(generation which, group& g);
   void finish_together(generation which);
@@ -117,6 +127,7 @@ class trainers {
   trainer_options options_;
   std::vector<process_record> all_; ///< process n at n-1
   std::map<std::uint64_t, running> living_;
+  std::map<std::string, std::set<std::uint64_t>> kept_; ///< by node: what its keeper knows
   std::set<std::uint64_t> strays_;
   std::map<generation, group> groups_;
   duration done_{};

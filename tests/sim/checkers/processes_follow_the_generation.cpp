@@ -14,7 +14,10 @@ class checker final : public observer {
  public:
   checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
 
-  void started(const std::string& host, std::uint64_t) override { current_.erase(host); }
+  void ended(const std::string& host, ending_kind how) override {
+    if (how != ending_kind::crashed)
+      current_.erase(host);
+  }
 
   // A node's generation is the one it last said Prepared for: with that it promises that nothing
   // older is alive. A Start that was overtaken by the next Prepare may still be obeyed before, and

@@ -24,7 +24,10 @@ class checker final : public observer {
       blame(fmt::format("rank 0 of generation {} has no store on {}", p.which.value, p.node));
   }
 
-  void ended(const std::string& host, ending_kind) override { open_.erase(host); }
+  void ended(const std::string& host, ending_kind how) override {
+    if (how != ending_kind::crashed)
+      open_.erase(host);
+  }
 
  private:
   void blame(std::string what) { world_.blame("rank_0_has_a_store", std::move(what)); }
