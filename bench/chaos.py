@@ -14,7 +14,7 @@ from pathlib import Path
 
 import harness
 from harness import Summary
-from launchers import Launcher, Run, alive, until
+from launchers import Launcher, Run, alive, children, until
 
 # Counts steps of a millisecond or so, and daemonizes a child that is deaf and has a session of its own.
 WORKER = """#!/bin/sh
@@ -23,24 +23,6 @@ n=0
 while [ ! -e "$1/enough" ]; do n=$((n+1)); echo $n > "$1/step-$RANK"; sleep 0.001; done
 """
 PROCS = 2
-
-
-def children(pid: int) -> list[int]:
-    try:
-        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
-
-
-def named(pid: int, name: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == name
-    except FileNotFoundError:
-        return False
-
-
-def supervisor(run: Run) -> int | None:
-    return next((c for c in children(run.launchers[0].pid) if named(c, "troupe-node")), None)
 
 
 def step(directory: Path, rank: int) -> int:
@@ -68,9 +50,9 @@ def supervisor_kills(launcher: Launcher, rounds: int) -> tuple[list[float], int]
     with tempfile.TemporaryDirectory() as name, job(launcher, Path(name)) as run:
         directory = Path(name)
         until(lambda: all(step(directory, r) for r in range(PROCS)), 30, "training")
-        workers = {c for c in children(run.launchers[0].pid) if named(c, "worker.sh")}
+        workers = {c for c, name in children(run.launchers[0].pid).items() if name == "worker.sh"}
         for turn in range(rounds):
-            victim = until(lambda: supervisor(run), 10, "a supervisor")
+            victim = run.supervisor()
             began = time.monotonic()
             os.kill(victim, signal.SIGKILL)
             until(
@@ -93,7 +75,7 @@ def burials(launcher: Launcher, rounds: int) -> tuple[list[float], int]:
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name, job(launcher, Path(name)) as run:
             until(lambda: all(step(Path(name), r) for r in range(PROCS)), 30, "training")
-            victims = [run.launchers[0].pid, until(lambda: supervisor(run), 10, "a supervisor")]
+            victims = [run.launchers[0].pid, run.supervisor()]
             began = time.monotonic()
             for pid in victims:
                 os.kill(pid, signal.SIGKILL)

@@ -141,12 +141,12 @@ def node_dies(launcher: Launcher) -> float:
 
 
 def node_freezes(launcher: Launcher) -> float:
-    """SIGSTOP of a launcher; its worker stays, as it would on a machine that cannot be reached."""
+    """SIGSTOP of a node supervisor; its worker stays, as it would on a machine that cannot be reached."""
     with job(launcher, 2) as one:
         one.world_after(0, 2)
         time.sleep(1)
         frozen = time.monotonic_ns()
-        os.kill(one.run.launchers[1].pid, signal.SIGSTOP)
+        os.kill(one.run.supervisor(1), signal.SIGSTOP)
         return ms(frozen, one.world_after(frozen, 1))
 
 
@@ -260,7 +260,7 @@ class Case:
 
 CASES = [
     Case("a node is killed → the other's worker runs again", node_dies, 1000),
-    Case("a launcher is stopped (SIGSTOP) → the same", node_freezes, 2000, torchrun_too=False),
+    Case("a node supervisor is stopped (SIGSTOP) → the same", node_freezes, 2000, torchrun_too=False),
     Case("the cable is pulled → the same", is_cut_off, 2000, torchrun_too=False, root=True),
     Case("start alone → first act", starts_alone, 1000),
     Case("a second node joins → both train", node_joins, 500),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import harness
 from harness import Summary, ratio
-from launchers import TAG, Launcher, Run, base_environment, free_port, until
+from launchers import TAG, Launcher, Run, base_environment, children, free_port, until
 
 IDLE_SECONDS = 20
 SETTLE_SECONDS = 3  # longer than any handshake; what comes after it is the idle state
@@ -63,14 +63,6 @@ def costs(pids: dict[str, int]) -> dict[str, Cost]:
     return result
 
 
-def children(pid: int) -> list[int]:
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-
-
 def is_worker(pid: int) -> bool:
     try:
         return os.readlink(f"/proc/{pid}/exe") == os.path.realpath(WORKER)
@@ -86,12 +78,13 @@ def parts_of(run: Run) -> dict[str, int]:
     """torchrun is one process on each node; ours a keeper, its node supervisor, and on node 0 the store."""
     parts = {}
     for n, p in enumerate(run.launchers):
-        names = {Path(f"/proc/{c}/comm").read_text().strip(): c for c in children(p.pid)}
-        parts[f"node {n}"] = names.get("troupe-node", p.pid)
-        if "troupe-node" in names:
-            parts[f"node {n}, keeper"] = p.pid
-        if "troupe-store" in names:
-            parts[f"node {n}, store"] = names["troupe-store"]
+        parts[f"node {n}"] = run.supervisor(n)
+        if parts[f"node {n}"] == p.pid:
+            continue
+        parts[f"node {n}, keeper"] = p.pid
+        for name in ("store", "last"):
+            if pid := run.part(f"troupe-{name}", n):
+                parts[f"node {n}, {name}"] = pid
     return parts
 
 

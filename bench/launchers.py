@@ -119,6 +119,17 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def children(pid: int) -> dict[int, str]:
+    """By number, with their names."""
+    found = {}
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    found[int(child)] = Path(f"/proc/{child}/comm").read_text().strip()
+    return found
+
+
 def processes_tagged(tag: str) -> Iterator[int]:
     wanted = f"{TAG}={tag}".encode()
     for entry in Path("/proc").iterdir():
@@ -193,6 +204,17 @@ class Run:
         end_tagged(self.tag)
         for launcher in self.launchers:
             launcher.wait()
+
+    def part(self, name: str, node: int = 0) -> int | None:
+        """One of a launcher's own processes: troupe-node, troupe-store, troupe-last."""
+        found = children(self.launchers[node].pid).items()
+        return next((pid for pid, what in found if what == name), None)
+
+    def supervisor(self, node: int = 0) -> int:
+        """Who holds the node's link: torchrun itself, of ours the keeper's child."""
+        if self.launcher.is_torchrun:
+            return self.launchers[node].pid
+        return until(lambda: self.part("troupe-node", node), 30, "a node supervisor")
 
     def leftovers(self) -> list[int]:
         """Every process of this run that still exists."""

@@ -56,12 +56,12 @@ def test_a_node_that_froze_finds_itself_fenced_and_joins_as_new(
 ) -> None:
     stamps = tmp_path / "stamps"
     run = two_nodes(shell, stamps)
-    frozen, came = run.launchers[1].pid, run.err(0).count("node node-1 is here")
+    frozen, came = run.supervisor(1), run.err(0).count("node node-1 is here")
     os.kill(frozen, signal.SIGSTOP)
     goes_on_alone(stamps)
     says(run, 0, "nothing heard for")
     old = [pid for size, pid in worlds(stamps) if size == 2]
-    assert any(map(alive, old)), "nobody can end the worker of a launcher that is stopped"
+    assert any(map(alive, old)), "nobody ends the worker of a node supervisor that is stopped"
     os.kill(frozen, signal.SIGCONT)
     says(run, 1, "the master gave this node up")
     says(run, 0, "node node-1 is here", came + 1)
@@ -100,7 +100,7 @@ def disturbance(run: Run, stamps: Path) -> str:
         for _ in range(2 * os.cpu_count())
     ]
     try:
-        for paused in (run.launchers[1].pid, run.launchers[0].pid, run.launchers[1].pid):
+        for paused in (run.supervisor(1), run.supervisor(0), run.supervisor(1)):
             os.kill(paused, signal.SIGSTOP)
             time.sleep(1)  # the pause
             os.kill(paused, signal.SIGCONT)
