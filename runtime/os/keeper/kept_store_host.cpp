@@ -19,14 +19,6 @@ namespace {
 
 using serving = std::shared_ptr<std::atomic<std::uint64_t>>;
 
-packet about(kind what, std::uint64_t process, int number = 0) {
-  packet p;
-  p.what = what;
-  p.process = process;
-  p.number = number;
-  return p;
-}
-
 /// Dropping it ends the process.
 class kept_store final : public ports::open_store {
  public:
