@@ -9,14 +9,15 @@ namespace troupe::launch {
 
 namespace {
 constexpr std::size_t streams = 2;
-constexpr std::size_t bytes = streams * limits::local_world_max * sizeof(std::uint64_t);
+constexpr std::size_t shared_bytes = streams * limits::local_world_max * sizeof(std::uint64_t);
 } // namespace
 
 shown_progress::shown_progress() {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   invariant(memory != MAP_FAILED, "no memory to share");
   // Fresh pages are zero, and so are the counters.
-  counters_ = {static_cast<counter*>(memory), [](counter* c) { ::munmap(c, bytes); }};
+  counters_ = {static_cast<counter*>(memory), [](counter* c) { ::munmap(c, shared_bytes); }};
 }
 
 std::shared_ptr<std::atomic<std::uint64_t>> shown_progress::of(local_rank local,
