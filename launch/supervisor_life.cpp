@@ -252,6 +252,18 @@ class life {
   sup::engine engine_{engine_threads};
 };
 
+void tell_beginning(const launcher_options& o, const log::sink& to) {
+  for (const auto& remark : o.remarks)
+    to(program, {log::level::warning, "remark", remark, {}});
+  if (const auto& r = o.rendezvous; !r.standalone)
+    to(program,
+       {log::level::info,
+        "endpoint",
+        fmt::format("the job meets at {} ({}){}", ports::to_string(r.endpoint), r.endpoint_from,
+                    r.node_rank ? fmt::format("; node rank {}", *r.node_rank) : std::string()),
+        {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}});
+}
+
 } // namespace
 
 int live(const launch_facts& facts, os::keeper_client& keeper) {
@@ -259,8 +271,7 @@ int live(const launch_facts& facts, os::keeper_client& keeper) {
   if (!log)
     return complain(program, log.error().what, exit_failure);
   if (keeper.earlier_lives() == 0)
-    for (const auto& remark : facts.options.remarks)
-      (*log)->sink()(program, {log::level::warning, "remark", remark, {}});
+    tell_beginning(facts.options, (*log)->sink());
   else
     (*log)->sink()(program, {log::level::warning,
                              "supervisor_restarted",
