@@ -6,9 +6,15 @@
 
 namespace troupe::actors::testing {
 
-leader_world::leader_world(fate choose)
-    : choose_(std::move(choose)),
-      core_(leader_options{"a", slots, 30s}, messages::author("a/leader")) {}
+namespace {
+
+leader_core fresh(std::uint32_t slots, bool leftovers) {
+  return leader_core(leader_options{"a", slots, 30s}, messages::author("a/leader"), leftovers);
+}
+
+} // namespace
+
+leader_world::leader_world(fate choose) : choose_(std::move(choose)), core_(fresh(slots, false)) {}
 
 void leader_world::strike() {
   now_ += std::chrono::milliseconds(choose_(100));
@@ -17,18 +23,21 @@ void leader_world::strike() {
   case 1:
     return direct();
   case 2:
-    if (std::exchange(sweeping_, false)) {
-      leftovers_ = false;
-      perform(core_.swept(now_, choose_(3)));
-    }
+    if (sweeping_)
+      end_sweep(choose_(3));
     return;
   case 3:
-    if (choose_(16) != 0)
+    switch (choose_(16)) {
+    case 0:
+      leaving_ = true;
+      if (choose_(2))
+        return perform(core_.interrupted(now_, SIGINT));
+      return perform(core_.abandon(now_, "no master"));
+    case 1:
+      return crash();
+    default:
       return;
-    leaving_ = true;
-    if (choose_(2))
-      return perform(core_.interrupted(now_, SIGINT));
-    return perform(core_.abandon(now_, "no master"));
+    }
   default:
     return stir_process();
   }
@@ -68,12 +77,55 @@ void leader_world::direct() {
   }
 }
 
+/// The supervisor is killed, and its keeper starts the next one.
+void leader_world::crash() {
+  if (leaving_)
+    return;
+  const auto survivors = let_survive();
+  sweeping_ = false;
+  finished_.reset();
+  store_left_ = std::exchange(store_, false);
+  core_ = fresh(slots, true);
+  if (!kept_)
+    return;
+  perform(core_.adopt(now_, *kept_, survivors));
+  invariant(left_.empty(), "a process was left to itself");
+}
+
+/// Who is adopted, and also how those ended who did; all others wait for a sweep.
+std::vector<ports::survivor> leader_world::let_survive() {
+  left_.clear();
+  auto all = std::exchange(living_, {});
+  if (!kept_)
+    return {};
+  std::vector<ports::survivor> found;
+  all.insert(gone_.begin(), gone_.end());
+  for (const auto& [local, p] : all) {
+    // The crash came before it was started.
+    if (!p.up && choose_(2) == 0)
+      continue;
+    left_[local] = p;
+    found.push_back({10 + local, 100, local});
+  }
+  return found;
+}
+
+void leader_world::end_sweep(std::size_t killed) {
+  sweeping_ = false;
+  leftovers_ = !living_.empty();
+  if (!leftovers_)
+    gone_.clear();
+  perform(core_.swept(now_, killed));
+}
+
 void leader_world::stir_process() {
   if (living_.empty())
     return;
   const auto at = std::next(living_.begin(), static_cast<std::ptrdiff_t>(choose_(living_.size())));
   const auto local = at->first;
   auto& p = at->second;
+  if (p.ended)
+    return end_process(local, *p.ended);
   if (!p.up && choose_(8) == 0) {
     const auto which = p.which;
     living_.erase(at);
@@ -98,6 +150,8 @@ void leader_world::stir_process() {
 
 void leader_world::end_process(local_rank local, ports::exit_status how) {
   const auto which = living_.at(local).which;
+  gone_[local] = living_.at(local);
+  gone_[local].ended = how;
   living_.erase(local);
   perform(core_.worker_ended(now_, which, local, how, {ports::to_string(how), {}, {}, 0, {}}));
 }
@@ -110,18 +164,19 @@ void leader_world::let_be() {
       const auto found = living_.find(r);
       if (found == living_.end())
         continue;
-      moved = moved || !found->second.up || found->second.asked_to_end;
-      if (!found->second.up) {
+      moved = moved || !found->second.up || found->second.asked_to_end || found->second.ended;
+      if (found->second.ended) {
+        end_process(r, *found->second.ended);
+      } else if (!found->second.up) {
         found->second.up = true;
         perform(core_.worker_started(now_, found->second.which, r, 100));
       } else if (found->second.asked_to_end) {
         end_process(r, killed_by(SIGTERM));
       }
     }
-    if (std::exchange(sweeping_, false)) {
+    if (sweeping_) {
       moved = true;
-      leftovers_ = false;
-      perform(core_.swept(now_, 0));
+      end_sweep(0);
     }
     if (!moved)
       break;
@@ -156,11 +211,22 @@ void leader_world::obey(const leader_core::start_worker& e) {
   invariant(e.place.which.value == newest_ || e.place.which == core_.current(),
             "a worker of a generation that is over");
   invariant(!leaving_, "a worker is started on the way out");
+  invariant(kept_.has_value(), "a worker is started of whom no successor would know");
   living_[e.place.local] = process{e.place.which};
   leftovers_ = true;
 }
 
+void leader_world::obey(const leader_core::adopt_worker& e) {
+  const auto found = left_.find(e.place.local);
+  invariant(found != left_.end(), "a process is adopted that is not there");
+  invariant(e.place.which == found->second.which, "a process is taken for another generation's");
+  found->second.up = true;
+  living_[e.place.local] = found->second;
+  left_.erase(found);
+}
+
 void leader_world::obey(const leader_core::end_worker& e) {
+  invariant(!kept_, "a process is to end that a successor would adopt");
   const auto found = living_.find(e.local);
   invariant(found != living_.end(), "a process that is gone is to end");
   found->second.asked_to_end = true;
@@ -172,7 +238,7 @@ void leader_world::obey(const leader_core::signal_worker& e) {
 
 void leader_world::obey(const leader_core::sweep&) {
   invariant(!sweeping_, "swept twice at once");
-  invariant(living_.empty(), "a sweep while processes live");
+  invariant(living_.empty() || kept_, "a sweep while processes live");
   sweeping_ = true;
 }
 
@@ -181,6 +247,11 @@ void leader_world::obey(const leader_core::open_store&) {
   invariant(!store_, "two stores at once");
   store_ = true;
   perform(core_.store_placed(now_, static_cast<std::uint16_t>(choose_(4) ? 4000 : 0)));
+}
+
+void leader_world::obey(const leader_core::adopt_store&) {
+  invariant(std::exchange(store_left_, false), "a store is adopted that is not there");
+  store_ = true;
 }
 
 void leader_world::obey(const leader_core::close_store&) {
@@ -212,6 +283,14 @@ void leader_world::obey(const leader_core::report& e) {
   } else if (e.message.is<messages::Goodbye>()) {
     check_nothing_is_left("at the goodbye");
   }
+}
+
+void leader_world::obey(const leader_core::remember& e) {
+  kept_.reset();
+  if (e.what.envelope().about == generation{})
+    return;
+  check_nothing_is_left("when a successor is told of them");
+  kept_ = e.what;
 }
 
 void leader_world::obey(const leader_core::node_over&) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::actors::testing {
 
@@ -18,7 +19,7 @@ class leader_world {
   explicit leader_world(fate choose);
 
   /// One thing happens: a directive (also stale ones), a process that comes up or ends, a sweep
-  /// that is done, the user's signal; or time passes.
+  /// that is done, the user's signal, the supervisor's crash; or time passes.
   void strike();
 
   /// From now on processes end when asked to, and everything is answered. Returns once nothing more
@@ -30,22 +31,29 @@ class leader_world {
     generation which;
     bool up = false; ///< The leader has heard of it.
     bool asked_to_end = false;
+    std::optional<ports::exit_status> ended; ///< and a successor has to be told
   };
 
   void perform(const leader_core::effects& effects);
   void obey(const leader_core::start_worker& e);
+  void obey(const leader_core::adopt_worker& e);
   void obey(const leader_core::end_worker& e);
   void obey(const leader_core::signal_worker& e);
   void obey(const leader_core::sweep&);
   void obey(const leader_core::open_store&);
+  void obey(const leader_core::adopt_store&);
   void obey(const leader_core::close_store&);
   void obey(const leader_core::pick_port&);
   void obey(const leader_core::report& e);
+  void obey(const leader_core::remember& e);
   void obey(const leader_core::node_over& e);
   void obey(const leader_core::note&) {}
 
   void direct();
+  void crash();
+  std::vector<ports::survivor> let_survive();
   void stir_process();
+  void end_sweep(std::size_t killed);
   void end_process(local_rank local, ports::exit_status how);
   void check_nothing_is_left(const std::string& when) const;
   generation some_generation();
@@ -57,9 +65,13 @@ class leader_world {
   instant now_ = dawn;
   std::uint64_t newest_ = 0;
   std::map<local_rank, process> living_;
+  std::map<local_rank, process> gone_; ///< since the last sweep was done
+  std::map<local_rank, process> left_; ///< by a supervisor that crashed
+  std::optional<messages::msg<messages::Underway>> kept_;
   bool leftovers_ = false; ///< something was started since the last sweep was done
   bool sweeping_ = false;
   bool store_ = false;
+  bool store_left_ = false;
   bool over_ = false;
   bool leaving_ = false;
   std::optional<generation> finished_;
