@@ -81,6 +81,13 @@ void heal(cluster& c) {
     revive(cluster::node_name_of(i));
 }
 
+/// A master whose disk had failed may still end of that; then whoever runs it starts it again.
+void let_the_past_pass(cluster& c) {
+  c.run_for(last_consequences, [&c] { return c.over(); });
+  if (!c.all().broken && !c.verdict() && !c.up(cluster::master_name()))
+    c.start_master();
+}
+
 void demand_an_end(cluster& c) {
   c.run_for(alive_again_within, [&c] { return c.over(); });
   auto& w = c.all();
@@ -116,6 +123,8 @@ run_outcome run(const run_options& o) {
   c.run_for(faults_last, [&c] { return c.over(); });
   if (!w.broken && !c.over())
     heal(c);
+  if (!w.broken && !c.over())
+    let_the_past_pass(c);
   if (!w.broken)
     demand_an_end(c);
 
