@@ -342,7 +342,7 @@ instant link_core::next_deadline() const {
     return std::min(beat, listening() ? silence_ends_it_at() : instant::max());
   }
   case phase::closing:
-    return std::max(linger_until_, spared_until_);
+    return linger_until_;
   case phase::closed:
     break;
   }
@@ -353,13 +353,12 @@ void link_core::tick(instant now) {
   notice_absence(now);
   switch (phase_) {
   case phase::handshake:
-    if (now < next_deadline())
-      break;
-    become_closing(now,
-                   {errc::unavailable,
-                    role_ == role::acceptor
-                        ? fmt::format("no Hello within {}", in_words(options_.handshake_within))
-                        : std::string("the other end did not answer our Hello in time")});
+    if (now >= next_deadline())
+      become_closing(now,
+                     {errc::unavailable,
+                      role_ == role::acceptor
+                          ? fmt::format("no Hello within {}", in_words(options_.handshake_within))
+                          : std::string("the other end did not answer our Hello in time")});
     break;
   case phase::open:
     if (listening() && now >= silence_ends_it_at())
@@ -370,7 +369,10 @@ void link_core::tick(instant now) {
       enqueue(make_beat(last_sent_));
     break;
   case phase::closing:
-    if (now >= next_deadline())
+    // What waited while we were away may go out now. Who is always late ends as well.
+    if (now >= linger_until_ && now < spared_until_ && !std::exchange(linger_spared_, true))
+      linger_until_ = spared_until_;
+    else if (now >= linger_until_)
       become_closed(why_);
     break;
   case phase::closed:
@@ -380,8 +382,7 @@ void link_core::tick(instant now) {
 
 effects link_core::react(instant now) {
   if (!unread_.empty() && delivering()) {
-    const auto chunk = std::move(unread_);
-    unread_ = {};
+    const auto chunk = std::exchange(unread_, {});
     digest(now, bytes(chunk.data(), chunk.size()));
     follow_listening(now);
   }

@@ -179,6 +179,7 @@ class link_core {
   // Ending.
   error why_;
   instant linger_until_ = instant::max();
+  bool linger_spared_ = false; ///< it was prolonged, since we had been away
   bool half_closed_ = false;
 
   instant asked_to_wake_at_ = instant::max();

@@ -309,6 +309,10 @@ TEST_CASE("a stop while closing is not held against the peer either, once") {
     end.tick(thawed + 2 * defaults.beat_every);
     CHECK(end.core().now_in() == phase::closed);
   }
+  SUBCASE("we are late again") {
+    end.tick(thawed + 1min);
+    CHECK(end.core().now_in() == phase::closed);
+  }
 }
 
 TEST_CASE("a write that fails does not hide what the peer said before it went") {

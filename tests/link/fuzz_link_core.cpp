@@ -121,13 +121,15 @@ class checked_end {
   }
 
   /// However it was left, time alone brings it to an end once the peer is silent and our owner is
-  /// gone.
+  /// gone. Being late is forgiven once.
   void must_end() {
     core_.close(now_, {errc::closed, "owner"});
     react();
-    now_ += options_.linger_max;
-    core_.tick(now_);
-    react();
+    for (int times = 0; times < 2 && !closed_; ++times) {
+      now_ += options_.linger_max;
+      core_.tick(now_);
+      react();
+    }
     invariant(closed_, "a closed link lingers for ever");
   }
 
