@@ -107,7 +107,12 @@ result<any_msg> check(kj::Array<capnp::word> words) {
     return failure(errc::invalid, "the sender's name is too long");
   // The walk below sees only what the schema knows; this one sees everything, also what a newer
   // schema added.
-  (void)reader.getRoot<capnp::AnyPointer>().targetSize();
+  const auto copied = reader.getRoot<capnp::AnyPointer>().targetSize();
+  if (copied.wordCount + detail::envelope_words > limits::frame_max / sizeof(capnp::word))
+    return failure(errc::invalid,
+                   "the message is longer than a frame may be, once its shared parts are copied");
+  if (copied.capCount != 0)
+    return failure(errc::invalid, "the message holds a capability");
   const auto kind = root.getKind();
   if (const auto schema = schema_of(kind)) {
     schema_walk walk;

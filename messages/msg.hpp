@@ -45,6 +45,9 @@ using sealed_ptr = std::shared_ptr<const sealed>;
 /// how much one reading comes to, and a reader may read as often as it likes.
 capnp::ReaderOptions reader_options();
 
+/// The most that a message holds besides its body: segment table, root, envelope and sender.
+inline constexpr std::uint64_t envelope_words = 32 + limits::name_max / sizeof(capnp::word);
+
 sealed_ptr seal(capnp::MessageBuilder& builder, const stamp& envelope, std::uint64_t kind);
 
 void write_envelope(Envelope::Builder out, const stamp& envelope, std::uint64_t kind);
@@ -138,7 +141,9 @@ msg<T> with_correlation(const msg<T>& m, std::uint64_t correlation) {
   auto envelope = m.envelope();
   envelope.correlation = correlation;
   auto body = m.read();
-  capnp::MallocMessageBuilder builder;
+  // In one segment: pointers between segments would make the copy longer than the border counted.
+  const auto size = body->totalSize().wordCount + detail::envelope_words;
+  capnp::MallocMessageBuilder builder(static_cast<unsigned>(size));
   auto root = builder.initRoot<Envelope>();
   detail::write_envelope(root, envelope, capnp::typeId<T>());
   root.getBody().template setAs<T>(*body);

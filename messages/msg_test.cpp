@@ -62,7 +62,7 @@ bool contains(const std::string& text, const char* part) {
 template<class Fill>
 std::vector<std::uint64_t> forged(std::uint64_t kind, Fill fill) {
   // In one segment, so that a test can find its way in the words.
-  capnp::MallocMessageBuilder builder(64u << 10);
+  capnp::MallocMessageBuilder builder(1u << 20);
   auto root = builder.initRoot<Envelope>();
   detail::write_envelope(root, stamp{"stranger"}, kind);
   fill(root);
@@ -139,15 +139,16 @@ TEST_CASE("a message of every kind can be written as text and read back") {
 }
 
 TEST_CASE("any single bit that flips gives an error or a message that can be read") {
-  // All of them; a few where each is slow, but of every byte in turn.
-  constexpr std::size_t stride = sanitized ? 13 : 1;
   random_source chance(3);
   std::size_t still_messages = 0;
   std::size_t flips = 0;
   for (const auto kind : every_kind()) {
     CAPTURE(kind_name(kind));
     auto words = bytes_of(sample(kind, chance));
-    for (std::size_t bit = 0; bit < words.size() * 64; bit += stride) {
+    // All of them; of a large message a part, but of every byte in turn.
+    const std::size_t bits = words.size() * 64;
+    const std::size_t stride = (bits / rounds(10'000)) | 1;
+    for (std::size_t bit = 0; bit < bits; bit += stride) {
       CAPTURE(bit);
       words[bit / 64] ^= std::uint64_t{1} << (bit % 64);
       still_messages += is_harmless(words) ? 1 : 0;
@@ -225,6 +226,26 @@ TEST_CASE("a message that reads larger than it is, because parts are shared, is 
   CHECK(is_harmless(amplified(2, 8'000)));
   // 45 kB that would read as 4 MB.
   CHECK(contains(complaint(amplified(500, 8'000), errc::invalid), "malformed"));
+}
+
+TEST_CASE("a message that would be longer than a frame once its shared parts are copied is refused") {
+  const auto size_of = [](const std::vector<std::uint64_t>& words) {
+    return words.size() * sizeof(std::uint64_t);
+  };
+  const auto fits = amplified(45'000, 80);
+  const auto too_long = amplified(55'000, 80);
+  CHECK(size_of(too_long) < limits::frame_max);
+  CHECK(is_harmless(fits));
+  CHECK(contains(complaint(too_long, errc::invalid), "longer than a frame"));
+}
+
+TEST_CASE("a capability is refused, also where only a newer schema would look") {
+  auto words = forged(capnp::typeId<TreeRequest>(), [](Envelope::Builder root) {
+    root.getBody().initAsAnyStruct(0, 1);
+  });
+  CHECK(is_harmless(words));
+  words.back() = 3;
+  CHECK(contains(complaint(words, errc::invalid), "capability"));
 }
 
 TEST_CASE("a text longer than texts may be is refused") {
