@@ -86,6 +86,7 @@ def base_environment() -> dict[str, str]:
         "PATH": venv_first,
         "PYTHON_EXEC": str(PYTHON),
         "GLOO_SOCKET_IFNAME": "lo",
+        "PYTHONFAULTHANDLER": "1",  # a worker that crashes says where
     }
 
 

@@ -228,7 +228,8 @@ TEST_CASE("a message that reads larger than it is, because parts are shared, is 
   CHECK(contains(complaint(amplified(500, 8'000), errc::invalid), "malformed"));
 }
 
-TEST_CASE("a message that would be longer than a frame once its shared parts are copied is refused") {
+TEST_CASE(
+    "a message that would be longer than a frame once its shared parts are copied is refused") {
   const auto size_of = [](const std::vector<std::uint64_t>& words) {
     return words.size() * sizeof(std::uint64_t);
   };
@@ -240,9 +241,8 @@ TEST_CASE("a message that would be longer than a frame once its shared parts are
 }
 
 TEST_CASE("a capability is refused, also where only a newer schema would look") {
-  auto words = forged(capnp::typeId<TreeRequest>(), [](Envelope::Builder root) {
-    root.getBody().initAsAnyStruct(0, 1);
-  });
+  auto words = forged(capnp::typeId<TreeRequest>(),
+                      [](Envelope::Builder root) { root.getBody().initAsAnyStruct(0, 1); });
   CHECK(is_harmless(words));
   words.back() = 3;
   CHECK(contains(complaint(words, errc::invalid), "capability"));

@@ -8,7 +8,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from ddp import digest
+from ddp import digest, leave
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -39,3 +39,4 @@ def main(report: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    leave()

@@ -9,6 +9,7 @@ import sys
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from ddp import leave
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -39,3 +40,4 @@ def main(report: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    leave()
