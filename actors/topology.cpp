@@ -14,7 +14,9 @@ constexpr budget patience{5, 60s};
 } // namespace
 
 sup::tree master_tree(const master_world& world, const master_options& options,
-                      const master_addresses& at, const master_events& events) {
+                      const master_addresses& places, const master_events& events) {
+  auto at = places;
+  at.commands_as = world.journal->opened_as();
   // A restarted gateway must listen where the nodes already look for it, also if the port was
   // picked for it.
   const auto door = std::make_shared<ports::endpoint>(options.gateway.listen_on);
@@ -60,16 +62,14 @@ sup::tree master_tree(const master_world& world, const master_options& options,
 sup::tree node_tree(const node_world& world, const node_options& options, const node_addresses& at,
                     const node_events& events) {
   random_source random(options.seed);
-  const auto who = std::make_shared<incarnation>(random.next());
+  const auto who = std::make_shared<uplink::known_as>();
+  who->which = incarnation{random.next()};
   if (const auto kept = world.keeping->kept(ports::kept_as::identity);
       kept.is<messages::Identity>())
-    *who = incarnation{kept.as<messages::Identity>().read()->getIncarnation()};
+    *who = uplink::recall(kept.as<messages::Identity>());
   else
-    world.keeping->keep(
-        ports::kept_as::identity,
-        messages::author("node_supervisor")
-            .write<messages::Identity>({}, [&](auto b) { b.setIncarnation(who->value); })
-            .any());
+    world.keeping->keep(ports::kept_as::identity,
+                        uplink::kept(messages::author("node_supervisor"), *who));
   const auto jitter = random.next();
 
   // A bug in one child must not stop training, so they fall alone.

@@ -13,7 +13,7 @@ $Cxx.namespace("troupe::messages");
 # Loss      A torn last record is dropped by the store; nothing after it was announced.
 
 struct Opened {
-  # A master took over the job.
+  # Retired: which of the job's masters it is, the store itself counts when it is opened.
   job @0 :Text;
   epoch @1 :UInt64;
 }

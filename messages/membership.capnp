@@ -151,6 +151,9 @@ struct StateRequest {
 struct Identity {
   # uplink → its successor: as whom this node says hello.
   incarnation @0 :UInt64;
+
+  follows @1 :UInt64;
+  # The epoch of the newest master it has followed: no older one is obeyed.
 }
 
 # ---- Inside the master ----

@@ -18,7 +18,7 @@ std::string envelope_text(const stamp& e) {
   std::vector<std::string> set;
   if (e.about.value)
     set.push_back(fmt::format("generation = {}", e.about.value));
-  if (e.follows.value)
+  if (e.follows.value > 1)
     set.push_back(fmt::format("epoch = {}", e.follows.value));
   if (e.correlation)
     set.push_back(fmt::format("correlation = {}", e.correlation));

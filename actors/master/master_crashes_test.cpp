@@ -214,7 +214,7 @@ TEST_SUITE("master: crashes") {
     next.begin();
     next.join("b", running_in(2));
     next.join("a", running_in(2));
-    CHECK(next.hears("a") == welcome);
+    CHECK(next.hears("a") == R"(Welcome(epoch = 2) (job = "job", beatEveryMs = 250))");
     next.says("b", failed("b", 2, {8}).any());
     CHECK(next.hears("a").find("Prepare g3: a(0,1) b(2,3), restart 2") != std::string::npos);
   }

@@ -24,7 +24,8 @@ struct id {
 
 /// A numbered membership of the job; 0 is "none yet". The only fence about training.
 using generation = id<struct generation_tag>;
-/// Counts the masters a job has had; the first is 1. A message of an older master is refused.
+/// Which of a job's masters: a later one has a higher number. A node obeys none that is older than
+/// one it has followed.
 using epoch = id<struct epoch_tag>;
 /// Random, drawn anew whenever a node supervisor starts: tells a returned node from its successor
 /// of the same name.

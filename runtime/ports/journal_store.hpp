@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
 
 #include <cstdint>
@@ -14,6 +15,9 @@ namespace troupe::ports {
 class journal_store {
  public:
   virtual ~journal_store() = default;
+
+  /// As which of the job's masters its owner commands: higher each time the journal is opened.
+  virtual epoch opened_as() const = 0;
 
   /// Appends a record; answers its index, from 1, once it survives the end of this process.
   virtual void append(messages::any_msg record,

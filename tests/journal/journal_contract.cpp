@@ -113,6 +113,12 @@ void opening_again(journal_world& world) {
     }
     CHECK(numbers_of(*read_all(world, *opened(world))) == up_to(50));
   }
+  SUBCASE("each time it is opened the master is a newer one") {
+    const auto first = opened(world)->opened_as();
+    const auto second = opened(world)->opened_as();
+    CHECK(epoch{} < first);
+    CHECK(first < second);
+  }
   SUBCASE("two masters cannot have it at once") {
     const auto first = opened(world);
     const auto second = world.open();

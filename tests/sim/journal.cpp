@@ -10,7 +10,10 @@ namespace troupe::sim {
 
 class sim_journal final : public ports::journal_store {
  public:
-  sim_journal(sim_disk& disk, host_ptr master) : disk_(disk), master_(std::move(master)) {}
+  sim_journal(sim_disk& disk, host_ptr master)
+      : disk_(disk), master_(std::move(master)), opened_as_(disk.openings) {}
+
+  epoch opened_as() const override { return opened_as_; }
 
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override {
     disk_.append(master_, std::move(record), std::move(done));
@@ -22,9 +25,11 @@ class sim_journal final : public ports::journal_store {
  private:
   sim_disk& disk_;
   host_ptr master_;
+  epoch opened_as_;
 };
 
 std::shared_ptr<ports::journal_store> sim_disk::store_of(const host_ptr& master) {
+  openings = openings.next();
   return std::make_shared<sim_journal>(*this, master);
 }
 

@@ -24,6 +24,8 @@ class sim_disk {
   /// Of the writes under way when the process ended, a part of random length has reached the disk.
   void process_ended();
 
+  epoch openings; ///< one for each master process
+
   duration append_min = 100us;
   duration append_max = 3ms;
   /// Answers every append while it is set: a full disk.

@@ -85,12 +85,13 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
                                      master_addresses master,
                                      std::function<void()> on_everyone_left) {
   sup::harden(self, ctx);
-  self->state.emplace(state{ctx,
-                            membership_core(std::move(options), messages::author(ctx.path())),
-                            std::move(master),
-                            {},
-                            std::move(on_everyone_left),
-                            {}});
+  self->state.emplace(
+      state{ctx,
+            membership_core(std::move(options), messages::author(ctx.path(), master.commands_as)),
+            std::move(master),
+            {},
+            std::move(on_everyone_left),
+            {}});
   return {
       [self](sup::describe) { return self->state->core.in_words(); },
       [self](const arrival& a) {

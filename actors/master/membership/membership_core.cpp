@@ -21,6 +21,8 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   const node_name node = hello->getNode().cStr();
   const incarnation which{hello->getIncarnation()};
 
+  if (m.envelope().follows > author_.following())
+    return leave_to_newer(session, node, m.envelope().follows);
   if (const auto why = objection(now, *hello)) {
     refuse_session(out, session, node, *why);
     return out;
@@ -48,6 +50,18 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   announce_present(out, *hello);
   welcome_to(out, session);
   return out;
+}
+
+membership_core::effects membership_core::leave_to_newer(session_id session, const node_name& node,
+                                                         epoch newer) const {
+  // Not refused: its training is another master's business.
+  return {fence{session, "the node has followed a newer master"},
+          note{{log::level::warning,
+                "superseded",
+                fmt::format("node {} has followed a newer master (epoch {}) than this one (epoch "
+                            "{}) and is left to it",
+                            node, newer.value, author_.following().value),
+                {{"node", node}}}}};
 }
 
 void membership_core::refuse_session(effects& out, session_id session, const node_name& node,

@@ -63,6 +63,24 @@ TEST_SUITE("membership_core") {
     CHECK(w->getBeatEveryMs() == 1000);
   }
 
+  TEST_CASE("a node that has followed a newer master is left to it") {
+    story s;
+    s.core = membership_core({"job", 3s, 6s, 1s}, messages::author("master/membership", epoch{4}));
+    const auto hello_after = [&s](epoch followed) {
+      const auto m = messages::author("a/uplink", followed)
+                         .write<messages::Hello>({}, [](messages::Hello::Builder b) {
+                           b.setJob("job");
+                           b.setNode("a");
+                           b.setIncarnation(7);
+                           b.setSlots(1);
+                         });
+      return text(s.core.hello(s.now, session_id{followed.value}, m));
+    };
+    CHECK(hello_after(epoch{5}) == "fence 5: the node has followed a newer master");
+    CHECK(s.core.session_of("a") == std::nullopt);
+    CHECK(hello_after(epoch{4}) == lines("announce NodePresent a idle g0", "welcome 4"));
+  }
+
   TEST_CASE("a node of another job is refused and leaves no trace") {
     story s;
     const auto m = hello("a", 1, [](auto b) { b.setJob("other"); });

@@ -79,7 +79,7 @@ behave(self_ptr self, sup::context ctx, recovery_options options, master_address
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
-            recovery_core(options, messages::author(ctx.path())),
+            recovery_core(options, messages::author(ctx.path(), master.commands_as)),
             master,
             std::move(on_verdict),
             {self, master.journal,

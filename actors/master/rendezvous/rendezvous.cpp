@@ -96,14 +96,14 @@ void recall(self_ptr self) {
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous_options options,
                                      master_addresses master) {
   sup::harden(self, ctx);
-  self->state.emplace(
-      state{ctx,
-            rendezvous_core(options, messages::author(ctx.path()), sup::now(self)),
-            master,
-            {self, master.journal,
-             [self](const rendezvous_core::effect& e) { std::visit(performer{self}, e); }},
-            {},
-            {}});
+  self->state.emplace(state{
+      ctx,
+      rendezvous_core(options, messages::author(ctx.path(), master.commands_as), sup::now(self)),
+      master,
+      {self, master.journal,
+       [self](const rendezvous_core::effect& e) { std::visit(performer{self}, e); }},
+      {},
+      {}});
   recall(self);
   return {
       [self](sup::describe) { return self->state->core.in_words(); },

@@ -133,13 +133,11 @@ struct performer {
 
 /// As whom the next uplink goes on, in this supervisor or its successor.
 void remember(state& s) {
-  if (*s.who == s.core.which())
+  const known_as now{s.core.which(), s.core.follows()};
+  if (*s.who == now)
     return;
-  *s.who = s.core.which();
-  s.keeping->keep(
-      ports::kept_as::identity,
-      s.author.write<messages::Identity>({}, [&](auto b) { b.setIncarnation(s.who->value); })
-          .any());
+  *s.who = now;
+  s.keeping->keep(ports::kept_as::identity, kept(s.author, now));
 }
 
 void perform(self_ptr self, const uplink_core::effects& effects) {
@@ -197,8 +195,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
   sup::harden(self, ctx, [self] { sup::later(self, duration::zero(), last_words_said{}); });
   self->state.emplace(
       state{ctx,
-            uplink_core(std::move(options), messages::author(ctx.path()),
-                        random_source(seed + ctx.incarnation()), *who, sup::now(self)),
+            uplink_core(std::move(options), messages::author(ctx.path(), who->follows),
+                        random_source(seed + ctx.incarnation()), who->which, sup::now(self)),
             who,
             messages::author(ctx.path()),
             std::move(master),

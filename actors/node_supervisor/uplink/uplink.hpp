@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/node_supervisor/uplink/identity.hpp"
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
 #include "runtime/ports/keeping.hpp"
 #include "runtime/ports/transport.hpp"
@@ -22,10 +23,6 @@ struct renew {};
 using handle = sup::protocol<
     // A report for the master; what the next hello will say anyway is dropped.
     sup::tell<messages::any_msg>, sup::tell<renew>>;
-
-/// Who the node is to its master. Outlives the uplink: with another incarnation a new uplink would
-/// be another node, and the master would end the training of this one.
-using identity = std::shared_ptr<incarnation>;
 
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,

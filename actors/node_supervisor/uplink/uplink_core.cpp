@@ -84,23 +84,16 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
   effects out;
   if (phase_ != phase::greeting && phase_ != phase::linked)
     return out;
+  if (m.envelope().follows < author_.following()) {
+    if (phase_ == phase::greeting)
+      leave_older_master(out, now, m.envelope().follows);
+    return out;
+  }
   if (m.is<Refused>()) {
     refused(out, now, m.as<Refused>());
   } else if (m.is<Welcome>()) {
-    if (phase_ != phase::greeting)
-      return out;
-    phase_ = phase::linked;
-    backoff_ = options_.redial_first;
-    last_complaint_.clear();
-    waiting_.end();
-    out.push_back(note{{was_linked_ ? log::level::story : log::level::info,
-                        was_linked_ ? "link_restored" : "link_established",
-                        fmt::format("{} the master at {}",
-                                    was_linked_ ? "linked again to" : "linked to", options_.master),
-                        {{"master", options_.master}}}});
-    was_linked_ = true;
-    for (const auto& report : std::exchange(unsaid_, {}))
-      out.push_back(say{report});
+    if (phase_ == phase::greeting)
+      welcomed(out, m.envelope().follows);
   } else if (phase_ == phase::linked) {
     out.push_back(deliver{m});
     last_generation_ = std::max(last_generation_, m.envelope().about);
@@ -110,6 +103,29 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     }
   }
   return out;
+}
+
+void uplink_core::leave_older_master(effects& out, instant now, epoch master) {
+  redial(out, now,
+         fmt::format("the master there (epoch {}) is older than the one this node has followed "
+                     "(epoch {})",
+                     master.value, author_.following().value));
+}
+
+void uplink_core::welcomed(effects& out, epoch master) {
+  author_.follow(master);
+  phase_ = phase::linked;
+  backoff_ = options_.redial_first;
+  last_complaint_.clear();
+  waiting_.end();
+  out.push_back(note{{was_linked_ ? log::level::story : log::level::info,
+                      was_linked_ ? "link_restored" : "link_established",
+                      fmt::format("{} the master at {}",
+                                  was_linked_ ? "linked again to" : "linked to", options_.master),
+                      {{"master", options_.master}}}});
+  was_linked_ = true;
+  for (const auto& report : std::exchange(unsaid_, {}))
+    out.push_back(say{report});
 }
 
 uplink_core::effects uplink_core::report(const any_msg& m) {

@@ -75,7 +75,8 @@ class uplink_core {
   using effect = std::variant<ask_state, dial, close_link, say, deliver, start_over, give_up, note>;
   using effects = std::vector<effect>;
 
-  /// `which` is who this node is until a master gives it up.
+  /// `which` is who this node is until a master gives it up; `author` follows the newest master
+  /// that the node has followed.
   uplink_core(uplink_options options, messages::author author, random_source random,
               incarnation which, instant now);
 
@@ -96,6 +97,7 @@ class uplink_core {
   phase current_phase() const { return phase_; }
   /// As whom the node says hello; its next uplink must go on as the same.
   incarnation which() const { return which_; }
+  epoch follows() const { return author_.following(); }
   std::string in_words() const;
 
  private:
@@ -104,6 +106,8 @@ class uplink_core {
   void become_resting(effects& out, instant now, const std::string& why);
   void rest(instant now, duration at_least);
   void become_over(effects& out, const std::string& reason);
+  void welcomed(effects& out, epoch master);
+  void leave_older_master(effects& out, instant now, epoch master);
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);
 
   uplink_options options_;

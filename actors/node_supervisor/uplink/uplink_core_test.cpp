@@ -1,5 +1,6 @@
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
 
+#include "messages/text.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 
@@ -13,12 +14,12 @@ using phase = uplink_core::phase;
 
 namespace {
 
-messages::any_msg welcome() {
-  return messages::author("master").write<messages::Welcome>({}, [](auto) {}).any();
+messages::any_msg welcome(epoch from = {}) {
+  return messages::author("master", from).write<messages::Welcome>({}, [](auto) {}).any();
 }
 
-messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0) {
-  return messages::author("master")
+messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0, epoch from = {}) {
+  return messages::author("master", from)
       .write<messages::Refused>({},
                                 [retry, retry_after_ms](auto b) {
                                   b.setReason("not you");
@@ -314,6 +315,59 @@ TEST_SUITE("uplink_core: linked") {
     t.knows(running_in(1));
     t.dialled();
     CHECK(t.leader_restarts() == "close_link: the node's leader has restarted");
+  }
+}
+
+TEST_SUITE("uplink_core: masters that follow each other") {
+  TEST_CASE("the newest master is followed, and hellos say which that was") {
+    story s;
+    s.links();
+    CHECK(s.hellos.back().envelope().follows == epoch{});
+    s.link_ends();
+    s.waits();
+    s.knows(running_in(3));
+    s.dialled();
+    CHECK(s.hears(welcome(epoch{5})) == "");
+    CHECK(s.core.current_phase() == phase::linked);
+    CHECK(s.core.follows() == epoch{5});
+    s.link_ends();
+    s.waits();
+    s.knows(running_in(3));
+    CHECK(s.hellos.back().envelope().follows == epoch{5});
+  }
+
+  TEST_CASE(
+      "an older master is not obeyed: its welcome and its refusal are left, training goes on") {
+    for (const auto& answer :
+         {welcome(epoch{4}), refused(true, 0, epoch{4}), refused(false, 0, epoch{4})}) {
+      CAPTURE(messages::to_text(answer));
+      story s;
+      s.core = uplink_core{options(), messages::author("a/uplink", epoch{5}), random_source(1),
+                           incarnation{7}, dawn};
+      s.waits();
+      s.knows(running_in(3));
+      s.dialled();
+      const auto leaves = "close_link: the master there (epoch 4) is older than the one this node "
+                          "has followed (epoch 5)";
+      CHECK(s.hears(answer) == leaves);
+      CHECK(s.core.current_phase() == phase::resting);
+      CHECK(s.core.which() == incarnation{7});
+    }
+  }
+
+  TEST_CASE("what an older master said is dropped, also on a link that is in use") {
+    story s;
+    s.waits();
+    s.knows(running_in(3));
+    s.dialled();
+    s.hears(welcome(epoch{5}));
+    const auto stop_by = [](epoch master) {
+      return messages::author("master/rendezvous", master)
+          .write<messages::Stop>(generation{3}, [](auto) {})
+          .any();
+    };
+    CHECK(s.hears(stop_by(epoch{4})) == "");
+    CHECK(s.hears(stop_by(epoch{5})) == "deliver Stop g3: ");
   }
 }
 

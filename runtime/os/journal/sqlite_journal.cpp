@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -79,6 +80,24 @@ result<void> prepare(database& db, const std::string& path, durability keeps) {
   if (!*fresh)
     return {};
   return db.run(fmt::format("BEGIN; {} COMMIT", create_schema).c_str());
+}
+
+/// The next epoch, kept in the file. It is at least the wall clock's milliseconds: so a master
+/// whose journal was lost with its disk is still newer than the one before it.
+result<epoch> next_epoch(database& db) {
+  using namespace std::chrono;
+  const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  const auto step =
+      fmt::format("BEGIN; CREATE TABLE IF NOT EXISTS opened (epoch INTEGER PRIMARY KEY) STRICT;"
+                  "INSERT INTO opened SELECT max({}, 1 + coalesce(max(epoch), 0)) FROM opened;"
+                  "DELETE FROM opened WHERE epoch < (SELECT max(epoch) FROM opened); COMMIT",
+                  now);
+  if (auto stepped = db.run(step.c_str()); !stepped)
+    return tl::make_unexpected(stepped.error());
+  const auto number = db.number("SELECT epoch FROM opened");
+  if (!number)
+    return tl::make_unexpected(number.error());
+  return epoch{static_cast<std::uint64_t>(*number)};
 }
 
 } // namespace
@@ -169,6 +188,9 @@ result<std::unique_ptr<sqlite_journal>> sqlite_journal::open(const std::string& 
   const auto last = db->number("SELECT max(number) FROM records");
   if (!last)
     return tl::make_unexpected(last.error());
+  const auto opened_as = next_epoch(*db);
+  if (!opened_as)
+    return tl::make_unexpected(opened_as.error());
   std::unique_ptr<syncer> syncing;
   if (keeps == durability::power_cut) {
     auto started = syncer::start(path, std::move(sync));
@@ -177,12 +199,13 @@ result<std::unique_ptr<sqlite_journal>> sqlite_journal::open(const std::string& 
     syncing = std::move(*started);
   }
   return std::unique_ptr<sqlite_journal>(new sqlite_journal(
-      path, std::move(*db), static_cast<std::uint64_t>(*last), std::move(syncing)));
+      path, std::move(*db), *opened_as, static_cast<std::uint64_t>(*last), std::move(syncing)));
 }
 
-sqlite_journal::sqlite_journal(std::string path, database db, std::uint64_t last,
+sqlite_journal::sqlite_journal(std::string path, database db, epoch opened_as, std::uint64_t last,
                                std::unique_ptr<syncer> sync)
-    : path_(std::move(path)), db_(std::move(db)), last_(last), sync_(std::move(sync)) {}
+    : path_(std::move(path)), db_(std::move(db)), opened_as_(opened_as), last_(last),
+      sync_(std::move(sync)) {}
 
 sqlite_journal::~sqlite_journal() {
   call_on(thread_, [this] { work(); });

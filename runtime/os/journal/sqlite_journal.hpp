@@ -45,6 +45,7 @@ class sqlite_journal final : public ports::journal_store {
                                                       sync_call sync = ::fdatasync);
   ~sqlite_journal() override;
 
+  epoch opened_as() const override { return opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
 
@@ -59,7 +60,8 @@ class sqlite_journal final : public ports::journal_store {
   using request = std::variant<append_request, read_request>;
   class syncer;
 
-  sqlite_journal(std::string path, database db, std::uint64_t last, std::unique_ptr<syncer> sync);
+  sqlite_journal(std::string path, database db, epoch opened_as, std::uint64_t last,
+                 std::unique_ptr<syncer> sync);
 
   bool queue(request asked);
   void work();
@@ -69,6 +71,7 @@ class sqlite_journal final : public ports::journal_store {
 
   std::string path_;
   database db_;
+  epoch opened_as_;
   std::uint64_t last_; ///< index of the last record
 
   std::mutex mutex_;

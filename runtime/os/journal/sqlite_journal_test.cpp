@@ -88,6 +88,15 @@ TEST_CASE("the journal in SQLite keeps the promises of a journal") {
   testing::check_journal_contract([] { return std::make_unique<file_world>(); });
 }
 
+TEST_CASE("a master whose journal was lost is newer than the one before it all the same") {
+  file_world world;
+  const auto before = (*world.open())->opened_as();
+  std::filesystem::remove_all(world.directory);
+  std::filesystem::create_directory(world.directory);
+  CHECK(before <= (*world.open())->opened_as());
+  CHECK(before > epoch{1'000'000'000'000}); // not a count, which would begin anew
+}
+
 TEST_CASE("a file that is something else is refused and not changed") {
   file_world world;
   SUBCASE("text") {

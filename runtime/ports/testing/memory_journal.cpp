@@ -29,7 +29,8 @@ result<std::unique_ptr<journal_store>> memory_journal::open(memory_disk& disk, d
 }
 
 memory_journal::memory_journal(memory_disk& disk, deliver how)
-    : disk_(disk), deliver_(std::move(how)) {
+    : disk_(disk), opened_as_(disk.openings.next()), deliver_(std::move(how)) {
+  disk_.openings = opened_as_;
   disk_.locked = true;
 }
 

@@ -144,7 +144,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
                             id,
                             std::move(peer),
                             std::move(master),
-                            messages::author(ctx.path()),
+                            messages::author(ctx.path(), master.commands_as),
                             is_node,
                             std::move(name),
                             0,

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "messages/membership.capnp.h"
+#include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
+
+#include <memory>
+
+namespace troupe::actors::uplink {
+
+/// Who the node is to its master, and which master it has followed.
+struct known_as {
+  incarnation which;
+  epoch follows;
+
+  friend bool operator==(const known_as& a, const known_as& b) {
+    return a.which == b.which && a.follows == b.follows;
+  }
+};
+
+/// Outlives the uplink: with another incarnation a new uplink would be another node, and the master
+/// would end the training of this one.
+using identity = std::shared_ptr<known_as>;
+
+/// The form in which it outlives the supervisor as well.
+messages::any_msg kept(messages::author author, const known_as& who);
+known_as recall(const messages::msg<messages::Identity>& m);
+
+} // namespace troupe::actors::uplink
