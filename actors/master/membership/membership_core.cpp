@@ -21,8 +21,15 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   const node_name node = hello->getNode().cStr();
   const incarnation which{hello->getIncarnation()};
 
-  if (m.envelope().follows > author_.following())
-    return leave_to_newer(session, node, m.envelope().follows);
+  if (const auto followed = m.envelope().follows; followed > author_.following()) {
+    // It does not obey the refusal, which is an older master's: it only learns from it who that is.
+    refuse_session(
+        out, session, node,
+        {fmt::format("it has followed a newer master (epoch {}) than this one (epoch {})",
+                     followed.value, author_.following().value),
+         true});
+    return out;
+  }
   if (const auto why = objection(now, *hello)) {
     refuse_session(out, session, node, *why);
     return out;
@@ -50,18 +57,6 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   announce_present(out, *hello);
   welcome_to(out, session);
   return out;
-}
-
-membership_core::effects membership_core::leave_to_newer(session_id session, const node_name& node,
-                                                         epoch newer) const {
-  // Not refused: its training is another master's business.
-  return {fence{session, "the node has followed a newer master"},
-          note{{log::level::warning,
-                "superseded",
-                fmt::format("node {} has followed a newer master (epoch {}) than this one (epoch "
-                            "{}) and is left to it",
-                            node, newer.value, author_.following().value),
-                {{"node", node}}}}};
 }
 
 void membership_core::refuse_session(effects& out, session_id session, const node_name& node,

@@ -105,7 +105,6 @@ class membership_core {
     duration after{}; ///< with `retry`: before that it is of no use
   };
 
-  effects leave_to_newer(session_id session, const node_name& node, epoch newer) const;
   std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
   void lose(effects& out, instant now, const node_name& node, const std::string& reason,
             bool may_rejoin);

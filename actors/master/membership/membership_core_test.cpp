@@ -76,7 +76,8 @@ TEST_SUITE("membership_core") {
                          });
       return text(s.core.hello(s.now, session_id{followed.value}, m));
     };
-    CHECK(hello_after(epoch{5}) == "fence 5: the node has followed a newer master");
+    CHECK(hello_after(epoch{5}) ==
+          "refuse 5 for now: it has followed a newer master (epoch 5) than this one (epoch 4)");
     CHECK(s.core.session_of("a") == std::nullopt);
     CHECK(hello_after(epoch{4}) == lines("announce NodePresent a idle g0", "welcome 4"));
   }
