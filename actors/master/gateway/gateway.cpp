@@ -143,9 +143,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, options o,
                                      std::shared_ptr<ports::listener> listener,
                                      master_addresses master) {
   sup::harden(self, ctx);
-  self->state.emplace(state{ctx, std::move(o), std::move(master),
-                            messages::author(ctx.path(), master.commands_as), std::move(listener),
-                            ctx.incarnation() * sessions_per_incarnation});
+  messages::author author(ctx.path(), master.commands_as);
+  self->state.emplace(state{ctx, std::move(o), std::move(master), std::move(author),
+                            std::move(listener), ctx.incarnation() * sessions_per_incarnation});
   return {
       [self](sup::describe) {
         return fmt::format("listening on {}", ports::to_string(self->state->listener->where()));

@@ -140,11 +140,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
   auto hello = peer.hello.read();
   const bool is_node = hello->getRole() == messages::Hello::Role::NODE;
   std::string name = hello->getNode().cStr();
+  messages::author author(ctx.path(), master.commands_as);
   self->state.emplace(state{ctx,
                             id,
                             std::move(peer),
                             std::move(master),
-                            messages::author(ctx.path(), master.commands_as),
+                            std::move(author),
                             is_node,
                             std::move(name),
                             0,
