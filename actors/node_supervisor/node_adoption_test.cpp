@@ -93,6 +93,21 @@ TEST_SUITE("node: after the whole supervisor was killed") {
     CHECK(s.accept() == "Hello a idle g0");
   }
 
+  TEST_CASE(
+      "the newest master a node has followed is known to its next uplink, and its successor") {
+    node_stage before;
+    before.begin();
+    before.accept();
+    before.welcomes(epoch{5});
+    before.crash(before.at.uplink);
+    before.pass(1s);
+    before.accept();
+    CHECK(before.followed == epoch{5});
+    successor s(before, {});
+    s.accept();
+    CHECK(s.followed == epoch{5});
+  }
+
   TEST_CASE("a node that joined anew is that node to its successor") {
     running_node before;
     const auto given_up = messages::author("master").write<messages::Refused>({}, [](auto b) {

@@ -49,6 +49,7 @@ struct node_stage : stage {
       return "nobody dials";
     link = transport->answer_dial();
     incarnations.push_back(incarnation{m->read()->getIncarnation()});
+    followed = m->envelope().follows;
     settle();
     return text(m->any());
   }
@@ -59,8 +60,8 @@ struct node_stage : stage {
   }
   std::string hears() { return heard(*link); }
 
-  void welcomes() {
-    says(messages::author("master").write<messages::Welcome>({}, [](auto) {}).any());
+  void welcomes(epoch master = {}) {
+    says(messages::author("master", master).write<messages::Welcome>({}, [](auto) {}).any());
   }
 
   /// Linked, prepared, started.
@@ -91,6 +92,7 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_keeping>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
+  epoch followed; ///< as the last hello says
   std::vector<node_outcome> outcomes;
 };
 
