@@ -134,6 +134,7 @@ def without_deviations(seen: dict[str, Any], name: str) -> dict[str, Any]:
         worker["environment"].pop("TROUPE_LAUNCHER", None)  # launcher-variable
         if name == "run path":
             worker.pop("leads session and group")  # sessions-of-run-path
+            worker.pop("unbuffered")  # unbuffered-run-path
     if name in OTHER_SUMMARIES:
         seen.pop("summary")
     return seen

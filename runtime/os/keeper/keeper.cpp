@@ -162,18 +162,26 @@ class keeper {
     auto pids = own_children();
     receive();
     const auto awaited = core_.awaited();
+    bool outdated = false;
     for (const pid_t pid : awaited) {
       pids.erase(pid);
       if (pid != core_.supervisor())
-        if (const auto how = reaped(pid))
+        if (const auto how = reaped(pid)) {
+          outdated = true;
           perform(core_.child_ended(now(), pid, *how));
+        }
     }
     pids.erase(undertaker_);
     if (!core_.strays_may_be_reaped())
       return;
     for (auto pid = pids.begin(); pid != pids.end();)
-      pid = reaped(*pid) ? pids.erase(pid) : std::next(pid);
-    perform(core_.children(now(), pids));
+      if (reaped(*pid)) {
+        outdated = true;
+        pid = pids.erase(pid);
+      } else {
+        ++pid;
+      }
+    perform(core_.children(now(), pids, outdated));
   }
 
   void perform(const keeper_core::effects& effects) {

@@ -219,7 +219,7 @@ void keeper_core::sweep_if_idle(effects& out, instant now) {
 
 /// One round. What the killed leave behind is ours by the time their end is heard of, and meets the
 /// next round.
-keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids) {
+keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids, bool outdated) {
   effects out;
   if (!sweep_until_ || starts_open_ > 0)
     return out;
@@ -242,7 +242,9 @@ keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids)
     out.push_back(signal{pid, SIGKILL, false});
     ++swept_;
   }
-  if (ending_.empty() && !waiting)
+  if (outdated)
+    out.push_back(look{});
+  else if (ending_.empty() && !waiting)
     finish_sweep(out);
   return out;
 }

@@ -60,8 +60,9 @@ class keeper_core {
   effects store_started(instant now, const packet& order, pid_t pid);
   /// One of our children has ended and is reaped.
   effects child_ended(instant now, pid_t pid, const ports::exit_status& how);
-  /// Who our children are, and everything that was sent before they were looked for is received.
-  effects children(instant now, const std::set<pid_t>& pids);
+  /// Who our children were when they were listed; everything that was sent before that is received.
+  /// `outdated`: one of them has been reaped since, so that what it left behind may not be listed.
+  effects children(instant now, const std::set<pid_t>& pids, bool outdated);
   effects tick(instant now);
 
   std::optional<instant> next_wakeup() const;

@@ -78,7 +78,9 @@ struct story {
   std::string ends(pid_t pid, ports::exit_status how) {
     return text(core.child_ended(now, pid, how));
   }
-  std::string sees(const std::set<pid_t>& pids) { return text(core.children(now, pids)); }
+  std::string sees(const std::set<pid_t>& pids, bool outdated = false) {
+    return text(core.children(now, pids, outdated));
+  }
   std::string passes(duration d) {
     now += d;
     return text(core.tick(now));
@@ -146,6 +148,17 @@ TEST_SUITE("keeper_core") {
     CHECK(s.sees({9, 100, 101}) == "swept 2");
     s.crash();
     CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
+  }
+
+  TEST_CASE("a list from before somebody's end does not end a sweep: its orphans are not in it") {
+    story s;
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 500}) == "kill 500 with 9");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({100}, true) == "look");
+    CHECK(s.sees({100, 501}) == "kill 501 with 9");
+    CHECK(s.ends(501, killed) == "look");
+    CHECK(s.sees({100}) == "swept 2");
   }
 
   TEST_CASE("a sweep waits while a start is under way, since nobody knows who that is") {

@@ -28,7 +28,8 @@ def main(directory: str, *what: str) -> None:
     place.with_suffix(".part").write_text(json.dumps(seen))
     for stream, name in ((sys.stdout, "out"), (sys.stderr, "err")):
         for line in ("apple", "pear", "ünïcode\ttab"):
-            print(f"{name} {rank} {line}", file=stream, flush=True)
+            stream.write(f"{name} {rank} {line}\n")  # at once: print() writes the end on its own
+            stream.flush()
     place.with_suffix(".part").rename(f"{place}.json")
     if what and what[0] == "rank":
         if what[1].rstrip(":") != local:
