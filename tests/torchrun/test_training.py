@@ -1,4 +1,4 @@
-"""Training scripts as PyTorch's users write them, unchanged: the same result under torchrun and ours."""
+"""Training scripts as PyTorch's users write them, but for how they leave: the same result under torchrun and ours."""
 
 from __future__ import annotations
 
