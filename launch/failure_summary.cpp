@@ -36,7 +36,8 @@ worker_failure taken_from(messages::WorkerFailure::Reader f) {
           f.getTraceback().cStr(),
           f.getLogFile().cStr(),
           f.getUnixTimeMs(),
-          class_worth_telling(f.getExitClass())};
+          class_worth_telling(f.getExitClass()),
+          f.getSign().cStr()};
 }
 
 std::string time_of(std::int64_t unix_time_ms) {
@@ -74,6 +75,13 @@ std::string indented(const std::string& text) {
   }
 }
 
+std::string class_in_words(const worker_failure& f) {
+  if (f.exit_class.empty())
+    return {};
+  const auto sign = f.sign.empty() ? "" : fmt::format("  known by  : {}\n", os::printable(f.sign));
+  return fmt::format("  class     : {}\n{}", f.exit_class, sign);
+}
+
 std::string block(std::size_t index, const worker_failure& f) {
   const auto name = signal_name(f.exit_code);
   return fmt::format(
@@ -87,8 +95,8 @@ std::string block(std::size_t index, const worker_failure& f) {
       "  traceback : {}",
       index, time_of(f.unix_time_ms), os::printable(f.host.empty() ? f.node : f.host), f.rank,
       f.local_rank, f.exit_code, f.pid, name == "<N/A>" ? "" : fmt::format(" ({})", name),
-      f.exit_class.empty() ? "" : fmt::format("  class     : {}\n", f.exit_class),
-      f.error_file.empty() ? "<N/A>" : os::printable(f.error_file), indented(explanation(f)));
+      class_in_words(f), f.error_file.empty() ? "<N/A>" : os::printable(f.error_file),
+      indented(explanation(f)));
 }
 
 std::size_t width_of(const std::string& text) {

@@ -19,6 +19,7 @@ struct worker_failure {
   std::string message, traceback, error_file;
   std::int64_t unix_time_ms = 0;
   std::string exit_class; ///< only one that the exit code does not tell
+  std::string sign;       ///< the line by which it was known, if by one
 };
 
 /// Everything that failed in the job's last generation, root cause first: what the verdict names,

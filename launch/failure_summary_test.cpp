@@ -104,6 +104,17 @@ TEST_SUITE("failure_summary") {
     CHECK(text.find("ValueError\n  \n====") != std::string::npos);
   }
 
+  TEST_CASE("a class that the exit code does not tell, and the line by which it was known") {
+    auto f = failure_of(0, 1);
+    f.exit_class = "hardware";
+    CHECK(failure_summary("train.py", {f}, "").find(" \n  class     : hardware\n  error_file:") !=
+          std::string::npos);
+    f.sign = "GPU is \x1b[1mlost";
+    CHECK(failure_summary("train.py", {f}, "")
+              .find("  class     : hardware\n  known by  : GPU is \\x1b[1mlost\n  error_file:") !=
+          std::string::npos);
+  }
+
   TEST_CASE("without failures the reason stands in their place") {
     CHECK(failure_summary("a.py", {}, "nobody came") ==
           "===========\na.py FAILED\n-----------\nnobody came\n===========\n");

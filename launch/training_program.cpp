@@ -1,6 +1,7 @@
 #include "launch/training_program.hpp"
 
 #include "launch/error_file.hpp"
+#include "launch/log_tail.hpp"
 #include "launch/memory_kills.hpp"
 #include "runtime/base/limits.hpp"
 
@@ -22,11 +23,21 @@ duration age_of(const std::string& path) {
   return gone || age.count() < 0 ? duration{} : std::chrono::duration_cast<duration>(age);
 }
 
-actors::obituary obituary_of(const std::string& error_file, const ports::exit_status& status,
+/// A worker that writes to the launcher's own streams leaves no log.
+std::string log_tail_of(const std::string& stderr_file, ports::process_host& files) {
+  const auto end = stderr_file.empty()
+                       ? std::nullopt
+                       : files.read_end_of_file(stderr_file, limits::log_tail_max + 1);
+  return end ? last_lines(*end) : std::string{};
+}
+
+actors::obituary obituary_of(const worker_files& left, const ports::exit_status& status,
                              ports::process_host& files, bool memory_ran_out) {
   actors::obituary o;
   o.message = ports::to_string(status);
   o.out_of_memory = memory_ran_out;
+  o.log_tail = log_tail_of(left.stderr_file, files);
+  const auto& error_file = left.error_file;
   const auto content =
       error_file.empty() ? std::nullopt : files.read_small_file(error_file, limits::error_file_max);
   if (!content)
@@ -60,7 +71,7 @@ actors::leader::program program_of(const worker_contract& contract,
   };
   p.explain = [contract, processes, kills](const actors::assignment& a,
                                            const ports::exit_status& status) {
-    return obituary_of(files_of(contract.output, a).error_file, status, *processes,
+    return obituary_of(files_of(contract.output, a), status, *processes,
                        memory_kills().value_or(0) > *kills);
   };
   p.adopted = [output](const actors::assignment& a) { output->resume(a); };

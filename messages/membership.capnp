@@ -112,6 +112,13 @@ struct WorkerFailure {
   exitClass @13 :ExitClass;
   # From the master: what kind of end it takes it for.
 
+  logTail @14 :Text;
+  # From the node: the last lines that the worker wrote to stderr, where that goes to a file. Only the first few failures of a
+  # generation have it (limits::log_tails_max).
+
+  sign @15 :Text;
+  # From the master: the line of the traceback or of `logTail` by which the class was known, if it was by one.
+
   enum ExitClass {
     unknown @0;
     # Nobody has judged yet.

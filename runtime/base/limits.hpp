@@ -35,6 +35,12 @@ inline constexpr std::size_t failure_line_max = 1u << 10;
 inline constexpr std::size_t traceback_max = 16u << 10;
 /// All tracebacks in one message.
 inline constexpr std::size_t tracebacks_max = 96u << 10;
+/// What is read of a worker's log: its end. And of all of them in one message: the root cause is
+/// among those that failed first.
+inline constexpr std::size_t log_tail_max = 4u << 10;
+inline constexpr std::size_t log_tails_max = 4 * log_tail_max;
+/// The one line of them that told the kind of a failure.
+inline constexpr std::size_t sign_max = 256;
 static_assert(std::size_t{nodes_max} * 200 < frame_max);
 static_assert(handshake_frame_max < frame_max);
 
@@ -240,6 +246,8 @@ static_assert(console_patience < console_drain_within);
 // What is remembered.
 inline constexpr std::size_t failures_kept = 64;
 /// A Hello tells them all; the rest is their names.
-static_assert(tracebacks_max + failures_kept * 2 * failure_line_max <= handshake_frame_max);
+static_assert(tracebacks_max + log_tails_max + failures_kept * 2 * failure_line_max <=
+              handshake_frame_max);
+static_assert(log_tail_max <= text_max && sign_max <= failure_line_max);
 
 } // namespace troupe::limits

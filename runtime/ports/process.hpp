@@ -88,6 +88,11 @@ class process_host {
   /// there is none.
   virtual std::optional<std::string> read_small_file(const std::string& path,
                                                      std::size_t limit) = 0;
+
+  /// The last `limit` bytes of a file a worker wrote (its log), all of it if it is smaller; nothing
+  /// if there is none.
+  virtual std::optional<std::string> read_end_of_file(const std::string& path,
+                                                      std::size_t limit) = 0;
 };
 
 } // namespace troupe::ports

@@ -67,3 +67,10 @@ def test_the_kind_of_an_end_is_in_the_summary(shell: Start) -> None:
     run = shell("exit 201")
     assert run.wait(WITHIN) == [1]
     assert "class     : hardware" in run.err()
+
+
+def test_hardware_is_known_by_the_end_of_a_worker_s_log(shell: Start) -> None:
+    sentence = "NCCL WARN Cuda failure 'uncorrectable ECC error encountered'"
+    run = shell(f'echo "{sentence}" >&2; exit 1', options=["--tee=3"])
+    assert run.wait(WITHIN) == [1]
+    assert f"  class     : hardware\n  known by  : {sentence}\n" in run.err()

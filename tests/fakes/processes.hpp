@@ -23,6 +23,9 @@ class fake_processes final : public ports::process_host {
   std::optional<std::string> read_small_file(const std::string&, std::size_t) override {
     return std::nullopt;
   }
+  std::optional<std::string> read_end_of_file(const std::string&, std::size_t) override {
+    return std::nullopt;
+  }
 
   // The test.
   /// The living process of this name ends.

@@ -130,9 +130,12 @@ void cluster::supervise(const std::string& name) {
   o.leader.slots = options_.slots;
   o.leader.stop_within = options_.stop_within;
   o.program.spec = &trainers::spec_of;
-  o.program.explain = [](const actors::assignment&,
-                         const ports::exit_status& s) -> actors::obituary {
-    return {ports::to_string(s), {}, {}, 0, {}};
+  o.program.explain = [this, name](const actors::assignment& place,
+                                   const ports::exit_status& s) -> actors::obituary {
+    actors::obituary why;
+    why.message = ports::to_string(s);
+    why.log_tail = trainers_.last_words(name, place);
+    return why;
   };
   o.master = {master_name(), master_port};
   o.seed = m.seed;

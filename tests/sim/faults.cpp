@@ -108,6 +108,8 @@ result<void> about_worker(cluster& c, const words& w) {
     return {};
   if (w.size() == 4 && w[2] == "exits")
     c.training().exit(*process, {false, std::stoi(w[3])});
+  else if (w.size() > 5 && w[2] == "exits" && w[4] == "saying")
+    c.training().exit(*process, {false, std::stoi(w[3])}, rest(w, 5));
   else if (rest(w, 2) == "is killed")
     c.training().exit(*process, {true, SIGKILL});
   else

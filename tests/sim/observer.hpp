@@ -26,6 +26,7 @@ struct process_record {
   instant started{};
   std::optional<instant> ended;
   ports::exit_status status;
+  std::string last_words; ///< in its log
   /// Its parent has ended and left it behind; no process of the job itself.
   bool stray = false;
   /// It was sent SIGKILL: it runs no more, though the kernel may hold it for a while.

@@ -42,7 +42,8 @@ struct kind {
 constexpr kind kinds[] = {
     {6, "worker ? exits 7", nullptr},
     {6, "worker ? is killed", nullptr},
-    {2, "worker ? exits 201", nullptr},
+    {1, "worker ? exits 201", nullptr},
+    {1, "worker ? exits 1 saying uncorrectable ECC error encountered", nullptr},
     {8, "node N dies", "node N starts"},
     {12, "node N crashes", nullptr},
     {6, "node N loses power", "node N starts"},

@@ -76,6 +76,9 @@ class sim_process_host final : public ports::process_host {
   std::optional<std::string> read_small_file(const std::string&, std::size_t) override {
     return std::nullopt;
   }
+  std::optional<std::string> read_end_of_file(const std::string&, std::size_t) override {
+    return std::nullopt;
+  }
 
  private:
   trainers& trainers_;
@@ -165,7 +168,7 @@ void trainers::end_in(duration delay, std::uint64_t process, ports::exit_status 
   world_.events.in(delay, [this, process, how] { exit(process, how); });
 }
 
-void trainers::exit(std::uint64_t process, ports::exit_status how) {
+void trainers::exit(std::uint64_t process, ports::exit_status how, const std::string& last_words) {
   const auto found = living_.find(process);
   if (found == living_.end())
     return;
@@ -174,6 +177,7 @@ void trainers::exit(std::uint64_t process, ports::exit_status how) {
   auto& p = record(process);
   p.ended = world_.events.now();
   p.status = how;
+  p.last_words = last_words;
   world_.write(p.node, fmt::format("run    g{} rank {} pid {} ended: {}", p.which.value, p.rank,
                                    p.pid, ports::to_string(how)));
   world_.tell(&observer::process_ended, p);
@@ -397,6 +401,13 @@ std::vector<std::uint64_t> trainers::living_ranks() const {
       newest.push_back(number);
   }
   return newest;
+}
+
+std::string trainers::last_words(const std::string& node, const actors::assignment& place) const {
+  const auto found = std::find_if(all_.rbegin(), all_.rend(), [&](const process_record& p) {
+    return p.node == node && p.which == place.which && p.local == place.local && !p.stray;
+  });
+  return found == all_.rend() ? std::string{} : found->last_words;
 }
 
 std::optional<std::uint64_t> trainers::find(global_rank rank) const {

@@ -66,8 +66,10 @@ class trainers {
   std::vector<std::uint64_t> living_ranks() const;
   std::optional<std::uint64_t> find(global_rank rank) const;
 
-  /// It ends by itself.
-  void exit(std::uint64_t process, ports::exit_status how);
+  /// It ends by itself, and its log with these words.
+  void exit(std::uint64_t process, ports::exit_status how, const std::string& last_words = {});
+  /// Of the newest process that was started for this place.
+  std::string last_words(const std::string& node, const actors::assignment& place) const;
 
   /// The launcher has ended. Its processes get SIGKILL; without power, strays go as well. After a
   /// crash of its node supervisor they run on.

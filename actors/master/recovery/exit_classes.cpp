@@ -1,8 +1,11 @@
 #include "actors/master/recovery/exit_classes.hpp"
 
+#include "runtime/base/limits.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 
 namespace troupe::actors {
 
@@ -15,43 +18,113 @@ constexpr int by_shell = 128;
 constexpr int out_of_memory_code = 247;
 
 constexpr std::array out_of_memory_words{"out of memory", "outofmemoryerror",
-                                         "can't allocate memory", "cannot allocate memory"};
+                                         "can't allocate memory", "cannot allocate memory",
+                                         "std::bad_alloc"};
 
-bool says(std::string_view text, std::string_view word) {
-  return !word.empty() &&
-         std::search(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
-           return std::tolower(static_cast<unsigned char>(a)) ==
-                  std::tolower(static_cast<unsigned char>(b));
-         }) != text.end();
+/// Nothing: it does not say so. Else the line that does.
+using sign = std::optional<std::string>;
+
+/// By an exit code, or by the message, which is told anyway.
+sign by_itself() {
+  return std::string();
+}
+
+/// Where the text says one of the words; npos if nowhere.
+template<class Words>
+std::size_t place_of(std::string_view text, const Words& words) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  for (const std::string_view word : words) {
+    const auto found = std::search(text.begin(), text.end(), word.begin(), word.end(), same);
+    if (!word.empty() && found != text.end())
+      return static_cast<std::size_t>(found - text.begin());
+  }
+  return std::string_view::npos;
+}
+
+/// The line around a place, the front of it left out if it would be too long; UTF-8 stays whole.
+std::string line_around(std::string_view text, std::size_t place) {
+  constexpr std::string_view ends = "\r\n";
+  const auto is_inner = [&text](std::size_t at) { return (text[at] & 0xc0) == 0x80; };
+  auto begin = text.find_last_of(ends, place);
+  begin = begin == std::string_view::npos ? 0 : begin + 1;
+  begin = text.find_first_not_of(" \t", begin);
+  auto end = std::min(text.find_first_of(ends, place), text.size());
+  if (end - begin > limits::sign_max)
+    begin = std::max(begin, place - std::min(place, limits::sign_max / 4));
+  end = std::min(end, begin + limits::sign_max);
+  while (begin < end && is_inner(begin))
+    ++begin;
+  while (end < text.size() && end > begin && is_inner(end))
+    --end;
+  return std::string(text.substr(begin, end - begin));
 }
 
 template<class Words>
-bool says_any(const exit_evidence& e, const Words& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&e](const auto& w) { return says(e.message, w) || says(e.traceback, w); });
+sign line_with(std::string_view text, const Words& words) {
+  const auto place = place_of(text, words);
+  return place == std::string_view::npos ? sign() : line_around(text, place);
+}
+
+template<class Words>
+sign in_error_file(const exit_evidence& e, const Words& words) {
+  return place_of(e.message, words) != std::string_view::npos ? by_itself()
+                                                              : line_with(e.traceback, words);
 }
 
 bool by_signal(const exit_evidence& e, int number) {
   return e.exit_code == -number || e.exit_code == by_shell + number;
 }
 
-bool is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
+/// What it wrote last, if it ended by itself.
+std::string_view last_words(const exit_evidence& e) {
+  return by_signal(e, sigkill) || by_signal(e, sigterm) ? std::string_view() : e.log_tail;
+}
+
+/// From the last traceback on; without one the last line.
+std::string_view what_ended_it(std::string_view log) {
+  if (const auto begin = log.rfind("Traceback (most recent call last)");
+      begin != std::string_view::npos)
+    return log.substr(begin);
+  log = log.substr(0, log.find_last_not_of(" \t\r\n") + 1);
+  const auto end_of_others = log.find_last_of("\r\n");
+  return end_of_others == std::string_view::npos ? log : log.substr(end_of_others + 1);
+}
+
+sign of_hardware(const exit_evidence& e, const hardware_signs& signs) {
+  if (std::count(signs.exit_codes.begin(), signs.exit_codes.end(), e.exit_code) > 0)
+    return by_itself();
+  if (auto said = in_error_file(e, signs.words))
+    return said;
+  return line_with(last_words(e), signs.words);
+}
+
+sign of_memory(const exit_evidence& e) {
+  if (e.exit_code == out_of_memory_code || (e.out_of_memory && by_signal(e, sigkill)))
+    return by_itself();
+  if (auto said = in_error_file(e, out_of_memory_words))
+    return said;
+  return e.traceback.empty() ? line_with(what_ended_it(last_words(e)), out_of_memory_words)
+                             : sign();
+}
+
+sign is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   switch (which) {
   case exit_class::HARDWARE:
-    return std::count(signs.exit_codes.begin(), signs.exit_codes.end(), e.exit_code) > 0 ||
-           says_any(e, signs.words);
+    return of_hardware(e, signs);
   case exit_class::OUT_OF_MEMORY:
-    return e.exit_code == out_of_memory_code || (e.out_of_memory && by_signal(e, sigkill)) ||
-           says_any(e, out_of_memory_words);
+    return of_memory(e);
   case exit_class::KILLED:
-    return by_signal(e, sigkill);
+    return by_signal(e, sigkill) ? by_itself() : sign();
   case exit_class::PREEMPTED:
-    return by_signal(e, sigterm);
+    return by_signal(e, sigterm) ? by_itself() : sign();
   case exit_class::SOFTWARE:
   case exit_class::UNKNOWN:
-    return true;
+    return by_itself();
   }
-  return true;
+  return by_itself();
 }
 
 } // namespace
@@ -74,11 +147,11 @@ const exit_treatment& treatment_of(exit_class which) {
   return row == table.end() ? table.back() : *row;
 }
 
-exit_class classify(const exit_evidence& e, const hardware_signs& signs) {
+judgement classify(const exit_evidence& e, const hardware_signs& signs) {
   for (const auto& row : exit_treatments())
-    if (is(row.which, e, signs))
-      return row.which;
-  return exit_class::SOFTWARE;
+    if (auto said = is(row.which, e, signs))
+      return {row.which, *said};
+  return {exit_class::SOFTWARE, {}};
 }
 
 } // namespace troupe::actors

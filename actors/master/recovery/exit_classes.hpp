@@ -11,20 +11,38 @@ namespace troupe::actors {
 
 using exit_class = messages::WorkerFailure::ExitClass;
 
-/// What is known of a worker's end.
+/// What is known of a worker's end. An error file tells what ended the worker; its log also tells
+/// what it survived. So exit codes and the error file are believed at once, and the log only
+///   - if the worker ended by itself: who was killed, or was told to go, did not die of what it had
+///     complained about; and who exits with 0 has not failed at all;
+///   - about hardware: its words are the driver's and nobody's else, and an exception often only
+///     says that a library has failed;
+///   - about memory, which programs run out of and go on: if no error file says what it was, and
+///     then in the last traceback, or without one in the last line.
 struct exit_evidence {
   std::int32_t exit_code = 0; ///< minus the signal's number
   bool out_of_memory = false; ///< the kernel has killed for lack of memory meanwhile
-  std::string_view message, traceback;
+  std::string_view message;   ///< one line
+  std::string_view traceback; ///< from its error file; empty if there is none
+  std::string_view log_tail;  ///< the last lines of its stderr; empty where that is no file
+};
+
+struct judgement {
+  exit_class which = exit_class::UNKNOWN;
+  /// The line of the traceback or the log that says so, cut to limits::sign_max; empty if the exit
+  /// code or the message does.
+  std::string sign;
 };
 
 /// By what broken hardware is known; both can be set, and replace these.
 struct hardware_signs {
   std::vector<std::int32_t> exit_codes{201, 202};
-  /// In the message or the traceback of an error file, in small letters; any case is found.
-  std::vector<std::string> words{"uncorrectable ecc error", "ecc_uncorrectable",
-                                 "fallen off the bus",      "nvlink error",
-                                 "hardware stack error",    "device hardware error"};
+  /// In an error file or at the end of a log, in small letters; any case is found. What CUDA, its
+  /// driver and Ascend's call broken.
+  std::vector<std::string> words{
+      "uncorrectable ecc error", "ecc_uncorrectable",    "double bit ecc error", "double bit error",
+      "hbm multi bit ecc",       "fallen off the bus",   "gpu is lost",          "nvlink error",
+      "hardware stack error",    "device hardware error"};
 };
 
 /// One class of ends: its name, and what is done about it.
@@ -42,6 +60,6 @@ struct exit_treatment {
 const std::vector<exit_treatment>& exit_treatments();
 const exit_treatment& treatment_of(exit_class which);
 
-exit_class classify(const exit_evidence& e, const hardware_signs& signs);
+judgement classify(const exit_evidence& e, const hardware_signs& signs);
 
 } // namespace troupe::actors

@@ -1,15 +1,26 @@
 #include "actors/master/recovery/exit_classes.hpp"
 
+#include "runtime/base/limits.hpp"
+
 #include <doctest/doctest.h>
 
 #include <set>
 
+using namespace troupe;
 using namespace troupe::actors;
 
 namespace {
 
 std::string class_of(exit_evidence e, const hardware_signs& signs = {}) {
-  return treatment_of(classify(e, signs)).name;
+  return treatment_of(classify(e, signs).which).name;
+}
+
+/// Of a worker that left nothing but a log: its class, and the line that says so.
+std::string class_by_log(const std::string& log, std::int32_t code = 1,
+                         const std::string& traceback = {}) {
+  const auto judged = classify({code, false, "exit code 1", traceback, log}, {});
+  return std::string(treatment_of(judged.which).name) +
+         (judged.sign.empty() ? "" : ": " + judged.sign);
 }
 
 } // namespace
@@ -45,6 +56,58 @@ TEST_SUITE("exit classes") {
     CHECK(class_of({1, false, "DefaultCPUAllocator: can't allocate memory", ""}) ==
           "out of memory");
     CHECK(class_of({-6, false, "it was the ECC of an error", ""}) == "software");
+  }
+
+  TEST_CASE("what is in a log says hardware, wherever it stands; and the line is named") {
+    CHECK(class_by_log("") == "software");
+    CHECK(class_by_log("step 1\n"
+                       "  n1:71:90 [3] NCCL WARN Cuda failure 'uncorrectable ECC error "
+                       "encountered'\r\n"
+                       "terminate called\n") ==
+          "hardware: n1:71:90 [3] NCCL WARN Cuda failure 'uncorrectable ECC error encountered'");
+    CHECK(class_by_log("NVRM: Xid (PCI:0000:3b:00): 79, pid=71, GPU has fallen off the bus.") ==
+          "hardware: NVRM: Xid (PCI:0000:3b:00): 79, pid=71, GPU has fallen off the bus.");
+    CHECK(class_by_log("CUDA error: uncorrectable NVLink error detected during the execution", -6)
+              .find("hardware: CUDA error") == 0);
+    // An exception often tells only that a library has failed.
+    CHECK(class_by_log("HBM MULTI BIT ECC\n", 1, "RuntimeError: HCCL failed") ==
+          "hardware: HBM MULTI BIT ECC");
+    CHECK(class_by_log("nothing", 1, "at x\nGPU is lost\nat y") == "hardware: GPU is lost");
+  }
+
+  TEST_CASE("who was killed or told to go did not die of what its log complains about") {
+    for (const std::int32_t code : {-9, 137})
+      CHECK(class_by_log("uncorrectable ECC error\nout of memory\n", code) == "killed");
+    for (const std::int32_t code : {-15, 143})
+      CHECK(class_by_log("uncorrectable ECC error\nout of memory\n", code) == "preempted");
+  }
+
+  TEST_CASE("memory that ran out is one only in what ended the worker") {
+    const std::string survived = "retrying after CUDA out of memory\n";
+    const std::string raised = "[rank0]: Traceback (most recent call last):\n[rank0]:   File x\n";
+    CHECK(class_by_log(survived + "step 7\n") == "software");
+    CHECK(class_by_log(survived + raised + "[rank0]: ValueError: no\n") == "software");
+    CHECK(class_by_log(raised + "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried\n") ==
+          "out of memory: [rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried");
+    CHECK(class_by_log("step 7\nfork: Cannot allocate memory\n\n") ==
+          "out of memory: fork: Cannot allocate memory");
+    // The error file tells what it was.
+    CHECK(class_by_log(survived, 1, "ValueError: no") == "software");
+  }
+
+  TEST_CASE("a long line is cut to what counts, between characters") {
+    const auto long_line =
+        std::string(3'000, '-') + " uncorrectable ECC error " + std::string(3'000, '-');
+    const auto judged = classify({1, false, "", "", long_line}, {});
+    CHECK(judged.sign.size() == limits::sign_max);
+    CHECK(judged.sign.find("uncorrectable ECC error") != std::string::npos);
+    std::string snowed;
+    for (int i = 0; i < 200; ++i)
+      snowed += "\u2603";
+    const auto cut = classify({1, false, "", "", "GPU is lost" + snowed}, {}).sign;
+    CHECK(cut == "GPU is lost" + snowed.substr(0, (limits::sign_max - 11) / 3 * 3));
+    const auto end = classify({1, false, "", "", snowed + "GPU is lost"}, {}).sign;
+    CHECK(end == snowed.substr(0, limits::sign_max / 4 / 3 * 3) + "GPU is lost");
   }
 
   TEST_CASE("hardware comes before the rest, and its signs can be set") {

@@ -114,6 +114,38 @@ TEST_SUITE("recovery_core: broken hardware") {
     CHECK(s.core.current_phase() == phase::watching);
   }
 
+  TEST_CASE("known by a line of a log, which is told") {
+    account s(restarts(0));
+    s.begins(1);
+    const auto report = messages::author("test").write<messages::Failed>(
+        generation{1}, [](messages::Failed::Builder b) {
+          b.setNode("a");
+          auto f = b.initFailures(1)[0];
+          f.setPid(100);
+          f.setExitCode(1);
+          f.setMessage("exit code 1");
+          f.setLogTail("step 7\nCUDA error: uncorrectable ECC error encountered\n");
+        });
+    CHECK(text(s.core.failed(s.now, report)) ==
+          "instruct Reform g1 without a, restart 0: rank 0 (node a, local rank 0, pid 100) failed: "
+          "exit code 1 (its hardware seems to be broken: \"CUDA error: uncorrectable ECC error "
+          "encountered\")");
+    // In the verdict the line is told, and the rest of the log is not.
+    bool concluded = false;
+    for (const auto& e :
+         s.core.indispensable(s.now, messages::author("x").write<messages::Indispensable>(
+                                         generation{1}, [](auto b) { b.setNode("a"); })))
+      if (const auto* order = std::get_if<recovery_core::instruct>(&e)) {
+        auto verdict = order->message.as<messages::Conclude>().read();
+        const auto f = verdict->getFailures()[0];
+        CHECK(f.getSign() == "CUDA error: uncorrectable ECC error encountered");
+        CHECK(f.getExitClass() == exit_class::HARDWARE);
+        CHECK(f.getLogTail() == "");
+        concluded = true;
+      }
+    CHECK(concluded);
+  }
+
   TEST_CASE("a node that cannot be spared has failed like any other") {
     account s(restarts(1));
     s.begins(1);

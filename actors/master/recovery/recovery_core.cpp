@@ -218,7 +218,7 @@ void recovery_core::judge(effects& out, instant now) {
     phase_ = phase::judging;
     return;
   }
-  if (treatment_of(failures_.front().which).part_with_node)
+  if (treatment_of(failures_.front().judged.which).part_with_node)
     return part_with_node(out);
   charge(out, now);
 }

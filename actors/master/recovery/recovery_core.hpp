@@ -116,7 +116,7 @@ class recovery_core {
     std::string traceback;
     std::string host;
     instant shown_at{};
-    exit_class which = exit_class::UNKNOWN;
+    judgement judged;
   };
 
   void become_watching(instant now, const messages::World::Reader& world);

@@ -34,7 +34,8 @@ void recovery_core::take_failures(instant now, const node_name& node,
         f.getUnixTimeMs(), f.getBeforeStart(), f.getLogFile().cStr(), f.getTraceback().cStr(),
         f.getHost().cStr(), now - ago,
         classify({f.getExitCode(), f.getOutOfMemory(), std::string_view(f.getMessage().cStr()),
-                  std::string_view(f.getTraceback().cStr())},
+                  std::string_view(f.getTraceback().cStr()),
+                  std::string_view(f.getLogTail().cStr())},
                  options_.hardware)});
   }
   put_root_cause_first();
@@ -97,10 +98,11 @@ std::string recovery_core::root_cause_in_words() const {
   const auto& first = failures_.front();
   if (first.pid == 0)
     return fmt::format("node {}: {}", first.node, first.message);
-  const std::string advice = treatment_of(first.which).advice;
+  const std::string advice = treatment_of(first.judged.which).advice;
+  const auto sign = first.judged.sign.empty() ? "" : fmt::format(": \"{}\"", first.judged.sign);
   return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}{}", first.rank,
                      first.node, first.local, first.pid, first.message,
-                     advice.empty() ? "" : fmt::format(" ({})", advice));
+                     advice.empty() ? "" : fmt::format(" ({}{})", advice, sign));
 }
 
 void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) const {
@@ -117,7 +119,9 @@ void recovery_core::write_failures(capnp::List<WorkerFailure>::Builder out) cons
     out[i].setBeforeStart(f.before_start);
     out[i].setLogFile(f.log_file);
     out[i].setHost(f.host);
-    out[i].setExitClass(f.which);
+    out[i].setExitClass(f.judged.which);
+    if (!f.judged.sign.empty())
+      out[i].setSign(f.judged.sign);
     if (f.traceback.size() <= room) {
       out[i].setTraceback(f.traceback);
       room -= f.traceback.size();

@@ -106,7 +106,7 @@ void recovery_core::restart_charged(effects& out, const std::string& cause) {
                                   options_.max_restarts, whose),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
-                       {"exit_class", std::string(treatment_of(root.which).name)},
+                       {"exit_class", std::string(treatment_of(root.judged.which).name)},
                        {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
 }
 

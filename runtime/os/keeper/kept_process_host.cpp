@@ -121,4 +121,9 @@ std::optional<std::string> kept_process_host::read_small_file(const std::string&
   return os::read_small_file(path, limit);
 }
 
+std::optional<std::string> kept_process_host::read_end_of_file(const std::string& path,
+                                                               std::size_t limit) {
+  return os::read_end_of_file(path, limit);
+}
+
 } // namespace troupe::os

@@ -33,6 +33,7 @@ class kept_process_host final : public ports::process_host {
   result<std::uint16_t> free_port(const std::string& address) override;
   std::int64_t unix_time_ms() override;
   std::optional<std::string> read_small_file(const std::string& path, std::size_t limit) override;
+  std::optional<std::string> read_end_of_file(const std::string& path, std::size_t limit) override;
 
  private:
   /// What the keeper's packets reach; they may outlive us.

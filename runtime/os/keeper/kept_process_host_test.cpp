@@ -266,6 +266,11 @@ TEST_CASE("a small file is read up to the limit, anything else gives nothing") {
   CHECK_FALSE(world.host().read_small_file("/tmp", 4));
   REQUIRE(::mkfifo((place / "pipe").c_str(), 0600) == 0);
   CHECK_FALSE(world.host().read_small_file(place / "pipe", 4));
+  CHECK(world.host().read_end_of_file(place / "error.json", 100) == "0123456789");
+  CHECK(world.host().read_end_of_file(place / "error.json", 4) == "6789");
+  CHECK(world.host().read_end_of_file(place / "empty", 4) == "");
+  CHECK_FALSE(world.host().read_end_of_file(place / "missing", 4));
+  CHECK_FALSE(world.host().read_end_of_file(place / "pipe", 4));
 }
 
 TEST_CASE("a free port can be listened on, on every address") {

@@ -38,6 +38,35 @@ result<std::uint16_t> free_port_of(int family) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&where)->sin_port);
 }
 
+/// Workers choose what lies there: a pipe must not make us wait.
+struct opened_file {
+  explicit opened_file(const std::string& path)
+      : descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat found {};
+    if (descriptor && ::fstat(descriptor.get(), &found) == 0 && S_ISREG(found.st_mode))
+      size = static_cast<std::size_t>(found.st_size);
+  }
+
+  unique_fd descriptor;
+  std::optional<std::size_t> size; ///< nothing if it is no regular file
+};
+
+std::string content_of(const opened_file& file, std::size_t from, std::size_t limit) {
+  std::string content(limit, '\0');
+  std::size_t have = 0;
+  while (have < limit) {
+    const auto got = ::pread(file.descriptor.get(), content.data() + have, limit - have,
+                             static_cast<off_t>(from + have));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    have += static_cast<std::size_t>(got);
+  }
+  content.resize(have);
+  return content;
+}
+
 } // namespace
 
 std::uint64_t raise_open_files() {
@@ -61,23 +90,17 @@ std::int64_t unix_time_ms() {
 }
 
 std::optional<std::string> read_small_file(const std::string& path, std::size_t limit) {
-  // Workers choose what lies there: a pipe must not make us wait.
-  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat found {};
-  if (!file || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
+  const opened_file file(path);
+  if (!file.size)
     return std::nullopt;
-  std::string content(limit, '\0');
-  std::size_t have = 0;
-  while (have < limit) {
-    const auto got = ::read(file.get(), content.data() + have, limit - have);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      break;
-    have += static_cast<std::size_t>(got);
-  }
-  content.resize(have);
-  return content;
+  return content_of(file, 0, limit);
+}
+
+std::optional<std::string> read_end_of_file(const std::string& path, std::size_t limit) {
+  const opened_file file(path);
+  if (!file.size)
+    return std::nullopt;
+  return content_of(file, *file.size > limit ? *file.size - limit : 0, limit);
 }
 
 } // namespace troupe::os

@@ -29,4 +29,7 @@ std::int64_t unix_time_ms();
 /// At most `limit` bytes of a regular file; nothing if there is none.
 std::optional<std::string> read_small_file(const std::string& path, std::size_t limit);
 
+/// Its last `limit` bytes, or all; nothing if it is no regular file.
+std::optional<std::string> read_end_of_file(const std::string& path, std::size_t limit);
+
 } // namespace troupe::os

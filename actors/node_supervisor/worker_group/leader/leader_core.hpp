@@ -55,6 +55,8 @@ struct obituary {
   duration ago{};
   /// The kernel has killed processes for lack of memory since it was started.
   bool out_of_memory = false;
+  /// The last lines of its stderr, if that went to a file; no longer than limits::log_tail_max.
+  std::string log_tail;
 };
 
 /// How this node's part in the job ended.

@@ -69,7 +69,7 @@ msg<Failed> leader_core::failures(instant now) {
 }
 
 void leader_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant now) const {
-  std::size_t room = limits::tracebacks_max;
+  std::size_t room = limits::tracebacks_max, log_room = limits::log_tails_max;
   for (unsigned i = 0; i < failures_.size(); ++i) {
     const auto& f = failures_[i];
     out[i].setNode(options_.node);
@@ -85,6 +85,10 @@ void leader_core::write_failures(capnp::List<WorkerFailure>::Builder out, instan
     out[i].setUnixTimeMs(f.why.unix_time_ms);
     out[i].setBeforeStart(f.before_start);
     out[i].setOutOfMemory(f.why.out_of_memory);
+    if (!f.why.log_tail.empty() && f.why.log_tail.size() <= log_room) {
+      out[i].setLogTail(f.why.log_tail);
+      log_room -= f.why.log_tail.size();
+    }
     out[i].setAgoUs(static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(now - f.shown_at).count()));
   }

@@ -154,6 +154,24 @@ TEST_SUITE("leader_core: failures") {
     CHECK(f.getUnixTimeMs() == 5);
   }
 
+  TEST_CASE("the first few failures are told with the end of their logs") {
+    constexpr local_rank workers = 6;
+    leader_core core(leader_options{"a", workers, 30s}, messages::author("a/leader"));
+    core.prepare(dawn, prepare(1, {"b", "a"}));
+    core.start(dawn, start(1));
+    obituary why;
+    why.log_tail = std::string(limits::log_tail_max, '.');
+    for (local_rank r = 0; r < workers; ++r)
+      core.worker_started(dawn, generation{1}, r, 100 + static_cast<int>(r));
+    for (local_rank r = 0; r < workers; ++r)
+      core.worker_ended(dawn, generation{1}, r, exited(7), why);
+    const auto state = core.state(dawn);
+    auto view = state.read();
+    REQUIRE(view->getFailures().size() == workers);
+    for (unsigned i = 0; i < workers; ++i)
+      CHECK(view->getFailures()[i].getLogTail().size() == (i < 4 ? limits::log_tail_max : 0));
+  }
+
   TEST_CASE("who had written its error file before our signal has failed, however it ends") {
     for (const bool before : {true, false}) {
       auto s = one_that_runs();
