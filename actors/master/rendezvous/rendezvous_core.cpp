@@ -58,7 +58,10 @@ rendezvous_core::effects rendezvous_core::node_present(instant now, const msg<No
                         fmt::format("node {} is here, beside generation {}", node, current_.value),
                         {{"node", node}}}});
     standing_by_.erase(node);
-    growth_.newcomer(now);
+    if (world_.size() == options_.nodes_max)
+      tell_spares(out, {who}); // whoever else comes: it cannot become larger
+    else
+      growth_.newcomer(now);
   }
   return out;
 }
@@ -317,7 +320,7 @@ void rendezvous_core::repeat_directive(effects& out, instant now, const msg<Node
     out.push_back(direct{{node}, start_message()});
   out.push_back(inform_recovery{m.any()});
   // Recovery may have started anew and not know who waits.
-  if (nodes_.size() > world_.size())
+  if (nodes_.size() > world_.size() && world_.size() < options_.nodes_max)
     growth_.newcomer(now);
   // As a rule recovery has asked for the next generation long before. If not, it has started anew
   // since, which ended all links, and does not know.

@@ -142,11 +142,15 @@ log::event rendezvous_core::relaunched_in_words() const {
 }
 
 std::string rendezvous_core::spare_in_words(std::size_t present) const {
-  const auto why = world_.size() == options_.nodes_max ? "the most there can be (--nnodes)"
-                   : options_.elastic ? "the largest world the elasticity config allows"
-                                      : "a whole number of units (--node_unit)";
-  return fmt::format("generation {} has {} of the {} that are here, {}", current_.value,
-                     counted(world_.size(), "node"), present, why);
+  const auto nodes = counted(world_.size(), "node");
+  // Members may be away: how many are here says nothing.
+  if (world_.size() == options_.nodes_max)
+    return fmt::format("generation {} has {}, the most there can be (--nnodes)", current_.value,
+                       nodes);
+  return fmt::format("generation {} has {} of the {} that are here, {}", current_.value, nodes,
+                     present,
+                     options_.elastic ? "the largest world the elasticity config allows"
+                                      : "a whole number of units (--node_unit)");
 }
 
 log::event rendezvous_core::standing_by_in_words(const std::vector<node_name>& spares,

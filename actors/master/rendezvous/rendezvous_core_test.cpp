@@ -77,7 +77,8 @@ TEST_SUITE("rendezvous_core: gathering") {
     rendezvous_story s(2, 2);
     s.comes("a");
     s.comes("b");
-    CHECK(s.comes("c") == "");
+    CHECK(s.comes("c") ==
+          "to c: StandBy: generation 1 has 2 nodes, the most there can be (--nnodes)");
     CHECK(s.is_lost("b") ==
           lines("to a,b: Stop g1: node b was lost while generation 1 was prepared",
                 "record GenerationProposed g2", "to a,c: Prepare g2: a(0,1) c(2,3)"));
@@ -272,7 +273,7 @@ TEST_SUITE("rendezvous_core: preparing") {
 TEST_SUITE("rendezvous_core: running") {
   TEST_CASE("what happens to members is recovery's business, what happens to spares nobody's") {
     auto s = two_that_run();
-    CHECK(s.comes("spare") == "");
+    CHECK(s.comes("spare").find("to spare: StandBy") == 0);
     CHECK(s.goes_away("spare") == "");
     CHECK(s.is_lost("spare") == "");
     CHECK(s.goes_away("a") == "inform recovery: NodeAway a: its link broke");

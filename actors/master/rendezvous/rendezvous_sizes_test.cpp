@@ -161,17 +161,53 @@ TEST_SUITE("rendezvous_core: a running world grows") {
 }
 
 TEST_SUITE("rendezvous_core: spares") {
-  TEST_CASE("a node beyond MAX is told to stand by, once for each link of its") {
+  const auto* const told = "to c: StandBy: generation 1 has 2 nodes, the most there can be "
+                           "(--nnodes)";
+
+  TEST_CASE("a node beyond MAX is told to stand by at once, once for each link of its") {
     auto s = that_runs(plain(2, 2), {"a", "b"});
-    s.comes("c");
-    const auto* told = "to c: StandBy: generation 1 has 2 nodes of the 3 that are here, the most "
-                       "there can be (--nnodes)";
-    CHECK(s.passes(100ms) == told);
-    s.comes("d");
-    CHECK(s.passes(100ms).find("to d: StandBy") == 0);
+    CHECK(s.comes("c") == told);
+    CHECK(s.comes("d").find("to d: StandBy") == 0);
+    CHECK(s.passes(1h) == "");
     s.goes_away("c");
-    s.comes("c");
-    CHECK(s.passes(100ms).find("to c: StandBy") == 0);
+    CHECK(s.comes("c") == told);
+    // A member's new link is no news to it.
+    s.goes_away("a");
+    CHECK(s.comes("a", {}, running_in(1)).find("StandBy") == std::string::npos);
+    CHECK(s.passes(1h) == "");
+  }
+
+  TEST_CASE("whatever the members do meanwhile") {
+    SUBCASE("one is away") {
+      auto s = that_runs(plain(1, 2), {"a", "b"});
+      s.goes_away("b");
+      CHECK(s.comes("c") == told);
+    }
+    SUBCASE("one is lost, and its part was done") {
+      auto s = that_runs(plain(1, 2), {"a", "b"});
+      s.is_lost("b");
+      CHECK(s.comes("c") == told);
+    }
+    SUBCASE("they are being told to get ready") {
+      rendezvous_story s(2, 2);
+      s.comes("a");
+      s.comes("b");
+      CHECK(s.comes("c") == told);
+      CHECK(s.all_get_ready({"a", "b"}).find("StandBy") == std::string::npos);
+      CHECK(s.passes(1h) == "");
+    }
+    SUBCASE("generations end one after the other") {
+      auto s = that_runs(plain(2, 2), {"a", "b"});
+      for (std::uint64_t g = 1; g < 6; ++g) {
+        s.reforms(g, 0);
+        s.all_get_ready({"a", "b"});
+      }
+      CHECK(s.comes("c").find("to c: StandBy: generation 6") == 0);
+    }
+    SUBCASE("they have not yet come back to a master that was restarted") {
+      rendezvous_story s(2, 2, {proposed_record(1), sealed_record(1, {"a", "b"})});
+      CHECK(s.comes("c") == told);
+    }
   }
 
   TEST_CASE("it takes the ranks of who is lost, at once") {
