@@ -131,9 +131,7 @@ result<surroundings> from_slurm(const variables& all) {
   return s;
 }
 
-} // namespace
-
-result<surroundings> find_surroundings(const variables& environment, const std::string& host) {
+result<surroundings> from_first_variable(const variables& environment, const std::string& host) {
   const auto has = [&environment](const char* name) {
     return value(environment, name).has_value();
   };
@@ -148,6 +146,32 @@ result<surroundings> find_surroundings(const variables& environment, const std::
   if (has("SLURM_STEP_NODELIST") || has("SLURM_JOB_NODELIST"))
     return from_slurm(environment);
   return surroundings{};
+}
+
+/// What is no index of this pod's is somebody else's variable.
+void find_siblings(surroundings& s, const variables& environment, const std::string& host) {
+  const auto text = value(environment, "JOB_COMPLETION_INDEX").value_or("");
+  const auto index = digits(text).value_or(limits::nodes_max);
+  const auto name = first_label(host), suffix = "-" + text;
+  if (index >= limits::nodes_max || name.size() <= suffix.size() ||
+      name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0)
+    return;
+  s.siblings = name.substr(0, name.size() - text.size());
+  s.index = static_cast<std::uint32_t>(index);
+}
+
+} // namespace
+
+std::optional<std::uint32_t> rank_among_siblings(const surroundings& s,
+                                                 const std::string& master_host) {
+  return s.index && first_label(master_host) == s.siblings + "0" ? s.index : std::nullopt;
+}
+
+result<surroundings> find_surroundings(const variables& environment, const std::string& host) {
+  auto found = from_first_variable(environment, host);
+  if (found)
+    find_siblings(*found, environment, host);
+  return found;
 }
 
 } // namespace troupe::launch

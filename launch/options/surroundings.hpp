@@ -21,12 +21,22 @@ struct surroundings {
   std::optional<std::uint32_t> nodes;
   /// The variable that said it.
   std::string from;
+  /// In a pod of one of Kubernetes' indexed Jobs, whose pods are called <job>-<index>: "<job>-",
+  /// and this pod's index.
+  std::string siblings;
+  std::optional<std::uint32_t> index;
 };
+
+/// This node's rank if the job meets at the first of its siblings: their indices are the ranks
+/// then. With any other address they say nothing: a job may be made of several indexed Jobs, as in
+/// a JobSet, whose indices all begin with 0.
+std::optional<std::uint32_t> rank_among_siblings(const surroundings& s,
+                                                 const std::string& master_host);
 
 /// The first of these that says anything: TROUPE_MASTER_ADDR (and _PORT), DLROVER_MASTER_ADDR,
 /// PET_MASTER_ADDR (which the options read by themselves), Volcano's VC_MASTER_HOSTS and
-/// VC_WORKER_HOSTS, Slurm's variables. `host` is what this machine calls itself. `invalid` with one
-/// line that names the variable.
+/// VC_WORKER_HOSTS, Slurm's variables. JOB_COMPLETION_INDEX is read beside any of them. `host` is
+/// what this machine calls itself. `invalid` with one line that names the variable.
 result<surroundings> find_surroundings(const std::map<std::string, std::string>& environment,
                                        const std::string& host);
 

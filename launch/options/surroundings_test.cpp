@@ -114,6 +114,41 @@ TEST_CASE("Slurm's variables must agree with each other") {
   CHECK(told(with(slurm, {{"SLURM_JOB_NODELIST", "gpu[1-"}})).find("SLURM_JOB_NODELIST: '") == 0);
 }
 
+TEST_CASE("a pod's index is its node's rank if the job meets at the first pod of its Job") {
+  const variables third{{"JOB_COMPLETION_INDEX", "2"}};
+  const auto at = [&third](const std::string& variable, const std::string& address) {
+    return with(third, {{variable, address}});
+  };
+  CHECK(met({"--nnodes=4"}, at("PET_MASTER_ADDR", "train-0.train"), "train-2") ==
+        "train-0.train:29500 rank 2 from --master-addr, at the first node");
+  CHECK(met({"--nnodes=4", "--master-addr=train-0.train"}, third, "train-2.train.ns.svc") ==
+        "train-0.train:29500 rank 2 from --master-addr, at the first node");
+  CHECK(met({"--nnodes=4"}, at("TROUPE_MASTER_ADDR", "train-0.train:7"), "train-2") ==
+        "train-0.train:7 rank 2 from TROUPE_MASTER_ADDR");
+  // What says the rank itself goes first.
+  CHECK(met({"--nnodes=4", "--node-rank=1"}, at("PET_MASTER_ADDR", "train-0"), "train-2") ==
+        "train-0:29500 rank 1 from --master-addr, at the first node");
+  CHECK(met({"--nnodes=4"}, with(at("PET_MASTER_ADDR", "train-0"), {{"PET_NODE_RANK", "3"}}),
+            "train-2") == "train-0:29500 rank 3 from --master-addr, at the first node");
+  CHECK(met({"--nnodes=4"}, with(third, slurm), "train-2") ==
+        "gpu01:15007 rank 2 from SLURM_JOB_NODELIST, at the first node");
+  // Ranks by arrival: of another Job, of a JobSet with several, in a pod beyond the last node,
+  // with a name or an index of its own, with c10d.
+  for (const char* master : {"master", "train-1.train", "set-head-0-0.set", "0"})
+    CHECK(met({"--nnodes=4"}, at("PET_MASTER_ADDR", master), "train-2").find("rank") ==
+          std::string::npos);
+  const auto here = at("PET_MASTER_ADDR", "train-0");
+  CHECK(met({"--nnodes=2"}, here, "train-2").find("rank") == std::string::npos);
+  for (const char* host : {"here", "train-12", "train2", "-2", "2"})
+    CHECK(met({"--nnodes=4"}, here, host).find("rank") == std::string::npos);
+  for (const char* index : {"", "x", "-2", "99999999999999999999"})
+    CHECK(met({"--nnodes=4"}, with(here, {{"JOB_COMPLETION_INDEX", index}}), "train-2")
+              .find("rank") == std::string::npos);
+  CHECK(met({"--nnodes=4", "--rdzv-backend=c10d"}, here, "train-2").find("rank") ==
+        std::string::npos);
+  CHECK(met({}, third, "train-2") == "alone");
+}
+
 TEST_CASE("an option goes before any variable, and a job on one node needs neither") {
   const variables named{{"TROUPE_MASTER_ADDR", "head"}, {"PET_MASTER_ADDR", "pet"}};
   CHECK(met({"--nnodes=4"}, slurm) ==
