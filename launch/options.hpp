@@ -65,7 +65,7 @@ struct launcher_options {
   rendezvous_options rendezvous;
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
   std::string rdzv_id = "none";
-  /// The address other nodes reach this one at; empty: found out.
+  /// The address other nodes reach this one at, and from which it dials; empty: found out.
   std::string local_addr;
   std::string node_name;
   std::string journal;

@@ -50,10 +50,12 @@ void prepare_process();
 /// The console and, if asked for, the JSON file; dropping it writes what is queued.
 result<std::unique_ptr<os::logs>> open_log(const common_options& o);
 
-/// `lease`: how long a peer may be silent; nothing means the default.
+/// `lease`: how long a peer may be silent; nothing means the default. `dial_from`: this machine's
+/// address to dial from; empty means any.
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,
-                                                         std::optional<duration> lease = {});
+                                                         std::optional<duration> lease = {},
+                                                         const std::string& dial_from = {});
 
 /// The journal that the user named (--journal), which a later master may take up after a power cut,
 /// or else one in the run's directory: it serves this run, and ends with this machine.

@@ -52,6 +52,17 @@ result<actors::master_options> master_options_of(const launcher_options& o,
   return m;
 }
 
+/// --local-addr, which may be in brackets; empty if it was not given.
+std::string own_address_said(const launcher_options& o) {
+  return parse_host(o.local_addr).value_or(o.local_addr);
+}
+
+/// Where other nodes reach this one.
+std::string own_address(const launcher_options& o, const ports::endpoint& master) {
+  const auto said = own_address_said(o);
+  return said.empty() ? address_towards(master.host) : said;
+}
+
 /// As for torchrun: then rank 0's worker hosts the store.
 bool leaves_store_to_worker(const machine_facts& machine) {
   const auto found = machine.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
@@ -65,7 +76,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   actors::node_options n;
   n.uplink.job = o.rdzv_id;
   n.uplink.node = name;
-  n.uplink.address = o.local_addr.empty() ? address_towards(master.host) : o.local_addr;
+  n.uplink.address = own_address(o, master);
   n.uplink.slots = o.processes_per_node;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
   if (o.nodes_said) {
@@ -100,10 +111,10 @@ class life {
         log_(std::move(log)) {}
 
   int run() {
-    const auto& contract = facts_.contract;
+    auto contract = facts_.contract;
     const auto open_files = os::raise_open_files();
-    auto transport =
-        open_transport(io_, options_.common, log_->sink(), options_.rendezvous.settings.lease);
+    auto transport = open_transport(io_, options_.common, log_->sink(),
+                                    options_.rendezvous.settings.lease, own_address_said(options_));
     if (!transport)
       return complain(program, transport.error().what, exit_failure);
     const std::shared_ptr<ports::process_host> processes =
@@ -122,6 +133,7 @@ class life {
       where.master = master->where();
     remember(where.master, master != nullptr);
 
+    contract.zone = zone_towards(own_address(options_, where.master), where.master.host);
     output_ = std::make_shared<worker_output>(contract.output, console_, facts_.progress);
     const auto node_options = node_options_of(
         options_, machine_, where, facts_.node, facts_.seed,

@@ -73,6 +73,13 @@ std::optional<std::vector<std::string>> visible_devices(const worker_contract& c
   return split(visible->second, ',');
 }
 
+/// The interface in a link-local address is the one of the machine that said it.
+std::string as_reached_from_here(const std::string& address, const std::string& zone) {
+  const auto theirs = address.find('%');
+  return theirs == std::string::npos || zone.empty() ? address
+                                                     : address.substr(0, theirs + 1) + zone;
+}
+
 /// LOCAL_RANK, and with --virtual-local-rank the one device that is then number 0.
 void place_locally(std::map<std::string, std::string>& env, const worker_contract& c,
                    const actors::assignment& a) {
@@ -85,6 +92,13 @@ void place_locally(std::map<std::string, std::string>& env, const worker_contrac
 }
 
 } // namespace
+
+std::string zone_towards(const std::string& own_address, const std::string& master_host) {
+  for (const auto& address : {own_address, master_host})
+    if (const auto zone = address.find('%'); zone != std::string::npos)
+      return address.substr(zone + 1);
+  return {};
+}
 
 std::optional<std::string> objection_to_contract(const worker_contract& c,
                                                  std::uint32_t processes) {
@@ -109,7 +123,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["ROLE_NAME"] = c.output.role;
   env["ROLE_RANK"] = number(a.rank);
   env["ROLE_WORLD_SIZE"] = number(a.world_size);
-  env["MASTER_ADDR"] = a.store_address;
+  env["MASTER_ADDR"] = as_reached_from_here(a.store_address, c.zone);
   env["MASTER_PORT"] = number(a.store_port);
   env["TORCHELASTIC_RESTART_COUNT"] = number(a.restart_count);
   env["TORCHELASTIC_MAX_RESTARTS"] = number(c.max_restarts);

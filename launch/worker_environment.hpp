@@ -24,6 +24,8 @@ struct worker_contract {
   /// TORCHELASTIC_SIGNALS_TO_HANDLE.
   std::string signals = signals_by_default;
   std::optional<unsigned> omp_threads;
+  /// The interface by which this machine reaches link-local addresses; empty if it uses none.
+  std::string zone;
   /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.
   std::vector<std::string> cpus;
   output_contract output;
@@ -35,6 +37,10 @@ struct worker_contract {
 worker_contract contract_of(const launcher_options& o,
                             const std::map<std::string, std::string>& environment,
                             const std::string& host, const std::string& run_directory);
+
+/// The interface by which a node reaches the others, from its own address or the one it dials:
+/// "eth0" of fe80::1%eth0.
+std::string zone_towards(const std::string& own_address, const std::string& master_host);
 
 /// What cannot work for `processes` local ranks under this contract; found before anybody waits for
 /// this node.

@@ -67,6 +67,22 @@ TEST_CASE("a worker finds its place in the job in its environment") {
   CHECK(variable(s, "HOME") == "/root");
 }
 
+TEST_CASE(
+    "a link-local address is reached by this machine's interface, whatever it is called there") {
+  auto there = third_of_four();
+  auto c = contract();
+  const auto seen = [&] { return variable(worker_spec(c, there), "MASTER_ADDR"); };
+  there.store_address = "fe80::1%eth0";
+  CHECK(seen() == "fe80::1%eth0");
+  c.zone = "ib1";
+  CHECK(seen() == "fe80::1%ib1");
+  there.store_address = "10.0.0.1";
+  CHECK(seen() == "10.0.0.1");
+  CHECK(zone_towards("fe80::2%ib1", "fe80::1%eth0") == "ib1");
+  CHECK(zone_towards("10.0.0.2", "fe80::1%eth0") == "eth0");
+  CHECK(zone_towards("10.0.0.2", "head") == "");
+}
+
 TEST_CASE("threads are limited only where the options say so and the user has not said otherwise") {
   auto c = contract();
   CHECK(variable(worker_spec(c, third_of_four()), "OMP_NUM_THREADS") == "<unset>");

@@ -55,7 +55,7 @@ option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
            {{"--master-port"}, "PORT", "static: and its port (29500)", into(w.master_port)},
            {{"--local-addr"},
             "ADDRESS",
-            "The address other nodes reach this one at (the one that leads to the master)",
+            "This node's address for others, and to dial from (the one that leads to the master)",
             into(o.local_addr)}}};
 }
 

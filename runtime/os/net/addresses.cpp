@@ -55,12 +55,52 @@ std::optional<ip::address> numeric(const std::string& host) {
   return address;
 }
 
+std::optional<std::string> objection_to_zone(const std::string& host, const ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_link_local() || address.to_v6().scope_id() != 0)
+    return std::nullopt;
+  const auto zone = host.find('%');
+  return zone == std::string::npos
+             ? std::string("a link-local address needs the interface behind it, as in fe80::1%eth0")
+             : fmt::format("there is no interface {}", host.substr(zone + 1));
+}
+
+std::vector<ip::address> own_addresses(const std::string& host) {
+  std::vector<ip::address> own;
+  if (const auto address = numeric(host)) {
+    if (is_ours({*address, 0}))
+      own.push_back(*address);
+    return own;
+  }
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* raw = nullptr;
+  const int why = host.empty() ? EAI_NONAME : ::getaddrinfo(host.c_str(), nullptr, &wanted, &raw);
+  const found_ptr found(raw, &::freeaddrinfo);
+  for (const auto* each = why == 0 ? found.get() : nullptr; each; each = each->ai_next)
+    if (is_ours(endpoint_of(*each)))
+      own.push_back(endpoint_of(*each).address());
+  return own;
+}
+
+std::optional<ip::address> source_for(const ip::address& dialled,
+                                      const std::vector<ip::address>& own) {
+  const auto fits = [&dialled](const ip::address& a) {
+    return a.is_v6() == dialled.is_v6() && a.is_loopback() == dialled.is_loopback();
+  };
+  const auto found = std::find_if(own.begin(), own.end(), fits);
+  return found == own.end() ? std::nullopt : std::optional(*found);
+}
+
 result<std::vector<ip::tcp::endpoint>> listening_addresses(const ports::endpoint& where,
                                                            bool loopback_only) {
   if (where.host.empty() || where.host == "*")
     return std::vector{ip::tcp::endpoint(any_address(), where.port)};
-  if (const auto address = numeric(where.host))
+  if (const auto address = numeric(where.host)) {
+    if (const auto wrong = objection_to_zone(where.host, *address))
+      return failure(errc::refused,
+                     fmt::format("cannot listen on {}: {}", to_string(where), *wrong));
     return std::vector{ip::tcp::endpoint(*address, where.port)};
+  }
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE;

@@ -15,6 +15,19 @@ namespace troupe::os {
 /// The address itself if `host` is one in numbers.
 std::optional<boost::asio::ip::address> numeric(const std::string& host);
 
+/// What is wrong with a link-local address that does not say by which interface it is to be
+/// reached, or by one that is not there: fe80::1%eth0.
+std::optional<std::string> objection_to_zone(const std::string& host,
+                                             const boost::asio::ip::address& address);
+
+/// Those of a host's addresses that are this machine's. Blocks while it asks for a name.
+std::vector<boost::asio::ip::address> own_addresses(const std::string& host);
+
+/// From which of them to dial: one of the same family, and the loopback interface only from within.
+std::optional<boost::asio::ip::address>
+source_for(const boost::asio::ip::address& dialled,
+           const std::vector<boost::asio::ip::address>& own);
+
 /// All addresses on which to listen as `host`: an address, or every address for "*" and "". A name
 /// of this host stands for every address too, since others may know it by another one than we do
 /// (/etc/hosts often says 127.0.1.1); unless only loopback may be used, or it is "localhost": then

@@ -25,15 +25,19 @@ using boost::system::error_code;
 class dialling : public std::enable_shared_from_this<dialling> {
  public:
   dialling(asio::io_context& context, const link::options& options, std::shared_ptr<guard> at_door,
-           ports::endpoint where, messages::msg<messages::Hello> hello,
-           ports::transport::dialled done)
-      : options_(options), guard_(std::move(at_door)), where_(std::move(where)),
-        hello_(std::move(hello)), done_(std::move(done)), resolver_(context.get_executor()),
-        socket_(context.get_executor()), patience_(context.get_executor()) {}
+           std::vector<ip::address> own, ports::endpoint where,
+           messages::msg<messages::Hello> hello, ports::transport::dialled done)
+      : options_(options), guard_(std::move(at_door)), own_(std::move(own)),
+        where_(std::move(where)), hello_(std::move(hello)), done_(std::move(done)),
+        resolver_(context.get_executor()), socket_(context.get_executor()),
+        patience_(context.get_executor()) {}
 
   void start() {
     deadline_ = now() + options_.dial_within;
     if (const auto address = numeric(where_.host)) {
+      // An interface may come back.
+      if (const auto wrong = objection_to_zone(where_.host, *address))
+        return fail(errc::unavailable, *wrong);
       addresses_ = {ip::tcp::endpoint(*address, where_.port)};
       return try_next("");
     }
@@ -76,6 +80,10 @@ class dialling : public std::enable_shared_from_this<dialling> {
       ::close(descriptor);
       return try_next(unwatched.message());
     }
+    if (const auto from = source_for(address.address(), own_))
+      socket_.bind({*from, 0}, unwatched);
+    if (unwatched)
+      return try_next("its own address cannot be used: " + unwatched.message());
     const auto left = deadline_ - now();
     const auto share = left / static_cast<int>(addresses_.size() - next_ + 1);
     // Closing ends the attempt below with an error.
@@ -142,6 +150,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
 
   const link::options options_;
   const std::shared_ptr<guard> guard_;
+  const std::vector<ip::address> own_;
   const ports::endpoint where_;
   const messages::msg<messages::Hello> hello_;
   ports::transport::dialled done_; ///< empty once answered
@@ -156,10 +165,11 @@ class dialling : public std::enable_shared_from_this<dialling> {
 } // namespace
 
 void start_dialling(asio::io_context& context, const link::options& options,
-                    std::shared_ptr<guard> at_door, const ports::endpoint& where,
-                    messages::msg<messages::Hello> hello, ports::transport::dialled done) {
-  auto attempt = std::make_shared<dialling>(context, options, std::move(at_door), where,
-                                            std::move(hello), std::move(done));
+                    std::shared_ptr<guard> at_door, std::vector<ip::address> own,
+                    const ports::endpoint& where, messages::msg<messages::Hello> hello,
+                    ports::transport::dialled done) {
+  auto attempt = std::make_shared<dialling>(context, options, std::move(at_door), std::move(own),
+                                            where, std::move(hello), std::move(done));
   asio::post(context, [attempt = std::move(attempt)] { attempt->start(); });
 }
 

@@ -5,16 +5,20 @@
 #include "runtime/ports/transport.hpp"
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 
 #include <memory>
+#include <vector>
 
 namespace troupe::os {
 
 /// One attempt at a link: ask for the addresses, try them in turn, find the
 /// proof for it, encrypt, say hello, wait for the
-/// answer; all of it within `options.dial_within`. Any thread.
+/// answer; all of it within `options.dial_within`. `own`: from which addresses, where they fit;
+/// else the kernel chooses. Any thread.
 void start_dialling(boost::asio::io_context& context, const link::options& options,
-                    std::shared_ptr<guard> at_door, const ports::endpoint& where,
-                    messages::msg<messages::Hello> hello, ports::transport::dialled done);
+                    std::shared_ptr<guard> at_door, std::vector<boost::asio::ip::address> own,
+                    const ports::endpoint& where, messages::msg<messages::Hello> hello,
+                    ports::transport::dialled done);
 
 } // namespace troupe::os

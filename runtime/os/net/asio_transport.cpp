@@ -1,6 +1,7 @@
 #include "runtime/os/net/asio_transport.hpp"
 
 #include "runtime/os/call_on.hpp"
+#include "runtime/os/net/addresses.hpp"
 #include "runtime/os/net/asio_dial.hpp"
 #include "runtime/os/net/asio_listener.hpp"
 
@@ -28,6 +29,11 @@ class asio_listener final : public ports::listener {
 
 } // namespace
 
+asio_transport::asio_transport(io_thread& io, transport_options options,
+                               std::shared_ptr<guard> at_door)
+    : io_(io), options_(std::move(options)), guard_(std::move(at_door)),
+      own_(own_addresses(options_.dial_from)) {}
+
 result<std::unique_ptr<asio_transport>> asio_transport::make(io_thread& io,
                                                              transport_options options) {
   if (auto fine = link::validate(options.link); !fine)
@@ -50,7 +56,8 @@ result<std::unique_ptr<ports::listener>> asio_transport::listen(const ports::end
 
 void asio_transport::dial(const ports::endpoint& where, messages::msg<messages::Hello> hello,
                           dialled done) {
-  start_dialling(io_.context(), options_.link, guard_, where, std::move(hello), std::move(done));
+  start_dialling(io_.context(), options_.link, guard_, own_, where, std::move(hello),
+                 std::move(done));
 }
 
 } // namespace troupe::os

@@ -6,7 +6,11 @@
 #include "runtime/os/net/guard.hpp"
 #include "runtime/ports/transport.hpp"
 
+#include <boost/asio/ip/address.hpp>
+
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace troupe::os {
 
@@ -14,6 +18,9 @@ struct transport_options {
   /// With no_proof and local_token only loopback addresses may be used.
   proof proven_by = no_proof{};
   link::options link;
+  /// The address or name of this machine from which to dial; what is not this machine's, or leads
+  /// nowhere near who is dialled, has no effect. Empty: the kernel chooses.
+  std::string dial_from;
   std::size_t unproven_max = limits::unproven_connections_max;
   duration unproven_grace = limits::unproven_grace;
   duration accept_backoff = limits::accept_backoff;
@@ -43,12 +50,12 @@ class asio_transport final : public ports::transport {
             dialled done) override;
 
  private:
-  asio_transport(io_thread& io, transport_options options, std::shared_ptr<guard> at_door)
-      : io_(io), options_(std::move(options)), guard_(std::move(at_door)) {}
+  asio_transport(io_thread& io, transport_options options, std::shared_ptr<guard> at_door);
 
   io_thread& io_;
   transport_options options_;
   std::shared_ptr<guard> guard_;
+  std::vector<boost::asio::ip::address> own_; ///< as `dial_from` says
 };
 
 } // namespace troupe::os

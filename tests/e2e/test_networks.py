@@ -1,0 +1,109 @@
+"""Machines with several interfaces: network namespaces joined by cables. Needs root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import CALM
+from launchers import PYTHON, Launcher, Run
+
+WITHIN = 60.0
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+# Says where it finds the workers' store, and that it is there.
+WORKER = f"""#!/bin/sh
+exec {PYTHON} -ISc '
+import os, socket
+where = os.environ["MASTER_ADDR"]
+socket.create_connection((where, int(os.environ["MASTER_PORT"])), timeout=20).close()
+print("rank", os.environ["RANK"], "finds", where)
+'
+"""
+
+
+def ip(arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments.split()], capture_output=True, text=True)
+    assert done.returncode == 0, f"ip {arguments}: {done.stderr.strip()}"
+
+
+@pytest.fixture
+def machines() -> Iterator[list[str]]:
+    """Two of them, joined by two cables: near0 to far0 and near1 to far1."""
+    names = [f"networks-{os.getpid()}-{i}" for i in range(2)]
+    try:
+        for name in names:
+            ip(f"netns add {name}")
+            ip(f"-n {name} link set lo up")
+        for cable in range(2):
+            ends = f"near{cable} netns {names[0]} type veth peer far{cable} netns {names[1]}"
+            ip(f"link add {ends}")
+            for i, end in enumerate(("near", "far")):
+                ip(f"-n {names[i]} addr add 10.{cable}.0.{i + 1}/24 dev {end}{cable}")
+                # The same on both cables, as if a switch had made them.
+                ip(f"-n {names[i]} addr add fe80::{i + 1}/64 dev {end}{cable} nodad")
+                ip(f"-n {names[i]} link set {end}{cable} up")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def said(machines: list[str], directory: Path, launcher: Launcher, options: list[list[str]]) -> list[str]:
+    """What the workers said of a job with a launcher on each machine."""
+    worker = directory / "worker.sh"
+    worker.write_text(WORKER)
+    worker.chmod(0o755)
+
+    class Inside(Launcher):
+        def command(self, command: list[str], **how: object) -> list[str]:
+            inside = ["ip", "netns", "exec", how["options"][0]]
+            return [*inside, self.program, "-v", "--no-python", *how["options"][1:], *command]
+
+    with contextlib.ExitStack() as all_runs:
+        runs = []
+        for machine, own in zip(machines, options, strict=True):
+            place = directory / machine
+            place.mkdir()
+            run = Run(
+                Inside(launcher.name, launcher.program),
+                [str(worker)],
+                place,
+                options=[machine, "--nnodes=2", *own],
+                environment=CALM | {"TROUPE_TOKEN": TOKEN},
+            )
+            runs.append(all_runs.enter_context(run))
+        for run in runs:
+            assert run.wait(WITHIN) == [0], "\n".join(r.err() for r in runs)
+        return sorted(line for run in runs for line in run.out().splitlines() if "finds" in line)
+
+
+def test_the_local_address_says_over_which_cable(
+    machines: list[str], tmp_path: Path, launcher: Launcher
+) -> None:
+    near, far = machines
+    # The master has an address of no cable, and only who comes from the second cable's address
+    # finds the way to it: routing by source, as machines with several networks have it.
+    ip(f"-n {near} addr add 10.9.0.1/32 dev lo")
+    ip(f"-n {far} route add unreachable 10.9.0.1")
+    ip(f"-n {far} route add 10.9.0.1 via 10.1.0.1 table 9")
+    ip(f"-n {far} rule add from 10.1.0.2 lookup 9")
+    where = "--rdzv-endpoint=10.9.0.1:29400"
+    own = [[where, "--node-rank=0", "--local-addr=10.1.0.1"], [where, "--local-addr=10.1.0.2"]]
+    told = said(machines, tmp_path, launcher, own)
+    assert told == ["rank 0 finds 10.1.0.1", "rank 1 finds 10.1.0.1"]
+
+
+def test_nodes_meet_at_link_local_addresses(
+    machines: list[str], tmp_path: Path, launcher: Launcher
+) -> None:
+    own = [
+        [f"--rdzv-endpoint=[fe80::1%{end}1]:29400", f"--node-rank={node}"]
+        for node, end in enumerate(("near", "far"))
+    ]
+    told = said(machines, tmp_path, launcher, own)
+    assert told == ["rank 0 finds fe80::1%near1", "rank 1 finds fe80::1%far1"]
