@@ -117,8 +117,8 @@ class life {
                                     options_.rendezvous.settings.lease, own_address_said(options_));
     if (!transport)
       return complain(program, transport.error().what, exit_failure);
-    const std::shared_ptr<ports::process_host> processes =
-        std::make_shared<os::kept_process_host>(io_, keeper_, os::process_host_options{open_files});
+    const std::shared_ptr<ports::process_host> processes = std::make_shared<os::kept_process_host>(
+        io_, keeper_, os::process_host_options{open_files, log_->sink()});
     const auto stores = std::make_shared<os::kept_store_host>(io_, keeper_, log_->sink());
     const auto keeping = std::make_shared<os::kept_messages>(keeper_);
 

@@ -162,6 +162,8 @@ inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;
 inline constexpr auto store_opens_within = 5s;
 /// What a killed launcher has left is looked for again and again, so long.
 inline constexpr auto burial_within = 2s;
+/// Control groups that others may have left, at each start.
+inline constexpr std::size_t abandoned_groups_looked_at = 64;
 static_assert(kept_bytes_max >= 2 * frame_max);
 
 // Supervision.

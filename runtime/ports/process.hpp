@@ -75,7 +75,7 @@ class process_host {
 
   /// Kills what our ended processes have left behind: every descendant of ours that is neither a
   /// process we started nor below a living one. Calls `done` with their number once they are
-  /// reaped, at the latest after limits::kill_within.
+  /// reaped, at the latest after limits::kill_within. What is started meanwhile waits for that.
   virtual void sweep(std::function<void(std::size_t killed)> done) = 0;
 
   /// A TCP port that is free on `address` now, for a worker to listen on.

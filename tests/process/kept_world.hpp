@@ -25,12 +25,17 @@ using namespace std::chrono_literals;
 
 /// What the keeper found when it began.
 inline pid_t there_before = 0;
+/// The keeper's own last process; 0 if it has none.
+inline pid_t last_process = 0;
 
 /// Of the keeper, whose child this process is.
 inline std::vector<pid_t> descendants() {
   auto found = descendants_of(::getppid());
   found.erase(std::remove_if(found.begin(), found.end(),
-                             [](pid_t pid) { return pid == ::getpid() || pid == there_before; }),
+                             [](pid_t pid) {
+                               return pid == ::getpid() || pid == there_before ||
+                                      pid == last_process;
+                             }),
               found.end());
   return found;
 }
@@ -38,6 +43,18 @@ inline std::vector<pid_t> descendants() {
 /// This process is a keeper's supervisor.
 inline os::keeper_client* keeper = nullptr;
 inline os::io_thread* io = nullptr;
+
+/// Those that keepers among our processes have made.
+inline std::vector<std::filesystem::path> inner_groups() {
+  std::vector<std::filesystem::path> found;
+  std::error_code gone;
+  if (keeper->group())
+    for (const auto& one :
+         std::filesystem::recursive_directory_iterator(keeper->group()->path(), gone))
+      if (one.is_directory(gone) && one.path().filename().string().rfind("troupe-", 0) == 0)
+        found.push_back(one.path());
+  return found;
+}
 
 class real_world final : public process_world {
  public:

@@ -82,15 +82,26 @@ int keep_two(os::keeper_client& keeper) {
 }
 
 /// A process that leaves a daemon behind and runs on.
-int keep_daemon(os::keeper_client& keeper) {
+int keep_daemon(os::keeper_client& keeper, const std::string& daemon) {
   os::io_thread io;
   os::kept_process_host host(io, keeper);
-  const char* const script = "setsid -f sleep 1000; echo started; exec sleep 1000";
+  const auto script = daemon + "; echo started; exec sleep 1000";
   if (!host.start({{"/bin/sh", "-c", script}, {"PATH=/bin:/usr/bin", mark}, "", "", ""},
                   [](ports::exit_status) {}))
     return 1;
   for (;;)
     ::pause();
+}
+
+/// Chains of processes, each of which forks the next one and ends.
+int relay() {
+  constexpr int chains = 20;
+  ::signal(SIGTERM, SIG_IGN);
+  for (int i = 1; i<chains&& ::fork()> 0; ++i)
+    continue;
+  for (;;)
+    if (::fork() > 0)
+      ::_exit(0);
 }
 
 [[noreturn]] void crash() {
@@ -344,7 +355,12 @@ int main(int argc, char** argv) {
   if (verb == "keep-two")
     return keep(keep_two);
   if (verb == "keep-daemon")
-    return keep(keep_daemon, mark);
+    return keep([](auto& keeper) { return keep_daemon(keeper, "setsid -f sleep 1000"); }, mark);
+  if (verb == "keep-bare-daemon")
+    return keep([](auto& keeper) { return keep_daemon(keeper, "setsid -f env -i sleep 1000"); },
+                mark);
+  if (verb == "relay")
+    return relay();
   if (verb == "adopt")
     return keep([](auto& keeper) { return adopt(keeper, "exec sleep 1000", true); });
   if (verb == "adopt-ended")

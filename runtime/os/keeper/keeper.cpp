@@ -50,7 +50,8 @@ class keeper {
  public:
   explicit keeper(const keeper_options& o)
       : options_(o), inherited_(own_children()),
-        core_({o.ending_signals.begin(), o.ending_signals.end()}, inherited_) {}
+        group_(o.grouped ? control_group::make() : failure(errc::refused, "not wanted")),
+        core_({o.ending_signals.begin(), o.ending_signals.end()}, inherited_, group_.has_value()) {}
 
   int run() {
     prepare();
@@ -79,8 +80,10 @@ class keeper {
         ::signal(number, SIG_DFL);
     signals_ = unique_fd(::signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK));
     invariant(signals_.operator bool(), "no signalfd can be made");
-    undertaker_ = start_undertaker({options_.mark, options_.tidy_up});
+    undertaker_ = start_undertaker({options_.mark, own_group(), options_.tidy_up});
   }
+
+  const control_group* own_group() const { return group_ ? &*group_ : nullptr; }
 
   void turn() {
     std::array<pollfd, 2> ready{
@@ -140,7 +143,7 @@ class keeper {
 
   void reap() {
     if (undertaker_ > 0 && reaped(undertaker_))
-      undertaker_ = start_undertaker({options_.mark, options_.tidy_up});
+      undertaker_ = start_undertaker({options_.mark, own_group(), options_.tidy_up});
     if (const pid_t supervisor = core_.supervisor(); supervisor > 0)
       if (const auto how = reaped(supervisor))
         bury_supervisor(*how);
@@ -222,6 +225,13 @@ class keeper {
 
   void act(const keeper_core::signal& e) { ::kill(e.group ? -e.pid : e.pid, e.number); }
 
+  void act(const keeper_core::kill_group&) {
+    const auto members = group_->members();
+    group_->kill();
+    group_->tidy();
+    perform(core_.group_killed(now(), members));
+  }
+
   void act(const keeper_core::look&) { look_wanted_ = true; }
 
   void act(const keeper_core::finish& e) {
@@ -261,7 +271,7 @@ class keeper {
     ::prctl(PR_SET_NAME, "troupe-node");
     channel_ = {};
     store_answer_ = {};
-    keeper_client client(unique_fd(socket), std::move(kept_));
+    keeper_client client(unique_fd(socket), std::move(kept_), std::move(group_));
     const int code = options_.supervise(client);
     client.over(code);
     ::_exit(code);
@@ -281,7 +291,10 @@ class keeper {
         ::kill(pid, SIGKILL);
         (void)reaped(pid);
       }
-      if (left.empty() || now() >= deadline)
+      const bool group_gone = !group_ || group_->remove();
+      if (!group_gone)
+        group_->kill();
+      if ((left.empty() && group_gone) || now() >= deadline)
         break;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -295,6 +308,7 @@ class keeper {
 
   const keeper_options& options_;
   const std::set<pid_t> inherited_;
+  result<control_group> group_;
   keeper_core core_;
   sigset_t mask_before_{};
   unique_fd signals_;

@@ -21,8 +21,12 @@ struct keeper_options {
   /// For the user, on stderr.
   std::function<void(const std::string&)> complain;
   /// "NAME=value" in the environment of whatever descends from us, and of nothing else: by it what
-  /// has detached itself is found when nobody is left who knows it. Empty: it is not looked for.
+  /// has detached itself is found when nobody is left who knows it. Who descends from a launcher
+  /// below us has something behind it, after a slash. Empty: it is not looked for.
   std::string mark;
+  /// Whether what is started lives in a control group of its own, where one can be made: then
+  /// nobody gets away who has cleared his environment, and nobody who forks without end.
+  bool grouped = true;
   /// Called by the last process left when the keeper was killed.
   std::function<void()> tidy_up = [] {};
 };

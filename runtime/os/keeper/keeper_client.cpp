@@ -26,8 +26,8 @@ bool write_all(int file, std::string_view bytes) {
 
 } // namespace
 
-keeper_client::keeper_client(unique_fd socket, kept_files kept)
-    : socket_(std::move(socket)), kept_(std::move(kept)) {
+keeper_client::keeper_client(unique_fd socket, kept_files kept, result<control_group> group)
+    : socket_(std::move(socket)), kept_(std::move(kept)), group_(std::move(group)) {
   for (;;) {
     const auto got = receive_packet(socket_.get(), true);
     invariant(got.has_value(), "the keeper is gone");

@@ -2,6 +2,7 @@
 
 #include "runtime/base/limits.hpp"
 #include "runtime/os/io_thread.hpp"
+#include "runtime/os/keeper/control_group.hpp"
 #include "runtime/os/keeper/packet.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -25,7 +26,7 @@ class keeper_client {
   using kept_files = std::array<unique_fd, limits::kept_places>;
 
   /// Waits until the keeper has said what there is.
-  keeper_client(unique_fd socket, kept_files kept);
+  keeper_client(unique_fd socket, kept_files kept, result<control_group> group);
 
   struct survivor {
     std::uint64_t process = 0;
@@ -37,6 +38,8 @@ class keeper_client {
   const std::vector<survivor>& survivors() const { return survivors_; }
   /// How many supervisors came before this one.
   int earlier_lives() const { return earlier_lives_; }
+  /// Where processes are to live; else why there is none.
+  const result<control_group>& group() const { return group_; }
 
   /// Bytes for a successor; replaces what was there at this place. False if they are too many.
   bool keep(std::size_t place, std::string_view bytes);
@@ -61,6 +64,7 @@ class keeper_client {
 
   unique_fd socket_;
   kept_files kept_;
+  result<control_group> group_;
   std::vector<survivor> survivors_;
   int earlier_lives_ = 0;
   std::mutex mutex_;

@@ -213,12 +213,14 @@ void keeper_core::sweep_if_idle(effects& out, instant now) {
   if (sweep_until_)
     return;
   sweep_until_ = now + limits::kill_within;
-  swept_ = 0;
+  swept_.clear();
+  group_killed_ = false;
   out.push_back(look{});
 }
 
 /// One round. What the killed leave behind is ours by the time their end is heard of, and meets the
-/// next round.
+/// next round. Where nobody in the group is to live, all of them go at once: who forks as fast as
+/// he is killed does not get away.
 keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids, bool outdated) {
   effects out;
   if (!sweep_until_ || starts_open_ > 0)
@@ -226,6 +228,7 @@ keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids,
   std::set<pid_t> spared = inherited_;
   spared.insert(supervisor_);
   bool waiting = false;
+  bool somebody_stays = false;
   for (const auto& [process, r] : table_) {
     if (r.how)
       continue;
@@ -234,27 +237,44 @@ keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids,
     if (!r.owned) {
       out.push_back(signal{r.pid, SIGKILL, true});
       waiting = true;
+    } else if (!r.is_store) {
+      somebody_stays = true;
     }
   }
   for (const pid_t pid : pids) {
     if (spared.count(pid) != 0 || !ending_.insert(pid).second)
       continue;
     out.push_back(signal{pid, SIGKILL, false});
-    ++swept_;
+    swept_.insert(pid);
   }
-  if (outdated)
+  if (grouped_ && !somebody_stays && !std::exchange(group_killed_, true))
+    out.push_back(kill_group{});
+  else if (outdated)
     out.push_back(look{});
   else if (ending_.empty() && !waiting)
     finish_sweep(out);
   return out;
 }
 
+keeper_core::effects keeper_core::group_killed(instant, const std::vector<pid_t>& members) {
+  std::set<pid_t> known;
+  for (const auto& [process, r] : table_)
+    if (!r.how)
+      known.insert(r.pid);
+  for (const pid_t pid : members)
+    if (known.count(pid) == 0)
+      swept_.insert(pid);
+  return {look{}};
+}
+
 void keeper_core::finish_sweep(effects& out) {
   sweep_until_.reset();
   for (auto r = table_.begin(); r != table_.end();)
     r = r->second.how ? table_.erase(r) : std::next(r);
-  for (; sweeps_wanted_ > 0; --sweeps_wanted_)
-    out.push_back(send{about(kind::swept, 0, std::exchange(swept_, 0))});
+  for (; sweeps_wanted_ > 0; --sweeps_wanted_) {
+    out.push_back(send{about(kind::swept, 0, static_cast<std::int32_t>(swept_.size()))});
+    swept_.clear();
+  }
 }
 
 } // namespace troupe::os

@@ -38,6 +38,8 @@ class keeper_core {
   struct start_store {
     packet order;
   };
+  /// Kill all who are in the control group of the processes, and tell group_killed() who they were.
+  struct kill_group {};
   /// Tell children() who our children are.
   struct look {};
   /// Everything is over; `complaint` is for the user.
@@ -45,12 +47,15 @@ class keeper_core {
     int exit_code = 0;
     std::string complaint;
   };
-  using effect = std::variant<start_supervisor, send, signal, start_store, look, finish>;
+  using effect =
+      std::variant<start_supervisor, send, signal, start_store, kill_group, look, finish>;
   using effects = std::vector<effect>;
 
-  /// `inherited`: children that were there before us, and are left alone.
-  keeper_core(std::set<int> ending_signals, std::set<pid_t> inherited)
-      : ending_signals_(std::move(ending_signals)), inherited_(std::move(inherited)) {}
+  /// `inherited`: children that were there before us, and are left alone. `grouped`: processes and
+  /// their descendants, and nobody else, are in a control group.
+  keeper_core(std::set<int> ending_signals, std::set<pid_t> inherited, bool grouped)
+      : ending_signals_(std::move(ending_signals)), inherited_(std::move(inherited)),
+        grouped_(grouped) {}
 
   effects begin(instant now);
   effects received(instant now, const packet& p);
@@ -63,6 +68,7 @@ class keeper_core {
   /// Who our children were when they were listed; everything that was sent before that is received.
   /// `outdated`: one of them has been reaped since, so that what it left behind may not be listed.
   effects children(instant now, const std::set<pid_t>& pids, bool outdated);
+  effects group_killed(instant now, const std::vector<pid_t>& members);
   effects tick(instant now);
 
   std::optional<instant> next_wakeup() const;
@@ -94,6 +100,7 @@ class keeper_core {
 
   std::set<int> ending_signals_;
   std::set<pid_t> inherited_;
+  bool grouped_;
   std::map<std::uint64_t, record> table_;
   pid_t supervisor_ = 0;
   int lives_ = 0;
@@ -105,7 +112,8 @@ class keeper_core {
   std::deque<instant> crashes_;
   std::optional<instant> restart_at_;
   std::optional<instant> sweep_until_;
-  int swept_ = 0;
+  bool group_killed_ = false;
+  std::set<pid_t> swept_;
   int sweeps_wanted_ = 0;
   std::set<pid_t> ending_; ///< strays that were killed
   /// Waits until the store that was killed has left its port.

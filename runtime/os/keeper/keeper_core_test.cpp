@@ -36,6 +36,7 @@ struct words {
   std::string operator()(const keeper_core::start_store& e) const {
     return fmt::format("start store {}", e.order.process);
   }
+  std::string operator()(const keeper_core::kill_group&) const { return "kill all in the group"; }
   std::string operator()(const keeper_core::look&) const { return "look"; }
   std::string operator()(const keeper_core::finish& e) const {
     return fmt::format("finish {}{}", e.exit_code, e.complaint.empty() ? "" : ": " + e.complaint);
@@ -53,10 +54,10 @@ const ports::exit_status killed{true, SIGKILL};
 
 /// Of a keeper that found pid 9 when it began.
 struct story {
-  keeper_core core{{SIGTERM}, {9}};
+  keeper_core core;
   instant now{1h};
 
-  story() {
+  explicit story(bool grouped = false) : core({SIGTERM}, {9}, grouped) {
     CHECK(text(core.begin(now)) == "start supervisor");
     CHECK(supervisor(100) == "presented, life 0");
   }
@@ -80,6 +81,9 @@ struct story {
   }
   std::string sees(const std::set<pid_t>& pids, bool outdated = false) {
     return text(core.children(now, pids, outdated));
+  }
+  std::string group_killed(const std::vector<pid_t>& members) {
+    return text(core.group_killed(now, members));
   }
   std::string passes(duration d) {
     now += d;
@@ -179,6 +183,65 @@ TEST_SUITE("keeper_core") {
     CHECK(s.sees({101, 200}) == "kill group 101 with 9");
     CHECK(s.ends(101, killed) == "look");
     CHECK(s.sees({200}) == "swept 0");
+  }
+
+  TEST_CASE("where nobody in the group is to live, a sweep kills all of it, once") {
+    story s(true);
+    s.runs(1, 101);
+    s.ends(101, killed);
+    s.says(kind::sweep);
+    CHECK(s.sees({9, 100, 500}) == "kill 500 with 9, kill all in the group");
+    // One was listed, one below it was not.
+    CHECK(s.group_killed({500, 501}) == "look");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({9, 100, 501}) == "kill 501 with 9");
+    CHECK(s.ends(501, killed) == "look");
+    CHECK(s.sees({9, 100}) == "swept 2");
+    s.says(kind::sweep);
+    CHECK(s.sees({9, 100}) == "kill all in the group");
+    CHECK(s.group_killed({}) == "look");
+    CHECK(s.sees({9, 100}) == "swept 0");
+  }
+
+  TEST_CASE("the group is not killed while one lives in it that is to live; a store is not in it") {
+    story s(true);
+    s.runs(1, 101);
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 101, 500}) == "kill 500 with 9");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({100, 101}) == "swept 1");
+    s.ends(101, killed);
+    CHECK(s.says(kind::open_store, 5) == "start store 5");
+    packet order;
+    order.process = 5;
+    s.core.store_started(s.now, order, 105);
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 105}) == "kill all in the group");
+    CHECK(s.group_killed({}) == "look");
+    CHECK(s.sees({100, 105}) == "swept 0");
+  }
+
+  TEST_CASE("the group is not killed while a start is under way: it may be in it") {
+    story s(true);
+    s.says(kind::starting, 1);
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 101}) == "");
+    CHECK(s.says(kind::started, 1, 0, 101) == "look");
+    CHECK(s.sees({100, 101}) == "swept 0");
+  }
+
+  TEST_CASE("a survivor that was not adopted goes with the group, and is no stray") {
+    story s(true);
+    s.runs(1, 101);
+    s.crash();
+    s.supervisor(200);
+    s.says(kind::sweep);
+    CHECK(s.sees({101, 200}) == "kill group 101 with 9, kill all in the group");
+    CHECK(s.group_killed({101, 102}) == "look");
+    CHECK(s.ends(101, killed) == "look");
+    CHECK(s.sees({102, 200}) == "kill 102 with 9");
+    CHECK(s.ends(102, killed) == "look");
+    CHECK(s.sees({200}) == "swept 1");
   }
 
   TEST_CASE("one that the kernel holds does not hold up a sweep for ever") {

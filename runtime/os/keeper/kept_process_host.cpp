@@ -3,6 +3,10 @@
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/process/spawn.hpp"
 
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+
+#include <condition_variable>
 #include <deque>
 #include <utility>
 
@@ -12,8 +16,10 @@ using kind = packet::kind;
 
 struct kept_process_host::ends {
   std::mutex mutex;
+  std::condition_variable no_sweep;
   std::map<ports::process_id, ended> awaited;
   std::deque<std::function<void(std::size_t)>> sweeps;
+  bool group_is_fresh = false; ///< none of what lived in it can have been killed by a sweep
 
   void take(const packet& p) {
     if (p.what == kind::ended)
@@ -37,15 +43,20 @@ struct kept_process_host::ends {
     const auto tell = std::move(sweeps.front());
     sweeps.pop_front();
     lock.unlock();
+    no_sweep.notify_all();
     tell(killed);
   }
 };
 
 kept_process_host::kept_process_host(io_thread& io, keeper_client& keeper,
                                      process_host_options options)
-    : io_(io), keeper_(keeper), options_(options), ends_(std::make_shared<ends>()),
-      spawner_("troupe-spawn") {
+    : io_(io), keeper_(keeper), options_(std::move(options)), ends_(std::make_shared<ends>()),
+      grouped_(keeper.group().has_value()), spawner_("troupe-spawn") {
   keeper_.listen(io, [to = ends_](const packet& p) { to->take(p); });
+  if (grouped_)
+    boost::asio::post(spawner_.context(), [this] { prepare_group(); });
+  else
+    tell_group();
 }
 
 kept_process_host::~kept_process_host() {
@@ -53,6 +64,7 @@ kept_process_host::~kept_process_host() {
     const std::lock_guard lock(to->mutex);
     to->awaited.clear();
     to->sweeps.clear();
+    to->no_sweep.notify_all();
   });
 }
 
@@ -61,11 +73,58 @@ void kept_process_host::expect(ports::process_id process, ended on_end) {
   ends_->awaited.emplace(process, std::move(on_end));
 }
 
+/// While nobody waits for it.
+void kept_process_host::prepare_group() {
+  announce(about(kind::starting));
+  (void)group();
+  keeper_.send(about(kind::not_started));
+}
+
+/// After a sweep it is another one, see control_group.
+int kept_process_host::group() {
+  if (!grouped_)
+    return -1;
+  std::unique_lock lock(ends_->mutex);
+  const bool fresh = std::exchange(ends_->group_is_fresh, true);
+  lock.unlock();
+  if (!fresh)
+    group_ = keeper_.group()->make_inner();
+  if (!std::exchange(group_tried_, true)) {
+    grouped_ = group_ && takes_processes(group_.get());
+    tell_group();
+  }
+  return grouped_ ? group_.get() : -1;
+}
+
+void kept_process_host::tell_group() const {
+  if (!options_.log)
+    return;
+  const auto& below = keeper_.group();
+  const auto why = below ? "what is started in one is refused or killed" : below.error().what;
+  options_.log("processes",
+               {log::level::info,
+                grouped_ ? "control_group" : "no_control_group",
+                grouped_
+                    ? fmt::format("workers live in control group {}", below->path())
+                    : fmt::format("workers get no control group of their own ({}); what clears its "
+                                  "environment is not found when the launcher is killed",
+                                  why),
+                {}});
+}
+
+/// A sweep may kill the group as a whole, with who is put into it meanwhile. The keeper answers
+/// within limits::kill_within.
+void kept_process_host::announce(const packet& starting) {
+  std::unique_lock lock(ends_->mutex);
+  ends_->no_sweep.wait(lock, [this] { return ends_->sweeps.empty(); });
+  keeper_.send(starting);
+}
+
 result<ports::started> kept_process_host::start(const ports::process_spec& spec, ended on_end) {
   return call_on(spawner_, [this, &spec, &on_end]() -> result<ports::started> {
     auto p = about(kind::starting, keeper_.next_process());
-    keeper_.send(p);
-    auto child = spawn(spec, options_.open_files);
+    announce(p);
+    auto child = spawn(spec, options_.open_files, group());
     if (!child) {
       p.what = kind::not_started;
       keeper_.send(p);
@@ -101,10 +160,9 @@ void kept_process_host::signal(ports::process_id process, int number) {
 }
 
 void kept_process_host::sweep(std::function<void(std::size_t killed)> done) {
-  {
-    const std::lock_guard lock(ends_->mutex);
-    ends_->sweeps.push_back(std::move(done));
-  }
+  const std::lock_guard lock(ends_->mutex);
+  ends_->sweeps.push_back(std::move(done));
+  ends_->group_is_fresh = false;
   keeper_.send(about(kind::sweep));
 }
 

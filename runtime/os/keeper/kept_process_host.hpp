@@ -39,12 +39,20 @@ class kept_process_host final : public ports::process_host {
   /// What the keeper's packets reach; they may outlive us.
   struct ends;
 
+  void announce(const packet& starting);
+  void prepare_group();
+  int group();
+  void tell_group() const;
   void expect(ports::process_id process, ended on_end);
 
   io_thread& io_;
   keeper_client& keeper_;
   process_host_options options_;
   std::shared_ptr<ends> ends_;
+  // Of the spawner's thread: where processes live that are started before the next sweep.
+  unique_fd group_;
+  bool group_tried_ = false;
+  bool grouped_;
   io_thread spawner_;
 };
 

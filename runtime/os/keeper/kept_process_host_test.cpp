@@ -236,6 +236,70 @@ TEST_CASE("a daemon of theirs dies with a killed keeper as well: somebody is lef
   CHECK(world.until([&world] { return world.alive() == 0; }));
 }
 
+TEST_CASE("a daemon that has cleared its environment dies with them where there is a group") {
+  const scratch place;
+  real_world world;
+  std::promise<ports::exit_status> end;
+  const auto hosting =
+      world.host().start(probe("keep-bare-daemon", place / "out"),
+                         [&end](ports::exit_status status) { end.set_value(status); });
+  REQUIRE(hosting);
+  REQUIRE(world.until([&place] { return content(place / "out") == "started\n"; }));
+  REQUIRE(world.until([&world] { return world.alive() == 5; }));
+  const auto groups = inner_groups();
+  world.host().signal(hosting->process, SIGKILL);
+  CHECK(end.get_future().get().code() == -SIGKILL);
+  if (keeper->group()) {
+    CHECK_FALSE(groups.empty());
+    CHECK(world.until([&] { return world.alive() == 0 && inner_groups().empty(); }));
+  } else {
+    MESSAGE("no control group: the daemon stays (" << keeper->group().error().what << ")");
+    CHECK(world.until([&world] { return world.alive() == 1; }));
+    CHECK(world.sweep() == 1);
+  }
+}
+
+TEST_CASE("a process lives in the keeper's group from its first moment, the supervisor does not") {
+  const scratch place;
+  real_world world;
+  auto spec = shell("cat /proc/self/cgroup");
+  spec.stdout_file = place / "out";
+  CHECK(world.run(spec).success());
+  const auto own = content("/proc/self/cgroup");
+  if (!keeper->group()) {
+    MESSAGE("no control group: " << keeper->group().error().what);
+    CHECK(content(place / "out") == own);
+    return;
+  }
+  const auto name = std::filesystem::path(keeper->group()->path()).filename().string();
+  CHECK(content(place / "out").find("/" + name + "/") != std::string::npos);
+  CHECK(own.find(name) == std::string::npos);
+}
+
+TEST_CASE("those that fork all the time, and are deaf and bare, are ended by a sweep") {
+  real_world world;
+  CHECK(world.run(shell("setsid -f env -i " TROUPE_PROCESS_PROBE " relay")).success());
+  REQUIRE(world.until([&world] { return world.alive() > 0; }));
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(world.sweep() >= 1);
+  CHECK(std::chrono::steady_clock::now() - began < limits::kill_within);
+  CHECK(descendants().empty());
+  if (keeper->group())
+    CHECK(keeper->group()->members().empty());
+}
+
+TEST_CASE("what is started during a sweep waits for it, and is not killed by it") {
+  const scratch place;
+  real_world world;
+  for (int i = 0; i < 50; ++i) {
+    std::promise<ports::exit_status> end;
+    world.host().sweep([](std::size_t) {});
+    REQUIRE(world.host().start(shell("exit 3"),
+                               [&end](ports::exit_status status) { end.set_value(status); }));
+    CHECK(end.get_future().get().code() == 3);
+  }
+}
+
 TEST_CASE("a storm of exits leaves no zombie") {
   real_world world;
   constexpr int count = 300;
@@ -289,6 +353,18 @@ TEST_CASE("a free port can be listened on, on every address") {
   }
 }
 
+namespace {
+
+/// It takes its name when it has started.
+pid_t find_last_process() {
+  for (;; std::this_thread::sleep_for(1ms))
+    for (const pid_t pid : descendants())
+      if (content("/proc/" + std::to_string(pid) + "/comm") == "troupe-last\n")
+        return pid;
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
   char* const sleep[] = {const_cast<char*>("sleep"), const_cast<char*>("1000"), nullptr};
   if (::posix_spawn(&there_before, "/bin/sleep", nullptr, nullptr, sleep, nullptr) != 0)
@@ -303,6 +379,8 @@ int main(int argc, char** argv) {
     os::io_thread thread;
     keeper = &client;
     io = &thread;
+    if (client.group())
+      last_process = find_last_process();
     return doctest::Context(argc, argv).run();
   };
   const int code = os::run_keeper(options);

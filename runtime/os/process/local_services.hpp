@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/base/log.hpp"
 #include "runtime/base/result.hpp"
 
 #include <cstddef>
@@ -15,6 +16,8 @@ struct process_host_options {
   /// passes on what it found, because programs that use select() break when more than 1024 files
   /// may be open.
   std::optional<std::uint64_t> open_files;
+  /// Hears where processes live; may be empty.
+  log::sink log;
 };
 
 /// Raises our own soft limit of open files to the hard one; answers what it was.

@@ -1,6 +1,7 @@
 #include "runtime/os/process/spawn.hpp"
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/os/process/clone_into.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <fmt/format.h>
@@ -147,9 +148,23 @@ int descriptor(const std::optional<unique_fd>& fd) {
   return fd ? fd->get() : -1;
 }
 
+/// Answers once the child has left our memory.
+pid_t run_apart(child_plan& plan, int group) {
+  alignas(16) std::array<std::byte, 16u << 10> stack;
+  pid_t pid = -1;
+  if (group >= 0)
+    pid = clone_into(group, child_of::our_parent, run_child, stack.data(), stack.size(), &plan);
+  // A group that takes nobody any more is no reason not to train.
+  if (pid < 0)
+    pid = ::__clone(run_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | CLONE_PARENT,
+                    &plan);
+  return pid;
+}
+
 } // namespace
 
-result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files) {
+result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files,
+                    int group) {
   auto prepared = launch_plan::make(spec);
   if (!prepared)
     return tl::make_unexpected(prepared.error());
@@ -165,9 +180,7 @@ result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t
                   open_files.has_value(),
                   open_files ? soft_limit(*open_files) : rlimit{}};
 
-  alignas(16) std::array<std::byte, 16u << 10> stack;
-  const pid_t pid = ::__clone(run_child, stack.data() + stack.size(),
-                              CLONE_VM | CLONE_VFORK | CLONE_PARENT, &plan);
+  const pid_t pid = run_apart(plan, group);
   if (pid < 0)
     return failure(errc::unavailable, fmt::format("program '{}' could not be started: {}",
                                                   plan.program, system_message(errno)));
