@@ -131,6 +131,31 @@ def children(pid: int) -> dict[int, str]:
     return found
 
 
+def control_group(pid: int | str = "self") -> Path | None:
+    """The directory of a process's control group (version 2), if that is mounted."""
+    own = [line[3:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if line[:3] == "0::"]
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    points = [words[4] for words in mounts if words[words.index("-") + 1] == "cgroup2"]
+    return Path(points[0] + own[0].rstrip("/")) if own and points else None
+
+
+def control_groups_can_be_made() -> bool:
+    """Whether launchers that are started here have one for their workers."""
+    own = control_group()
+    if own is None:
+        return False
+    trial = own / f"trial-{uuid.uuid4().hex}"
+    try:
+        trial.mkdir()
+    except OSError:
+        return False
+    is_domain = (trial / "cgroup.type").read_text() == "domain\n"
+    controllers = (trial / "cgroup.controllers").read_text().strip()
+    can_be_killed = (trial / "cgroup.kill").exists()
+    trial.rmdir()
+    return is_domain and not controllers and can_be_killed
+
+
 def processes_tagged(tag: str) -> Iterator[int]:
     wanted = f"{TAG}={tag}".encode()
     for entry in Path("/proc").iterdir():
@@ -141,6 +166,17 @@ def processes_tagged(tag: str) -> Iterator[int]:
                 continue
             if wanted in environment.split(b"\0") and alive(int(entry.name)):
                 yield int(entry.name)
+
+
+def processes_of(tag: str, directory: Path) -> set[int]:
+    """The tagged ones, and who works in the directory: environments can be cleared."""
+    found = set(processes_tagged(tag))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink().is_relative_to(directory):
+                    found.add(int(entry.name))
+    return found
 
 
 def end_tagged(tag: str) -> None:

@@ -55,6 +55,15 @@ std::string node_name_of(const launcher_options& o) {
   return fmt::format("{}-{}", host_name(), ::getpid());
 }
 
+/// Of a launcher inside a launcher the outer one's mark is the beginning.
+std::string mark_below(const machine_facts& machine) {
+  const auto own = fmt::format("{:016x}", random_seed());
+  const auto outer = machine.environment.find(mark_variable);
+  if (outer == machine.environment.end() || outer->second.size() > limits::name_max)
+    return own;
+  return outer->second + "/" + own;
+}
+
 /// All that can be found out, and objected to, before there is a second process.
 result<launch_facts> facts_of(const launcher_options& o, const machine_facts& machine) {
   auto contract = contract_on(o, machine);
@@ -66,7 +75,7 @@ result<launch_facts> facts_of(const launcher_options& o, const machine_facts& ma
   if (!directory)
     return tl::make_unexpected(directory.error());
   contract->output.run_directory = directory->for_workers();
-  contract->environment[mark_variable] = fmt::format("{:016x}", random_seed());
+  contract->environment[mark_variable] = mark_below(machine);
   return launch_facts{o, machine, *contract, *directory, node_name_of(o), random_seed(), {}};
 }
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
 
 from conftest import Start
-from launchers import Run, alive, until
+from launchers import Launcher, Run, alive, control_group, control_groups_can_be_made, until
 
 # A rank that counts its steps in a file, until it is told that it is enough.
 STEPS = """
@@ -103,18 +104,58 @@ def test_a_signal_after_the_crash_ends_the_job_as_ever(shell: Start, tmp_path: P
     assert run.leftovers() == []
 
 
-# A daemon of the classic kind, of each worker.
-DAEMON = """
-(setsid sh -c 'trap "" TERM HUP; echo $$ >> "$1/daemons"; while :; do sleep 0.05; done' d "$1" &) &
+# Two daemons of each worker: of the classic kind, and one that has cleared its environment.
+DAEMONS = """
+deaf='trap "" TERM HUP; echo $$ >> "$1"; while :; do sleep 0.05; done'
+(setsid sh -c "$deaf" d "$1/daemons" &) &
+(setsid env -i PATH=/usr/bin:/bin sh -c "$deaf" d "$1/bare" &) &
 wait; exec sleep 600
 """
 
 
+def daemons(file: Path) -> list[int]:
+    until(lambda: file.exists() and len(file.read_text().split()) == 2, 30, "the daemons")
+    return [int(pid) for pid in file.read_text().split()]
+
+
+def leave_nothing(run: Run, victims: list[int], bare: list[int]) -> None:
+    """What has cleared its environment is found where there is a control group."""
+    group = control_group(bare[0])
+    grouped = group != control_group(run.launchers[0].pid)
+    print("with" if grouped else "without", "a control group")
+    assert grouped == control_groups_can_be_made(), run.err()
+    try:
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):  # gone with one before it
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: run.leftovers() == [], 30, "nothing is left")
+        if grouped:
+            until(lambda: not any(map(alive, bare)), 30, "nor of what cannot be recognised")
+            until(lambda: not group.exists(), 30, "nor a control group")
+        else:
+            assert all(map(alive, bare))
+    finally:
+        for pid in filter(alive, bare):
+            os.kill(pid, signal.SIGKILL)
+
+
 def test_keeper_and_supervisor_killed_together_leave_nothing(shell: Start, tmp_path: Path) -> None:
-    run = shell(DAEMON, tmp_path, procs=2)
-    daemons = tmp_path / "daemons"
-    until(lambda: daemons.exists() and len(daemons.read_text().split()) == 2, 30, "the daemons")
-    victims = [run.launchers[0].pid, run.supervisor()]
-    for pid in victims:
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: run.leftovers() == [], 30, "nothing is left")
+    run = shell(DAEMONS, tmp_path, procs=2)
+    bare = daemons(tmp_path / "bare")
+    daemons(tmp_path / "daemons")
+    leave_nothing(run, [run.launchers[0].pid, run.supervisor()], bare)
+
+
+def test_launchers_inside_launchers_killed_together_leave_nothing(
+    shell: Start, launcher: Launcher, tmp_path: Path
+) -> None:
+    """Of all their processes only the outer launcher's last one is spared."""
+    inner = tmp_path / "inner.sh"
+    inner.write_text(f"#!/bin/sh\n{DAEMONS}")
+    inner.chmod(0o755)
+    command = f'exec {launcher.program} --standalone --no-python --nproc-per-node=1 {inner} "$1"'
+    run = shell(command, tmp_path, procs=2)
+    bare = daemons(tmp_path / "bare")
+    classic = daemons(tmp_path / "daemons")
+    spared = {run.part("troupe-last"), *bare, *classic}
+    leave_nothing(run, [pid for pid in run.leftovers() if pid not in spared], bare)
