@@ -6,6 +6,7 @@ Only ours: torchrun's agent is the parent of its workers, which end with it or a
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import harness
 from harness import Summary
-from launchers import Launcher, Run, alive, children, until
+from launchers import Launcher, Run, alive, children, control_group, processes_of, until
 
 # Counts steps, and daemonizes a child that is deaf and has a session of its own.
 WORKER = """#!/bin/sh
@@ -23,7 +24,23 @@ WORKER = """#!/bin/sh
 n=0
 while [ ! -e "$1/enough" ]; do n=$((n+1)); echo $n > "$1/step-$RANK"; sleep 0.2; done
 """
+# What workers daemonize when a launcher is to be buried. All of it works in the run's directory, by which it is found:
+# 1. deaf, in a session of its own; 2. the same without any environment; 3. one that forks its successor and ends, all the time.
+NASTY = """#!/bin/sh
+cd "$1"
+deaf='trap "" TERM HUP; echo $$ >> nasty; while :; do sleep 1; done'
+(setsid sh -c "$deaf" &) &
+(setsid env -i PATH=/usr/bin:/bin sh -c "$deaf" &) &
+(setsid env -i PATH=/usr/bin:/bin sh -c 'trap "" TERM HUP; echo $$ >> nasty; exec ./relay.sh' &) &
+while :; do sleep 1; done
+"""
+RELAY = """#!/bin/sh
+sleep 0.01
+"$0" &
+"""
 PROCS = 2
+NASTY_ONES = 3 * PROCS
+SCANS = 3  # a look at all processes may miss one that forks
 JOBS = 25
 RESTS = 61  # seconds, longer than a crash counts
 ADOPTED = "the node supervisor was restarted;"
@@ -45,11 +62,13 @@ def trains_on(directory: Path) -> None:
     until(lambda: all(step(directory, r) > before[r] for r in range(PROCS)), 20, "a step")
 
 
-def job(launcher: Launcher, directory: Path) -> Run:
-    script = directory / "worker.sh"
-    script.write_text(WORKER)
-    script.chmod(0o755)
-    return Run(launcher, [str(script), str(directory)], directory, procs=PROCS, python=False)
+def job(launcher: Launcher, directory: Path, worker: str = WORKER, **how: object) -> Run:
+    for name, text in (("worker.sh", worker), ("relay.sh", RELAY)):
+        script = directory / name
+        script.write_text(text)
+        script.chmod(0o755)
+    command = [str(directory / "worker.sh"), str(directory)]
+    return Run(launcher, command, directory, procs=PROCS, python=False, **how)
 
 
 def supervisor_kills(launcher: Launcher, rounds: int) -> tuple[list[float], int]:
@@ -83,43 +102,86 @@ def supervisor_kills(launcher: Launcher, rounds: int) -> tuple[list[float], int]
     return times, lost
 
 
-def burials(launcher: Launcher, rounds: int) -> tuple[list[float], int]:
-    """A job each. From the kill of launcher and supervisor until nothing is left; what was left after 2 s."""
-    times, left = [], 0
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as name, job(launcher, Path(name)) as run:
-            until(lambda: all(step(Path(name), r) for r in range(PROCS)), 30, "training")
-            victims = [run.launchers[0].pid, run.supervisor()]
-            began = time.monotonic()
-            for pid in victims:
+def left_of(run: Run) -> list[int]:
+    return sorted({pid for _ in range(SCANS) for pid in processes_of(run.tag, run.directory)})
+
+
+def end_all(run: Run) -> None:
+    """Where there are no control groups this may take some rounds."""
+    while left := left_of(run):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            try:
-                until(lambda: run.leftovers() == [], 2, "nothing is left")
-            except TimeoutError:
-                left += len(run.leftovers())
-            times.append((time.monotonic() - began) * 1e3)
+
+
+def buried(run: Run) -> tuple[float, int, int]:
+    """Milliseconds from the kill of launcher and supervisor until nothing is left; else what was left after 2 s: processes, groups."""
+    nasty = run.directory / "nasty"
+    until(lambda: nasty.exists() and len(nasty.read_text().split()) == NASTY_ONES, 30, "daemons")
+    own = run.launchers[0].pid
+    group = control_group(workers_of(run)[0])
+    grouped = group is not None and group != control_group(own)
+    victims = [own, run.supervisor()]
+    began = time.monotonic()
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        until(lambda: not processes_of(run.tag, run.directory), 2, "nobody is left")
+    took = (time.monotonic() - began) * 1e3
+    left, groups = len(left_of(run)), int(grouped and group.exists())
+    end_all(run)
+    return took, left, groups
+
+
+def burials(launcher: Launcher, rounds: int) -> tuple[list[float], dict[str, int]]:
+    """A job each, with nasty daemons. How long they took, and what all of them left."""
+    times, left = [], {"processes": 0, "control groups": 0}
+    shared = set(os.listdir("/dev/shm"))
+    with tempfile.TemporaryDirectory() as temporary:
+        for _ in range(rounds):
+            environment = {"TMPDIR": temporary}
+            with (
+                tempfile.TemporaryDirectory() as name,
+                job(launcher, Path(name), NASTY, environment=environment) as run,
+            ):
+                took, processes, groups = buried(run)
+            times.append(took)
+            left["processes"] += processes
+            left["control groups"] += groups
+        left["temporary files"] = len(os.listdir(temporary))
+    left["shared memory"] = len(set(os.listdir("/dev/shm")) - shared)
     return times, left
 
 
+def declare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--burials", type=int, help="launchers to bury; default: as many as rounds")
+
+
 def main() -> None:
-    chosen = harness.options(__doc__.splitlines()[0], rounds=50)
+    chosen = harness.options(__doc__.splitlines()[0], rounds=50, declare=declare)
+    to_bury = chosen.rounds if chosen.burials is None else chosen.burials
     rows, data = [], {}
     for launcher in (one for one in chosen.launchers if not one.is_torchrun):
         harness.progress(f"{chosen.rounds} supervisors")
         adopted, lost = supervisor_kills(launcher, chosen.rounds)
-        harness.progress(f"{chosen.rounds} jobs")
-        buried, left = burials(launcher, chosen.rounds)
-        summaries = {"adopted_ms": Summary.of(adopted), "buried_ms": Summary.of(buried)}
+        harness.progress(f"{to_bury} launchers")
+        took, left = burials(launcher, to_bury)
+        cells = {"adopted_ms": adopted, "buried_ms": took}
+        summaries = {name: Summary.of(times) for name, times in cells.items() if times}
         data[launcher.name] = {k: vars(v) for k, v in summaries.items()}
         data[launcher.name] |= {"workers_lost": lost, "left_over": left}
-        rows.append([launcher.name, *map(str, summaries.values()), str(lost), str(left)])
+        shown = [str(summaries.get(name, "–")) for name in cells]
+        rows.append([launcher.name, *shown, str(lost), "/".join(map(str, left.values()))])
     harness.report(
         "chaos",
-        f"SIGKILL, {chosen.rounds} times each: median (p10 – p90), ms",
+        f"SIGKILL, {chosen.rounds} supervisors and {to_bury} launchers: median (p10 – p90), ms",
         ["", "kill → workers adopted", "both killed → nothing left", "workers lost", "left over"],
         rows,
         data,
-        [f"{JOBS} jobs take turns: from the second crash within a minute on a keeper waits, 0.1 to 1 s."],
+        [
+            f"{JOBS} jobs take turns: from the second crash within a minute on a keeper waits, 0.1 to 1 s.",
+            f"Left over: {' / '.join(left)}, of {NASTY_ONES} daemons for each launcher.",
+        ],
     )
 
 
