@@ -180,7 +180,7 @@ def main() -> None:
         data,
         [
             f"{JOBS} jobs take turns: from the second crash within a minute on a keeper waits, 0.1 to 1 s.",
-            f"Left over: {' / '.join(left)}, of {NASTY_ONES} daemons for each launcher.",
+            f"Left over: {' / '.join(left)}, of {NASTY_ONES} daemons for each launcher; the slowest took {max(took, default=0):.0f} ms.",
         ],
     )
 

@@ -122,6 +122,8 @@ TEST_SUITE("control_group") {
       CHECK(WTERMSIG(how) == SIGKILL);
     }
     CHECK(group->members().empty());
+    // Whoever starts in the killed one itself may be killed at once.
+    CHECK(takes_processes(group->make_inner().get()));
     fs::create_directories(inner);
     group->tidy();
     CHECK_FALSE(fs::exists(inner.parent_path()));
