@@ -43,7 +43,8 @@ option_group policy_group(policy_words& w) {
         into(w.hardware_exit_codes)},
        {{"--hardware-words"},
         "WORD,...",
-        "The same for words in a worker's error file, instead of the known ones; ,, is a comma",
+        "The same for words in a worker's error file or at the end of its log, instead of the "
+        "known ones; ,, is a comma",
         into(w.hardware_words)}}});
 }
 
