@@ -68,6 +68,9 @@ inline constexpr auto return_within = 500ms;
 /// dials.
 inline constexpr auto return_to_sleeper_within = 6s;
 inline constexpr auto dial_within = 5s;
+/// The same when nobody at all was heard, from when somebody is again: it may be dialling into the
+/// void just then, and rest before it dials again.
+inline constexpr auto return_to_deaf_within = 11s;
 /// How long a closing link waits for its last messages to be taken.
 inline constexpr auto linger_max = 1s;
 /// Frames and bytes handed to the kernel in one gathered write.
@@ -75,6 +78,8 @@ inline constexpr std::size_t gather_frames_max = 64;
 inline constexpr std::size_t gather_bytes_max = 1u << 20;
 /// How long a node tries to reach its master before it gives up.
 inline constexpr auto connect_within = 60s;
+/// As long as a master hears nobody, no loss would help anybody; but they do not dial for ever.
+inline constexpr auto deaf_at_most = connect_within;
 inline constexpr auto redial_first = 100ms;
 inline constexpr auto redial_max = 5s;
 /// Accepting pauses this long when the process is out of file descriptors.
@@ -88,6 +93,7 @@ static_assert(return_within <= lease / 4);
 static_assert(lease / 2 >= 1s && lease * 7 / 8 > 1s + beat_every + beat_every);
 static_assert(redial_first * 4 < return_within);
 static_assert(return_to_sleeper_within > redial_max + return_within);
+static_assert(return_to_deaf_within > dial_within + redial_max + return_within);
 static_assert(unproven_grace < handshake_within);
 static_assert(frame_max < send_queue_max);
 

@@ -244,8 +244,7 @@ void link_core::enqueue_message(messages::any_msg m) {
   enqueue(make_frame(++last_sent_, std::move(m)));
 }
 
-result<void> link_core::send(instant now, messages::any_msg m) {
-  (void)now;
+result<void> link_core::send(instant, messages::any_msg m) {
   invariant(static_cast<bool>(m), "an empty message was sent");
   invariant(phase_ != phase::handshake, "a message was sent before the peer has proven itself");
   if (phase_ != phase::open)
@@ -280,10 +279,9 @@ void link_core::written(instant now) {
   last_wrote_ = now;
 }
 
-void link_core::write_failed(instant now, error why) {
+void link_core::write_failed(instant, error why) {
   if (phase_ == phase::closed)
     return;
-  (void)now;
   can_write_ = false;
   // Nobody will be asked any more whether our last messages arrived, or whether the peer is there.
   if (phase_ != phase::open)
@@ -297,8 +295,7 @@ void link_core::close(instant now, error why) {
     become_closing(now, std::move(why));
 }
 
-void link_core::abort(instant now, error why) {
-  (void)now;
+void link_core::abort(instant, error why) {
   if (phase_ != phase::closed)
     become_closed(phase_ == phase::closing ? why_ : std::move(why));
 }
@@ -349,7 +346,7 @@ instant link_core::next_deadline() const {
   return instant::max();
 }
 
-void link_core::tick(instant now) {
+void link_core::tick(instant now, instant anybody_heard_at) {
   notice_absence(now);
   switch (phase_) {
   case phase::handshake:
@@ -361,10 +358,12 @@ void link_core::tick(instant now) {
                           : std::string("the other end did not answer our Hello in time")});
     break;
   case phase::open:
-    if (listening() && now >= silence_ends_it_at())
+    if (listening() && now >= silence_ends_it_at()) {
+      const auto deaf = anybody_heard_at - peer_.last_heard() <= 2 * options_.beat_every;
       return become_closed({errc::unavailable, fmt::format("nothing heard for {}",
                                                            in_words(now - peer_.last_heard()))},
-                           ports::link_end::silent);
+                           deaf ? ports::link_end::deaf : ports::link_end::silent);
+    }
     if (idle() && can_write_ && now >= last_wrote_ + options_.beat_every)
       enqueue(make_beat(last_sent_));
     break;

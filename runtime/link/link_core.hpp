@@ -113,8 +113,9 @@ class link_core {
   /// The same at once, whatever is queued.
   void abort(instant now, error why);
 
-  /// Time has passed.
-  void tick(instant now);
+  /// Time has passed. When anybody was heard at the place where this peer came in: if it was no
+  /// later than the peer itself, silence is no sign of its death.
+  void tick(instant now, instant anybody_heard_at = instant::max());
 
   effects react(instant now);
 

@@ -46,6 +46,22 @@ TEST_CASE("any byte is a sign of life, silence ends the link") {
   CHECK(end.how == ports::link_end::silent);
 }
 
+TEST_CASE("when nobody else was heard either, silence may be our own fault") {
+  auto end = open_acceptor();
+  const auto dead_at = lives(end, start, start + 1h);
+  auto same = [&](duration later) {
+    auto one = open_acceptor();
+    lives(one, start, dead_at - 1ns);
+    one.core().tick(dead_at, start + later);
+    one.act(dead_at);
+    REQUIRE(one.closed.size() == 1);
+    return one.how;
+  };
+  CHECK(same(0s) == ports::link_end::deaf);
+  CHECK(same(2 * defaults.beat_every) == ports::link_end::deaf);
+  CHECK(same(2 * defaults.beat_every + 1ms) == ports::link_end::silent);
+}
+
 TEST_CASE("a peer that pauses for a second stays, one that is silent is dead within the lease") {
   for (const bool as_dialler : {false, true}) {
     CAPTURE(as_dialler);

@@ -34,6 +34,8 @@ enum class link_end : std::uint8_t {
   closed,
   /// Nothing was heard for as long as the lease allows.
   silent,
+  /// The same of everybody at this listening place, at the same time: it may be we who are cut off.
+  deaf,
   /// Closed, but while we were away ourselves (stopped, or starved): the peer may have taken us for
   /// dead and be waiting before it dials again.
   neglected,

@@ -59,7 +59,7 @@ class membership_world {
 
   void link_ends(session_id id) {
     open_.erase(id);
-    const auto how = static_cast<ports::link_end>(choose_(3));
+    const auto how = static_cast<ports::link_end>(choose_(4));
     act(core_.closed(now_, id, {how, "reset by peer"}));
   }
 
@@ -114,7 +114,7 @@ class membership_world {
   }
 
   fate choose_;
-  membership_core core_{membership_options{"job", 3s, 6s, 1s},
+  membership_core core_{membership_options{"job", 3s, 6s, 11s, 60s, 1s},
                         messages::author("master/membership")};
   instant now_ = dawn;
   std::uint64_t sessions_ = 0;

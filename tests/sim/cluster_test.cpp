@@ -143,6 +143,18 @@ TEST_CASE("ends that came while there was no supervisor are the next one's to te
   c.goes_on_to_its_end(4);
 }
 
+TEST_CASE("a master that nobody can reach for a while is not noticed by workers") {
+  crashing_job c;
+  for (const auto* node : {"n1", "n2"}) {
+    c.net().hold(node, cluster::master_name());
+    c.net().hold(cluster::master_name(), node);
+  }
+  c.run_for(10s);
+  CHECK(c.training().training());
+  c.net().calm();
+  c.goes_on_to_its_end(4);
+}
+
 TEST_CASE("a supervisor that takes too long is given up, and the next one ends what it finds") {
   crashing_job c;
   c.crash_supervisor("n2", 3s);

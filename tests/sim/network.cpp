@@ -81,7 +81,7 @@ result<network::door_ptr> network::open_door(const host_ptr& h, ports::endpoint&
   if (doors_.count(where))
     return failure(errc::refused,
                    fmt::format("cannot listen on {}: the port is in use", ports::to_string(where)));
-  return doors_[where] = std::make_shared<door>(door{h, std::move(accept), {}, true});
+  return doors_[where] = std::make_shared<door>(door{h, std::move(accept), {}});
 }
 
 void network::shut_door(const host_ptr& h, const ports::endpoint& where, const door_ptr& d) {
@@ -100,9 +100,9 @@ void network::shut_door(const host_ptr& h, const ports::endpoint& where, const d
 /// A connection has come in, in the context of the host whose door it is.
 void network::meet(const door_ptr& at, const std::string& from, std::uint64_t connection,
                    wire_ptr out, wire_ptr in) {
-  auto end = std::make_shared<sim_link>(sim_link::place{&world_, at->here, from, connection},
-                                        link::link_core::accepting(link_options_, at->here->now()),
-                                        std::move(out), std::move(in));
+  auto end = std::make_shared<sim_link>(
+      sim_link::place{&world_, at->here, from, connection, at->heard},
+      link::link_core::accepting(link_options_, at->here->now()), std::move(out), std::move(in));
   remember(end);
   if (at->unproven.size() >= limits::unproven_connections_max)
     at->unproven.front()->abort(
@@ -193,7 +193,7 @@ void network::connect(const std::shared_ptr<dial_attempt>& attempt, const door_p
   });
   h->call([this, attempt, connection, out = forth, in = back] {
     auto end = std::make_shared<sim_link>(
-        sim_link::place{&world_, attempt->from, attempt->where.host, connection},
+        sim_link::place{&world_, attempt->from, attempt->where.host, connection, nullptr},
         link::link_core::dialling(link_options_, attempt->from->now(), attempt->deadline,
                                   attempt->hello),
         out, in);

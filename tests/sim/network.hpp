@@ -60,6 +60,7 @@ class network {
     host_ptr here;
     ports::transport::acceptor accept;
     std::list<std::shared_ptr<sim_link>> unproven;
+    std::shared_ptr<instant> heard = std::make_shared<instant>();
     bool open = true;
   };
   using door_ptr = std::shared_ptr<door>;

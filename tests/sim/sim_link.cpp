@@ -105,6 +105,8 @@ void sim_link::read() {
   if (chunk.empty() && end == wire::tail::none)
     return;
   const auto now = at_.here->now();
+  if (!chunk.empty() && opened_ && at_.heard)
+    *at_.heard = now;
   step([&](link::link_core& core) {
     if (!chunk.empty())
       core.received(now, link::bytes(chunk.data(), chunk.size()));
@@ -126,7 +128,8 @@ void sim_link::wake_at(instant when) {
     if (self->ended_ || self->wake_planned_ != when)
       return;
     self->wake_planned_.reset();
-    self->step([&self](link::link_core& core) { core.tick(self->at_.here->now()); });
+    const auto anybody = self->at_.heard ? *self->at_.heard : instant::max();
+    self->step([&](link::link_core& core) { core.tick(self->at_.here->now(), anybody); });
   });
 }
 

@@ -25,6 +25,7 @@ class sim_link : public std::enable_shared_from_this<sim_link> {
     host_ptr here;
     std::string there; ///< name of the host at the other end
     std::uint64_t connection;
+    std::shared_ptr<instant> heard; ///< when anybody was at this listening place; null at a dialler
   };
 
   sim_link(place at, link::link_core core, wire_ptr out, wire_ptr in);

@@ -50,9 +50,12 @@ membership_core::effects membership_core::hello(instant now, session_id session,
          fmt::format("another node supervisor with the name '{}' has taken its place", node),
          false);
   }
+  const bool first = !anybody_present();
   if (const auto still = members_.find(node); still != members_.end())
     due_.erase({still->second.lost_at, node});
-  members_[node] = member{which, session, {}, {}, {}};
+  members_[node] = member{which, session};
+  if (first)
+    put_off_unheard(now);
   // In this order: what the node says once it is welcome must not overtake its own arrival.
   announce_present(out, *hello);
   welcome_to(out, session);
@@ -149,12 +152,14 @@ membership_core::effects membership_core::closed(instant now, session_id session
       lose(out, now, node_name{node}, how.reason, true);
       break;
     }
+    const auto within = may_take(how.how);
     known.session.reset();
-    known.may_take = how.how == ports::link_end::neglected ? options_.return_to_sleeper_within
-                                                           : options_.return_within;
-    known.lost_at = now + known.may_take;
-    known.away_because = how.reason;
-    due_.emplace(known.lost_at, node);
+    known.since = now;
+    known.because = how.reason;
+    known.unheard = how.how == ports::link_end::deaf;
+    set_due(node_name{node}, known, now + within);
+    if (!anybody_present())
+      put_off_unheard(now);
     out.push_back(announce{author_
                                .write<NodeAway>({},
                                                 [&name = node, &how](auto b) {
@@ -166,11 +171,42 @@ membership_core::effects membership_core::closed(instant now, session_id session
       out.push_back(note{{log::level::warning,
                           "node_away",
                           fmt::format("the link to node {} is gone ({}); it has {} to come back",
-                                      node, how.reason, troupe::in_words(known.may_take)),
+                                      node, how.reason, troupe::in_words(within)),
                           {{"node", node}}}});
     break;
   }
   return out;
+}
+
+bool membership_core::anybody_present() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const auto& m) { return m.second.session.has_value(); });
+}
+
+duration membership_core::may_take(ports::link_end how) const {
+  switch (how) {
+  case ports::link_end::neglected:
+    return options_.return_to_sleeper_within;
+  case ports::link_end::deaf:
+    return options_.return_to_deaf_within;
+  default:
+    return options_.return_within;
+  }
+}
+
+void membership_core::set_due(const node_name& node, member& who, instant lost_at) {
+  due_.erase({who.lost_at, node});
+  who.lost_at = lost_at;
+  due_.emplace(lost_at, node);
+}
+
+void membership_core::put_off_unheard(instant now) {
+  const bool alone = !anybody_present();
+  for (auto& [node, known] : members_)
+    if (!known.session && known.unheard)
+      set_due(node_name{node}, known,
+              alone ? known.since + options_.deaf_at_most
+                    : std::min(known.lost_at, now + options_.return_to_deaf_within));
 }
 
 membership_core::effects membership_core::departed(instant, session_id session,
@@ -206,8 +242,8 @@ membership_core::effects membership_core::tick(instant now) {
   for (const auto& node : gone) {
     const auto& known = members_.at(node);
     lose(out, now, node,
-         fmt::format("{}, and it was not back within {}", known.away_because,
-                     troupe::in_words(known.may_take)),
+         fmt::format("{}, and it was not back within {}", known.because,
+                     troupe::in_words(known.lost_at - known.since)),
          true);
   }
   return out;

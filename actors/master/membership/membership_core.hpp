@@ -24,6 +24,10 @@ struct membership_options {
   duration return_within = limits::return_within;
   /// The same when this master was away itself and the node may have waited for it.
   duration return_to_sleeper_within = limits::return_to_sleeper_within;
+  /// The same when nothing was heard of anybody, from when somebody is heard again, and
+  duration return_to_deaf_within = limits::return_to_deaf_within;
+  /// while nobody is.
+  duration deaf_at_most = limits::deaf_at_most;
   duration beat_every = limits::beat_every;
   /// The size of the job, which nodes must not contradict; 0: any.
   std::uint32_t nodes_min = 0;
@@ -32,8 +36,9 @@ struct membership_options {
 
 /// Who is connected. A node is *present* (it has a link), *away* (its connection was closed, it may
 /// come back) or unknown. Membership is a lease that signs of life renew: the link judges silence,
-/// and a node that was silent is lost at once. A name belongs to its newest incarnation; older ones
-/// are fenced and stay refused.
+/// and a node that was silent is lost at once, but where all were silent together:
+/// then this master may be cut off, and they have not been away once they are back. A name belongs
+/// to its newest incarnation; older ones are fenced and stay refused.
 class membership_core {
  public:
   /// Answer to a hello on this session, which then carries the node's messages.
@@ -88,9 +93,10 @@ class membership_core {
     incarnation which;
     std::optional<session_id> session;
     // While it is away:
+    instant since{};
     instant lost_at{};
-    std::string away_because;
-    duration may_take{};
+    std::string because;
+    bool unheard = false; ///< as all others were
   };
 
   struct fenced_node {
@@ -106,6 +112,11 @@ class membership_core {
   };
 
   std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
+  bool anybody_present() const;
+  void set_due(const node_name& node, member& who, instant lost_at);
+  /// Puts the unheard off while nobody is there; with somebody there, their time runs.
+  void put_off_unheard(instant now);
+  duration may_take(ports::link_end how) const;
   void lose(effects& out, instant now, const node_name& node, const std::string& reason,
             bool may_rejoin);
   void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin);

@@ -13,7 +13,7 @@ namespace {
 
 /// A master's membership through the eyes of whoever reads its decisions.
 struct story {
-  membership_core core{membership_options{"job", 3s, 6s, 1s},
+  membership_core core{membership_options{"job", 3s, 6s, 11s, 60s, 1s},
                        messages::author("master/membership")};
   instant now = dawn;
 
@@ -26,6 +26,11 @@ struct story {
   std::string falls_silent(std::uint64_t session) {
     return text(core.closed(now, session_id{session},
                             {ports::link_end::silent, "nothing heard for 1.5 s"}));
+  }
+  /// And so does everybody else.
+  std::string is_deaf_to(std::uint64_t session) {
+    return text(
+        core.closed(now, session_id{session}, {ports::link_end::deaf, "nothing heard for 1.5 s"}));
   }
   std::string passes(duration d) {
     now += d;
@@ -94,7 +99,8 @@ TEST_SUITE("membership_core") {
   TEST_CASE(
       "a node that was told another size of the job is refused, one that was told none is not") {
     story s;
-    s.core = membership_core({"job", 3s, 6s, 1s, 2, 4}, messages::author("master/membership"));
+    s.core =
+        membership_core({"job", 3s, 6s, 11s, 60s, 1s, 2, 4}, messages::author("master/membership"));
     const auto told = [&s](const std::string& node, std::uint32_t low, std::uint32_t high) {
       return text(s.core.hello(s.now, session_id{1}, hello(node, 1, [low, high](auto b) {
                                  b.setNodesMin(low);
@@ -162,6 +168,53 @@ TEST_SUITE("membership_core") {
     CHECK(s.core.next_wakeup() == dawn + 6s);
     CHECK(s.passes(6s - 1ns) == "");
     CHECK(s.passes(1ns) == "announce NodeLost a: eof, and it was not back within 6.0 s");
+  }
+
+  TEST_CASE("a master that hears nobody loses nobody, until they are back") {
+    story s;
+    s.comes("a", 1, 1);
+    s.comes("b", 1, 2);
+    CHECK(s.is_deaf_to(1) == "announce NodeAway a: nothing heard for 1.5 s");
+    CHECK(s.passes(100ms) == "");
+    CHECK(s.is_deaf_to(2) == "announce NodeAway b: nothing heard for 1.5 s");
+    CHECK(s.passes(59s) == "");
+    SUBCASE("both come back, and nothing has happened") {
+      CHECK(s.comes("b", 1, 3) == lines("announce NodePresent b idle g0", "welcome 3"));
+      CHECK(s.passes(100ms) == "");
+      CHECK(s.comes("a", 1, 4) == lines("announce NodePresent a idle g0", "welcome 4"));
+      CHECK_FALSE(s.core.next_wakeup());
+    }
+    SUBCASE("nobody does") {
+      CHECK(s.passes(900ms) ==
+            "announce NodeLost a: nothing heard for 1.5 s, and it was not back within 60.0 s");
+      CHECK(s.passes(100ms) ==
+            "announce NodeLost b: nothing heard for 1.5 s, and it was not back within 60.0 s");
+    }
+  }
+
+  TEST_CASE("once one is back, the others who were not heard either have their time") {
+    story s;
+    s.comes("a", 1, 1);
+    s.comes("b", 1, 2);
+    s.is_deaf_to(1);
+    s.is_deaf_to(2);
+    s.passes(20s);
+    s.comes("b", 1, 3);
+    CHECK(s.passes(11s - 1ns) == "");
+    CHECK(s.passes(1ns) ==
+          "announce NodeLost a: nothing heard for 1.5 s, and it was not back within 31.0 s");
+    CHECK(s.passes(1h) == "");
+  }
+
+  TEST_CASE("who is there all the time does not prolong the time of one who is not") {
+    story s;
+    s.comes("a", 1, 1);
+    s.comes("b", 1, 2);
+    s.is_deaf_to(1);
+    CHECK(s.core.next_wakeup() == dawn + 11s);
+    // Of a connection that was closed something was heard.
+    s.link_ends(2);
+    CHECK(s.core.next_wakeup() == dawn + 3s);
   }
 
   TEST_CASE("a node that flaps has to wait, and hears how long; its master's other nodes do not") {

@@ -153,7 +153,7 @@ void accept_loop::admit(int descriptor, const ip::tcp::endpoint& from) {
 
   auto shell = std::make_shared<link_shell>(
       link::link_core::accepting(options_.link, now()), link::role::acceptor,
-      stream(std::move(socket), door_->context()), to_text(from));
+      stream(std::move(socket), door_->context()), to_text(from), heard_);
   const auto at = unproven_.insert(unproven_.end(), {shell, now()});
   // Not owned: we hold the shell, and it holds these.
   const auto weak = weak_from_this();

@@ -57,6 +57,8 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
   transport_options options_;
   std::unique_ptr<guard::door> door_;
   ports::transport::acceptor accept_;
+  const std::shared_ptr<instant> heard_ =
+      std::make_shared<instant>(); ///< anybody who has proven himself
   std::vector<place> places_;
   std::uint16_t port_ = 0;
   bool starved_ = false; ///< accepting failed last time

@@ -30,9 +30,11 @@ struct buffer_range {
 
 } // namespace
 
-link_shell::link_shell(link::link_core core, link::role as, stream connected, std::string peer)
-    : core_(std::move(core)), role_(as), peer_(std::move(peer)), stream_(std::move(connected)),
-      timer_(stream_.socket().get_executor()), read_buffer_(read_min) {}
+link_shell::link_shell(link::link_core core, link::role as, stream connected, std::string peer,
+                       std::shared_ptr<instant> heard)
+    : core_(std::move(core)), role_(as), peer_(std::move(peer)), heard_(std::move(heard)),
+      stream_(std::move(connected)), timer_(stream_.socket().get_executor()),
+      read_buffer_(read_min) {}
 
 // ---- The core and its shell ----
 
@@ -175,6 +177,8 @@ void link_shell::read() {
 
 void link_shell::did_read(const error_code& ec, std::size_t n) {
   last_read_ = n;
+  if (n > 0 && opened_ && heard_)
+    *heard_ = now();
   step([&](link::link_core& core) {
     if (n > 0)
       core.received(now(), link::bytes(read_buffer_.data(), n));
@@ -224,7 +228,8 @@ void link_shell::wake_at(instant when) {
     if (ec || self->ended_)
       return;
     self->timer_set_for_ = instant::max();
-    self->step([](link::link_core& core) { core.tick(now()); });
+    const auto anybody = self->heard_ ? *self->heard_ : instant::max();
+    self->step([anybody](link::link_core& core) { core.tick(now(), anybody); });
   });
 }
 

@@ -37,7 +37,9 @@ class link_shell : public std::enable_shared_from_this<link_shell> {
     std::function<void(error)> on_failed;
   };
 
-  link_shell(link::link_core core, link::role as, stream connected, std::string peer);
+  /// `heard` is when anybody was heard at the place where this one came in.
+  link_shell(link::link_core core, link::role as, stream connected, std::string peer,
+             std::shared_ptr<instant> heard = nullptr);
 
   /// From the I/O thread, once. `dialled_host` is what a dialler checks the certificate against.
   void start(outcome told, std::string dialled_host = {});
@@ -74,6 +76,7 @@ class link_shell : public std::enable_shared_from_this<link_shell> {
 
   const link::role role_;
   const std::string peer_;
+  const std::shared_ptr<instant> heard_;
   stream stream_;
   io_timer timer_;
   instant timer_set_for_ = instant::max();
