@@ -3,8 +3,7 @@
 
 Two nodes with one worker each and `--nnodes=1:2`. What is measured ends with the first act of the
 last worker of the new world. The workers do what gloo's do: they exit a moment after a peer's
-process has gone. The partition needs root: each node has a network namespace of its own then, and
-the cable between them is pulled.
+process has gone. The partition needs root: each node is a machine of its own then (machines.py).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import tempfile
@@ -24,6 +24,7 @@ from pathlib import Path
 import harness
 from harness import Summary, ratio
 from launchers import TAG, Launcher, Run, base_environment, free_port, until
+from machines import network
 
 # Its first act is a line; then it watches the processes of its world.
 WORKER = """import os, sys, time
@@ -47,7 +48,6 @@ while not any(gone(pid) for pid in pids):
 time.sleep(0.021)
 os._exit(1)
 """
-GLOO_BETWEEN = ("10.213.0.1", "10.213.0.2")
 PATIENCE = 90  # of anything that a launcher does at all
 
 
@@ -171,79 +171,40 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-# ---- Two network namespaces with a cable between them ----
-
-
-def sh(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-
-
-@contextlib.contextmanager
-def two_machines() -> Iterator[tuple[str, str]]:
-    names = tuple(f"elastic-{os.getpid()}-{i}" for i in range(2))
-    try:
-        for name in names:
-            sh("ip", "netns", "add", name)
-        sh(*f"ip link add cable netns {names[0]} type veth peer name cable netns {names[1]}".split())
-        for name, address in zip(names, GLOO_BETWEEN):
-            sh(*f"ip -n {name} addr add {address}/24 dev cable".split())
-            sh(*f"ip -n {name} link set cable up".split())
-            sh(*f"ip -n {name} link set lo up".split())
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
-
-
-def certificates(directory: Path) -> list[list[str]]:
-    """The options of each node: beyond the loopback interface ours wants certificates."""
-    curve = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
-    ca = ["-keyout", str(directory / "ca.key"), "-out", str(directory / "ca.pem")]
-    sh("openssl", "req", "-x509", *curve, *ca, "-subj", "/CN=elastic")
-    options = []
-    for node, address in enumerate(GLOO_BETWEEN):
-        name, base = f"node-{node}", str(directory / f"node-{node}")
-        request = ["-keyout", f"{base}.key", "-out", f"{base}.csr", "-subj", f"/CN={name}"]
-        sh("openssl", "req", *curve, *request)
-        names = directory / f"{name}.ext"
-        names.write_text(f"subjectAltName=DNS:{name},IP:{address}\n")
-        signed = f"-CA {ca[3]} -CAkey {ca[1]} -CAcreateserial -days 2 -extfile {names}".split()
-        sh("openssl", "x509", "-req", "-in", f"{base}.csr", *signed, "-out", f"{base}.pem")
-        files = [f"--certificate={base}.pem", f"--key={base}.key", f"--authority={ca[3]}"]
-        options.append([f"--node-name={name}", *files])
-    return options
-
-
 def is_cut_off(launcher: Launcher) -> float:
     """The cable is pulled, and the worker on the other machine trains on. Ours only: an agent of
     torchrun that misses another one's heartbeats does nothing about it."""
-    with two_machines() as machines, tempfile.TemporaryDirectory() as directory:
-        one = Job(launcher, Path(directory))
-        own = certificates(Path(directory))
-        try:
-            for node, machine in enumerate(machines):
-                command = launcher.command(one.run.worker, node=None, nodes="1:2", port=29400)
-                command = [w.replace("127.0.0.1", GLOO_BETWEEN[0]) for w in command]
-                command[1:1] = own[node]
-                with open(Path(directory) / f"node-{node}.err", "wb") as err:
-                    one.run.launchers.append(
-                        subprocess.Popen(
-                            ["ip", "netns", "exec", machine, *command],
-                            stdin=subprocess.DEVNULL,
-                            stdout=err,
-                            stderr=err,
-                            env=base_environment() | {TAG: one.run.tag},
-                        )
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        one = Job(launcher, directory)
+        token = directory / "token"
+        token.touch(mode=0o600)
+        token.write_text(secrets.token_hex(16) + "\n")
+        with network(2, directory / "hosts") as net:
+            try:
+                for machine in range(2):
+                    options = [f"--token-file={token}"]
+                    command = launcher.command(
+                        one.run.worker, node=None, nodes="1:2", port=29400, options=options
                     )
-            one.world_after(0, 2)
-            time.sleep(1)
-            sh("ip", "-n", machines[1], "link", "set", "cable", "down")
-            pulled = time.monotonic_ns()
-            return ms(pulled, one.world_after(pulled, 1))
-        finally:
-            one.run.__exit__()
+                    command = [w.replace("127.0.0.1", net.address(0)) for w in command]
+                    with open(directory / f"node-{machine}.err", "wb") as err:
+                        one.run.launchers.append(
+                            subprocess.Popen(
+                                net.command(machine, command),
+                                stdin=subprocess.DEVNULL,
+                                stdout=err,
+                                stderr=err,
+                                env=base_environment() | {TAG: one.run.tag},
+                            )
+                        )
+                one.world_after(0, 2)
+                time.sleep(1)
+                net.cut_off(1)
+                pulled = time.monotonic_ns()
+                return ms(pulled, one.world_after(pulled, 1))
+            finally:
+                one.run.__exit__()
 
 
 # ---- All of them ----

@@ -12,8 +12,8 @@ each rank takes its part of it, and the model has no other randomness. So there 
 to save.
 
 The checkpoint directory must be one that all nodes share. For those who watch from outside it also
-gets `progress.jsonl` (written by rank 0: a line when training is ready, one per step, one at the
-end) and `worker-<rank>.pid`.
+gets `progress.jsonl` (written by rank 0: a line each when it has started, has imported torch and is
+ready to train, one per step, one at the end) and `worker-<rank>.pid`.
 """
 
 import argparse
@@ -43,11 +43,29 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+class Progress:
+    """Tells those outside how far rank 0 is; says nothing on other ranks."""
+
+    def __init__(self, directory: Path):
+        self.file = open(directory / "progress.jsonl", "a", buffering=1) if RANK == 0 else None
+
+    def record(self, event: str, step: int = 0) -> None:
+        if self.file:
+            line = {"event": event, "step": step, "time": time.time(), "pid": os.getpid()}
+            self.file.write(json.dumps(line) + "\n")
+
+    def say(self, text: str) -> None:
+        if self.file:
+            print(text, flush=True)
+
+
 if __name__ == "__main__":
     # Before the import of torch, which takes seconds: whoever watches sees the process at once.
     options = parse_options()
     options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
     (options.checkpoint_dir / f"worker-{RANK}.pid").write_text(f"{os.getpid()}\n")
+    progress = Progress(options.checkpoint_dir)
+    progress.record("started")
 
 import torch
 import torch.distributed as dist
@@ -147,27 +165,10 @@ def save(path: Path, state: dict) -> None:
     os.close(directory)
 
 
-class Progress:
-    """Tells those outside how far rank 0 is; says nothing on other ranks."""
-
-    def __init__(self, directory: Path):
-        self.file = open(directory / "progress.jsonl", "a", buffering=1) if RANK == 0 else None
-
-    def record(self, event: str, step: int) -> None:
-        if self.file:
-            line = {"event": event, "step": step, "time": time.time(), "pid": os.getpid()}
-            self.file.write(json.dumps(line) + "\n")
-
-    def say(self, text: str) -> None:
-        if self.file:
-            print(text, flush=True)
-
-
-def train(options: argparse.Namespace) -> None:
+def train(options: argparse.Namespace, progress: Progress) -> None:
     world = dist.get_world_size()
     if options.batch % world:
         raise SystemExit(f"--batch {options.batch} cannot be shared by {world} ranks")
-    progress = Progress(options.checkpoint_dir)
     text = Text(options.text_dir, options.context)
 
     torch.manual_seed(options.seed)
@@ -221,9 +222,10 @@ def train(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    progress.record("imported")
     dist.init_process_group("gloo")
     try:
-        train(options)
+        train(options, progress)
     finally:
         dist.destroy_process_group()
     # Not by way of the interpreter's own end: there a thread of gloo may still let go of the last

@@ -1,0 +1,145 @@
+// Very many nodes before one real master: each is a link of its own, over TCP and TLS, that says
+// and answers what a node supervisor does while nothing fails. All of them are this process.
+//
+//     node_crowd PORT NODES
+//
+// Prints, in ms since the first of them dialled, when the last one was welcome, had got its world,
+// and was told to start. Then it stays, until its standard input is closed.
+
+#include "messages/kinds.hpp"
+#include "runtime/os/io_thread.hpp"
+#include "runtime/os/net/asio_transport.hpp"
+#include "runtime/os/net/descriptor_limit.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+using namespace troupe;
+using namespace troupe::messages;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+/// How far all of them are.
+class stage {
+ public:
+  stage(const char* name, std::size_t of) : name_(name), missing_(of) {}
+
+  void reached(clock_type::time_point began) {
+    if (--missing_ == 0) {
+      fmt::print("{} {:.0f}\n", name_, milliseconds_of(clock_type::now() - began));
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::atomic<std::size_t> missing_;
+};
+
+struct crowd {
+  crowd(os::asio_transport& over, std::uint16_t master_port, std::size_t nodes)
+      : transport(over), port(master_port), links(nodes), welcome("welcome", nodes),
+        world("world", nodes), start("start", nodes) {}
+
+  os::asio_transport& transport;
+  std::uint16_t port;
+  std::vector<ports::connection_ptr> links;
+  clock_type::time_point began = clock_type::now();
+  stage welcome, world, start;
+};
+
+std::string name_of(std::size_t node) {
+  return fmt::format("node-{:05}", node);
+}
+
+any_msg hello(std::size_t node) {
+  return build<Hello>({name_of(node) + "/uplink"},
+                      [node](auto b) {
+                        b.setNode(name_of(node));
+                        b.setIncarnation(node + 1);
+                        b.setAddress("127.0.0.1");
+                        b.setSlots(8);
+                        b.setWantedRank(-1);
+                        b.initState();
+                      })
+      .any();
+}
+
+void hear(crowd& all, std::size_t node, const any_msg& m) {
+  const auto& link = all.links[node];
+  link->taken();
+  const stamp from{name_of(node) + "/leader", {}, m.envelope().about};
+  result<void> said;
+  if (m.is<Welcome>()) {
+    all.welcome.reached(all.began);
+  } else if (m.is<Prepare>()) {
+    all.world.reached(all.began);
+    said = link->send(build<Prepared>(from, [node](auto b) {
+                        b.setNode(name_of(node));
+                        b.setStorePort(4'000);
+                        b.setStoreHosted(true);
+                      }).any());
+  } else if (m.is<Start>()) {
+    all.start.reached(all.began);
+    said = link->send(build<Running>(from, [node](auto b) { b.setNode(name_of(node)); }).any());
+  }
+  if (!said)
+    fmt::print(stderr, "{}: {}\n", name_of(node), said.error().what);
+}
+
+void dial(crowd& all, std::size_t node) {
+  all.transport.dial({"127.0.0.1", all.port}, hello(node).as<Hello>(),
+                     [&all, node](result<ports::connection_ptr> link) {
+                       if (!link && link.error().code == errc::unavailable)
+                         return dial(all, node);
+                       if (!link) {
+                         fmt::print(stderr, "{}: {}\n", name_of(node), link.error().what);
+                         std::_Exit(1);
+                       }
+                       all.links[node] = std::move(*link);
+                       all.links[node]->open(
+                           {[&all, node](const any_msg& m) { hear(all, node, m); },
+                            [node](const ports::link_ending& end) {
+                              fmt::print(stderr, "{}: {}\n", name_of(node), end.reason);
+                            }});
+                     });
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3)
+    return 64;
+  const std::size_t nodes = std::stoul(argv[2]);
+  const auto files = os::raise_descriptor_limit(nodes + 100);
+  if (!files || *files < nodes + 100) {
+    fmt::print(stderr, "not enough file descriptors for {} links\n", nodes);
+    return 1;
+  }
+  os::io_thread io;
+  os::transport_options options;
+  options.proven_by = os::local_token{};
+  // All of them share two processors with their master: on machines of their own none would wait.
+  options.link.dial_within = options.link.handshake_within = 60s;
+  auto transport = os::asio_transport::make(io, options);
+  if (!transport) {
+    fmt::print(stderr, "{}\n", transport.error().what);
+    return 1;
+  }
+  crowd all(**transport, static_cast<std::uint16_t>(std::stoul(argv[1])), nodes);
+  for (std::size_t node = 0; node < nodes; ++node)
+    dial(all, node);
+  char ignored = 0;
+  while (::read(STDIN_FILENO, &ignored, 1) > 0) {
+  }
+  std::_Exit(0);
+}
