@@ -155,6 +155,32 @@ TEST_CASE("a master that nobody can reach for a while is not noticed by workers"
   c.goes_on_to_its_end(4);
 }
 
+TEST_CASE("who was away when its place was taken ends what it runs, though that would never end") {
+  cluster_options o;
+  o.nodes = 4;
+  o.nodes_min = o.nodes_max = 2;
+  o.slots = 1;
+  o.trainers.training = 40s;
+  o.trainers.hangs = 1;
+  cluster c(o);
+  c.all().observers = checkers::all(c.all(), c.training(), 0, {2, 2, 1, {}});
+  c.start_everything();
+  c.run_for(10s, [&c] { return c.training().training(); });
+  c.run_for(1s);
+  const auto runs_on = [&c](global_rank rank) {
+    return c.training().all().at(*c.training().find(rank) - 1).node;
+  };
+  const auto away = runs_on(0);
+  c.pause(runs_on(1));
+  c.run_for(1300ms);
+  c.net().break_links(away);
+  c.net().refuse_dials(cluster::master_name(), c.now() + 350ms);
+  c.run_for(30s);
+  REQUIRE_MESSAGE(!c.all().broken, c.all().broken->what);
+  CHECK(c.training().training());
+  CHECK(c.training().alive_on(away) == 0);
+}
+
 TEST_CASE("a supervisor that takes too long is given up, and the next one ends what it finds") {
   crashing_job c;
   c.crash_supervisor("n2", 3s);

@@ -339,7 +339,7 @@ void trainers::join(std::uint64_t process) {
   g.world_size = found->second.world_size;
   found->second.joined = true;
   if (g.broken) {
-    end_in(world_.between(options_.notices_min, options_.notices_max), process, {false, 1});
+    miss_a_peer(process);
     return;
   }
   g.joined.insert(process);
@@ -376,7 +376,12 @@ void trainers::break_up(generation which, std::uint64_t first_lost) {
   }
   for (const auto process : g.joined)
     if (process != first_lost && living_.count(process))
-      end_in(world_.between(options_.notices_min, options_.notices_max), process, {false, 1});
+      miss_a_peer(process);
+}
+
+void trainers::miss_a_peer(std::uint64_t process) {
+  if (options_.hangs == 0 || !world_.random.chance(options_.hangs))
+    end_in(world_.between(options_.notices_min, options_.notices_max), process, {false, 1});
 }
 
 // ---- Questions ----

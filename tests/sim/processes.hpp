@@ -27,6 +27,7 @@ struct trainer_options {
   /// From the loss of a peer to noticing it and exiting with 1.
   duration notices_min = 5ms;
   duration notices_max = 40ms;
+  double hangs = 0; ///< never notices that
   double fails_to_start = 0;
   double dies_early = 0; ///< exits with 7 within startup
   double ignores_sigterm = 0;
@@ -120,6 +121,7 @@ class trainers {
   void join(std::uint64_t process);
   void become_together(generation which, group& g);
   void finish_together(generation which);
+  void miss_a_peer(std::uint64_t process);
   void break_up(generation which, std::uint64_t first_lost);
   void end_in(duration delay, std::uint64_t process, ports::exit_status how);
   void leave_stray(const process_record& parent);

@@ -45,6 +45,7 @@ cluster_options draw_options(const run_options& o) {
   t.exits_on_sigterm = sometimes(0.8);
   t.leaves_stray = sometimes(0.3);
   t.hard_to_kill = sometimes(0.1);
+  t.hangs = sometimes(1);
   return c;
 }
 

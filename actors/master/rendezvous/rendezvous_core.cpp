@@ -50,9 +50,12 @@ rendezvous_core::effects rendezvous_core::node_present(instant now, const msg<No
     if (gave_up_)
       give_up(out, "too few nodes were there in time");
     consider_proposing(out, now);
+    if (phase_ == phase::gathering)
+      stop_what_has_ended(out, node, present->getState());
   } else if (is_member(node)) {
     repeat_directive(out, now, m);
   } else {
+    stop_what_has_ended(out, node, present->getState());
     out.push_back(note{{log::level::story,
                         "node_waits",
                         fmt::format("node {} is here, beside generation {}", node, current_.value),
@@ -336,7 +339,18 @@ void rendezvous_core::repeat_directive(effects& out, instant now, const msg<Node
 
 void rendezvous_core::stop_members(effects& out, const std::string& reason) {
   if (!world_.empty())
-    out.push_back(direct{member_names(), stop_message(reason)});
+    out.push_back(direct{member_names(), stop_message(current_, reason)});
+}
+
+/// Who was away when its generation was stopped has not heard of it, and its workers may wait for
+/// their peers for ever.
+void rendezvous_core::stop_what_has_ended(effects& out, const node_name& node,
+                                          NodeState::Reader state) {
+  const generation its{state.getGeneration()};
+  if (its > current_ || state.getPhase() != NodeState::Phase::RUNNING)
+    return;
+  const auto why = fmt::format("generation {} ended while the node was away", its.value);
+  out.push_back(direct{{node}, stop_message(its, why)});
 }
 
 } // namespace troupe::actors

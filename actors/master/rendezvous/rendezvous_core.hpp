@@ -144,6 +144,7 @@ class rendezvous_core {
   void take_prepared(effects& out, instant now, const node_name& node, std::uint16_t store_port,
                      bool store_hosted);
   void stop_members(effects& out, const std::string& reason);
+  void stop_what_has_ended(effects& out, const node_name& node, messages::NodeState::Reader state);
   /// Brings a member that has a new link up to date, given what it says of itself.
   void repeat_directive(effects& out, instant now, const messages::msg<messages::NodePresent>& m);
   void consider_giving_up(effects& out, instant now);
@@ -162,7 +163,7 @@ class rendezvous_core {
   void write_world(messages::World::Builder out) const;
   messages::any_msg prepare_message();
   messages::any_msg start_message();
-  messages::any_msg stop_message(const std::string& reason);
+  messages::any_msg stop_message(generation which, const std::string& reason);
 
   rendezvous_options options_;
   messages::author author_;

@@ -92,8 +92,8 @@ any_msg rendezvous_core::start_message() {
       .any();
 }
 
-any_msg rendezvous_core::stop_message(const std::string& reason) {
-  return author_.write<Stop>(current_, [&](auto b) { b.setReason(reason); }).any();
+any_msg rendezvous_core::stop_message(generation which, const std::string& reason) {
+  return author_.write<Stop>(which, [&](auto b) { b.setReason(reason); }).any();
 }
 
 log::event rendezvous_core::joined_in_words(const node_name& node) const {

@@ -177,6 +177,34 @@ TEST_SUITE("rendezvous_core: spares") {
     CHECK(s.passes(1h) == "");
   }
 
+  TEST_CASE("a member whose place was taken while it was away ends what it still runs") {
+    auto s = that_runs(plain(2, 2), {"a", "b"});
+    s.comes("c");
+    s.goes_away("b");
+    CHECK(s.reforms(1, 1).find("Prepare g2: a(0,1) c(2,3)") != std::string::npos);
+    const auto* const stop = "to b: Stop g1: generation 1 ended while the node was away";
+    SUBCASE("it comes back while the next one is prepared") {
+      CHECK(s.comes("b", {}, running_in(1)).find(stop) == 0);
+    }
+    SUBCASE("it comes back beside the next one") {
+      s.all_get_ready({"a", "c"});
+      CHECK(
+          s.comes("b", {}, running_in(1)) ==
+          lines(stop, "to b: StandBy: generation 2 has 2 nodes, the most there can be (--nnodes)"));
+      s.goes_away("b");
+      CHECK(s.comes("b", {}, idle_after(1)).find("Stop") == std::string::npos);
+    }
+  }
+
+  TEST_CASE("a member that was away when its generation was stopped is told so") {
+    auto s = that_runs(plain(2, 2), {"a", "b"});
+    s.goes_away("b");
+    s.reforms(1, 1);
+    s.is_lost("a");
+    CHECK(s.comes("b", {}, running_in(1)) ==
+          "to b: Stop g1: generation 1 ended while the node was away");
+  }
+
   TEST_CASE("whatever the members do meanwhile") {
     SUBCASE("one is away") {
       auto s = that_runs(plain(1, 2), {"a", "b"});

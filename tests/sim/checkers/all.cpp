@@ -9,6 +9,7 @@ std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uin
           ranks_are_stable(w),
           worlds_fit_the_sizes(w, sizes),
           processes_follow_the_generation(w, t),
+          spares_are_idle(w, t),
           start_after_prepared(w),
           restarts_within_budget(w, max_restarts),
           failures_charged_once(w),

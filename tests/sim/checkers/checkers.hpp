@@ -30,6 +30,9 @@ std::shared_ptr<observer> worlds_fit_the_sizes(world& w, const actors::world_siz
 /// No training process runs under a generation other than its node's current one.
 std::shared_ptr<observer> processes_follow_the_generation(world& w, const trainers& t);
 
+/// A node that stands by has ended what it ran before.
+std::shared_ptr<observer> spares_are_idle(world& w, const trainers& t);
+
 /// No generation starts anywhere before every member said Prepared for it and the world was
 /// journalled.
 std::shared_ptr<observer> start_after_prepared(world& w);
