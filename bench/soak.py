@@ -15,7 +15,9 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import itertools
 import json
+import math
 import os
 import random
 import secrets
@@ -336,33 +338,45 @@ def finish(one: Job, within: float) -> None:
 
 @dataclass(frozen=True)
 class Stall:
-    """From a fault's beginning to the first step beyond all those before it."""
+    """What one fault costs: the longest wait for a step beyond all those before it."""
 
     seconds: float
-    restarted: bool
+    starts: int  # of training
+
+
+def stalls(events: list[dict], faults: list[tuple[Fault, float]]) -> dict[str, list[Stall]]:
+    """By fault; each lasts from its beginning to that of the next."""
+    new, known = [], 0
+    for event in events:
+        if event["event"] == "step" and event["step"] > known:
+            new.append(event["time"])
+            known = event["step"]
+    found: dict[str, list[Stall]] = collections.defaultdict(list)
+    ends = [began for _, began in faults[1:]] + [math.inf]
+    for (fault, began), ended in zip(faults, ends, strict=True):
+        waits = [b - a for a, b in itertools.pairwise(new) if began < b <= ended]
+        starts = sum(e["event"] == "started" and began < e["time"] <= ended for e in events)
+        found[fault.what].append(Stall(max(waits), starts))
+    return found
 
 
 def disturbed(
     net: Network, training: Training, faults: list[Fault], chance: random.Random
 ) -> tuple[Figures, dict[str, list[Stall]]]:
-    stalls: dict[str, list[Stall]] = collections.defaultdict(list)
+    happened: list[tuple[Fault, float]] = []
     with job(net, training) as one:
         for number, fault in enumerate(faults):
             due = training.steps * (number + chance.uniform(0.7, 1.3)) / (len(faults) + 1)
             until(lambda at=due: training.step() >= at, 600, "the next fault's time")
+            harness.progress(f"{number + 1:3}  step {training.step():5}  {fault.what}")
             began = time.time()
-            before = sum(e["event"] == "started" for e in one.training.events())
+            happened.append((fault, began))
             fault.happens(one, chance.randrange(WORLD))
             what = f"training goes on after: {fault.what}"
-            went_on = until(lambda at=began: one.training.step_after(at), GOES_ON_WITHIN, what)
-            after = sum(e["event"] == "started" for e in one.training.events())
-            stalls[fault.what].append(Stall(went_on["time"] - began, after > before))
-            harness.progress(
-                f"{number + 1:3}  step {went_on['step']:5}  {fault.what}: {went_on['time'] - began:.2f} s"
-                + (", restarted" if after > before else "")
-            )
+            until(lambda at=began: training.step_after(at), GOES_ON_WITHIN, what)
         finish(one, 600)
-        return Figures.of(one.training.events()), stalls
+        events = training.events()
+        return Figures.of(events), stalls(events, happened)
 
 
 COMPARE = """
@@ -403,24 +417,24 @@ def main() -> None:
             )
             quiet = undisturbed(net, calm)
             harness.progress(f"  {quiet.wall:.1f} s; now with {len(faults)} faults")
-            loud, stalls = disturbed(net, rough, faults, chance)
+            loud, costs = disturbed(net, rough, faults, chance)
         same = same_weights(calm, rough)
     rows = [
         [
             fault.what,
             str(len(seen)),
-            str(sum(stall.restarted for stall in seen)),
+            str(sum(stall.starts for stall in seen)),
             str(Summary.of([stall.seconds for stall in seen])),
         ]
         for fault in FAULTS
-        if (seen := stalls.get(fault.what))
+        if (seen := costs.get(fault.what))
     ]
     share = quiet.wall / (loud.wall - loud.imports)
     harness.report(
         "soak",
-        f"{len(faults)} faults in {loud.wall:.0f} s, seed {chosen.seed}; to the next new step, the "
-        "import of torch included, s: median (p10 – p90)",
-        ["", "times", "restarts", "stall"],
+        f"{len(faults)} faults in {loud.wall:.0f} s, seed {chosen.seed}; the longest wait for a "
+        "new step, an import of torch included, s: median (p10 – p90)",
+        ["", "times", "starts", "wait"],
         rows,
         {"undisturbed": vars(quiet), "disturbed": vars(loud), "same": same, "share": share},
         [
