@@ -64,6 +64,7 @@ std::string name_of(std::size_t node) {
 any_msg hello(std::size_t node) {
   return build<Hello>({name_of(node) + "/uplink"},
                       [node](auto b) {
+                        b.setJob("none");
                         b.setNode(name_of(node));
                         b.setIncarnation(node + 1);
                         b.setAddress("127.0.0.1");
@@ -79,7 +80,10 @@ void hear(crowd& all, std::size_t node, const any_msg& m) {
   link->taken();
   const stamp from{name_of(node) + "/leader", {}, m.envelope().about};
   result<void> said;
-  if (m.is<Welcome>()) {
+  if (m.is<Refused>()) {
+    fmt::print(stderr, "{}: {}\n", name_of(node), m.as<Refused>().read()->getReason().cStr());
+    std::_Exit(1);
+  } else if (m.is<Welcome>()) {
     all.welcome.reached(all.began);
   } else if (m.is<Prepare>()) {
     all.world.reached(all.began);

@@ -8,6 +8,7 @@ all links in another. Each node has its own TCP connection with TLS 1.3 and beat
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import time
 from collections import defaultdict
@@ -43,7 +44,7 @@ def measure(nodes: int) -> dict[str, float]:
             before = usage(master.pid)
             crowd = [RELEASE / "bench" / "node_crowd", str(port), str(nodes)]
             with subprocess.Popen(crowd, **pipes) as peers:
-                stages = dict(peers.stdout.readline().split() for _ in range(3))
+                stages = dict(line.split() for line in itertools.islice(peers.stdout, 3))
                 joined, joined_peers = usage(master.pid), usage(peers.pid)
                 time.sleep(2)
                 calm, calm_peers = usage(master.pid), usage(peers.pid)
