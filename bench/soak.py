@@ -13,6 +13,7 @@ with the machine of its rendezvous.
 from __future__ import annotations
 
 import argparse
+import bisect
 import collections
 import contextlib
 import itertools
@@ -52,6 +53,8 @@ class Training:
     def __init__(self, directory: Path, steps: int, batch: int) -> None:
         self.directory, self.steps, self.batch = directory, steps, batch
         self.checkpoint = directory / "checkpoint.pt"
+        self.told: list[dict] = []
+        self.read_to = 0  # byte of progress.jsonl
 
     def command(self) -> list[str]:
         shape = [f"--steps={self.steps}", f"--batch={self.batch}", "--checkpoint-every=5"]
@@ -59,19 +62,25 @@ class Training:
         return [str(ROOT / "demo" / "train_lm.py"), where, *shape, "--report-every=500"]
 
     def events(self) -> list[dict]:
-        path = self.directory / "progress.jsonl"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        """All so far. Whoever watches must not take the time of those who train."""
+        with contextlib.suppress(FileNotFoundError), open(self.directory / "progress.jsonl", "rb") as file:
+            file.seek(self.read_to)
+            whole = file.read().rpartition(b"\n")[0].splitlines(keepends=True)
+            self.told += map(json.loads, whole)
+            self.read_to += sum(map(len, whole)) + bool(whole)
+        return self.told
 
     def step(self) -> int:
-        return max((e["step"] for e in self.events()), default=0)
+        """The newest, which after a restart is one that was made before."""
+        return self.events()[-1]["step"] if self.events() else 0
 
     def step_after(self, when: float) -> dict | None:
         """The first step that was begun after that moment and had not been made before."""
-        known = max((e["step"] for e in self.events() if e["time"] <= when), default=0)
-        new = (e for e in self.events() if e["event"] == "step" and e["time"] > when)
+        events = self.events()
+        first = bisect.bisect_right(events, when, key=lambda e: e["time"])
+        known = max((e["step"] for e in events[:first][-1000:]), default=0)
         # One may have been under way, and is made even if half of the ranks have gone.
-        return next((e for e in new if e["step"] > known + 1), None)
+        return next((e for e in events[first:] if e["event"] == "step" and e["step"] > known + 1), None)
 
     def worker(self, rank: int) -> int:
         return int((self.directory / f"worker-{rank}.pid").read_text())
@@ -327,13 +336,18 @@ def undisturbed(net: Network, training: Training) -> Figures:
         return Figures.of(one.training.events())
 
 
+def wait(condition: Callable[[], object], within: float, what: str) -> None:
+    """Like `until`, for what need not be seen at once: training has all processors."""
+    deadline = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {within:g} s: {what}")
+        time.sleep(0.1)
+
+
 def finish(one: Job, within: float) -> None:
     ended = lambda: any(e["event"] == "finished" for e in one.training.events()[-1:])
-    deadline = time.monotonic() + within
-    while not ended():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"training did not end within {within:g} s")
-        time.sleep(1)
+    wait(ended, within, "the end of training")
 
 
 @dataclass(frozen=True)
@@ -367,13 +381,13 @@ def disturbed(
     with job(net, training) as one:
         for number, fault in enumerate(faults):
             due = training.steps * (number + chance.uniform(0.7, 1.3)) / (len(faults) + 1)
-            until(lambda at=due: training.step() >= at, 600, "the next fault's time")
+            wait(lambda at=due: training.step() >= at, 600, "the next fault's time")
             harness.progress(f"{number + 1:3}  step {training.step():5}  {fault.what}")
             began = time.time()
             happened.append((fault, began))
             fault.happens(one, chance.randrange(WORLD))
             what = f"training goes on after: {fault.what}"
-            until(lambda at=began: training.step_after(at), GOES_ON_WITHIN, what)
+            wait(lambda at=began: training.step_after(at), GOES_ON_WITHIN, what)
         finish(one, 600)
         events = training.events()
         return Figures.of(events), stalls(events, happened)

@@ -140,7 +140,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   ports::process_spec spec;
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
-    spec.environment.push_back(name + "=" + value);
+    spec.environment.push_back(fmt::format("{}={}", name, value));
   spec.stdout_file = files.stdout_file;
   spec.stderr_file = files.stderr_file;
   return spec;

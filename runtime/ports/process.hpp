@@ -68,6 +68,7 @@ class process_host {
   virtual std::vector<survivor> survivors() { return {}; }
 
   /// Goes on as if we had started it: also an end that has come already is told.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): implementations keep it
   virtual void adopt(process_id /*survivor*/, ended /*on_end*/) {}
 
   /// Sends a signal to the process's whole group. A process that has ended is not an error.

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::actors {
 
 using namespace messages;
 
 recovery_core::recovery_core(recovery_options options, messages::author author)
-    : options_(options), author_(std::move(author)) {}
+    : options_(std::move(options)), author_(std::move(author)) {}
 
 // ---- events ----
 
