@@ -23,6 +23,7 @@ import os
 import random
 import secrets
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -86,14 +87,44 @@ class Training:
         return int((self.directory / f"worker-{rank}.pid").read_text())
 
 
+def new_steps(events: list[dict]) -> list[float]:
+    """When each step was made that had not been made before."""
+    times, known = [], 0
+    for event in events:
+        if event["event"] == "step" and event["step"] > known:
+            times.append(event["time"])
+            known = event["step"]
+    return times
+
+
+def stalled(times: list[float]) -> Iterator[float]:
+    """What gaps of more than two steps' time have beyond one, by the median of the fifty around."""
+    gaps = [b - a for a, b in itertools.pairwise(times)]
+    for at, gap in enumerate(gaps):
+        pace = statistics.median(gaps[max(0, at - 25) : at + 25])
+        if gap > 2 * pace:
+            yield gap - pace
+
+
 @dataclass(frozen=True)
 class Figures:
     """Of one run, in seconds from the first moment that training was ready."""
 
     wall: float
     imports: float  # of torch, after that moment
+    startups: float  # the same until it was ready again
     repeated: int  # steps
     starts: int  # after the first
+    stalls: float  # beyond the pace of the steps around them, imports included
+
+    @property
+    def share(self) -> float:
+        """Of the time besides imports, that in which new steps were made at the pace of the moment: the
+        machine's own speed changes by a third within minutes, so that another run is no measure."""
+        return self.share_besides(self.imports)
+
+    def share_besides(self, excused: float) -> float:
+        return 1 - (self.stalls - excused) / (self.wall - excused)
 
     @classmethod
     def of(cls, events: list[dict]) -> Figures:
@@ -102,12 +133,15 @@ class Figures:
         ended = next(e["time"] for e in later if e["event"] == "finished")
         started = {e["pid"]: e["time"] for e in later if e["event"] == "started"}
         imported = {e["pid"]: e["time"] for e in later if e["event"] == "imported"}
+        ready = {e["pid"]: e["time"] for e in later if e["event"] == "ready"}
         made = collections.Counter(e["step"] for e in later if e["event"] == "step")
         return cls(
             wall=ended - began,
             imports=sum(imported[pid] - when for pid, when in started.items() if pid in imported),
+            startups=sum(ready[pid] - when for pid, when in started.items() if pid in ready),
             repeated=sum(made.values()) - len(made),
             starts=len(started),
+            stalls=sum(stalled(new_steps([e for e in later if e["event"] == "step"]))),
         )
 
 
@@ -360,11 +394,7 @@ class Stall:
 
 def stalls(events: list[dict], faults: list[tuple[Fault, float]]) -> dict[str, list[Stall]]:
     """By fault; each lasts from its beginning to that of the next."""
-    new, known = [], 0
-    for event in events:
-        if event["event"] == "step" and event["step"] > known:
-            new.append(event["time"])
-            known = event["step"]
+    new = new_steps(events)
     found: dict[str, list[Stall]] = collections.defaultdict(list)
     ends = [began for _, began in faults[1:]] + [math.inf]
     for (fault, began), ended in zip(faults, ends, strict=True):
@@ -443,19 +473,19 @@ def main() -> None:
         for fault in FAULTS
         if (seen := costs.get(fault.what))
     ]
-    share = quiet.wall / (loud.wall - loud.imports)
     harness.report(
         "soak",
         f"{len(faults)} faults in {loud.wall:.0f} s, seed {chosen.seed}; the longest wait for a "
         "new step, an import of torch included, s: median (p10 – p90)",
         ["", "times", "starts", "wait"],
         rows,
-        {"undisturbed": vars(quiet), "disturbed": vars(loud), "same": same, "share": share},
+        {"undisturbed": vars(quiet), "disturbed": vars(loud), "same": same, "share": loud.share},
         [
             f"weights after {chosen.steps} steps: {'identical' if same else 'DIFFERENT'} to the bit",
-            f"steps per wall time, imports of torch ({loud.imports:.1f} s in {loud.starts} starts) "
-            f"aside: {100 * share:.1f} % of the undisturbed run's ({quiet.wall:.1f} s); "
-            f"{loud.repeated} steps made twice",
+            f"imports of torch ({loud.imports:.1f} s in {loud.starts} starts) aside, {100 * loud.share:.1f} % "
+            "of the time went into new steps at the pace of the steps around them (undisturbed: "
+            f"{100 * quiet.share:.1f} %, {quiet.wall:.0f} s in all); the script's whole start-up aside, "
+            f"{100 * loud.share_besides(loud.startups):.1f} %; {loud.repeated} steps made twice",
             "limit: what a machine does not compute while it is stopped, and the steps since the last checkpoint",
         ],
     )
