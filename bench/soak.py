@@ -437,7 +437,7 @@ def same_weights(one: Training, other: Training) -> bool:
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--steps", type=int, default=3500, help="of training; default 3500")
+    parser.add_argument("--steps", type=int, default=2600, help="of training; default 2600")
     parser.add_argument("--batch", type=int, default=64, help="sequences per step; default 64")
     parser.add_argument("--faults", type=int, default=30, help="default 30")
     parser.add_argument("--seed", type=int, default=1, help="of the plan; default 1")
