@@ -1,0 +1,179 @@
+#include "ckpt/arena/slots.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <algorithm>
+
+namespace troupe::ckpt {
+
+namespace {
+
+constexpr unsigned state_bits = 2, flag_bits = 1, reader_bits = 12;
+constexpr unsigned sealed_at = state_bits, lent_at = sealed_at + flag_bits,
+                   readers_at = lent_at + flag_bits, sequence_at = readers_at + reader_bits;
+static_assert(slot_word::readers_max == (1u << reader_bits) - 1);
+
+} // namespace
+
+std::uint64_t pack(const slot_word& word) {
+  return static_cast<std::uint64_t>(word.state) | std::uint64_t{word.sealed} << sealed_at |
+         std::uint64_t{word.lent} << lent_at | std::uint64_t{word.readers} << readers_at |
+         word.sequence << sequence_at;
+}
+
+slot_word unpack(std::uint64_t word) {
+  slot_word found;
+  // A fourth value is nobody's: worthless, like what a dead process was writing.
+  const auto state = word & ((1u << state_bits) - 1);
+  found.state = state > 2 ? slot_state::writing : static_cast<slot_state>(state);
+  found.sealed = (word >> sealed_at & 1) != 0;
+  found.lent = (word >> lent_at & 1) != 0;
+  found.readers = static_cast<std::uint16_t>(word >> readers_at & slot_word::readers_max);
+  found.sequence = word >> sequence_at;
+  return found;
+}
+
+/// `with` changes a word, or says that it cannot be changed so.
+template<class Change>
+bool slots::change(std::size_t slot, Change&& with) {
+  auto& shared = table_.slots[slot].word;
+  auto seen = shared.load();
+  for (;;) {
+    auto next = unpack(seen);
+    if (!with(next))
+      return false;
+    if (shared.compare_exchange_weak(seen, pack(next)))
+      return true;
+  }
+}
+
+void slots::format() {
+  for (auto& s : table_.slots)
+    s.word.store(pack({}));
+  table_.magic.store(slot_table::magic_value);
+}
+
+std::optional<std::size_t> slots::newest() const {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < count_; ++i)
+    if (const auto w = word(i);
+        w.state == slot_state::ready && (!found || w.sequence > word(*found).sequence))
+      found = i;
+  return found;
+}
+
+std::optional<std::size_t> slots::begin(bool only_slot) {
+  const auto keep = only_slot ? std::nullopt : newest();
+  // Empty ones first, then the oldest.
+  const auto age = [this](std::size_t slot) {
+    const auto w = word(slot);
+    return w.state == slot_state::empty ? 0 : w.sequence;
+  };
+  std::array<std::size_t, slot_table::slots_max> order{};
+  for (std::size_t i = 0; i < count_; ++i)
+    order[i] = i;
+  std::sort(order.begin(), order.begin() + count_,
+            [&](std::size_t a, std::size_t b) { return age(a) < age(b); });
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (keep == order[i])
+      continue;
+    const auto taken = change(order[i], [](slot_word& w) {
+      if (w.readers != 0 || w.lent || w.state == slot_state::writing)
+        return false;
+      w.state = slot_state::writing;
+      w.sealed = false;
+      return true;
+    });
+    if (taken)
+      return order[i];
+  }
+  return std::nullopt;
+}
+
+void slots::finish(std::size_t slot, const slot_image& image) {
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < count_; ++i)
+    last = std::max(last, word(i).sequence);
+  table_.slots[slot].image = image;
+  const auto done = change(slot, [last](slot_word& w) {
+    if (w.state != slot_state::writing)
+      return false;
+    w = {slot_state::ready, false, false, 0, last + 1};
+    return true;
+  });
+  invariant(done, "a save ends in a slot that it did not begin");
+}
+
+void slots::abandon(std::size_t slot) {
+  const auto done = change(slot, [](slot_word& w) {
+    if (w.state != slot_state::writing)
+      return false;
+    w = {slot_state::empty, false, false, 0, w.sequence};
+    return true;
+  });
+  invariant(done, "a save is given up in a slot that it did not begin");
+}
+
+bool slots::lend(std::size_t slot) {
+  return change(slot, [](slot_word& w) {
+    w.lent = true;
+    return w.state == slot_state::ready;
+  });
+}
+
+void slots::renew(std::size_t slot) {
+  const auto done = change(slot, [](slot_word& w) {
+    if (w.readers != 0)
+      return false;
+    w = {slot_state::empty, false, false, 0, w.sequence};
+    return true;
+  });
+  invariant(done, "the memory of a slot is taken away from those who read it");
+}
+
+bool slots::hold(std::size_t slot) {
+  return change(slot, [](slot_word& w) {
+    if (w.state != slot_state::ready || w.readers == slot_word::readers_max)
+      return false;
+    ++w.readers;
+    return true;
+  });
+}
+
+void slots::release(std::size_t slot) {
+  const auto done = change(slot, [](slot_word& w) {
+    if (w.readers == 0)
+      return false;
+    --w.readers;
+    return true;
+  });
+  invariant(done, "a slot is released that nobody holds");
+}
+
+void slots::mark_sealed(std::size_t slot) {
+  const auto done = change(slot, [](slot_word& w) {
+    w.sealed = true;
+    return w.state == slot_state::ready && w.readers != 0;
+  });
+  invariant(done, "a slot is sealed that nobody holds");
+}
+
+void slots::writer_died() {
+  for (std::size_t i = 0; i < count_; ++i)
+    change(i, [](slot_word& w) {
+      w.lent = false;
+      if (w.state == slot_state::writing)
+        w = {slot_state::empty, false, false, 0, w.sequence};
+      return true;
+    });
+}
+
+void slots::readers_died() {
+  for (std::size_t i = 0; i < count_; ++i)
+    change(i, [](slot_word& w) {
+      w.readers = 0;
+      return true;
+    });
+}
+
+} // namespace troupe::ckpt

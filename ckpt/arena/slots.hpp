@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+/// Which of a training process's slots holds what: one table in memory that the process and its
+/// node supervisor share. Each side may die at any instruction; no lock is held by anybody.
+namespace troupe::ckpt {
+
+enum class slot_state : std::uint8_t {
+  empty,
+  writing, ///< by the training process; worthless if that dies
+  ready,   ///< a whole image
+};
+
+/// A slot in one word, so that every change of it is one atomic step.
+struct slot_word {
+  slot_state state = slot_state::empty;
+  bool sealed = false; ///< its checksums are filled in
+  /// It is mapped by those who restored from it: as long as their tensors live it may not change.
+  /// Only new memory makes such a slot writable again.
+  bool lent = false;
+  std::uint16_t readers = 0;  ///< who writes it out or sends it, at most `readers_max`
+  std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
+
+  static constexpr std::uint16_t readers_max = 0x0fff;
+};
+
+std::uint64_t pack(const slot_word& word);
+slot_word unpack(std::uint64_t word);
+
+/// What an image is. Written by the training process while the slot is `writing`, read by others
+/// while it is `ready`.
+struct slot_image {
+  std::uint64_t step = 0;
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0, world_size = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// The table as it lies in memory. `magic` is written last, by who makes it.
+struct slot_table {
+  static constexpr std::uint64_t magic_value = 0x31746f6c73707274; // "trpslot1"
+  static constexpr std::size_t slots_max = 4;
+
+  struct entry {
+    std::atomic<std::uint64_t> word;
+    slot_image image;
+  };
+  std::atomic<std::uint64_t> magic;
+  std::array<entry, slots_max> slots;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// The rules, over a table that both sides see. `count` slots of it are used.
+class slots {
+ public:
+  /// Precondition: 1 ≤ count ≤ slots_max.
+  slots(slot_table& table, std::size_t count) : table_(table), count_(count) {}
+
+  /// Makes all slots empty; for who has just made the memory.
+  void format();
+  /// Whether `format` was ever finished here.
+  bool formatted() const { return table_.magic.load() == slot_table::magic_value; }
+
+  std::size_t count() const { return count_; }
+  /// From now on there are so many. Precondition: as for the constructor.
+  void use(std::size_t count) { count_ = count; }
+  slot_word word(std::size_t slot) const { return unpack(table_.slots[slot].word.load()); }
+  const slot_image& image(std::size_t slot) const { return table_.slots[slot].image; }
+
+  /// The newest image that is whole.
+  std::optional<std::size_t> newest() const;
+
+  // The training process. One thread of it at a time.
+
+  /// The slot that the next save goes to, now `writing`: an empty one, else the oldest that nobody
+  /// reads or has borrowed; never the newest image that is whole, unless `only_slot` says that
+  /// there is no second (then a process that dies while it saves has no image in memory). Nothing:
+  /// all that could be written are being read.
+  std::optional<std::size_t> begin(bool only_slot = false);
+  /// Precondition: `slot` came from `begin`.
+  void finish(std::size_t slot, const slot_image& image);
+  /// What was begun is not to be.
+  void abandon(std::size_t slot);
+  /// `slot` is mapped by somebody for as long as he likes. False: it is no whole image any more.
+  bool lend(std::size_t slot);
+  /// The slot has new memory, with nothing in it. Precondition: no readers.
+  void renew(std::size_t slot);
+
+  // The node supervisor.
+
+  /// The image may be read until `release`. False: it is no whole image any more.
+  bool hold(std::size_t slot);
+  void release(std::size_t slot);
+  void mark_sealed(std::size_t slot);
+  /// The training process has died: what it was writing is nothing, what it had borrowed is free.
+  void writer_died();
+  /// A supervisor that comes after one that died reads nothing yet.
+  void readers_died();
+
+ private:
+  template<class Change>
+  bool change(std::size_t slot, Change&& with);
+
+  slot_table& table_;
+  std::size_t count_;
+};
+
+} // namespace troupe::ckpt

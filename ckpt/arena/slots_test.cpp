@@ -1,0 +1,227 @@
+#include "ckpt/arena/slots.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+using namespace troupe::ckpt;
+
+namespace {
+
+struct process {
+  explicit process(std::size_t count = 2)
+      : table(std::make_unique<slot_table>()), s(*table, count) {
+    s.format();
+  }
+  std::size_t save(std::uint64_t step) {
+    const auto slot = s.begin();
+    REQUIRE(slot);
+    s.finish(*slot, image(step));
+    return *slot;
+  }
+  static slot_image image(std::uint64_t step) {
+    slot_image i;
+    i.step = step;
+    i.bytes = 100 * step;
+    return i;
+  }
+  std::uint64_t newest_step() const { return s.image(s.newest().value()).step; }
+
+  std::unique_ptr<slot_table> table;
+  slots s;
+};
+
+} // namespace
+
+TEST_CASE("a word keeps what it is made of") {
+  for (const auto state : {slot_state::empty, slot_state::writing, slot_state::ready})
+    for (const std::uint64_t sequence :
+         {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 48) - 1}) {
+      const slot_word word{state, true, false, slot_word::readers_max, sequence};
+      const auto again = unpack(pack(word));
+      CHECK(again.state == state);
+      CHECK(again.sealed);
+      CHECK_FALSE(again.lent);
+      CHECK(again.readers == slot_word::readers_max);
+      CHECK(again.sequence == sequence);
+    }
+  CHECK(unpack(3).state == slot_state::writing); // nobody writes that: it is no image
+}
+
+TEST_CASE("memory that nobody has formatted is no table") {
+  slot_table table{};
+  slots s(table, 2);
+  CHECK_FALSE(s.formatted());
+  s.format();
+  CHECK(s.formatted());
+  CHECK_FALSE(s.newest());
+}
+
+TEST_CASE("saves take turns, and the newest whole image is never written to") {
+  process p;
+  const auto first = p.save(1);
+  const auto second = p.save(2);
+  CHECK(first != second);
+  CHECK(p.save(3) == first);
+  CHECK(p.newest_step() == 3);
+  const auto begun = p.s.begin();
+  REQUIRE(begun);
+  CHECK(*begun == second);
+  CHECK(p.newest_step() == 3);
+}
+
+TEST_CASE("a process that dies while it saves leaves the image before") {
+  process p;
+  p.save(1);
+  p.save(2);
+  const auto begun = p.s.begin();
+  REQUIRE(begun);
+  p.s.writer_died();
+  CHECK(p.s.word(*begun).state == slot_state::empty);
+  CHECK(p.newest_step() == 2);
+  p.save(3);
+  CHECK(p.newest_step() == 3);
+}
+
+TEST_CASE("a save that is given up leaves the image before, and its slot comes next") {
+  process p;
+  p.save(1);
+  const auto begun = p.s.begin();
+  REQUIRE(begun);
+  p.s.abandon(*begun);
+  CHECK(p.newest_step() == 1);
+  CHECK(p.s.begin() == begun);
+}
+
+TEST_CASE(
+    "an image that is being written out is kept, and with it the newest: a third slot is needed") {
+  process p;
+  const auto on_disk = p.save(1);
+  REQUIRE(p.s.hold(on_disk));
+  p.save(2);
+  CHECK_FALSE(p.s.begin());
+  CHECK(p.s.image(on_disk).step == 1);
+  p.s.release(on_disk);
+  CHECK(p.s.begin() == on_disk);
+
+  process three(3);
+  const auto held = three.save(1);
+  REQUIRE(three.s.hold(held));
+  for (std::uint64_t step = 2; step < 10; ++step)
+    CHECK(three.save(step) != held);
+  CHECK(three.s.image(held).step == 1);
+}
+
+TEST_CASE("with one slot a save overwrites the only image, if it is told so") {
+  process p(1);
+  CHECK(p.save(1) == 0);
+  CHECK_FALSE(p.s.begin());
+  CHECK(p.s.begin(true) == 0);
+  CHECK_FALSE(p.s.newest());
+  p.s.finish(0, process::image(2));
+  CHECK(p.newest_step() == 2);
+}
+
+TEST_CASE("what was restored from is not written to until it has new memory") {
+  process p;
+  p.save(1);
+  const auto newest = p.save(2);
+  REQUIRE(p.s.lend(newest));
+  const auto other = p.save(3);
+  CHECK(other != newest);
+  CHECK_FALSE(p.s.begin()); // the newest, and one that is lent
+  p.s.renew(newest);
+  CHECK(p.s.begin() == newest);
+
+  process dead;
+  const auto lent = dead.save(1);
+  REQUIRE(dead.s.lend(lent));
+  dead.save(2);
+  dead.s.writer_died(); // and with it its mapping
+  CHECK(dead.s.begin() == lent);
+}
+
+TEST_CASE("only whole images can be held or lent") {
+  process p;
+  CHECK_FALSE(p.s.hold(0));
+  CHECK_FALSE(p.s.lend(0));
+  const auto begun = p.s.begin();
+  CHECK_FALSE(p.s.hold(*begun));
+  CHECK_FALSE(p.s.lend(*begun));
+  CHECK_FALSE(p.s.word(*begun).lent);
+}
+
+TEST_CASE("a seal lasts until the slot is written again") {
+  process p;
+  const auto slot = p.save(1);
+  REQUIRE(p.s.hold(slot));
+  p.s.mark_sealed(slot);
+  p.s.release(slot);
+  CHECK(p.s.word(slot).sealed);
+  p.save(2);
+  CHECK(p.save(3) == slot);
+  CHECK_FALSE(p.s.word(slot).sealed);
+}
+
+TEST_CASE("a supervisor that died holds nothing") {
+  process p;
+  const auto slot = p.save(1);
+  REQUIRE(p.s.hold(slot));
+  REQUIRE(p.s.hold(slot));
+  p.save(2);
+  p.s.readers_died();
+  CHECK(p.s.begin() == slot);
+}
+
+TEST_CASE("whatever both sides do, and whoever dies: once there is an image, one is left, never an "
+          "older one") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 chance(seed);
+    process p(2 + seed % 3);
+    std::uint64_t step = 0, newest = 0;
+    std::vector<std::size_t> begun; // one at most
+    std::multiset<std::size_t> held;
+    for (int i = 0; i < 200; ++i) {
+      const auto slot = chance() % p.s.count();
+      switch (chance() % 8) {
+      case 0:
+      case 1:
+        if (begun.empty())
+          if (const auto next = p.s.begin())
+            begun = {*next};
+        break;
+      case 2:
+      case 3:
+        for (const auto b : begun)
+          p.s.finish(b, process::image(newest = ++step));
+        begun.clear();
+        break;
+      case 4:
+        if (p.s.hold(slot))
+          held.insert(slot);
+        break;
+      case 5:
+        if (!held.empty()) {
+          p.s.release(*held.begin());
+          held.erase(held.begin());
+        }
+        break;
+      case 6:
+        p.s.writer_died();
+        begun.clear();
+        break;
+      default:
+        p.s.readers_died();
+        held.clear();
+      }
+      if (newest != 0)
+        REQUIRE(p.newest_step() == newest);
+      for (const auto h : held)
+        REQUIRE(p.s.word(h).state == slot_state::ready);
+    }
+  }
+}

@@ -1,0 +1,63 @@
+#ifndef TROUPE_CKPT_H
+#define TROUPE_CKPT_H
+
+/* What a training process needs of checkpoints, for any language that can call C. Sizes and places
+ * are in bytes. A function that can fail returns 0, or -1 and one line in `why`, cut to `why_bytes`
+ * with the 0 at its end. One thread at a time for each arena. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* Memory for this process's images. It has no name and is gone with the last process that holds it. */
+typedef struct troupe_arena troupe_arena;
+
+typedef struct {
+  uint64_t step;
+  uint64_t generation;
+  uint32_t rank;
+  uint32_t world_size;
+  uint64_t bytes;     /* of the image, which is a file of torch.save */
+  uint64_t slot;      /* set by us */
+  int32_t descriptor; /* set by us: of the memory, whose size is `bytes`; belongs to the arena */
+} troupe_image;
+
+/* `slots`: how many images there are to be at once, 2 to 4. `threads` copy, the caller's among them; 0: as many
+ * as this process may run on, at most 8. 0 on failure. */
+troupe_arena* troupe_arena_open(uint32_t slots, uint32_t threads, char* why, size_t why_bytes);
+void troupe_arena_close(troupe_arena* arena);
+
+/* Makes memory for images of this size, in the background: a first save then is as fast as any. */
+int troupe_arena_prepare(troupe_arena* arena, uint64_t bytes, char* why, size_t why_bytes);
+/* Waits until that is done. */
+int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes);
+/* How many there can be: 1 if memory does not suffice for two; then whoever dies while saving has none. 0: not known yet. */
+uint32_t troupe_arena_slots(const troupe_arena* arena);
+
+/* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied. */
+int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickle, uint64_t pickle_bytes,
+                const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, char* why,
+                size_t why_bytes);
+
+/* 1: `found` is the newest image that is whole. 0: there is none. */
+int troupe_newest(const troupe_arena* arena, troupe_image* found);
+/* The image is mapped for as long as somebody likes: the arena does not write there any more. */
+int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
+/* Fills in the checksums of an image, so that it is the file. */
+int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
+
+/* Whether these bytes are a whole, undamaged file of torch.save. */
+int troupe_verify(const void* file, uint64_t bytes, char* why, size_t why_bytes);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,86 @@
+"""The native library, by ctypes: ckpt/c/troupe_ckpt.h says what each function does."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+from ..programs import CHECKOUT, ProgramNotFound
+
+NAME = "libtroupe_ckpt.so"
+WHY_BYTES = 1024
+
+
+class CheckpointError(RuntimeError):
+    """What could not be saved or read, and why, in one line."""
+
+
+class RawImage(ctypes.Structure):
+    _fields_ = [
+        ("step", c_uint64),
+        ("generation", c_uint64),
+        ("rank", c_uint32),
+        ("world_size", c_uint32),
+        ("bytes", c_uint64),
+        ("slot", c_uint64),
+        ("descriptor", c_int32),
+    ]
+
+
+# name: (what it returns, its arguments but for the two with which all but the last four end: where to say why, and room for it)
+FUNCTIONS = {
+    "troupe_arena_open": (c_void_p, [c_uint32, c_uint32]),
+    "troupe_arena_prepare": (c_int, [c_void_p, c_uint64]),
+    "troupe_arena_prepared": (c_int, [c_void_p]),
+    "troupe_save": (
+        c_int,
+        [c_void_p, POINTER(RawImage), c_char_p, c_uint64, c_void_p, c_void_p, c_size_t],
+    ),
+    "troupe_lend": (c_int, [c_void_p, c_uint64]),
+    "troupe_seal": (c_int, [c_void_p, c_uint64]),
+    "troupe_verify": (c_int, [c_void_p, c_uint64]),
+}
+WITHOUT_WHY = {
+    "troupe_arena_close": (None, [c_void_p]),
+    "troupe_arena_slots": (c_uint32, [c_void_p]),
+    "troupe_newest": (c_int, [c_void_p, POINTER(RawImage)]),
+}
+
+
+def place() -> Path:
+    """Where the library is: TROUPE_LIB_DIR alone if it is set, else beside this package (the wheel's place), else the
+    checkout's release build."""
+    chosen = os.environ.get("TROUPE_LIB_DIR")
+    folders = (
+        [Path(chosen)] if chosen else [Path(__file__).parent, CHECKOUT / "build/release/lib"]
+    )
+    for folder in folders:
+        if (folder / NAME).is_file():
+            return folder / NAME
+    raise ProgramNotFound(
+        f"{NAME} is not in {', '.join(map(str, folders))}; build it (./x build) or set TROUPE_LIB_DIR to the folder it is in"
+    )
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(place()))
+    for name, (returns, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = returns, [*arguments, c_char_p, c_size_t]
+    for name, (returns, arguments) in WITHOUT_WHY.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = returns, arguments
+    return library
+
+
+def call(name: str, *arguments: object) -> object:
+    """Calls a function that can fail, without the interpreter's lock. Raises CheckpointError with its reason."""
+    why = ctypes.create_string_buffer(WHY_BYTES)
+    done = getattr(load(), name)(*arguments, why, WHY_BYTES)
+    if done == -1 or done is None:
+        raise CheckpointError(why.value.decode(errors="replace"))
+    return done

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace troupe::os {
+
+/// Memory that processes share and that has no name: it is there as long as anybody has its
+/// descriptor or a mapping of it, and no user but those it was handed to can open it.
+class shared_memory {
+ public:
+  shared_memory() = default;
+  /// `name` is only for those who look at /proc. Nothing is reserved yet: pages come when they are
+  /// touched. `refused` if the system does not give it.
+  static result<shared_memory> create(const std::string& name, std::uint64_t bytes);
+  /// Maps what somebody else has made, whole. Takes the descriptor.
+  static result<shared_memory> adopt(int descriptor);
+
+  shared_memory(shared_memory&& other) noexcept;
+  shared_memory& operator=(shared_memory&& other) noexcept;
+  ~shared_memory();
+
+  char* data() const { return data_; }
+  std::uint64_t bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+  /// What the descriptor says of its size, to those who open it as a file. Nobody touches what lies
+  /// behind that, though it stays mapped here. Precondition: at most `bytes()`.
+  result<void> show(std::uint64_t bytes) const;
+
+  /// Makes the pages of the first `bytes` be there, so that whoever writes first does not wait for
+  /// them. Ends early when `stop` becomes true, or where less is shown. An error instead of a
+  /// signal where there is no memory.
+  result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop) const;
+
+ private:
+  shared_memory(int descriptor, char* data, std::uint64_t bytes)
+      : descriptor_(descriptor), data_(data), bytes_(bytes) {}
+
+  int descriptor_ = -1;
+  char* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+} // namespace troupe::os
