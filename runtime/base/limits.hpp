@@ -116,8 +116,8 @@ inline constexpr auto recall_within = 15s;
 /// timeout.
 inline constexpr auto prepare_slack = 30s;
 /// After the verdict: how long the master waits for nodes to hear it and leave. Who is away then is
-/// lost before.
-inline constexpr auto farewell_within = 5s;
+/// lost before; who has not found a restarted master yet finds it before.
+inline constexpr auto farewell_within = 7s;
 /// When a failure ends the job: how long the verdict waits for what else has failed.
 inline constexpr auto verdict_settles = 500ms;
 /// A generation that failed later than this after its start had made progress.
@@ -135,6 +135,7 @@ inline constexpr auto rejoin_after_first = 1s;
 inline constexpr auto rejoin_after_max = 30s;
 inline constexpr auto losses_halve_every = 60s;
 static_assert(lease + return_within < farewell_within);
+static_assert(return_to_sleeper_within < farewell_within);
 static_assert(rejoin_after_max < connect_within);
 static_assert(recall_within > 2 * redial_max);
 
@@ -152,7 +153,8 @@ inline constexpr auto kill_within = 5s;
 inline constexpr std::size_t supervisor_crashes_max = 10;
 inline constexpr auto supervisor_crashes_within = 60s;
 /// After the first crash there is no wait, after the second this one, and then twice as long each
-/// time.
+/// time; a supervisor that worked for a while is a first one again.
+inline constexpr auto supervisor_works_after = 5s;
 inline constexpr auto supervisor_restart_first = 100ms;
 inline constexpr auto supervisor_restart_max = 1s;
 // Who always crashes is given up, on a machine that takes seconds to start it as well: otherwise

@@ -115,7 +115,7 @@ class membership_world {
 
   fate choose_;
   membership_core core_{membership_options{"job", 3s, 6s, 11s, 60s, 1s},
-                        messages::author("master/membership")};
+                        messages::author("master/membership"), dawn};
   instant now_ = dawn;
   std::uint64_t sessions_ = 0;
   std::map<session_id, std::pair<node_name, std::uint64_t>> hellos_;

@@ -87,7 +87,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
-            membership_core(std::move(options), messages::author(ctx.path(), master.commands_as)),
+            membership_core(std::move(options), messages::author(ctx.path(), master.commands_as),
+                            sup::now(self)),
             std::move(master),
             {},
             std::move(on_everyone_left),
@@ -109,7 +110,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
       [self](const expel& e) {
         perform(self, self->state->core.expel(sup::now(self), e.node, e.reason, e.may_rejoin));
       },
-      [self](job_over) { perform(self, self->state->core.job_over()); },
+      [self](job_over) { perform(self, self->state->core.job_over(sup::now(self))); },
       [self](list_present) { return list(self); },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))

@@ -11,8 +11,12 @@ namespace troupe::actors {
 
 using namespace messages;
 
-membership_core::membership_core(membership_options options, messages::author author)
-    : options_(std::move(options)), author_(std::move(author)) {}
+membership_core::membership_core(membership_options options, messages::author author, instant began)
+    : options_(std::move(options)), author_(std::move(author)), all_known_at_(began) {
+  const bool first_master = author_.following().value <= 1;
+  if (!first_master && options_.nodes_max != 1)
+    all_known_at_ += options_.return_to_sleeper_within;
+}
 
 membership_core::effects membership_core::hello(instant now, session_id session,
                                                 const msg<Hello>& m) {
@@ -209,7 +213,7 @@ void membership_core::put_off_unheard(instant now) {
                     : std::min(known.lost_at, now + options_.return_to_deaf_within));
 }
 
-membership_core::effects membership_core::departed(instant, session_id session,
+membership_core::effects membership_core::departed(instant now, session_id session,
                                                    const std::string& reason) {
   effects out;
   for (const auto& [node, known] : members_) {
@@ -219,6 +223,7 @@ membership_core::effects membership_core::departed(instant, session_id session,
     forget(out, node_name{node}, reason, true);
     break;
   }
+  tell_if_everyone_left(out, now);
   return out;
 }
 
@@ -246,6 +251,7 @@ membership_core::effects membership_core::tick(instant now) {
                      troupe::in_words(known.lost_at - known.since)),
          true);
   }
+  tell_if_everyone_left(out, now);
   return out;
 }
 
@@ -255,6 +261,7 @@ void membership_core::lose(effects& out, instant now, const node_name& node,
   if (may_rejoin)
     flapping_.lost(now, node);
   forget(out, node, reason, may_rejoin);
+  tell_if_everyone_left(out, now);
 }
 
 void membership_core::forget(effects& out, const node_name& node, const std::string& reason,
@@ -273,20 +280,28 @@ void membership_core::forget(effects& out, const node_name& node, const std::str
                                                 b.setReason(reason);
                                               })
                              .any()});
-  if (job_over_ && members_.empty())
-    out.push_back(everyone_left{});
 }
 
-membership_core::effects membership_core::job_over() {
+membership_core::effects membership_core::job_over(instant now) {
   effects out;
   job_over_ = true;
-  if (members_.empty())
-    out.push_back(everyone_left{});
+  tell_if_everyone_left(out, now);
   return out;
 }
 
+void membership_core::tell_if_everyone_left(effects& out, instant now) {
+  if (!job_over_ || !members_.empty() || now < all_known_at_ || told_that_everyone_left_)
+    return;
+  told_that_everyone_left_ = true;
+  out.push_back(everyone_left{});
+}
+
 std::optional<instant> membership_core::next_wakeup() const {
-  return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
+  if (!due_.empty())
+    return due_.begin()->first;
+  if (job_over_ && members_.empty() && !told_that_everyone_left_)
+    return all_known_at_;
+  return std::nullopt;
 }
 
 std::optional<session_id> membership_core::session_of(const node_name& node) const {

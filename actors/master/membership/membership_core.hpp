@@ -59,7 +59,7 @@ class membership_core {
   struct announce {
     messages::any_msg message;
   };
-  /// The job is over and the last node has left.
+  /// The job is over and the last node has left. Said once.
   struct everyone_left {};
   struct note {
     log::event event;
@@ -67,7 +67,8 @@ class membership_core {
   using effect = std::variant<welcome, refuse, fence, announce, everyone_left, note>;
   using effects = std::vector<effect>;
 
-  membership_core(membership_options options, messages::author author);
+  /// `began`: when this master did.
+  membership_core(membership_options options, messages::author author, instant began);
 
   effects hello(instant now, session_id session, const messages::msg<messages::Hello>& m);
   effects closed(instant now, session_id session, const ports::link_ending& how);
@@ -77,7 +78,7 @@ class membership_core {
   effects expel(instant now, const node_name& node, const std::string& reason, bool may_rejoin);
   effects tick(instant now);
   /// Nodes that leave from now on do what they should.
-  effects job_over();
+  effects job_over(instant now);
 
   /// When tick() has something to do.
   std::optional<instant> next_wakeup() const;
@@ -123,10 +124,15 @@ class membership_core {
   void welcome_to(effects& out, session_id session);
   void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why);
   void announce_present(effects& out, messages::Hello::Reader& hello);
+  void tell_if_everyone_left(effects& out, instant now);
 
   membership_options options_;
   messages::author author_;
+  /// When all who knew the master before this one had time to come; until then who is here does not
+  /// tell who there is.
+  instant all_known_at_;
   bool job_over_ = false;
+  bool told_that_everyone_left_ = false;
   std::map<node_name, member> members_;
   /// Those who are away, by when they are lost.
   std::set<std::pair<instant, node_name>> due_;

@@ -14,7 +14,7 @@ namespace {
 /// A master's membership through the eyes of whoever reads its decisions.
 struct story {
   membership_core core{membership_options{"job", 3s, 6s, 11s, 60s, 1s},
-                       messages::author("master/membership")};
+                       messages::author("master/membership"), dawn};
   instant now = dawn;
 
   std::string comes(const node_name& node, std::uint64_t which, std::uint64_t session) {
@@ -70,7 +70,8 @@ TEST_SUITE("membership_core") {
 
   TEST_CASE("a node that has followed a newer master is left to it") {
     story s;
-    s.core = membership_core({"job", 3s, 6s, 1s}, messages::author("master/membership", epoch{4}));
+    s.core =
+        membership_core({"job", 3s, 6s, 1s}, messages::author("master/membership", epoch{4}), dawn);
     const auto hello_after = [&s](epoch followed) {
       const auto m = messages::author("a/uplink", followed)
                          .write<messages::Hello>({}, [](messages::Hello::Builder b) {
@@ -99,8 +100,8 @@ TEST_SUITE("membership_core") {
   TEST_CASE(
       "a node that was told another size of the job is refused, one that was told none is not") {
     story s;
-    s.core =
-        membership_core({"job", 3s, 6s, 11s, 60s, 1s, 2, 4}, messages::author("master/membership"));
+    s.core = membership_core({"job", 3s, 6s, 11s, 60s, 1s, 2, 4},
+                             messages::author("master/membership"), dawn);
     const auto told = [&s](const std::string& node, std::uint32_t low, std::uint32_t high) {
       return text(s.core.hello(s.now, session_id{1}, hello(node, 1, [low, high](auto b) {
                                  b.setNodesMin(low);
@@ -251,8 +252,41 @@ TEST_SUITE("membership_core") {
       s.falls_silent(i);
     }
     REQUIRE(s.comes("a", 30, 30).find("refuse") == 0);
-    s.core.job_over();
+    s.core.job_over(s.now);
     CHECK(s.comes("a", 31, 31).find("welcome") != std::string::npos);
+  }
+
+  TEST_CASE("a first master whose job is over goes as soon as everyone has left") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK(text(s.core.job_over(s.now)) == "");
+    CHECK(text(s.core.departed(s.now, session_id{1}, "done")).find("everyone left") !=
+          std::string::npos);
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(s.passes(1h) == "");
+  }
+
+  TEST_CASE(
+      "a later master cannot know who had not found it yet: it tells them that the job is over") {
+    story s;
+    const messages::author later("master/membership", epoch{2});
+    s.core = membership_core({"job", 3s, 6s, 11s, 60s, 1s, 1, 4}, later, s.now);
+    s.comes("a", 1, 1);
+    s.now += 1s;
+    s.core.job_over(s.now);
+    CHECK(text(s.core.departed(s.now, session_id{1}, "done")).find("everyone left") ==
+          std::string::npos);
+    CHECK(s.core.next_wakeup() == dawn + 6s);
+    s.now += 3s;
+    CHECK(s.comes("spare", 2, 2).find("welcome 2") != std::string::npos);
+    CHECK(text(s.core.departed(s.now, session_id{2}, "done")).find("everyone left") ==
+          std::string::npos);
+    CHECK(s.passes(2s) == "everyone left");
+    CHECK(s.passes(1h) == "");
+
+    // Of one node there is nobody else.
+    s.core = membership_core({"job", 3s, 6s, 11s, 60s, 1s, 1, 1}, later, s.now);
+    CHECK(text(s.core.job_over(s.now)) == "everyone left");
   }
 
   TEST_CASE("a node that returns in time goes on as the same") {

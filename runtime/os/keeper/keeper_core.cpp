@@ -15,9 +15,10 @@ keeper_core::effects keeper_core::begin(instant) {
 
 // ---- the supervisor ----
 
-keeper_core::effects keeper_core::supervisor_started(instant, pid_t pid) {
+keeper_core::effects keeper_core::supervisor_started(instant now, pid_t pid) {
   effects out;
   supervisor_ = pid;
+  supervisor_since_ = now;
   present_all(out);
   ++lives_;
   for (const int number : endings_asked_for_)
@@ -61,12 +62,14 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
                               ports::to_string(how))});
     return out;
   }
-  // The first is bad luck. From the second on it waits longer each time.
+  // One that worked for a while had bad luck. From the second in a row on that did not it waits
+  // longer each time.
+  const bool worked = lives_ > 0 && now - supervisor_since_ >= limits::supervisor_works_after;
+  hasty_ = worked ? 1 : hasty_ + 1;
   restart_at_ = now;
-  if (crashes_.size() > 1)
-    *restart_at_ +=
-        std::min<duration>(limits::supervisor_restart_first * (1 << (crashes_.size() - 2)),
-                           limits::supervisor_restart_max);
+  if (hasty_ > 1)
+    *restart_at_ += std::min<duration>(limits::supervisor_restart_first * (1u << (hasty_ - 2)),
+                                       limits::supervisor_restart_max);
   for (auto& e : tick(now))
     out.push_back(std::move(e));
   return out;

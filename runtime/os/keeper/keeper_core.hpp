@@ -103,6 +103,7 @@ class keeper_core {
   bool grouped_;
   std::map<std::uint64_t, record> table_;
   pid_t supervisor_ = 0;
+  instant supervisor_since_{};
   int lives_ = 0;
   int starts_open_ = 0;
   std::optional<int> exit_code_; ///< said by the supervisor
@@ -110,6 +111,7 @@ class keeper_core {
   /// The user's wishes to end; each supervisor hears them.
   std::vector<int> endings_asked_for_;
   std::deque<instant> crashes_;
+  unsigned hasty_ = 0; ///< crashes in a row of supervisors that had hardly begun
   std::optional<instant> restart_at_;
   std::optional<instant> sweep_until_;
   bool group_killed_ = false;

@@ -301,6 +301,21 @@ TEST_SUITE("keeper_core") {
     CHECK(s.crash().rfind("finish 1: the node supervisor crashed 11 times", 0) == 0);
   }
 
+  TEST_CASE("who worked for a while before it crashed is started again at once") {
+    story s;
+    s.crash();
+    s.supervisor(200);
+    CHECK(s.crash() == ""); // it had hardly begun
+    s.passes(limits::supervisor_restart_first);
+    for (std::size_t crash = 2; crash < limits::supervisor_crashes_max; ++crash) {
+      s.supervisor(200);
+      s.passes(limits::supervisor_works_after);
+      CHECK(s.crash() == "start supervisor");
+    }
+    s.supervisor(200);
+    CHECK(s.crash().rfind("finish 1: the node supervisor crashed 11 times", 0) == 0);
+  }
+
   TEST_CASE("crashes long ago do not count") {
     story s;
     for (int i = 0; i < 100; ++i) {
