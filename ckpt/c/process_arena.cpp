@@ -1,13 +1,14 @@
 #include "ckpt/c/process_arena.hpp"
 
 #include "ckpt/image/torch_file.hpp"
+#include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/memory_room.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
-#include <numeric>
+#include <utility>
 
 namespace troupe::ckpt {
 
@@ -43,7 +44,18 @@ process_arena::process_arena(os::shared_memory table, std::size_t slots, unsigne
       slots_(*reinterpret_cast<slot_table*>(table_.data()), slots), copier_(threads) {}
 
 process_arena::~process_arena() {
+  background_.reset();
   stop_filling();
+}
+
+result<void> process_arena::copy_on_write() {
+  if (background_)
+    return {};
+  auto watch = os::write_watch::open();
+  if (!watch)
+    return tl::make_unexpected(watch.error());
+  background_ = std::make_unique<background_copy>(std::move(*watch));
+  return {};
 }
 
 result<void> process_arena::decide_count(std::uint64_t bytes) {
@@ -85,7 +97,8 @@ result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
   return {};
 }
 
-result<void> process_arena::prepare(std::uint64_t bytes) {
+result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> storages) {
+  (void)saved(); // whose outcome the next save tells
   stop_filling();
   if (const auto decided = decide_count(bytes); !decided)
     return decided;
@@ -93,17 +106,25 @@ result<void> process_arena::prepare(std::uint64_t bytes) {
     if (slots_.word(i).state == slot_state::empty)
       if (const auto fitted = fit(i, bytes); !fitted)
         return fitted;
-  fill(bytes);
+  fill(bytes, std::move(storages));
   return {};
 }
 
-void process_arena::fill(std::uint64_t bytes) {
+void process_arena::fill(std::uint64_t bytes, std::vector<bytes_at> storages) {
   stop_ = false;
   filled_ = {};
-  filler_ = std::thread([this, bytes] {
+  filler_ = std::thread([this, bytes, storages = std::move(storages)] {
     for (std::size_t i = 0; i < slots_.count() && filled_; ++i)
       if (memory_[i])
         filled_ = memory_[i].populate(bytes, stop_);
+    // Protecting a state costs its pages: the fewer the better. Theirs is who owns them to write
+    // to.
+    if (background_)
+      for (const auto& s : storages)
+        os::move_to_huge_pages(const_cast<char*>(s.data), s.bytes, stop_);
+    for (std::size_t i = 0; i < slots_.count() && filled_; ++i)
+      if (memory_[i])
+        os::move_to_huge_pages(memory_[i].data(), bytes, stop_);
   });
 }
 
@@ -144,6 +165,8 @@ result<std::size_t> process_arena::begin() {
 
 result<void> process_arena::save(const slot_image& what, bytes_at pickle,
                                  const std::vector<bytes_at>& storages) {
+  if (const auto before = saved(); !before)
+    return std::exchange(saved_, result<void>{});
   std::vector<std::uint64_t> sizes(storages.size());
   std::transform(storages.begin(), storages.end(), sizes.begin(),
                  [](const bytes_at& s) { return s.bytes; });
@@ -159,19 +182,33 @@ result<void> process_arena::save(const slot_image& what, bytes_at pickle,
     return fitted;
   }
   auto* const image = memory_[*slot].data();
+  file.write_frame(image);
   std::vector<piece> pieces{{image + file.pickle_at(), pickle.data, pickle.bytes}};
   for (std::size_t i = 0; i < storages.size(); ++i)
     pieces.push_back({image + file.storage_at(i), storages[i].data, storages[i].bytes});
-  copier_.run(pieces);
-  file.write_frame(image);
-  if (const auto shown = memory_[*slot].show(bytes); !shown) {
-    slots_.abandon(*slot);
-    return shown;
-  }
   auto made = what;
   made.bytes = bytes;
-  slots_.finish(*slot, made);
+  if (!background_) {
+    copier_.run(pieces);
+    return finish(*slot, made);
+  }
+  background_->start(pieces, copier_, [this, slot = *slot, made] { saved_ = finish(slot, made); });
   return {};
+}
+
+result<void> process_arena::finish(std::size_t slot, const slot_image& image) {
+  if (auto shown = memory_[slot].show(image.bytes); !shown) {
+    slots_.abandon(slot);
+    return shown;
+  }
+  slots_.finish(slot, image);
+  return {};
+}
+
+result<void> process_arena::saved() {
+  if (background_)
+    background_->wait();
+  return saved_;
 }
 
 result<void> process_arena::lend(std::size_t slot) {

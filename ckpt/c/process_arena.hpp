@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ckpt/arena/slots.hpp"
+#include "ckpt/c/background_copy.hpp"
 #include "ckpt/copy/copier.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
@@ -8,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -29,9 +31,11 @@ class process_arena {
   ~process_arena();
 
   /// See troupe_ckpt.h for what these do.
-  result<void> prepare(std::uint64_t bytes);
+  result<void> copy_on_write();
+  result<void> prepare(std::uint64_t bytes, std::vector<bytes_at> storages);
   result<void> prepared();
   result<void> save(const slot_image& what, bytes_at pickle, const std::vector<bytes_at>& storages);
+  result<void> saved();
   result<void> lend(std::size_t slot);
   result<void> seal(std::size_t slot);
 
@@ -47,7 +51,8 @@ class process_arena {
   result<void> decide_count(std::uint64_t bytes);
   result<std::size_t> begin();
   result<void> fit(std::size_t slot, std::uint64_t bytes);
-  void fill(std::uint64_t bytes);
+  result<void> finish(std::size_t slot, const slot_image& image);
+  void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
   void stop_filling();
 
   os::shared_memory table_;
@@ -56,6 +61,8 @@ class process_arena {
   bool decided_ = false;
   std::array<os::shared_memory, slot_table::slots_max> memory_;
   copier copier_;
+  std::unique_ptr<background_copy> background_; ///< with copy_on_write
+  result<void> saved_;                          ///< how the last copy in the background ended
 
   std::thread filler_;
   std::atomic<bool> stop_{false};

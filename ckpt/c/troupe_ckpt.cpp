@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <numeric>
 
 using namespace troupe;
 using namespace troupe::ckpt;
@@ -38,6 +39,13 @@ int answer(char* why, std::size_t why_bytes, Do&& what) {
   return -1;
 }
 
+std::vector<bytes_at> all_of(const void* const* storages, const uint64_t* bytes, size_t count) {
+  std::vector<bytes_at> all(count);
+  for (std::size_t i = 0; i < count; ++i)
+    all[i] = {static_cast<const char*>(storages[i]), bytes[i]};
+  return all;
+}
+
 } // namespace
 
 troupe_arena* troupe_arena_open(uint32_t slots, uint32_t threads, char* why, size_t why_bytes) {
@@ -56,8 +64,13 @@ void troupe_arena_close(troupe_arena* arena) {
   delete arena;
 }
 
-int troupe_arena_prepare(troupe_arena* arena, uint64_t bytes, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&] { return arena->own->prepare(bytes); });
+int troupe_arena_prepare(troupe_arena* arena, uint64_t more, const void* const* storages,
+                         const uint64_t* storage_bytes, size_t storage_count, char* why,
+                         size_t why_bytes) {
+  return answer(why, why_bytes, [&] {
+    return arena->own->prepare(std::accumulate(storage_bytes, storage_bytes + storage_count, more),
+                               all_of(storages, storage_bytes, storage_count));
+  });
 }
 
 int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes) {
@@ -72,12 +85,18 @@ int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickl
                 uint64_t pickle_bytes, const void* const* storages, const uint64_t* storage_bytes,
                 size_t storage_count, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] {
-    std::vector<bytes_at> all(storage_count);
-    for (std::size_t i = 0; i < storage_count; ++i)
-      all[i] = {static_cast<const char*>(storages[i]), storage_bytes[i]};
     const slot_image image{what->step, what->generation, what->rank, what->world_size, 0};
-    return arena->own->save(image, {static_cast<const char*>(pickle), pickle_bytes}, all);
+    return arena->own->save(image, {static_cast<const char*>(pickle), pickle_bytes},
+                            all_of(storages, storage_bytes, storage_count));
   });
+}
+
+int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&] { return arena->own->copy_on_write(); });
+}
+
+int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&] { return arena->own->saved(); });
 }
 
 int troupe_newest(const troupe_arena* arena, troupe_image* found) {

@@ -32,17 +32,29 @@ typedef struct {
 troupe_arena* troupe_arena_open(uint32_t slots, uint32_t threads, char* why, size_t why_bytes);
 void troupe_arena_close(troupe_arena* arena);
 
-/* Makes memory for images of this size, in the background: a first save then is as fast as any. */
-int troupe_arena_prepare(troupe_arena* arena, uint64_t bytes, char* why, size_t why_bytes);
+/* Makes memory for images of these storages and so much more, in the background: a first save then is as fast as any. With
+ * copy-on-write the storages' own memory is moved to huge pages, where there are some; they may be used, and freed, meanwhile. */
+int troupe_arena_prepare(troupe_arena* arena, uint64_t more, const void* const* storages, const uint64_t* storage_bytes,
+                         size_t storage_count, char* why, size_t why_bytes);
 /* Waits until that is done. */
 int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes);
 /* How many there can be: 1 if memory does not suffice for two; then whoever dies while saving has none. 0: not known yet. */
 uint32_t troupe_arena_slots(const troupe_arena* arena);
 
-/* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied. */
+/* From now on saves return as soon as the state's memory is protected. It is copied behind that, as it was at the
+ * moment of the call; who writes to a part that is not copied yet waits for that part. Fails where the system does not
+ * let a process do that. To be said before troupe_arena_prepare. */
+int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes);
+
+/* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied;
+ * with copy-on-write before that, and then storages (and these arrays not) are to stay until troupe_saved returns. Waits
+ * for the copy before it, and fails with the reason if that one failed. */
 int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickle, uint64_t pickle_bytes,
                 const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, char* why,
                 size_t why_bytes);
+
+/* Waits until the last save is copied. */
+int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 
 /* 1: `found` is the newest image that is whole. 0: there is none. */
 int troupe_newest(const troupe_arena* arena, troupe_image* found);

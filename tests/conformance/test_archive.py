@@ -3,6 +3,7 @@
 import collections
 import ctypes
 import io
+import mmap
 import os
 import zipfile
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch.utils.serialization import config
 
-from troupe.checkpoint import Arena, CheckpointError, Skeleton, library
+from troupe.checkpoint import Arena, CheckpointError, library
 
 KEY = torch.tensor([1.5, -2.0])
 
@@ -201,7 +202,7 @@ def test_a_state_that_cannot_be_kept_leaves_the_one_before(arena):
     with pytest.raises(ValueError, match="as torch.float32 and as torch.int32"):
         arena.save(2, {"x": KEY, "y": KEY.view(torch.int32)})
     with pytest.raises(CheckpointError, match="needs .* MiB of memory and only .* are left"):
-        arena.prepare(Skeleton(b"", [torch.empty(1 << 46, device="meta").untyped_storage()]))
+        library.call("troupe_arena_prepare", arena._handle, 1 << 46, None, None, 0)
     assert arena.newest().step == 1
     same(arena.load(arena.newest()), {"x": KEY})
 
@@ -209,3 +210,83 @@ def test_a_state_that_cannot_be_kept_leaves_the_one_before(arena):
 def test_how_many_images_there_can_be_is_said():
     with pytest.raises(CheckpointError, match="there can be 2 to 4"):
         Arena(images=1)
+
+
+# ---- Copy on write ----
+
+
+@pytest.fixture
+def watching():
+    try:
+        opened = Arena(threads=2, copy_on_write=True)
+    except CheckpointError as refused:
+        pytest.skip(str(refused))
+    with opened:
+        yield opened
+
+
+def written_to_at_once(tensors, value):
+    for tensor in tensors:
+        tensor.fill_(value)
+
+
+@pytest.mark.parametrize("name", ["many", "optimizer", "empty"])
+def test_copied_behind_the_call_every_state_is_the_same(watching, name):
+    watching.save(1, STATES[name])
+    watching.wait()
+    same(torch.load(watching.newest().path), STATES[name])
+
+
+def test_the_image_is_of_the_moment_of_the_call_whatever_is_written_after_it(watching):
+    generator = torch.Generator().manual_seed(1)
+    sizes = [7, 1000, 300_000, 1_000_000, 2_000_001, 16]
+    base = torch.rand(3_000_000, generator=generator)
+    tensors = [torch.rand(n, generator=generator) for n in sizes] + [base[5:2_000_000]]
+    # Its pages are not there before somebody writes to them.
+    nobody_wrote = mmap.mmap(-1, 12_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    untouched = torch.frombuffer(nobody_wrote, dtype=torch.float32)
+    for step in range(1, 5):
+        before = [t.clone() for t in tensors]
+        watching.save(step, {"t": tensors, "u": untouched})
+        written_to_at_once([*reversed(tensors), untouched], -float(step))
+        watching.wait()
+        loaded = torch.load(watching.newest().path)
+        for expected, found in zip(before, loaded["t"], strict=True):
+            assert torch.equal(expected, found)
+        assert step > 1 or not loaded["u"].any()
+        assert all(bool((t == -float(step)).all()) for t in tensors)
+        for t in tensors:
+            t.copy_(torch.rand(t.numel(), generator=generator))
+
+
+def test_a_state_that_is_dropped_while_it_is_copied_is_kept(watching):
+    for step in range(1, 6):
+        state = {"x": torch.full((10_000_000,), float(step))}
+        watching.save(step, state)
+        del state
+        torch.full((10_000_000,), -1.0)  # where the dropped one would have been
+    watching.wait()
+    assert bool((torch.load(watching.newest().path)["x"] == 5.0).all())
+
+
+def test_the_kernel_writes_to_what_is_being_copied_as_well(watching, tmp_path):
+    (tmp_path / "zeros").write_bytes(bytes(40_000_000))
+    state = torch.full((10_000_000,), 3.0)
+    watching.save(1, {"x": state})
+    with open(tmp_path / "zeros", "rb", buffering=0) as file:
+        view = memoryview(state.numpy()).cast("B")
+        read = 0
+        while read < len(view):
+            read += file.readinto(view[read:])
+    watching.wait()
+    assert bool((torch.load(watching.newest().path)["x"] == 3.0).all())
+    assert not state.any()
+
+
+def test_memory_that_cannot_be_watched_is_copied_at_once(watching, tmp_path):
+    torch.save({"x": torch.arange(3_000_000.0)}, tmp_path / "archive.pt")
+    mapped = torch.load(tmp_path / "archive.pt", mmap=True)
+    watching.save(1, mapped)
+    mapped["x"].zero_()
+    watching.wait()
+    assert torch.equal(torch.load(watching.newest().path)["x"], torch.arange(3_000_000.0))

@@ -30,15 +30,17 @@ class RawImage(ctypes.Structure):
     ]
 
 
-# name: (what it returns, its arguments but for the two with which all but the last four end: where to say why, and room for it)
+# name: (what it returns, its arguments but for the last two, which say where to say why and how much room is there)
 FUNCTIONS = {
     "troupe_arena_open": (c_void_p, [c_uint32, c_uint32]),
-    "troupe_arena_prepare": (c_int, [c_void_p, c_uint64]),
+    "troupe_arena_prepare": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_size_t]),
     "troupe_arena_prepared": (c_int, [c_void_p]),
+    "troupe_arena_copy_on_write": (c_int, [c_void_p]),
     "troupe_save": (
         c_int,
         [c_void_p, POINTER(RawImage), c_char_p, c_uint64, c_void_p, c_void_p, c_size_t],
     ),
+    "troupe_saved": (c_int, [c_void_p]),
     "troupe_lend": (c_int, [c_void_p, c_uint64]),
     "troupe_seal": (c_int, [c_void_p, c_uint64]),
     "troupe_verify": (c_int, [c_void_p, c_uint64]),
