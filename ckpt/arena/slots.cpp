@@ -55,44 +55,57 @@ void slots::format() {
 
 std::optional<std::size_t> slots::newest() const {
   std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < count_; ++i)
+  for (std::size_t i = 0; i < count(); ++i)
     if (const auto w = word(i);
         w.state == slot_state::ready && (!found || w.sequence > word(*found).sequence))
       found = i;
   return found;
 }
 
-std::optional<std::size_t> slots::begin(bool only_slot) {
-  const auto keep = only_slot ? std::nullopt : newest();
-  // Empty ones first, then the oldest.
-  const auto age = [this](std::size_t slot) {
-    const auto w = word(slot);
-    return w.state == slot_state::empty ? 0 : w.sequence;
-  };
-  std::array<std::size_t, slot_table::slots_max> order{};
-  for (std::size_t i = 0; i < count_; ++i)
-    order[i] = i;
-  std::sort(order.begin(), order.begin() + count_,
-            [&](std::size_t a, std::size_t b) { return age(a) < age(b); });
-  for (std::size_t i = 0; i < count_; ++i) {
-    if (keep == order[i])
-      continue;
-    const auto taken = change(order[i], [](slot_word& w) {
-      if (w.readers != 0 || w.lent || w.state == slot_state::writing)
-        return false;
-      w.state = slot_state::writing;
-      w.sealed = false;
-      return true;
-    });
-    if (taken)
-      return order[i];
-  }
+std::vector<std::size_t> slots::by_age() const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < count(); ++i)
+    if (const auto w = word(i); w.state == slot_state::ready && !w.lent)
+      found.push_back(i);
+  std::sort(found.begin(), found.end(),
+            [this](std::size_t a, std::size_t b) { return word(a).sequence < word(b).sequence; });
+  return found;
+}
+
+std::optional<std::size_t> slots::empty() const {
+  for (std::size_t i = 0; i < count(); ++i)
+    if (word(i).state == slot_state::empty)
+      return i;
+  return std::nullopt;
+}
+
+bool slots::begin_in(std::size_t slot) {
+  return change(slot, [](slot_word& w) {
+    if (w.readers != 0 || w.lent || w.state == slot_state::writing)
+      return false;
+    w.state = slot_state::writing;
+    w.sealed = false;
+    return true;
+  });
+}
+
+std::optional<std::size_t> slots::begin() {
+  const auto images = by_age();
+  const auto next = empty();
+  if (images.size() < images_ && next && begin_in(*next))
+    return next;
+  const auto keep = images_ == 1 ? std::nullopt : newest();
+  for (const auto oldest : images)
+    if (oldest != keep && begin_in(oldest))
+      return oldest;
+  if (images.size() < images_max && next && begin_in(*next))
+    return next;
   return std::nullopt;
 }
 
 void slots::finish(std::size_t slot, const slot_image& image) {
   std::uint64_t last = 0;
-  for (std::size_t i = 0; i < count_; ++i)
+  for (std::size_t i = 0; i < count(); ++i)
     last = std::max(last, word(i).sequence);
   table_.slots[slot].image = image;
   const auto done = change(slot, [last](slot_word& w) {
@@ -121,14 +134,19 @@ bool slots::lend(std::size_t slot) {
   });
 }
 
-void slots::renew(std::size_t slot) {
-  const auto done = change(slot, [](slot_word& w) {
-    if (w.readers != 0)
-      return false;
-    w = {slot_state::empty, false, false, 0, w.sequence};
-    return true;
-  });
-  invariant(done, "the memory of a slot is taken away from those who read it");
+std::optional<std::size_t> slots::drop_surplus() {
+  const auto images = by_age();
+  for (std::size_t i = 0; i + images_ < images.size(); ++i) {
+    const auto dropped = change(images[i], [](slot_word& w) {
+      if (w.readers != 0)
+        return false;
+      w = {slot_state::empty, false, false, 0, w.sequence};
+      return true;
+    });
+    if (dropped)
+      return images[i];
+  }
+  return std::nullopt;
 }
 
 bool slots::hold(std::size_t slot) {
@@ -159,7 +177,7 @@ void slots::mark_sealed(std::size_t slot) {
 }
 
 void slots::writer_died() {
-  for (std::size_t i = 0; i < count_; ++i)
+  for (std::size_t i = 0; i < count(); ++i)
     change(i, [](slot_word& w) {
       w.lent = false;
       if (w.state == slot_state::writing)
@@ -169,7 +187,7 @@ void slots::writer_died() {
 }
 
 void slots::readers_died() {
-  for (std::size_t i = 0; i < count_; ++i)
+  for (std::size_t i = 0; i < count(); ++i)
     change(i, [](slot_word& w) {
       w.readers = 0;
       return true;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 /// Which of a training process's slots holds what: one table in memory that the process and its
 /// node supervisor share. Each side may die at any instruction; no lock is held by anybody.
@@ -20,8 +21,8 @@ enum class slot_state : std::uint8_t {
 struct slot_word {
   slot_state state = slot_state::empty;
   bool sealed = false; ///< its checksums are filled in
-  /// It is mapped by those who restored from it: as long as their tensors live it may not change.
-  /// Only new memory makes such a slot writable again.
+  /// It is mapped by those who restored from it: as long as their tensors live it may not change,
+  /// and how long that is nobody knows. It is free again when the process has died.
   bool lent = false;
   std::uint16_t readers = 0;  ///< who writes it out or sends it, at most `readers_max`
   std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
@@ -44,7 +45,8 @@ struct slot_image {
 /// The table as it lies in memory. `magic` is written last, by who makes it.
 struct slot_table {
   static constexpr std::uint64_t magic_value = 0x31746f6c73707274; // "trpslot1"
-  static constexpr std::size_t slots_max = 4;
+  /// Images, and those that were lent.
+  static constexpr std::size_t slots_max = 8;
 
   struct entry {
     std::atomic<std::uint64_t> word;
@@ -55,20 +57,25 @@ struct slot_table {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// The rules, over a table that both sides see. `count` slots of it are used.
+/// The rules, over a table that both sides see.
 class slots {
  public:
-  /// Precondition: 1 ≤ count ≤ slots_max.
-  slots(slot_table& table, std::size_t count) : table_(table), count_(count) {}
+  /// How many images there are to be; and there may be more of them while some are being read.
+  static constexpr std::size_t images_max = 4;
+
+  /// `images` are to be kept at once. With one, a process that dies while it saves has none.
+  /// Precondition: 1 ≤ images ≤ images_max.
+  slots(slot_table& table, std::size_t images) : table_(table), images_(images) {}
 
   /// Makes all slots empty; for who has just made the memory.
   void format();
   /// Whether `format` was ever finished here.
   bool formatted() const { return table_.magic.load() == slot_table::magic_value; }
 
-  std::size_t count() const { return count_; }
-  /// From now on there are so many. Precondition: as for the constructor.
-  void use(std::size_t count) { count_ = count; }
+  static constexpr std::size_t count() { return slot_table::slots_max; }
+  std::size_t images() const { return images_; }
+  /// From now on so many are kept. Precondition: as for the constructor.
+  void keep(std::size_t images) { images_ = images; }
   slot_word word(std::size_t slot) const { return unpack(table_.slots[slot].word.load()); }
   const slot_image& image(std::size_t slot) const { return table_.slots[slot].image; }
 
@@ -77,19 +84,20 @@ class slots {
 
   // The training process. One thread of it at a time.
 
-  /// The slot that the next save goes to, now `writing`: an empty one, else the oldest that nobody
-  /// reads or has borrowed; never the newest image that is whole, unless `only_slot` says that
-  /// there is no second (then a process that dies while it saves has no image in memory). Nothing:
-  /// all that could be written are being read.
-  std::optional<std::size_t> begin(bool only_slot = false);
+  /// The slot that the next save goes to, now `writing`: an empty one until there are as many
+  /// images as are to be kept, then the oldest that nobody reads or has borrowed; never the newest,
+  /// unless it is the only one to be kept. While all others are being read, one more than are to be
+  /// kept. Nothing: there are as many as there can be, and all are being read.
+  std::optional<std::size_t> begin();
   /// Precondition: `slot` came from `begin`.
   void finish(std::size_t slot, const slot_image& image);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
   /// `slot` is mapped by somebody for as long as he likes. False: it is no whole image any more.
   bool lend(std::size_t slot);
-  /// The slot has new memory, with nothing in it. Precondition: no readers.
-  void renew(std::size_t slot);
+  /// The oldest image beyond those that are to be kept, now empty: its memory is of no use. For a
+  /// process that begins and finds what another has left.
+  std::optional<std::size_t> drop_surplus();
 
   // The node supervisor.
 
@@ -105,9 +113,13 @@ class slots {
  private:
   template<class Change>
   bool change(std::size_t slot, Change&& with);
+  bool begin_in(std::size_t slot);
+  std::optional<std::size_t> empty() const;
+  /// Images that nobody has borrowed, oldest first.
+  std::vector<std::size_t> by_age() const;
 
   slot_table& table_;
-  std::size_t count_;
+  std::size_t images_;
 };
 
 } // namespace troupe::ckpt

@@ -96,52 +96,63 @@ TEST_CASE("a save that is given up leaves the image before, and its slot comes n
   CHECK(p.s.begin() == begun);
 }
 
-TEST_CASE(
-    "an image that is being written out is kept, and with it the newest: a third slot is needed") {
+TEST_CASE("an image that is being written out is kept, and so is the newest: there is one more "
+          "meanwhile") {
   process p;
   const auto on_disk = p.save(1);
   REQUIRE(p.s.hold(on_disk));
-  p.save(2);
-  CHECK_FALSE(p.s.begin());
+  for (std::uint64_t step = 2; step < 10; ++step)
+    CHECK(p.save(step) != on_disk);
   CHECK(p.s.image(on_disk).step == 1);
+  CHECK(p.s.word(3).state == slot_state::empty); // three did
   p.s.release(on_disk);
   CHECK(p.s.begin() == on_disk);
-
-  process three(3);
-  const auto held = three.save(1);
-  REQUIRE(three.s.hold(held));
-  for (std::uint64_t step = 2; step < 10; ++step)
-    CHECK(three.save(step) != held);
-  CHECK(three.s.image(held).step == 1);
 }
 
-TEST_CASE("with one slot a save overwrites the only image, if it is told so") {
+TEST_CASE("when all images that there can be are being read, no save can begin") {
+  process p;
+  for (std::uint64_t step = 1; step <= slots::images_max; ++step)
+    REQUIRE(p.s.hold(p.save(step)));
+  CHECK_FALSE(p.s.begin());
+  CHECK(p.newest_step() == slots::images_max);
+  p.s.release(2);
+  CHECK(p.s.begin() == 2);
+}
+
+TEST_CASE("with one image to be kept a save overwrites it") {
   process p(1);
   CHECK(p.save(1) == 0);
-  CHECK_FALSE(p.s.begin());
-  CHECK(p.s.begin(true) == 0);
+  CHECK(p.s.begin() == 0);
   CHECK_FALSE(p.s.newest());
   p.s.finish(0, process::image(2));
   CHECK(p.newest_step() == 2);
 }
 
-TEST_CASE("what was restored from is not written to until it has new memory") {
+TEST_CASE("what was restored from is not written to as long as the process lives") {
   process p;
   p.save(1);
-  const auto newest = p.save(2);
-  REQUIRE(p.s.lend(newest));
-  const auto other = p.save(3);
-  CHECK(other != newest);
-  CHECK_FALSE(p.s.begin()); // the newest, and one that is lent
-  p.s.renew(newest);
-  CHECK(p.s.begin() == newest);
+  const auto lent = p.save(2);
+  REQUIRE(p.s.lend(lent));
+  for (std::uint64_t step = 3; step < 10; ++step)
+    CHECK(p.save(step) != lent);
+  CHECK(p.s.image(lent).step == 2);
 
-  process dead;
-  const auto lent = dead.save(1);
-  REQUIRE(dead.s.lend(lent));
-  dead.save(2);
-  dead.s.writer_died(); // and with it its mapping
-  CHECK(dead.s.begin() == lent);
+  p.s.writer_died(); // and with it its mapping
+  CHECK(p.s.drop_surplus() == lent);
+  CHECK(p.s.word(lent).state == slot_state::empty);
+  CHECK_FALSE(p.s.drop_surplus());
+  CHECK(p.newest_step() == 9);
+}
+
+TEST_CASE("a process that restores again and again runs out of slots") {
+  process p;
+  p.save(1);
+  for (std::uint64_t step = 2; step <= slots::count(); ++step) {
+    REQUIRE(p.s.lend(p.s.newest().value()));
+    p.save(step);
+  }
+  REQUIRE(p.s.lend(p.s.newest().value()));
+  CHECK_FALSE(p.s.begin());
 }
 
 TEST_CASE("only whole images can be held or lent") {
@@ -186,7 +197,7 @@ TEST_CASE("whatever both sides do, and whoever dies: once there is an image, one
     std::vector<std::size_t> begun; // one at most
     std::multiset<std::size_t> held;
     for (int i = 0; i < 200; ++i) {
-      const auto slot = chance() % p.s.count();
+      const auto slot = chance() % slots::count();
       switch (chance() % 8) {
       case 0:
       case 1:

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
+#include <numeric>
 #include <utility>
 
 namespace troupe::ckpt {
@@ -24,24 +24,66 @@ std::uint64_t mib(std::uint64_t bytes) {
   return (bytes >> 20) + 1;
 }
 
-} // namespace
-
-result<std::unique_ptr<process_arena>> process_arena::open(std::size_t slots, unsigned threads) {
-  if (slots < 2 || slots > slot_table::slots_max)
-    return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", slots,
-                                              slot_table::slots_max));
-  auto table = os::shared_memory::create("troupe-ckpt-table", sizeof(slot_table));
-  if (!table)
-    return tl::make_unexpected(table.error());
-  new (table->data()) slot_table;
-  std::unique_ptr<process_arena> made(new process_arena(std::move(*table), slots, threads));
-  made->slots_.format();
-  return made;
+tl::unexpected<error> too_little(std::uint64_t bytes, const os::memory_room& room) {
+  return failure(
+      errc::refused,
+      fmt::format("an image of this state needs {} MiB of memory and only {} are left: {}",
+                  mib(bytes), room.bytes >> 20, room.bound));
 }
 
-process_arena::process_arena(os::shared_memory table, std::size_t slots, unsigned threads)
-    : table_(std::move(table)), wanted_(slots),
-      slots_(*reinterpret_cast<slot_table*>(table_.data()), slots), copier_(threads) {}
+} // namespace
+
+result<std::unique_ptr<process_arena>> process_arena::open(std::size_t images, unsigned threads,
+                                                           const std::optional<descriptors>& left) {
+  if (images < 2 || images > slots::images_max)
+    return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", images,
+                                              slots::images_max));
+  const auto piece = [&](std::size_t index, const std::string& name, std::uint64_t bytes) {
+    return left ? os::shared_memory::adopt((*left)[index]) : os::shared_memory::create(name, bytes);
+  };
+  auto table = piece(0, "troupe-ckpt-table", sizeof(slot_table));
+  if (!table)
+    return tl::make_unexpected(table.error());
+  if (table->bytes() != sizeof(slot_table))
+    return failure(errc::invalid,
+                   fmt::format("descriptor {} holds no table of images", table->descriptor()));
+  slot_memory memory;
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    auto made = piece(1 + i, fmt::format("troupe-ckpt-{}", i), 0);
+    if (!made)
+      return tl::make_unexpected(made.error());
+    memory[i] = std::move(*made);
+  }
+  std::unique_ptr<process_arena> opened(
+      new process_arena(std::move(*table), std::move(memory), images, threads));
+  if (const auto taken = opened->take_over(); !taken)
+    return tl::make_unexpected(taken.error());
+  return opened;
+}
+
+process_arena::process_arena(os::shared_memory table, slot_memory memory, std::size_t images,
+                             unsigned threads)
+    : table_(std::move(table)), memory_(std::move(memory)),
+      slots_(*reinterpret_cast<slot_table*>(table_.data()), images), copier_(threads) {}
+
+result<void> process_arena::take_over() {
+  if (!slots_.formatted()) {
+    slots_.format();
+    return {};
+  }
+  slots_.writer_died();
+  while (const auto dropped = slots_.drop_surplus())
+    if (const auto cleared = memory_[*dropped].clear(); !cleared)
+      return cleared;
+  return {};
+}
+
+process_arena::descriptors process_arena::all_descriptors() const {
+  descriptors all{table_.descriptor()};
+  for (std::size_t i = 0; i < memory_.size(); ++i)
+    all[1 + i] = memory_[i].descriptor();
+  return all;
+}
 
 process_arena::~process_arena() {
   background_.reset();
@@ -58,54 +100,55 @@ result<void> process_arena::copy_on_write() {
   return {};
 }
 
-result<void> process_arena::decide_count(std::uint64_t bytes) {
+/// What images have already: it is theirs to use again.
+std::uint64_t process_arena::held() const {
+  return std::accumulate(
+      memory_.begin(), memory_.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const os::shared_memory& m) { return sum + m.bytes(); });
+}
+
+result<void> process_arena::decide_images(std::uint64_t bytes) {
   if (decided_)
     return {};
   const auto room = os::find_memory_room();
   if (!room)
     return tl::make_unexpected(room.error());
-  if (room->bytes < bytes)
-    return failure(
-        errc::refused,
-        fmt::format("an image of this state needs {} MiB of memory and only {} are left: {}",
-                    mib(bytes), room->bytes >> 20, room->bound));
-  slots_.use(
-      std::clamp<std::uint64_t>(room->bytes / std::max<std::uint64_t>(bytes, 1), 1, wanted_));
+  if (room->bytes + held() < bytes)
+    return too_little(bytes, *room);
+  const auto possible = (room->bytes + held()) / std::max<std::uint64_t>(bytes, 1);
+  slots_.keep(std::clamp<std::uint64_t>(possible, 1, slots_.images()));
   decided_ = true;
   return {};
 }
 
-/// Memory for an image of that size, unless the slot has it. What the slot held is lost.
+/// Memory for an image of that size, unless the slot has it.
 result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
   auto& memory = memory_[slot];
-  if (memory && memory.bytes() >= bytes)
+  if (memory.bytes() >= bytes)
     return memory.show(memory.bytes());
   stop_filling();
-  memory = os::shared_memory();
   const auto room = os::find_memory_room();
   if (!room)
     return tl::make_unexpected(room.error());
-  if (room->bytes < bytes)
-    return failure(
-        errc::refused,
-        fmt::format("an image of this state needs {} MiB of memory and only {} are left: {}",
-                    mib(bytes), room->bytes >> 20, room->bound));
-  auto made = os::shared_memory::create(fmt::format("troupe-ckpt-{}", slot), with_slack(bytes));
-  if (!made)
-    return tl::make_unexpected(made.error());
-  memory = std::move(*made);
-  return {};
+  if (room->bytes + memory.bytes() < bytes)
+    return too_little(bytes, *room);
+  return memory.grow(with_slack(bytes));
 }
 
 result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> storages) {
   (void)saved(); // whose outcome the next save tells
   stop_filling();
-  if (const auto decided = decide_count(bytes); !decided)
+  if (const auto decided = decide_images(bytes); !decided)
     return decided;
-  for (std::size_t i = 0; i < slots_.count(); ++i)
+  std::size_t images = 0;
+  for (std::size_t i = 0; i < slots_.count() && images < slots_.images(); ++i) {
+    if (slots_.word(i).lent)
+      continue;
+    ++images;
     if (slots_.word(i).state == slot_state::empty)
       if (const auto fitted = fit(i, bytes); !fitted)
         return fitted;
+  }
   fill(bytes, std::move(storages));
   return {};
 }
@@ -140,29 +183,6 @@ result<void> process_arena::prepared() {
   return filled_;
 }
 
-/// A slot to write to; one that is lent gets new memory, and a further one is added before a save
-/// has to be refused.
-result<std::size_t> process_arena::begin() {
-  const auto only = slots_.count() == 1;
-  if (const auto slot = slots_.begin(only))
-    return *slot;
-  for (std::size_t i = 0; i < slots_.count(); ++i)
-    if (const auto w = slots_.word(i); w.lent && w.readers == 0 && slots_.newest() != i) {
-      stop_filling();
-      memory_[i] = os::shared_memory();
-      slots_.renew(i);
-    }
-  if (const auto slot = slots_.begin(only))
-    return *slot;
-  if (slots_.count() < slot_table::slots_max)
-    slots_.use(slots_.count() + 1);
-  if (const auto slot = slots_.begin(only))
-    return *slot;
-  return failure(
-      errc::overloaded,
-      fmt::format("all {} images in memory are still being written out or read", slots_.count()));
-}
-
 result<void> process_arena::save(const slot_image& what, bytes_at pickle,
                                  const std::vector<bytes_at>& storages) {
   if (const auto before = saved(); !before)
@@ -172,11 +192,12 @@ result<void> process_arena::save(const slot_image& what, bytes_at pickle,
                  [](const bytes_at& s) { return s.bytes; });
   const torch_file file(pickle.bytes, sizes);
   const auto bytes = file.layout().bytes();
-  if (const auto decided = decide_count(bytes); !decided)
+  if (const auto decided = decide_images(bytes); !decided)
     return decided;
-  const auto slot = begin();
+  const auto slot = slots_.begin();
   if (!slot)
-    return tl::make_unexpected(slot.error());
+    return failure(errc::overloaded, "all images that there can be are being written out, or are "
+                                     "used by what was loaded from them");
   if (const auto fitted = fit(*slot, bytes); !fitted) {
     slots_.abandon(*slot);
     return fitted;

@@ -25,9 +25,14 @@ struct bytes_at {
 /// A training process's end of its slots: finds memory, copies, says what there is.
 class process_arena {
  public:
-  /// `slots`: how many images are to be kept; one more is added when all but the newest are being
-  /// read, up to slot_table::slots_max.
-  static result<std::unique_ptr<process_arena>> open(std::size_t slots, unsigned threads);
+  /// The descriptors of an arena's memory: of the table, then of each slot.
+  static constexpr std::size_t descriptors_count = 1 + slot_table::slots_max;
+  using descriptors = std::array<int, descriptors_count>;
+
+  /// `images` are to be kept at once. Makes the memory, or takes over what another process has
+  /// left: the descriptors are its own then, and that process has ended.
+  static result<std::unique_ptr<process_arena>> open(std::size_t images, unsigned threads,
+                                                     const std::optional<descriptors>& left);
   ~process_arena();
 
   /// See troupe_ckpt.h for what these do.
@@ -42,24 +47,26 @@ class process_arena {
   std::optional<std::size_t> newest() const { return slots_.newest(); }
   const slot_image& image(std::size_t slot) const { return slots_.image(slot); }
   int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
+  descriptors all_descriptors() const;
   /// 0: not decided yet.
-  std::size_t count() const { return decided_ ? slots_.count() : 0; }
+  std::size_t images() const { return decided_ ? slots_.images() : 0; }
 
  private:
-  process_arena(os::shared_memory table, std::size_t slots, unsigned threads);
+  using slot_memory = std::array<os::shared_memory, slot_table::slots_max>;
+  process_arena(os::shared_memory table, slot_memory memory, std::size_t images, unsigned threads);
 
-  result<void> decide_count(std::uint64_t bytes);
-  result<std::size_t> begin();
+  result<void> take_over();
+  std::uint64_t held() const;
+  result<void> decide_images(std::uint64_t bytes);
   result<void> fit(std::size_t slot, std::uint64_t bytes);
   result<void> finish(std::size_t slot, const slot_image& image);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
   void stop_filling();
 
   os::shared_memory table_;
-  std::size_t wanted_;
+  slot_memory memory_;
   slots slots_;
   bool decided_ = false;
-  std::array<os::shared_memory, slot_table::slots_max> memory_;
   copier copier_;
   std::unique_ptr<background_copy> background_; ///< with copy_on_write
   result<void> saved_;                          ///< how the last copy in the background ended

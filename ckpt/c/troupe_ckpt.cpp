@@ -48,10 +48,16 @@ std::vector<bytes_at> all_of(const void* const* storages, const uint64_t* bytes,
 
 } // namespace
 
-troupe_arena* troupe_arena_open(uint32_t slots, uint32_t threads, char* why, size_t why_bytes) {
+static_assert(TROUPE_ARENA_DESCRIPTORS == process_arena::descriptors_count);
+
+troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why,
+                                size_t why_bytes) {
   troupe_arena* opened = nullptr;
   answer(why, why_bytes, [&]() -> result<void> {
-    auto own = process_arena::open(slots, threads);
+    std::optional<process_arena::descriptors> all;
+    if (left != nullptr)
+      std::copy_n(left, all.emplace().size(), all->begin());
+    auto own = process_arena::open(images, threads, all);
     if (!own)
       return tl::make_unexpected(own.error());
     opened = new troupe_arena{std::move(*own)};
@@ -77,8 +83,13 @@ int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->prepared(); });
 }
 
-uint32_t troupe_arena_slots(const troupe_arena* arena) {
-  return static_cast<uint32_t>(arena->own->count());
+void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors) {
+  const auto all = arena->own->all_descriptors();
+  std::copy(all.begin(), all.end(), descriptors);
+}
+
+uint32_t troupe_arena_images(const troupe_arena* arena) {
+  return static_cast<uint32_t>(arena->own->images());
 }
 
 int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickle,

@@ -27,9 +27,15 @@ typedef struct {
   int32_t descriptor; /* set by us: of the memory, whose size is `bytes`; belongs to the arena */
 } troupe_image;
 
-/* `slots`: how many images there are to be at once, 2 to 4. `threads` copy, the caller's among them; 0: as many
- * as this process may run on, at most 8. 0 on failure. */
-troupe_arena* troupe_arena_open(uint32_t slots, uint32_t threads, char* why, size_t why_bytes);
+/* The descriptors of an arena: whoever holds them holds its memory, after this process too. */
+#define TROUPE_ARENA_DESCRIPTORS 9
+
+/* `images`: how many are to be kept at once, 2 to 4. `threads` copy, the caller's among them; 0: as many as this process
+ * may run on, at most 8. `left`: 0, or the descriptors of an arena whose process has ended; they are ours then. 0 on
+ * failure. */
+troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why, size_t why_bytes);
+/* Those of this arena, which stay its own. */
+void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors);
 void troupe_arena_close(troupe_arena* arena);
 
 /* Makes memory for images of these storages and so much more, in the background: a first save then is as fast as any. With
@@ -38,8 +44,9 @@ int troupe_arena_prepare(troupe_arena* arena, uint64_t more, const void* const* 
                          size_t storage_count, char* why, size_t why_bytes);
 /* Waits until that is done. */
 int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes);
-/* How many there can be: 1 if memory does not suffice for two; then whoever dies while saving has none. 0: not known yet. */
-uint32_t troupe_arena_slots(const troupe_arena* arena);
+/* How many images are kept: 1 if memory does not suffice for two; then whoever dies while saving has none. 0: not known
+ * before the first is made or prepared. */
+uint32_t troupe_arena_images(const troupe_arena* arena);
 
 /* From now on saves return as soon as the state's memory is protected. It is copied behind that, as it was at the
  * moment of the call; who writes to a part that is not copied yet waits for that part. Fails where the system does not

@@ -5,6 +5,10 @@ import ctypes
 import io
 import mmap
 import os
+import random
+import subprocess
+import sys
+import time
 import zipfile
 from dataclasses import dataclass
 
@@ -205,6 +209,46 @@ def test_a_state_that_cannot_be_kept_leaves_the_one_before(arena):
         library.call("troupe_arena_prepare", arena._handle, 1 << 46, None, None, 0)
     assert arena.newest().step == 1
     same(arena.load(arena.newest()), {"x": KEY})
+
+
+SAVES = '''
+import sys, torch
+from troupe.checkpoint import Arena
+with Arena(threads=2, left=[int(d) for d in sys.argv[1:]]) as arena:
+    image = arena.newest()
+    state = arena.load(image) if image else {"step": 0, "x": [torch.zeros(1_000_000), torch.zeros(9_000_000)]}
+    assert all(bool((x == state["step"]).all()) for x in state["x"]), "a mixture"
+    assert image is None or image.step == state["step"]
+    while True:
+        state = {"step": state["step"] + 1, "x": [x.add(1) for x in state["x"]]}
+        arena.save(state["step"], state)
+        print(state["step"], flush=True)
+'''
+
+
+def test_whoever_dies_while_saving_leaves_a_whole_image_to_the_next(arena):
+    chance = random.Random(1)
+    last = 0
+    for _ in range(12):
+        command = [sys.executable, "-c", SAVES, *map(str, arena.descriptors)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=arena.descriptors) as process:
+            assert process.stdout
+            said = int(process.stdout.readline())  # a wrong image would have ended it before
+            assert said in (last + 1, last + 2)
+            while said < last + 1 + chance.randrange(6):
+                said = int(process.stdout.readline())
+            time.sleep(chance.uniform(0, 0.05))  # any moment of a save
+            process.kill()
+            last = max([said, *map(int, process.stdout.read().split())])
+    image = arena.newest()
+    assert image.step in (last, last + 1)
+    assert all(bool((x == image.step).all()) for x in arena.load(image)["x"])
+
+
+def test_descriptors_of_something_else_are_refused(tmp_path):
+    with open(tmp_path / "file", "w+b") as file:
+        with pytest.raises(CheckpointError, match="holds no table of images"):
+            Arena(left=[os.dup(file.fileno()) for _ in range(9)])
 
 
 def test_how_many_images_there_can_be_is_said():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,14 +46,24 @@ class Arena:
     """Memory for the newest images of this process's state, at least two: a save never overwrites the newest one.
 
     `images`: how many at once, 2 to 4; one, if memory does not suffice for two (see `images`). `threads` copy; 0: as many
-    as this process may run on, at most 8. With `copy_on_write` a save returns as soon as the state's memory is protected,
+    as this process may run on, at most 8. `left` are the `descriptors` of an arena whose process has ended: its images are
+    this one's then, and so are the descriptors. With `copy_on_write` a save returns as soon as the state's memory is protected,
     and it is copied behind that; whoever writes to a part that is not copied yet waits for that part. Raises
     CheckpointError where the system does not let a process do that. One thread of the program at a time may use an arena.
     """
 
-    def __init__(self, images: int = 2, threads: int = 0, *, copy_on_write: bool = False):
+    def __init__(
+        self,
+        images: int = 2,
+        threads: int = 0,
+        *,
+        left: Sequence[int] | None = None,
+        copy_on_write: bool = False,
+    ):
         self._pending: Skeleton | None = None  # whose storages are being copied
-        self._handle = library.call("troupe_arena_open", images, threads)
+        self._handle = library.call(
+            "troupe_arena_open", images, threads, library.Descriptors(*left) if left else None
+        )
         if copy_on_write:
             try:
                 library.call("troupe_arena_copy_on_write", self._handle)
@@ -75,8 +86,15 @@ class Arena:
 
     @property
     def images(self) -> int:
-        """How many images there can be; 0 before the first save. With 1, a process that dies while it saves has none."""
-        return library.load().troupe_arena_slots(self._handle)
+        """How many images are kept; 0 before the first save. With 1, a process that dies while it saves has none."""
+        return library.load().troupe_arena_images(self._handle)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Of the arena's memory. A process that inherits them holds it, whatever becomes of this one."""
+        found = library.Descriptors()
+        library.load().troupe_arena_descriptors(self._handle, found)
+        return list(found)
 
     def prepare(self, state: Any) -> None:
         """Makes memory for states like this one, in the background: without it the first save takes some times longer.

@@ -18,6 +18,9 @@ class CheckpointError(RuntimeError):
     """What could not be saved or read, and why, in one line."""
 
 
+Descriptors = c_int32 * 9  # TROUPE_ARENA_DESCRIPTORS
+
+
 class RawImage(ctypes.Structure):
     _fields_ = [
         ("step", c_uint64),
@@ -32,7 +35,7 @@ class RawImage(ctypes.Structure):
 
 # name: (what it returns, its arguments but for the last two, which say where to say why and how much room is there)
 FUNCTIONS = {
-    "troupe_arena_open": (c_void_p, [c_uint32, c_uint32]),
+    "troupe_arena_open": (c_void_p, [c_uint32, c_uint32, c_void_p]),
     "troupe_arena_prepare": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_size_t]),
     "troupe_arena_prepared": (c_int, [c_void_p]),
     "troupe_arena_copy_on_write": (c_int, [c_void_p]),
@@ -47,7 +50,8 @@ FUNCTIONS = {
 }
 WITHOUT_WHY = {
     "troupe_arena_close": (None, [c_void_p]),
-    "troupe_arena_slots": (c_uint32, [c_void_p]),
+    "troupe_arena_descriptors": (None, [c_void_p, c_void_p]),
+    "troupe_arena_images": (c_uint32, [c_void_p]),
     "troupe_newest": (c_int, [c_void_p, POINTER(RawImage)]),
 }
 

@@ -42,13 +42,30 @@ result<shared_memory> shared_memory::create(const std::string& name, std::uint64
   if (descriptor < 0)
     return refused("making", bytes);
   shared_memory made(descriptor, nullptr, 0);
-  if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
-    return refused("making", bytes);
-  made.data_ = map(descriptor, bytes);
-  if (made.data_ == nullptr)
-    return refused("mapping", bytes);
-  made.bytes_ = bytes;
+  if (const auto grown = made.grow(bytes); !grown)
+    return tl::make_unexpected(grown.error());
   return made;
+}
+
+result<void> shared_memory::grow(std::uint64_t bytes) {
+  if (const auto shown = show(bytes); !shown || bytes == 0)
+    return shown;
+  auto* const at = map(descriptor_, bytes);
+  if (at == nullptr)
+    return refused("mapping", bytes);
+  if (data_ != nullptr)
+    munmap(data_, bytes_);
+  data_ = at;
+  bytes_ = bytes;
+  return {};
+}
+
+result<void> shared_memory::clear() {
+  if (data_ != nullptr)
+    munmap(data_, bytes_);
+  data_ = nullptr;
+  bytes_ = 0;
+  return show(0);
 }
 
 result<shared_memory> shared_memory::adopt(int descriptor) {
@@ -56,7 +73,11 @@ result<shared_memory> shared_memory::adopt(int descriptor) {
   struct stat about {};
   if (fstat(descriptor, &about) != 0)
     return refused("looking at what should be a piece", 0);
+  if (!S_ISREG(about.st_mode))
+    return failure(errc::invalid, fmt::format("descriptor {} is no shared memory", descriptor));
   const auto bytes = static_cast<std::uint64_t>(about.st_size);
+  if (bytes == 0)
+    return made;
   made.data_ = map(descriptor, bytes);
   if (made.data_ == nullptr)
     return refused("mapping", bytes);

@@ -17,7 +17,7 @@ class shared_memory {
   /// `name` is only for those who look at /proc. Nothing is reserved yet: pages come when they are
   /// touched. `refused` if the system does not give it.
   static result<shared_memory> create(const std::string& name, std::uint64_t bytes);
-  /// Maps what somebody else has made, whole. Takes the descriptor.
+  /// Maps what somebody else has made, whole, be it nothing yet. Takes the descriptor.
   static result<shared_memory> adopt(int descriptor);
 
   shared_memory(shared_memory&& other) noexcept;
@@ -28,6 +28,11 @@ class shared_memory {
   std::uint64_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }
   explicit operator bool() const { return data_ != nullptr; }
+
+  /// Maps so much, with what is there; addresses change. Precondition: not less than `bytes()`.
+  result<void> grow(std::uint64_t bytes);
+  /// Gives the memory back; the descriptor stays.
+  result<void> clear();
 
   /// What the descriptor says of its size, to those who open it as a file. Nobody touches what lies
   /// behind that, though it stays mapped here. Precondition: at most `bytes()`.
