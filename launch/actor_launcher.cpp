@@ -76,7 +76,10 @@ result<launch_facts> facts_of(const launcher_options& o, const machine_facts& ma
     return tl::make_unexpected(directory.error());
   contract->output.run_directory = directory->for_workers();
   contract->environment[mark_variable] = mark_below(machine);
-  return launch_facts{o, machine, *contract, *directory, node_name_of(o), random_seed(), {}};
+  const checkpoint_memory memory(o.processes_per_node);
+  contract->checkpoint_memory = memory.descriptors();
+  return launch_facts{o,  machine, *contract, *directory, node_name_of(o), random_seed(),
+                      {}, memory};
 }
 
 /// This process is the keeper: it lives as long as the launcher does.

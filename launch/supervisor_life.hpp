@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch/checkpoint_memory.hpp"
 #include "launch/machine.hpp"
 #include "launch/options.hpp"
 #include "launch/run_directory.hpp"
@@ -22,6 +23,7 @@ struct launch_facts {
   /// For incarnation and jitter: a successor is the same node.
   std::uint64_t seed = 0;
   shown_progress progress;
+  checkpoint_memory memory;
 };
 
 /// The node supervisor's tree, the master's beside it if this launcher hosts it, until this node's

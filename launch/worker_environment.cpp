@@ -138,6 +138,11 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["TROUPE_GENERATION"] = number(a.which.value);
 
   ports::process_spec spec;
+  env.erase("TROUPE_CHECKPOINT_MEMORY"); // another launcher's
+  if (a.local < c.checkpoint_memory.size()) {
+    spec.descriptors = c.checkpoint_memory[a.local];
+    env["TROUPE_CHECKPOINT_MEMORY"] = fmt::format("{}", fmt::join(spec.descriptors, ","));
+  }
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(fmt::format("{}={}", name, value));

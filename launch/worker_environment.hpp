@@ -28,6 +28,8 @@ struct worker_contract {
   std::string zone;
   /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.
   std::vector<std::string> cpus;
+  /// Of each local rank's memory for images of its state; may be fewer.
+  std::vector<std::vector<int>> checkpoint_memory;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.

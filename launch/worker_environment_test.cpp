@@ -46,6 +46,18 @@ std::string variable(const ports::process_spec& s, const std::string& name) {
 
 } // namespace
 
+TEST_CASE("a worker inherits its own local rank's memory for images, and nobody else's") {
+  auto c = contract();
+  c.environment["TROUPE_CHECKPOINT_MEMORY"] = "3,4";
+  c.checkpoint_memory = {{10, 11, 12}, {20, 21, 22}};
+  auto place = third_of_four();
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "20,21,22");
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 22});
+  place.local = 2;
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "<unset>");
+  CHECK(worker_spec(c, place).descriptors.empty());
+}
+
 TEST_CASE("a worker finds its place in the job in its environment") {
   const auto s = worker_spec(contract(), third_of_four());
   CHECK(variable(s, "RANK") == "3");

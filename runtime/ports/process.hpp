@@ -18,6 +18,8 @@ struct process_spec {
   std::string working_directory;        ///< empty: the parent's
   std::string stdout_file;              ///< empty: the parent's; else created or truncated
   std::string stderr_file;
+  /// Of ours; the process has them under the same numbers.
+  std::vector<int> descriptors;
   /// Tells whoever adopts it which one it is.
   std::uint64_t label = 0;
 };

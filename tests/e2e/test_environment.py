@@ -24,7 +24,7 @@ with open(f"{sys.argv[1]}/{os.environ['RANK']}.json", "w") as file:
 STORE = {"MASTER_ADDR", "MASTER_PORT"}
 # torchrun's own interpreter and agent leave these in what the workers inherit.
 LEAKS_OF_TORCHRUN = {"LC_CTYPE", "TORCHELASTIC_SIGNALS_TO_HANDLE"}
-OURS = {"TROUPE_GENERATION", "TROUPE_LAUNCHER"}
+OURS = {"TROUPE_GENERATION", "TROUPE_LAUNCHER", "TROUPE_CHECKPOINT_MEMORY"}
 # Checked for their meaning below, not for their value.
 BY_MEANING = STORE | {"TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RUN_ID", "TROUPE_RUN_TAG"}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,9 @@ import torch
 
 from . import library
 from .skeleton import Skeleton, pickled
+
+
+VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # set by actor-launcher
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,29 @@ class Arena:
             except library.CheckpointError:
                 self.close()
                 raise
+
+    @classmethod
+    def of_this_worker(cls, images: int = 2, threads: int = 0, *, copy_on_write: bool = False) -> Arena:
+        """The arena that `actor-launcher` keeps for this local rank, with what an earlier process of it has saved there.
+
+        It outlives this process and its node supervisor, and is gone with the launcher. Raises CheckpointError if there is
+        none, or if it was opened before.
+        """
+        left = os.environ.pop(VARIABLE, None)
+        if left is None:
+            raise library.CheckpointError(
+                f"this process has no memory that outlives it ({VARIABLE} is not set): it was not started by actor-launcher, "
+                "or its local rank is beyond 63, or it has opened that memory before"
+            )
+        descriptors = [int(number) for number in left.split(",")]
+        for descriptor in descriptors:  # before any of them is taken for ours
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/memfd:troupe-ckpt"):
+                    continue
+            raise library.CheckpointError(
+                f"{VARIABLE} is another process's: {descriptor} is not the memory that it speaks of"
+            )
+        return cls(images, threads, left=descriptors, copy_on_write=copy_on_write)
 
     def close(self) -> None:
         """Gives the memory back, but for what loaded tensors still use. Waits for a copy that is under way."""

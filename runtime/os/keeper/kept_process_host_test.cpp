@@ -4,6 +4,7 @@
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <cstdio>
@@ -86,6 +87,19 @@ TEST_CASE("no file descriptor of ours reaches a process, not even one that exec 
   CHECK(world.run(probe("fds", place / "out")).success());
   ::close(inherited);
   CHECK(content(place / "out") == "0 1 2 \n");
+}
+
+TEST_CASE("but those that it is to have, under their numbers") {
+  const scratch place;
+  real_world world;
+  const int given = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int other = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  auto spec = probe("fds", place / "out");
+  spec.descriptors = {given};
+  CHECK(world.run(spec).success());
+  ::close(other);
+  ::close(given);
+  CHECK(content(place / "out") == fmt::format("0 1 2 {} \n", given));
 }
 
 TEST_CASE("no signal is blocked or ignored in a process, whatever is in ours") {

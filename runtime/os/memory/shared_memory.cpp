@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,6 +74,7 @@ result<shared_memory> shared_memory::adopt(int descriptor) {
   struct stat about {};
   if (fstat(descriptor, &about) != 0)
     return refused("looking at what should be a piece", 0);
+  fcntl(descriptor, F_SETFD, FD_CLOEXEC); // it may have been inherited
   if (!S_ISREG(about.st_mode))
     return failure(errc::invalid, fmt::format("descriptor {} is no shared memory", descriptor));
   const auto bytes = static_cast<std::uint64_t>(about.st_size);

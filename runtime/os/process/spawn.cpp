@@ -29,7 +29,16 @@ namespace troupe::os {
 
 namespace {
 
-enum class step : int { none, session, death_signal, open_files, directory, streams, program };
+enum class step : int {
+  none,
+  session,
+  death_signal,
+  open_files,
+  directory,
+  streams,
+  descriptors,
+  program
+};
 
 /// What the child needs, all of it prepared: between clone and exec it may only make system calls.
 struct child_plan {
@@ -39,6 +48,8 @@ struct child_plan {
   int directory; ///< -1: stay
   int out;       ///< -1: inherit
   int err;
+  const int* descriptors;
+  std::size_t descriptor_count;
   pid_t parent;
   bool limit_open_files;
   rlimit open_files;
@@ -99,6 +110,8 @@ TROUPE_RUNS_IN_CHILD int run_child(void* memory) {
   // All our descriptors are close-on-exec. This is for those that we inherited; kernels before 5.11
   // pass them on.
   ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (std::size_t i = 0; i < plan.descriptor_count; ++i)
+    require(plan, step::descriptors, ::syscall(SYS_fcntl, plan.descriptors[i], F_SETFD, 0));
   require(plan, step::program, ::syscall(SYS_execve, plan.program, plan.argv, plan.environment));
   leave();
 }
@@ -176,6 +189,8 @@ result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t
                   descriptor(prepared->directory),
                   descriptor(prepared->out),
                   descriptor(prepared->err),
+                  spec.descriptors.data(),
+                  spec.descriptors.size(),
                   ::getppid(),
                   open_files.has_value(),
                   open_files ? soft_limit(*open_files) : rlimit{}};
