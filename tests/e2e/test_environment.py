@@ -127,11 +127,28 @@ def test_workers_begin_with_no_signal_ignored_or_blocked(shell: Start, tmp_path:
     assert [int(mask, 16) for mask in masks[1::2]] == [0, 0]
 
 
-def test_workers_inherit_no_open_files_of_the_launcher(shell: Start, tmp_path: Path) -> None:
-    run = shell('ls /proc/self/fd | wc -l > "$1/count"', tmp_path)
+OPEN_FILES = """
+import contextlib, json, os, sys
+found = {}
+for number in map(int, os.listdir("/proc/self/fd")):
+    with contextlib.suppress(OSError):  # that of the listing itself
+        found[number] = os.readlink(f"/proc/self/fd/{number}")
+print(json.dumps(found), file=open(f"{sys.argv[1]}/{os.environ['RANK']}", "w"))
+"""
+
+
+def test_workers_inherit_their_memory_for_images_and_no_other_open_file(
+    start: Start, tmp_path: Path
+) -> None:
+    script = tmp_path / "open_files.py"
+    script.write_text(OPEN_FILES)
+    run = start([str(script), str(tmp_path)], procs=2)
     assert run.wait(60) == [0], run.err()
-    # Standard streams, and the directory that `ls` reads.
-    assert int((tmp_path / "count").read_text()) == 4
+    for rank in range(2):
+        found = json.loads((tmp_path / str(rank)).read_text())
+        beyond = [what for number, what in found.items() if int(number) > 2]
+        assert len(beyond) == 9
+        assert all(what.startswith(f"/memfd:troupe-ckpt-{rank}-") for what in beyond)
 
 
 def test_a_module_is_run_as_one(start: Start, tmp_path: Path) -> None:
