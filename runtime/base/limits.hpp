@@ -253,6 +253,22 @@ inline constexpr auto console_patience = 5s;
 inline constexpr auto console_drain_within = 60s;
 static_assert(console_patience < console_drain_within);
 
+// What is written out.
+/// A name of a stored file, all its parts together.
+inline constexpr std::size_t storage_name_max = 1'024;
+/// Directories within directories.
+inline constexpr std::size_t storage_depth_max = 32;
+/// Files of one list: a step of the largest job, with several shards for each rank.
+inline constexpr std::size_t storage_list_max = 1u << 20;
+/// A small file, read or replaced whole.
+inline constexpr std::size_t storage_small_max = 64u << 20;
+/// Shards of one step, and the text that names them all.
+inline constexpr std::size_t shards_max = 256u << 10;
+inline constexpr std::size_t manifest_bytes_max = storage_small_max;
+/// Steps that are there at once.
+inline constexpr std::size_t steps_kept_max = 64u << 10;
+static_assert(shards_max * 2 * 100 <= manifest_bytes_max && shards_max <= storage_list_max);
+
 // What is remembered.
 inline constexpr std::size_t failures_kept = 64;
 /// A Hello tells them all; the rest is their names.

@@ -1,0 +1,249 @@
+#include "runtime/base/limits.hpp"
+#include "runtime/os/storage/complaint.hpp"
+#include "runtime/os/storage/posix_storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+
+namespace troupe::os {
+
+using ports::bytes_view;
+using ports::receipt;
+
+namespace {
+
+/// Directories that are remembered as settled; beyond that they are looked at again.
+constexpr std::size_t settled_max = 4'096;
+
+std::string parent_of(const std::string& name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string::npos ? std::string() : name.substr(0, slash);
+}
+
+std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+bool cannot_reserve(int answer) {
+  return answer == -EOPNOTSUPP || answer == -ENOSYS || answer == -EINVAL;
+}
+
+} // namespace
+
+result<receipt> posix_storage::put(const std::string& name, bytes_view bytes,
+                                   const std::atomic<bool>& stop) {
+  if (auto valid = ports::valid_name(name); !valid)
+    return tl::make_unexpected(std::move(valid.error()));
+  if (auto settled = settle(parent_of(name)); !settled)
+    return tl::make_unexpected(std::move(settled.error()));
+  auto put = write(path_of(name), bytes, stop);
+  if (put || put.error().code != errc::invalid)
+    return put;
+  // Its directory was removed by somebody else since it was looked at.
+  settled_.clear();
+  if (auto settled = settle(parent_of(name)); !settled)
+    return tl::make_unexpected(std::move(settled.error()));
+  return write(path_of(name), bytes, stop);
+}
+
+result<void> posix_storage::replace(const std::string& name, std::string_view content) {
+  if (content.size() > limits::storage_small_max)
+    return failure(errc::invalid,
+                   fmt::format("'{}' is no small file: {} bytes", path_of(name), content.size()));
+  auto put = this->put(name, ports::bytes_of(content), ports::never_stops);
+  if (!put)
+    return tl::make_unexpected(std::move(put.error()));
+  return {};
+}
+
+// ---- directories -------------------------------------------------------------------------------
+
+/// Sees to it that a directory is there, durably, and free of what dead processes have left.
+result<void> posix_storage::settle(const std::string& directory) {
+  if (settled_.count(directory) != 0)
+    return {};
+  if (auto settled = settle_once(directory); !settled)
+    return settled;
+  sweep_part_files(*files_, path_of(directory));
+  if (settled_.size() >= settled_max)
+    settled_.clear();
+  settled_.insert(directory);
+  return {};
+}
+
+result<void> posix_storage::settle_once(const std::string& directory) {
+  if (directory.empty())
+    return make_root(root_, 0);
+  const auto parent = parent_of(directory);
+  if (auto settled = settle(parent); !settled)
+    return settled;
+  const auto path = path_of(directory);
+  if (const int answer = files_->mkdir(path); answer < 0 && answer != -EEXIST)
+    return tl::make_unexpected(complaint("made", path, -answer));
+  // Whoever has made it may not have come to syncing it.
+  return sync_directory(path_of(parent));
+}
+
+result<void> posix_storage::make_root(const std::string& path, std::size_t depth) {
+  if (depth > limits::storage_depth_max)
+    return failure(errc::invalid, fmt::format("'{}' is too deep", root_));
+  const auto slash = path.rfind('/');
+  const auto parent = slash == std::string::npos ? std::string(".")
+                      : slash == 0               ? std::string("/")
+                                                 : path.substr(0, slash);
+  int answer = files_->mkdir(path);
+  if (answer == -ENOENT) {
+    if (auto made = make_root(parent, depth + 1); !made)
+      return made;
+    answer = files_->mkdir(path);
+  }
+  if (answer == -EEXIST)
+    return {};
+  if (answer < 0)
+    return tl::make_unexpected(complaint("made", path, -answer));
+  return sync_directory(parent);
+}
+
+result<void> posix_storage::sync_directory(const std::string& path) {
+  const int file = files_->open(path, O_RDONLY | O_DIRECTORY);
+  if (file < 0)
+    return tl::make_unexpected(complaint("opened", path, -file));
+  const int answer = files_->fsync(file);
+  files_->close(file);
+  // Some file systems have no such thing: their names are durable at once, or never.
+  if (answer < 0 && answer != -EINVAL)
+    return tl::make_unexpected(complaint("synced", path, -answer));
+  return {};
+}
+
+// ---- writing -----------------------------------------------------------------------------------
+
+bool posix_storage::directly(bytes_view bytes) const {
+  return how_.direct && bytes.size >= how_.direct_from && is_aligned(bytes);
+}
+
+void posix_storage::give_direct_up(std::string why) {
+  how_.direct = false;
+  plain_because_ = std::move(why);
+}
+
+result<receipt> posix_storage::write(const std::string& path, bytes_view bytes,
+                                     const std::atomic<bool>& stop) {
+  while (true) {
+    bool direct = directly(bytes);
+    part_file part(*files_);
+    if (const int answer = create_part(part, directory_of(path), direct); answer < 0)
+      return tl::make_unexpected(write_complaint(*files_, path, bytes.size, -answer));
+    bool direct_refused = false;
+    auto wrote = write_part(part, path, bytes, direct, stop, direct_refused);
+    if (!direct_refused)
+      return wrote;
+    // Once: nobody asks for direct writes any more.
+    give_direct_up("this file system takes no direct writes");
+  }
+}
+
+int posix_storage::create_part(part_file& part, const std::string& directory, bool& direct) {
+  const int answer = part.create(directory, next_part_, O_WRONLY | (direct ? O_DIRECT : 0));
+  if (answer != -EINVAL || !direct)
+    return answer;
+  give_direct_up("this file system has no direct writes");
+  direct = false;
+  return part.create(directory, next_part_, O_WRONLY);
+}
+
+write_queue& posix_storage::queue_for(bool direct) {
+  if (direct && how_.ring && !ring_refused_ && !ring_) {
+    ring_ = files_->queue(how_.depth, plain_because_);
+    ring_refused_ = ring_ == nullptr;
+  }
+  return direct && ring_ ? *ring_ : static_cast<write_queue&>(plain_);
+}
+
+result<receipt> posix_storage::write_part(part_file& part, const std::string& path,
+                                          bytes_view bytes, bool direct,
+                                          const std::atomic<bool>& stop, bool& direct_refused) {
+  const auto complain = [this, &path, &bytes](int answer) {
+    return tl::make_unexpected(write_complaint(*files_, path, bytes.size, -answer));
+  };
+  const int file = part.descriptor();
+  // Some file systems would take all the room there is before they find that it is too little.
+  if (bytes.size > files_->free_bytes(directory_of(path)))
+    return complain(-ENOSPC);
+  // The disk can lay it out in one, and nobody takes the room meanwhile.
+  if (bytes.size > 0)
+    if (const int answer = files_->fallocate(file, bytes.size);
+        answer < 0 && !cannot_reserve(answer))
+      return complain(answer);
+  write_queue& queue = queue_for(direct);
+  const unsigned depth = &queue == &plain_ ? 1 : how_.depth;
+  const auto wrote = block_writer(queue, {how_.block, depth, direct}).write(file, bytes, stop);
+  if (wrote.queue_failed)
+    ring_.reset();
+  if (wrote.stopped)
+    return failure(errc::closed, fmt::format("'{}' was not written: stopped", path));
+  direct_refused = direct && wrote.wrong == EINVAL;
+  if (wrote.wrong != 0)
+    return complain(-wrote.wrong);
+  if (direct && bytes.size % direct_alignment != 0)
+    if (const int answer = files_->ftruncate(file, bytes.size); answer < 0)
+      return complain(answer);
+  if (const int answer = files_->fsync(file); answer < 0)
+    return complain(answer);
+  if (const int answer = part.publish(path); answer < 0)
+    return complain(answer);
+  if (auto synced = sync_directory(directory_of(path)); !synced)
+    return tl::make_unexpected(std::move(synced.error()));
+  return receipt{bytes.size, wrote.crc32};
+}
+
+// ---- removing ----------------------------------------------------------------------------------
+
+result<void> posix_storage::remove(const std::string& name) {
+  if (auto valid = ports::valid_name(name); !valid)
+    return valid;
+  settled_.clear();
+  const auto path = path_of(name);
+  const int answer = files_->unlink(path);
+  if (answer == -ENOTDIR)
+    return {};
+  if (answer == -EISDIR || answer == -EPERM) {
+    if (auto removed = remove_tree(path, 0); !removed)
+      return removed;
+  } else if (answer < 0 && answer != -ENOENT) {
+    return tl::make_unexpected(complaint("removed", path, -answer));
+  }
+  // Also if it was gone already: somebody who did not come to syncing may have removed it.
+  auto synced = sync_directory(path_of(parent_of(name)));
+  if (!synced && synced.error().code == errc::invalid)
+    return {};
+  return synced;
+}
+
+result<void> posix_storage::remove_tree(const std::string& path, std::size_t depth) {
+  using kind = directory_entry::kind_of;
+  if (depth > limits::storage_depth_max)
+    return failure(errc::refused, fmt::format("'{}' is too deep to be removed", path));
+  std::vector<directory_entry> entries;
+  if (const int answer = files_->entries(path, entries); answer < 0 && answer != -ENOENT)
+    return tl::make_unexpected(complaint("removed", path, -answer));
+  for (const auto& entry : entries) {
+    const auto below = path + "/" + entry.name;
+    if (entry.kind == kind::directory) {
+      if (auto removed = remove_tree(below, depth + 1); !removed)
+        return removed;
+    } else if (const int answer = files_->unlink(below); answer < 0 && answer != -ENOENT) {
+      return tl::make_unexpected(complaint("removed", below, -answer));
+    }
+  }
+  if (const int answer = files_->rmdir(path); answer < 0 && answer != -ENOENT)
+    return tl::make_unexpected(complaint("removed", path, -answer));
+  return {};
+}
+
+} // namespace troupe::os
