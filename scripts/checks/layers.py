@@ -8,7 +8,7 @@ from .project import Finding, Project, is_core, is_test, line_of
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
 STORE = "store"
-CKPT, CKPT_C = "ckpt", "ckpt/c"
+CKPT, CKPT_C, CATALOG = "ckpt", "ckpt/c", "ckpt/catalog"
 
 # folder -> the folders of ours it may include besides itself
 MAY_USE = {
@@ -20,20 +20,23 @@ MAY_USE = {
     STORE: (BASE,),
     CKPT: (BASE, PORTS),
     CKPT_C: (BASE, PORTS, CKPT, OS),
+    CATALOG: (BASE, PORTS, CKPT),
     ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP),
     OS: (BASE, MESSAGES, PORTS, LINK, STORE, CKPT),
     LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, ACTORS, OS),
     "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS),
-    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, ACTORS, OS, LAUNCH),
-    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, ACTORS, OS, LAUNCH),
+    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, ACTORS, OS, LAUNCH),
+    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, ACTORS, OS, LAUNCH),
 }
 
 # third-party and system headers -> who may include them (test code may include anything)
 THIRD_PARTY = {
     r"caf/": (SUP, ACTORS, LAUNCH),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
-    r"(boost|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, LAUNCH),
-    r"libdeflate\.h": (CKPT, OS),
+    # Manifests are JSON, for readers who are not us.
+    r"boost/json/": (OS, LAUNCH, CATALOG),
+    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, LAUNCH),
+    r"libdeflate\.h": (CKPT, CATALOG, OS),
     r"CLI/": (LAUNCH,),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/ports/storage.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// One file of a step.
+struct shard {
+  std::string name; ///< below the step's directory
+  ports::receipt file;
+  node_name node; ///< who wrote it: where directories are not shared, it is only there
+};
+
+/// What a complete step consists of. A step is complete when this is in its directory, and not
+/// before: it is written last.
+struct manifest {
+  std::uint64_t step = 0;
+  /// Counts the steps completed at this place, from 1: after a job went back to an earlier step,
+  /// the newest is not the one with the highest step.
+  std::uint64_t sequence = 0;
+  generation made_by;
+  std::uint32_t world_size = 0;
+  std::string layout; ///< whose files they are: "ddp"
+  std::vector<shard> shards;
+};
+
+/// The name of a manifest in its step's directory. A step's files are all readable without it.
+inline constexpr std::string_view manifest_name = ".troupe-manifest.json";
+
+/// What is wrong with one that was made by us or by a peer, or nothing.
+result<void> check(const manifest& m);
+
+/// JSON, one shard a line, the checksum of all before it as the last member.
+std::string to_text(const manifest& m);
+
+/// The reverse. `invalid` for a text that is damaged, of a later version, or names what must not be
+/// opened; every byte is covered by the checksum.
+result<manifest> manifest_of(std::string_view text);
+
+} // namespace troupe::ckpt

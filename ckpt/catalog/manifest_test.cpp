@@ -1,0 +1,121 @@
+#include "ckpt/catalog/manifest.hpp"
+
+#include "ckpt/catalog/trackers.hpp"
+
+#include <doctest/doctest.h>
+#include <libdeflate.h>
+
+#include <string>
+
+using namespace troupe;
+using namespace troupe::ckpt;
+
+namespace {
+
+manifest example() {
+  manifest m;
+  m.step = 1'000;
+  m.sequence = 7;
+  m.made_by = generation{3};
+  m.world_size = 2;
+  m.layout = "ddp";
+  m.shards = {{"rank_0.pt", {1'234, 0xffffffff}, "node-a"},
+              {"below/rank \"1\".pt", {std::uint64_t{1} << 40, 0}, "node-b"}};
+  return m;
+}
+
+/// A text with the right checksum, whatever it says.
+std::string sealed(const std::string& body) {
+  return body + "\"crc32\":" + std::to_string(libdeflate_crc32(0, body.data(), body.size())) +
+         "}\n";
+}
+
+std::string complaint_about(const std::string& text) {
+  const auto read = manifest_of(text);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == errc::invalid);
+  return read.error().what;
+}
+
+} // namespace
+
+TEST_CASE("a manifest is a line of JSON for each shard, and comes back as it was") {
+  const auto text = to_text(example());
+  CHECK(text ==
+        "{\"troupe_checkpoint\":1,\"step\":1000,\"sequence\":7,\"generation\":3,\"world_size\":2,"
+        "\"layout\":\"ddp\",\n\"shards\":[\n"
+        "{\"name\":\"rank_0.pt\",\"bytes\":1234,\"crc32\":4294967295,\"node\":\"node-a\"},\n"
+        "{\"name\":\"below/rank \\\"1\\\".pt\",\"bytes\":1099511627776,\"crc32\":0,"
+        "\"node\":\"node-b\"}\n],\n\"crc32\":" +
+            std::to_string(libdeflate_crc32(0, text.data(), text.rfind("\"crc32\""))) + "}\n");
+  const auto back = manifest_of(text);
+  REQUIRE(back);
+  CHECK(to_text(*back) == text);
+  CHECK(back->shards.at(1).name == "below/rank \"1\".pt");
+  CHECK(back->shards.at(1).file == ports::receipt{std::uint64_t{1} << 40, 0});
+}
+
+TEST_CASE("no byte of a manifest can be changed, lost or added unnoticed") {
+  const auto text = to_text(example());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const char bit : {1, 2, 16, 64}) {
+      auto changed = text;
+      changed[at] = static_cast<char>(changed[at] ^ bit);
+      complaint_about(changed);
+    }
+    complaint_about(text.substr(0, at));
+    complaint_about(text.substr(at + 1));
+  }
+  complaint_about(text + "\n");
+  complaint_about(std::string(text.size(), '\0'));
+}
+
+TEST_CASE("a manifest with the right checksum and the wrong content names what is wrong") {
+  const auto with = [](const std::string& head, const std::string& shard) {
+    return sealed("{" + head + ",\"shards\":[" + shard + "],");
+  };
+  const std::string head = R"("troupe_checkpoint":1,"step":1,"sequence":1,"generation":1,)"
+                           R"("world_size":1,"layout":"ddp")";
+  const std::string shard = R"({"name":"a","bytes":1,"crc32":2,"node":""})";
+  REQUIRE(manifest_of(with(head, shard)));
+  struct row {
+    std::string text;
+    const char* told;
+  };
+  const std::string version_2 = R"("troupe_checkpoint":2)";
+  const row rows[] = {
+      {with(version_2, shard), "later version"},
+      {sealed("[1,"), "no JSON object"},
+      {sealed("{" + head + ","), "'shards'"},
+      {with(head, ""), "0 shards"},
+      {with(head, "1"), "a shard is no object"},
+      {with(head, shard + "," + shard), "'a' is named twice"},
+      {with(head, R"({"name":"../a","bytes":1,"crc32":2,"node":""})"), "'..'"},
+      {with(head, R"({"name":"/etc/passwd","bytes":1,"crc32":2,"node":""})"), "must be relative"},
+      {with(head, R"({"name":".troupe-manifest.json","bytes":1,"crc32":2,"node":""})"),
+       "no shard can be called"},
+      {with(head, R"({"name":"a","bytes":-1,"crc32":2,"node":""})"), "'bytes' of a shard"},
+      {with(head, R"({"name":"a","bytes":1,"crc32":4294967296,"node":""})"), "'crc32' of a shard"},
+      {with(head, R"({"name":"a","bytes":1,"crc32":2})"), "'node' of a shard"},
+      {with(head, R"({"name":7,"bytes":1,"crc32":2,"node":""})"), "'name' of a shard"},
+      {with(head, "[[[[[[1]]]]]]"), "no JSON object"},
+  };
+  for (const auto& [text, told] : rows) {
+    const auto what = complaint_about(text);
+    CHECK_MESSAGE(what.find(told) != std::string::npos, what << " should say " << told);
+  }
+}
+
+TEST_CASE("each framework finds the newest step where it looks for it, as it reads it") {
+  const auto names = [](framework whose) {
+    std::string all;
+    for (const auto& one : trackers_of(whose, 100, "global_step100"))
+      all += one.name + "=" + one.content + " ";
+    return all;
+  };
+  CHECK(names(framework::ddp) == "dlrover_latest.txt=100 ");
+  CHECK(names(framework::fsdp) == "dlrover_latest.txt=100 ");
+  CHECK(names(framework::megatron) ==
+        "latest_checkpointed_iteration.txt=100 dlrover_latest.txt=100 ");
+  CHECK(names(framework::deepspeed) == "latest=global_step100 dlrover_latest.txt=100 ");
+}

@@ -1,0 +1,99 @@
+#pragma once
+
+#include "ckpt/catalog/manifest.hpp"
+#include "ckpt/catalog/retention.hpp"
+#include "ckpt/catalog/trackers.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/ports/storage.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// A step as it was found.
+struct found_step {
+  std::uint64_t step = 0;
+  std::string directory;
+  step_state state = step_state::incomplete;
+  manifest says;   ///< of a complete one
+  std::string why; ///< why it is not complete, in words
+};
+
+struct committed {
+  std::uint64_t sequence = 0;
+  std::vector<std::uint64_t> removed; ///< steps that retention took
+  /// Retention could not do its work; the step is complete all the same, and the next commit tries
+  /// again.
+  std::optional<error> not_removed;
+};
+
+/// The steps at one place of storage: which are complete, which is the newest, which go. One
+/// committer for each place: the job's for a shared directory, the node's for one of its own. It
+/// lives in the thread of whoever writes, since storage blocks; what it knows was read from there,
+/// so it survives every restart.
+///
+/// The life of a step, each line durable before the next, so that a crash at any place leaves it
+/// complete or not begun to be:
+///
+///     begin    .troupe/steps/100 names its directory: from now on what is there is ours to remove
+///     put      100/rank_0.pt, …, by whoever has them
+///     commit   100/.troupe-manifest.json; from now on it is complete
+///              dlrover_latest.txt, …
+///     remove   the manifest, then the directory, then .troupe/steps/100
+///
+/// Files and directories that no step of ours has named are never looked at, and never removed.
+class step_catalog {
+ public:
+  /// Reads what is there. With a node's name only shards that it wrote are expected here. `storage`
+  /// outlives the catalog.
+  static result<step_catalog> open(ports::storage& storage, node_name only_of = {});
+
+  /// Before the first of its shards is put. An older complete step of this number is not complete
+  /// any more after that; the newest complete one is `refused`: it is there, and nothing newer is.
+  result<void> begin(std::uint64_t step, const std::string& directory);
+  /// It will not be completed: retention may take it.
+  void give_up(std::uint64_t step);
+
+  /// All shards of a step that was begun are durable: it becomes complete, the trackers name it if
+  /// it is the newest, and what need not be kept goes. May be repeated after an error and after a
+  /// crash. A manifest without a sequence gets the next one.
+  result<committed> commit(manifest m, const std::vector<tracker>& trackers, retention keep);
+
+  /// The newest complete step, if there is one: its shards expected here have the sizes that the
+  /// manifest says.
+  const found_step* newest() const;
+  /// Every step that was begun here and not removed, also those that are not complete and why.
+  const std::map<std::uint64_t, found_step>& steps() const { return steps_; }
+  /// Of the next step to be completed.
+  std::uint64_t next_sequence() const;
+
+  bool expects_here(const shard& s) const { return only_of_.empty() || s.node == only_of_; }
+
+ private:
+  step_catalog(ports::storage& storage, node_name only_of)
+      : storage_(&storage), only_of_(std::move(only_of)) {}
+
+  result<void> read_step(std::uint64_t step);
+  result<void> read_manifest(found_step& found);
+  void check_sizes(found_step& found);
+  void check_newest();
+  result<void> complete(found_step& entry, manifest m);
+  result<void> remove(std::uint64_t step);
+  void retain(retention keep, committed& done);
+
+  ports::storage* storage_;
+  node_name only_of_;
+  std::map<std::uint64_t, found_step> steps_;
+};
+
+/// Reads one shard of a complete step and compares its size and checksum with the manifest; `into`
+/// has at least its size.
+result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,
+                        ports::bytes_room into, const std::atomic<bool>& stop);
+
+} // namespace troupe::ckpt

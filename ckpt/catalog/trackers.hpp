@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// Whose files a checkpoint consists of, and who looks for the newest.
+enum class framework : std::uint8_t { ddp, fsdp, megatron, deepspeed };
+
+/// A small file beside the steps that names the newest complete one, for readers who know nothing
+/// of manifests.
+struct tracker {
+  std::string name;
+  std::string content; ///< exactly, without a line's end
+};
+
+/// Those that a framework's own loader reads, and DLRover's, which is always there.
+std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
+                                 const std::string& step_directory);
+
+} // namespace troupe::ckpt
