@@ -72,6 +72,8 @@ result<step_catalog> step_catalog::open(ports::storage& storage, node_name only_
       if (auto read = catalog.read_step(*step); !read)
         return tl::make_unexpected(std::move(read.error()));
   catalog.check_newest();
+  if (const auto* found = catalog.newest())
+    catalog.found_newest_ = found->step;
   return catalog;
 }
 
@@ -114,6 +116,7 @@ result<void> step_catalog::read_manifest(found_step& found) {
   } else {
     found.state = step_state::complete;
     found.says = std::move(*read);
+    last_sequence_ = std::max(last_sequence_, found.says.sequence);
   }
   return {};
 }
@@ -162,8 +165,7 @@ const found_step* step_catalog::newest() const {
 }
 
 std::uint64_t step_catalog::next_sequence() const {
-  const auto* last = newest();
-  return last == nullptr ? 1 : last->says.sequence + 1;
+  return last_sequence_ + 1;
 }
 
 result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,
@@ -205,6 +207,11 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
       return failure(errc::refused,
                      fmt::format("step {} is complete in '{}', and the newest that is; it stays",
                                  step, directory));
+    if (known->second.state == step_state::complete && trackers_behind_)
+      return failure(errc::refused,
+                     fmt::format("step {} is complete, and a tracker may name it; bring the "
+                                 "trackers up to date first",
+                                 step));
     // Before the first of its shards is replaced: it must not look complete with other bytes.
     if (auto removed = storage_->remove(manifest_in(directory)); !removed)
       return removed;
@@ -227,6 +234,21 @@ void step_catalog::give_up(std::uint64_t step) {
     not_complete(known->second, step_state::incomplete, "it was given up");
 }
 
+result<void> step_catalog::point(const std::vector<tracker>& trackers) {
+  const auto* named = newest();
+  // Who wrote it may have ended before it was durable, and it must be before anybody relies on it.
+  if (named != nullptr && found_newest_ == named->step)
+    if (auto again = storage_->replace(manifest_in(named->directory), to_text(named->says)); !again)
+      return again;
+  found_newest_.reset();
+  trackers_behind_ = true;
+  for (const auto& one : trackers)
+    if (auto replaced = storage_->replace(one.name, one.content); !replaced)
+      return replaced;
+  trackers_behind_ = false;
+  return {};
+}
+
 result<committed> step_catalog::commit(manifest m, const std::vector<tracker>& trackers,
                                        retention keep) {
   if (auto sound = check(m); !sound)
@@ -238,9 +260,8 @@ result<committed> step_catalog::commit(manifest m, const std::vector<tracker>& t
   if (auto completed = complete(entry, std::move(m)); !completed)
     return tl::make_unexpected(std::move(completed.error()));
   if (newest() == &entry)
-    for (const auto& one : trackers)
-      if (auto replaced = storage_->replace(one.name, one.content); !replaced)
-        return tl::make_unexpected(std::move(replaced.error()));
+    if (auto pointed = point(trackers); !pointed)
+      return tl::make_unexpected(std::move(pointed.error()));
   committed done;
   done.sequence = entry.says.sequence;
   retain(keep, done);
@@ -259,6 +280,7 @@ result<void> step_catalog::complete(found_step& entry, manifest m) {
                                               "begin it again to replace it",
                                               m.step));
   }
+  last_sequence_ = std::max(last_sequence_, m.sequence);
   if (auto written = storage_->replace(manifest_in(entry.directory), text); !written)
     return written;
   entry.state = step_state::complete;

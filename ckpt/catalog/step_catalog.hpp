@@ -53,8 +53,13 @@ class step_catalog {
   /// outlives the catalog.
   static result<step_catalog> open(ports::storage& storage, node_name only_of = {});
 
+  /// Brings trackers up to the newest complete step; the first thing to do after opening, since a
+  /// crash may have come before a commit did.
+  result<void> point(const std::vector<tracker>& trackers);
+
   /// Before the first of its shards is put. An older complete step of this number is not complete
   /// any more after that; the newest complete one is `refused`: it is there, and nothing newer is.
+  /// So is any that a tracker may name still.
   result<void> begin(std::uint64_t step, const std::string& directory);
   /// It will not be completed: retention may take it.
   void give_up(std::uint64_t step);
@@ -89,6 +94,11 @@ class step_catalog {
   ports::storage* storage_;
   node_name only_of_;
   std::map<std::uint64_t, found_step> steps_;
+  /// The highest that was ever written, whatever came of it: never given twice.
+  std::uint64_t last_sequence_ = 0;
+  bool trackers_behind_ = true;
+  /// The newest complete step, as long as it was only read, and not yet written by us.
+  std::optional<std::uint64_t> found_newest_;
 };
 
 /// Reads one shard of a complete step and compares its size and checksum with the manifest; `into`
