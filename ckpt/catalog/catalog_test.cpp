@@ -255,6 +255,23 @@ TEST_CASE("after a job went back, the newest is what it saved since") {
   CHECK(j.opened().newest()->says.sequence == 5);
 }
 
+TEST_CASE("a step that a tracker may name is not begun again before the trackers are up to date") {
+  job j;
+  {
+    auto catalog = j.opened();
+    REQUIRE(j.save(catalog, 10));
+    REQUIRE(j.save(catalog, 20));
+    j.place.files["dlrover_latest.txt"] = "10"; // as if its process had ended before
+  }
+  auto catalog = j.opened();
+  const auto begun = catalog.begin(10, "10");
+  REQUIRE_FALSE(begun);
+  CHECK(begun.error().what.find("a tracker may name it") != std::string::npos);
+  REQUIRE(catalog.point(trackers_of(j.whose, 20, "20")));
+  CHECK(j.place.files["dlrover_latest.txt"] == "20");
+  CHECK(catalog.begin(10, "10"));
+}
+
 TEST_CASE("the newest complete step is not written again; a commit may be repeated") {
   job j;
   auto catalog = j.opened();

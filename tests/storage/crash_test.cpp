@@ -280,6 +280,25 @@ TEST_CASE("crash: many things go wrong, and no checkpoint is lost") {
       many_mishaps(seed);
 }
 
+TEST_CASE("crash: what a killed process has made visible only is not relied upon") {
+  const auto only = chosen::from_environment();
+  for (const std::uint64_t cut : {4, 12, 30, 60})
+    for (std::uint64_t call = 0;; ++call) {
+      if (only && !only->allows("kill", call, cut) && call <= only->call)
+        continue;
+      INFO("replay: ", replay("kill", call, cut));
+      job j(cut);
+      j.disk().plan(mishap::kill, call);
+      j.run(30);
+      if (!j.disk().has_happened() || (only && call > only->call))
+        break;
+      j.disk().plan(mishap::power_cut, cut);
+      j.run(100);
+      j.disk().plan(mishap::none, 0);
+      j.check();
+    }
+}
+
 TEST_CASE("crash: a bit that the disk has turned is noticed when the step is loaded") {
   std::uint64_t noticed = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
