@@ -88,8 +88,8 @@ class storage {
   /// what is removed any part may be left after an error or a power cut.
   virtual result<void> remove(const std::string& name) = 0;
 
-  /// Where and how, for a log: "'/data/ckpt', direct writes of 4.0 MiB, 8 at a time (io_uring)". May
-  /// say more after the first put.
+  /// Where and how, for a log: "'/data/ckpt', direct writes of 4.0 MiB, 8 at a time (io_uring)".
+  /// May say more after the first put.
   virtual std::string describe() const = 0;
 };
 
