@@ -108,8 +108,8 @@ TEST_CASE("which steps go") {
        {}},
       {"nothing is there", {}, {1, 1}, {}},
   };
-  for (const auto& [what, steps, keep, going] : rows)
-    CHECK_MESSAGE(removable(steps, keep) == going, what);
+  for (const auto& r : rows)
+    CHECK_MESSAGE(removable(r.steps, r.keep) == r.going, r.what);
 }
 
 TEST_CASE("a step is complete when it is committed, and its files are as users know them") {

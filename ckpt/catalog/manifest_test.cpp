@@ -100,9 +100,9 @@ TEST_CASE("a manifest with the right checksum and the wrong content names what i
       {with(head, R"({"name":7,"bytes":1,"crc32":2,"node":""})"), "'name' of a shard"},
       {with(head, "[[[[[[1]]]]]]"), "no JSON object"},
   };
-  for (const auto& [text, told] : rows) {
-    const auto what = complaint_about(text);
-    CHECK_MESSAGE(what.find(told) != std::string::npos, what << " should say " << told);
+  for (const auto& r : rows) {
+    const auto what = complaint_about(r.text);
+    CHECK_MESSAGE(what.find(r.told) != std::string::npos, what << " should say " << r.told);
   }
 }
 

@@ -67,7 +67,8 @@ class job {
       if (newest->says.sequence == promised_sequence_)
         CHECK(newest->step == promised_step_);
     }
-    for (const auto& [step, found] : catalog->steps()) {
+    for (const auto& entry : catalog->steps()) {
+      const found_step& found = entry.second;
       CHECK_MESSAGE(found.state != step_state::damaged, found.why);
       if (found.state == step_state::complete)
         check_shards(storage, found);
@@ -218,8 +219,8 @@ bool one_mishap(mishap what, std::uint64_t call, std::uint64_t seed) {
   j.check();
   CHECK(j.promised_step() == last + step_by);
   if (what == mishap::kill || what == mishap::power_cut)
-    for (const auto& [path, content] : j.disk().files())
-      CHECK_MESSAGE(path.find(".troupe-part-") == std::string::npos, path);
+    for (const auto& file : j.disk().files())
+      CHECK_MESSAGE(file.first.find(".troupe-part-") == std::string::npos, file.first);
   return true;
 }
 
