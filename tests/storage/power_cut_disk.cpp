@@ -207,6 +207,8 @@ class simulated_process final : public os::file_ops {
     std::string name;
     if (const int wrong = step((flags & O_CREAT) != 0, true); wrong < 0)
       return wrong;
+    if (disk_.refused_.direct_open && (flags & O_DIRECT) != 0)
+      return -EINVAL;
     auto found = disk_.find(path);
     if (found && (flags & O_EXCL) != 0)
       return -EEXIST;
@@ -241,7 +243,8 @@ class simulated_process final : public os::file_ops {
                          bool in_part) {
     const auto& target = open_.at(file);
     const auto address = reinterpret_cast<std::uintptr_t>(from);
-    if (target.direct && (address | at | bytes) % direct_alignment != 0)
+    if (target.direct &&
+        (disk_.refused_.direct_write || (address | at | bytes) % direct_alignment != 0))
       return -EINVAL;
     if (in_part)
       bytes = target.direct ? bytes / 3 / sector * sector : bytes / 3;
@@ -267,6 +270,8 @@ class simulated_process final : public os::file_ops {
   int fallocate(int file, std::uint64_t bytes) override {
     if (const int wrong = step(true, true); wrong < 0)
       return wrong;
+    if (disk_.refused_.reserve)
+      return -EOPNOTSUPP;
     if (disk_.used() + bytes > disk_.capacity_)
       return -ENOSPC;
     disk_.resize(open_.at(file).node, bytes);
@@ -292,6 +297,8 @@ class simulated_process final : public os::file_ops {
     if (const int wrong = step(false, false); wrong < 0)
       return wrong;
     auto& n = disk_.nodes_.at(open_.at(file).node);
+    if (disk_.refused_.lock)
+      return -ENOLCK;
     if (n.locked_by >= 0)
       return -EWOULDBLOCK;
     n.locked_by = file;
@@ -433,7 +440,11 @@ class simulated_queue final : public os::write_queue {
 };
 
 std::unique_ptr<os::write_queue> simulated_process::queue(unsigned /*depth*/,
-                                                          std::string& /*why_not*/) {
+                                                          std::string& why_not) {
+  if (disk_.refused_.queue) {
+    why_not = "no io_uring here: Operation not permitted";
+    return nullptr;
+  }
   return std::make_unique<simulated_queue>(*this);
 }
 

@@ -44,6 +44,16 @@ class power_cut_disk {
   /// So many bytes fit beside what is there; writing fails without room.
   void set_room(std::uint64_t bytes) { capacity_ = used() + bytes; }
 
+  /// What this kernel and its file system do not do.
+  struct refusals {
+    bool direct_open = false;
+    bool direct_write = false;
+    bool queue = false;
+    bool reserve = false;
+    bool lock = false;
+  };
+  void refuse(refusals what) { refused_ = what; }
+
   /// A new process: descriptors and locks of the one before are gone.
   std::unique_ptr<os::file_ops> new_process();
 
@@ -98,6 +108,7 @@ class power_cut_disk {
   mishap planned_ = mishap::none;
   std::uint64_t at_call_ = 0;
   std::uint64_t calls_ = 0;
+  refusals refused_;
   std::uint64_t capacity_ = std::uint64_t{1} << 40;
 };
 

@@ -2,6 +2,7 @@
 
 #include "runtime/os/storage/posix_storage.hpp"
 #include "runtime/ports/testing/memory_storage.hpp"
+#include "tests/storage/power_cut_disk.hpp"
 
 #include <doctest/doctest.h>
 
@@ -86,6 +87,33 @@ TEST_CASE("how it writes is found out at the first put and told") {
   CHECK(contains(told, directory.path.string()));
   CHECK((contains(told, "(io_uring)") || contains(told, "no io_uring here: ") ||
          contains(told, "this file system ")));
+}
+
+TEST_CASE("what the kernel or the file system refuses is done without, and told") {
+  using refusals = testing::power_cut_disk::refusals;
+  struct row {
+    refusals what;
+    const char* told;
+  };
+  const row rows[] = {
+      {{}, "direct writes of 16.0 KiB, 3 at a time (io_uring)"},
+      {{true}, "through the page cache (this file system has no direct writes)"},
+      {{false, true}, "through the page cache (this file system takes no direct writes)"},
+      {{false, false, true}, "direct writes of 16.0 KiB, one at a time (no io_uring here: "},
+      {{false, true, true}, "through the page cache (this file system takes no direct writes)"},
+      {{false, false, false, true, true}, "3 at a time (io_uring)"},
+  };
+  for (const auto& r : rows) {
+    testing::power_cut_disk disk(1);
+    disk.refuse(r.what);
+    os::posix_storage storage("/ckpt", small(true, true), disk.new_process());
+    for (const std::size_t size : {100'000, 50'001}) {
+      REQUIRE(storage.put("file", sample(size, size).view(), never_stops));
+      CHECK(testing::content_of(storage, "file") == sample(size, size).text());
+    }
+    CHECK_MESSAGE(contains(storage.describe(), r.told), storage.describe());
+    CHECK(disk.files().size() == 1);
+  }
 }
 
 TEST_CASE("what a dead process has left is removed, what a living one writes is not") {
