@@ -15,7 +15,6 @@
 namespace troupe::os {
 
 using ports::bytes_room;
-using ports::bytes_view;
 using ports::receipt;
 
 namespace {
