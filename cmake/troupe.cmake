@@ -20,15 +20,19 @@ endif()
 
 # troupe_precompile(): from here on targets find compiled what nearly every file above runtime/ includes; CAF and
 # Cap'n Proto are most of what a compiler reads. Needs the messages' and runtime's targets. Only builds with
-# TROUPE_PRECOMPILE do it; the others prove that every file includes what it needs.
+# TROUPE_PRECOMPILE do it; dev and fuzz prove that every file includes what it needs.
 function(troupe_precompile)
   if(TROUPE_PRECOMPILE)
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/precompiled.cpp CONTENT "// Only its headers count.\n")
-    add_library(troupe_precompiled OBJECT ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
-    target_link_libraries(troupe_precompiled PUBLIC troupe_flags troupe_sup troupe_messages)
-    target_precompile_headers(troupe_precompiled PRIVATE
-      <messages/kinds.hpp> <messages/msg.hpp> <runtime/sup/root.hpp> <runtime/sup/shell.hpp> <runtime/sup/spec.hpp>
+    set(headers <messages/kinds.hpp> <messages/msg.hpp> <runtime/sup/root.hpp> <runtime/sup/shell.hpp> <runtime/sup/spec.hpp>
       <fmt/format.h> <map> <optional> <set> <string> <variant> <vector>)
+    # What was compiled with other flags is of no use to tests.
+    foreach(name IN ITEMS troupe_precompiled troupe_precompiled_for_tests)
+      add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
+      target_link_libraries(${name} PUBLIC troupe_flags troupe_sup troupe_messages)
+      target_precompile_headers(${name} PRIVATE ${headers})
+    endforeach()
+    target_compile_options(troupe_precompiled_for_tests PRIVATE ${TROUPE_TEST_FLAGS})
   endif()
 endfunction()
 
@@ -38,12 +42,26 @@ function(troupe_use_precompiled name)
   endif()
 endfunction()
 
-# troupe_library(name SOURCES a.cpp … DEPS target …)
+# troupe_for_tests(name): no program is made of it, so it need not be fast.
+function(troupe_for_tests name)
+  target_compile_options(${name} PRIVATE ${TROUPE_TEST_FLAGS})
+  if(TARGET troupe_precompiled_for_tests AND TROUPE_TEST_FLAGS)
+    target_precompile_headers(${name} REUSE_FROM troupe_precompiled_for_tests)
+  else()
+    troupe_use_precompiled(${name})
+  endif()
+endfunction()
+
+# troupe_library(name [TESTING] SOURCES a.cpp … DEPS target …): TESTING are those that only tests use.
 function(troupe_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "TESTING" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC troupe_flags ${arg_DEPS})
-  troupe_use_precompiled(${name})
+  if(arg_TESTING)
+    troupe_for_tests(${name})
+  else()
+    troupe_use_precompiled(${name})
+  endif()
 endfunction()
 
 # troupe_program(name SOURCES … DEPS …): a product executable, placed in <build>/bin. The target `programs` builds
@@ -76,7 +94,7 @@ function(troupe_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE troupe_doctest_main ${arg_DEPS})
-  troupe_use_precompiled(${name})
+  troupe_for_tests(${name})
   # A test's file may use any names: even where libraries are compiled in batches, it is compiled alone.
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD OFF)
   add_test(NAME ${name} COMMAND ${name})
