@@ -14,10 +14,10 @@ namespace troupe::sim {
 
 namespace {
 
-using words = std::vector<std::string>;
+using command = std::vector<std::string>;
 
 /// Words from `from` on, as one.
-std::string rest(const words& w, std::size_t from) {
+std::string rest(const command& w, std::size_t from) {
   return fmt::format(
       "{}",
       fmt::join(w.begin() + static_cast<std::ptrdiff_t>(std::min(from, w.size())), w.end(), " "));
@@ -30,7 +30,7 @@ std::string node_of(cluster& c, const std::string& word) {
       static_cast<std::uint32_t>(1 + c.all().random.below(c.options().nodes)));
 }
 
-tl::unexpected<error> unknown(const words& w) {
+tl::unexpected<error> unknown(const command& w) {
   return failure(errc::invalid, fmt::format("'{}' says nothing", rest(w, 0)));
 }
 
@@ -61,7 +61,7 @@ bool befall(cluster& c, const std::string& host, const std::string& what) {
   return true;
 }
 
-result<void> about_node(cluster& c, const words& w) {
+result<void> about_node(cluster& c, const command& w) {
   const auto name = node_of(c, w.at(1));
   const auto what = rest(w, 2);
   if (what == "starts" || what == "joins") {
@@ -80,7 +80,7 @@ result<void> about_node(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_master(cluster& c, const words& w) {
+result<void> about_master(cluster& c, const command& w) {
   const auto& name = cluster::master_name();
   const auto what = rest(w, 1);
   if (what == "starts") {
@@ -97,7 +97,7 @@ result<void> about_master(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_worker(cluster& c, const words& w) {
+result<void> about_worker(cluster& c, const command& w) {
   const auto alive = c.training().living_ranks();
   if (alive.empty())
     return {};
@@ -117,7 +117,7 @@ result<void> about_worker(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_link(cluster& c, const words& w) {
+result<void> about_link(cluster& c, const command& w) {
   const auto node = node_of(c, w.at(1));
   const auto& master = cluster::master_name();
   const auto what = rest(w, 2);
@@ -137,7 +137,7 @@ result<void> about_link(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_weather(cluster& c, const words& w) {
+result<void> about_weather(cluster& c, const command& w) {
   const auto node = node_of(c, w.at(1));
   const auto what = rest(w, 2);
   weather now;
@@ -183,7 +183,7 @@ std::vector<kj::byte> hello_of_another_version() {
   return all;
 }
 
-result<void> about_stranger(cluster& c, const words& w) {
+result<void> about_stranger(cluster& c, const command& w) {
   const auto half = link::encode({1'000, 1});
   const auto huge = link::encode({UINT32_MAX, 1});
   const std::map<std::string, std::vector<kj::byte>> speeches{
@@ -200,7 +200,7 @@ result<void> about_stranger(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_disk(cluster& c, const words& w) {
+result<void> about_disk(cluster& c, const command& w) {
   const auto what = rest(w, 1);
   if (what == "fails")
     c.disk().fault = error{errc::unavailable, "no space left on device"};
@@ -214,7 +214,7 @@ result<void> about_disk(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_shell(cluster& c, const words& w) {
+result<void> about_shell(cluster& c, const command& w) {
   if (rest(w, 1) != "asks")
     return unknown(w);
   c.ask_tree([&c](const auto& answer) {
@@ -223,7 +223,7 @@ result<void> about_shell(cluster& c, const words& w) {
   return {};
 }
 
-result<void> about_actor(cluster& c, const words& w) {
+result<void> about_actor(cluster& c, const command& w) {
   if (w.size() != 4 || w[3] != "crashes")
     return unknown(w);
   c.crash_actor(w[1] == cluster::master_name() ? w[1] : node_of(c, w[1]), w[2]);
@@ -232,8 +232,8 @@ result<void> about_actor(cluster& c, const words& w) {
 
 } // namespace
 
-result<void> inject(cluster& c, const words& w) {
-  static const std::map<std::string, result<void> (*)(cluster&, const words&)> verbs{
+result<void> inject(cluster& c, const command& w) {
+  static const std::map<std::string, result<void> (*)(cluster&, const command&)> verbs{
       {"node", about_node}, {"master", about_master},   {"worker", about_worker},
       {"link", about_link}, {"weather", about_weather}, {"stranger", about_stranger},
       {"disk", about_disk}, {"actor", about_actor},     {"shell", about_shell}};
@@ -243,9 +243,9 @@ result<void> inject(cluster& c, const words& w) {
   return verb->second(c, w);
 }
 
-words words_of(const std::string& line) {
+command words_of(const std::string& line) {
   std::istringstream in(line);
-  words all;
+  command all;
   for (std::string word; in >> word;)
     all.push_back(word);
   return all;

@@ -4,9 +4,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class actors_are_sound_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit actors_are_sound_checker(world& w) : world_(w) {}
 
   void said(const std::string& host, const std::string& component, const log::event& e) override {
     if (e.name == "actor_threw" || e.name == "message_unexpected")
@@ -20,7 +20,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> actors_are_sound(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<actors_are_sound_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

@@ -9,9 +9,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class failures_charged_once_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit failures_charged_once_checker(world& w) : world_(w) {}
 
   void recorded(const messages::any_msg& m) override {
     if (!m.is<messages::RestartCharged>())
@@ -34,7 +34,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> failures_charged_once(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<failures_charged_once_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

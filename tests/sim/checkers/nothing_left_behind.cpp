@@ -6,9 +6,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class nothing_left_behind_checker final : public observer {
  public:
-  checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
+  nothing_left_behind_checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
 
   void ended(const std::string& host, ending_kind how) override {
     if (how == ending_kind::exited)
@@ -41,7 +41,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> nothing_left_behind(world& w, const trainers& t) {
-  return std::make_shared<checker>(w, t);
+  return std::make_shared<nothing_left_behind_checker>(w, t);
 }
 
 } // namespace troupe::sim::checkers

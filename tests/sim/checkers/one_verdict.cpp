@@ -9,9 +9,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class one_verdict_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit one_verdict_checker(world& w) : world_(w) {}
 
   void recorded(const messages::any_msg& m) override {
     if (concluded_)
@@ -40,7 +40,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> one_verdict(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<one_verdict_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

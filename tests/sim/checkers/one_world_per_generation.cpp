@@ -10,9 +10,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class one_world_per_generation_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit one_world_per_generation_checker(world& w) : world_(w) {}
 
   void sent(const std::string&, const std::string&, const messages::any_msg& m) override {
     if (m.is<messages::Prepare>())
@@ -42,7 +42,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> one_world_per_generation(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<one_world_per_generation_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

@@ -13,9 +13,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class pauses_are_forgiven_checker final : public observer {
  public:
-  checker(world& w, duration lease) : world_(w), lease_(lease) {}
+  pauses_are_forgiven_checker(world& w, duration lease) : world_(w), lease_(lease) {}
 
   void froze(const std::string& host) override { begins(host); }
   void thawed(const std::string& host) override { ends(host); }
@@ -91,7 +91,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> pauses_are_forgiven(world& w, duration lease) {
-  return std::make_shared<checker>(w, lease);
+  return std::make_shared<pauses_are_forgiven_checker>(w, lease);
 }
 
 } // namespace troupe::sim::checkers

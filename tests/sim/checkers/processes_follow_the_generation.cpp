@@ -10,9 +10,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class processes_follow_the_generation_checker final : public observer {
  public:
-  checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
+  processes_follow_the_generation_checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
 
   void ended(const std::string& host, ending_kind how) override {
     if (how != ending_kind::crashed)
@@ -59,7 +59,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> processes_follow_the_generation(world& w, const trainers& t) {
-  return std::make_shared<checker>(w, t);
+  return std::make_shared<processes_follow_the_generation_checker>(w, t);
 }
 
 } // namespace troupe::sim::checkers

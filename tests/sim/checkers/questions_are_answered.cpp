@@ -12,9 +12,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class questions_are_answered_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit questions_are_answered_checker(world& w) : world_(w) {}
 
   void asked(std::uint64_t question, const std::string& host, const std::string& what,
              instant due) override {
@@ -74,7 +74,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> questions_are_answered(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<questions_are_answered_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

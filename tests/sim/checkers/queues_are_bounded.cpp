@@ -7,9 +7,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class queues_are_bounded_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit queues_are_bounded_checker(world& w) : world_(w) {}
 
   void link_load(const std::string& host, std::size_t queued_bytes,
                  std::size_t outstanding_messages) override {
@@ -29,7 +29,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> queues_are_bounded(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<queues_are_bounded_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

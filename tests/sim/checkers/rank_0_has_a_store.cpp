@@ -8,9 +8,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class rank_0_has_a_store_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit rank_0_has_a_store_checker(world& w) : world_(w) {}
 
   void store_opened(const std::string& host) override {
     if (++open_[host] > 1)
@@ -39,7 +39,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> rank_0_has_a_store(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<rank_0_has_a_store_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

@@ -10,9 +10,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class ranks_are_dense_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit ranks_are_dense_checker(world& w) : world_(w) {}
 
   void recorded(const messages::any_msg& m) override {
     if (!m.is<messages::GenerationSealed>())
@@ -48,7 +48,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> ranks_are_dense(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<ranks_are_dense_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

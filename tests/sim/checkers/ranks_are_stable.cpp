@@ -12,9 +12,9 @@ namespace {
 
 using ranks = std::map<std::string, std::uint32_t>; ///< group ranks of a world's nodes
 
-class checker final : public observer {
+class ranks_are_stable_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit ranks_are_stable_checker(world& w) : world_(w) {}
 
   void recorded(const messages::any_msg& m) override {
     if (!m.is<messages::GenerationSealed>())
@@ -51,7 +51,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> ranks_are_stable(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<ranks_are_stable_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

@@ -10,9 +10,10 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class restarts_within_budget_checker final : public observer {
  public:
-  checker(world& w, std::uint32_t max_restarts) : world_(w), max_restarts_(max_restarts) {}
+  restarts_within_budget_checker(world& w, std::uint32_t max_restarts)
+      : world_(w), max_restarts_(max_restarts) {}
 
   void recorded(const messages::any_msg& m) override {
     if (!m.is<messages::RestartCharged>())
@@ -33,7 +34,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> restarts_within_budget(world& w, std::uint32_t max_restarts) {
-  return std::make_shared<checker>(w, max_restarts);
+  return std::make_shared<restarts_within_budget_checker>(w, max_restarts);
 }
 
 } // namespace troupe::sim::checkers

@@ -13,9 +13,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class silence_is_noticed_checker final : public observer {
  public:
-  checker(world& w, duration lease) : world_(w), lease_(lease) {}
+  silence_is_noticed_checker(world& w, duration lease) : world_(w), lease_(lease) {}
 
   void froze(const std::string& host) override {
     host == cluster::master_name() ? void(master_frozen_ = true) : falls_silent(host, "frozen");
@@ -124,7 +124,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> silence_is_noticed(world& w, duration lease) {
-  return std::make_shared<checker>(w, lease);
+  return std::make_shared<silence_is_noticed_checker>(w, lease);
 }
 
 } // namespace troupe::sim::checkers

@@ -13,9 +13,9 @@ namespace {
 /// Simulated jobs have 5 s to stop their workers.
 constexpr auto patience = 15s;
 
-class checker final : public observer {
+class spares_are_idle_checker final : public observer {
  public:
-  checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
+  spares_are_idle_checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
 
   void delivered(const std::string& at, const std::string&, const messages::any_msg& m) override {
     if (m.is<messages::StandBy>())
@@ -51,7 +51,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> spares_are_idle(world& w, const trainers& t) {
-  return std::make_shared<checker>(w, t);
+  return std::make_shared<spares_are_idle_checker>(w, t);
 }
 
 } // namespace troupe::sim::checkers

@@ -12,9 +12,9 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class start_after_prepared_checker final : public observer {
  public:
-  explicit checker(world& w) : world_(w) {}
+  explicit start_after_prepared_checker(world& w) : world_(w) {}
 
   void sent(const std::string& from, const std::string& to, const messages::any_msg& m) override {
     if (m.is<messages::Prepared>())
@@ -65,7 +65,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> start_after_prepared(world& w) {
-  return std::make_shared<checker>(w);
+  return std::make_shared<start_after_prepared_checker>(w);
 }
 
 } // namespace troupe::sim::checkers

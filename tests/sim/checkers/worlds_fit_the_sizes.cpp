@@ -7,9 +7,10 @@ namespace troupe::sim::checkers {
 
 namespace {
 
-class checker final : public observer {
+class worlds_fit_the_sizes_checker final : public observer {
  public:
-  checker(world& w, const actors::world_sizes& sizes) : world_(w), sizes_(sizes) {}
+  worlds_fit_the_sizes_checker(world& w, const actors::world_sizes& sizes)
+      : world_(w), sizes_(sizes) {}
 
   void recorded(const messages::any_msg& m) override {
     if (!m.is<messages::GenerationSealed>())
@@ -31,7 +32,7 @@ class checker final : public observer {
 } // namespace
 
 std::shared_ptr<observer> worlds_fit_the_sizes(world& w, const actors::world_sizes& sizes) {
-  return std::make_shared<checker>(w, sizes);
+  return std::make_shared<worlds_fit_the_sizes_checker>(w, sizes);
 }
 
 } // namespace troupe::sim::checkers
