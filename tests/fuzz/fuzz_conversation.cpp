@@ -1,6 +1,6 @@
-// One target per conversation, all from this source: TROUPE_CONVERSATION is the name of its schema.
-// Any bytes are refused at the border, or they are a message that can be read in full, and whose
-// text leads back to it.
+// One target per conversation, all from this source: each is called fuzz_ and the name of its
+// schema. Any bytes are refused at the border, or they are a message that can be read in full, and
+// whose text leads back to it.
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "messages/testing/samples.hpp"
@@ -8,6 +8,7 @@
 
 #include <capnp/dynamic.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -16,12 +17,18 @@ using namespace troupe;
 
 namespace {
 
+std::string schema_file() {
+  const std::string program = program_invocation_short_name;
+  return "/" + program.substr(program.find('_') + 1) + ".capnp:";
+}
+
 bool belongs_here(std::uint64_t kind) {
+  static const std::string file = schema_file();
   const auto schema = messages::schema_of(kind);
   if (!schema)
     return false;
   const std::string place = schema->getProto().getDisplayName();
-  return place.find("/" TROUPE_CONVERSATION ".capnp:") != std::string::npos;
+  return place.find(file) != std::string::npos;
 }
 
 bool has_unknown_enumerant(capnp::DynamicValue::Reader value) {
