@@ -97,19 +97,16 @@ def peers(state: dict, place: Path, figures) -> None:
 
 def ours(state: dict, arena, step: int, figures) -> None:
     figures["save"].append(seconds(lambda: arena.save(step, state)))
-    figures["restore"].append(seconds(lambda: restore(arena)))
-    # What was lent gets new memory with the save after the next one: not what is measured here.
-    for more in range(1, 4):
-        arena.save(step + more, state)
 
 
-def first_save(state: dict, figures) -> None:
+def first_save_and_restore(state: dict, figures) -> None:
     from troupe.checkpoint import Arena
 
     with Arena(threads=THREADS) as arena:
         arena.prepare(state)
         arena.wait_until_prepared()
         figures["first save, prepared"].append(seconds(lambda: arena.save(1, state)))
+        figures["restore"].append(seconds(lambda: restore(arena)))
 
 
 def copy_on_write(state: dict, arena, step: int, figures) -> None:
@@ -137,10 +134,10 @@ def measure(size: int, tensors: int, rounds: int) -> dict[str, list[float]]:
         for turn in range(rounds):
             harness.progress(f"{size >> 20} MiB, round {turn + 1} of {rounds}")
             figures["limit"].append(seconds(limit))
-            ours(state, arena, 4 * turn + 1, figures)
+            ours(state, arena, turn + 1, figures)
             if watching:
                 copy_on_write(state, watching, turn + 1, figures)
-            first_save(state, figures)
+            first_save_and_restore(state, figures)
             peers(state, Path(place), figures)
     if watching:
         watching.close()

@@ -136,7 +136,8 @@ result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
 }
 
 result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> storages) {
-  (void)saved(); // whose outcome the next save tells
+  if (background_)
+    background_->wait();
   stop_filling();
   if (const auto decided = decide_images(bytes); !decided)
     return decided;
@@ -160,8 +161,8 @@ void process_arena::fill(std::uint64_t bytes, std::vector<bytes_at> storages) {
     for (std::size_t i = 0; i < slots_.count() && filled_; ++i)
       if (memory_[i])
         filled_ = memory_[i].populate(bytes, stop_);
-    // Protecting a state costs its pages: the fewer the better. Theirs is who owns them to write
-    // to.
+    // What protecting a state costs is counted in pages: the fewer the better. (To their owner they
+    // are not constant.)
     if (background_)
       for (const auto& s : storages)
         os::move_to_huge_pages(const_cast<char*>(s.data), s.bytes, stop_);
@@ -185,8 +186,8 @@ result<void> process_arena::prepared() {
 
 result<void> process_arena::save(const slot_image& what, bytes_at pickle,
                                  const std::vector<bytes_at>& storages) {
-  if (const auto before = saved(); !before)
-    return std::exchange(saved_, result<void>{});
+  if (auto before = saved(); !before)
+    return before;
   std::vector<std::uint64_t> sizes(storages.size());
   std::transform(storages.begin(), storages.end(), sizes.begin(),
                  [](const bytes_at& s) { return s.bytes; });
@@ -229,7 +230,7 @@ result<void> process_arena::finish(std::size_t slot, const slot_image& image) {
 result<void> process_arena::saved() {
   if (background_)
     background_->wait();
-  return saved_;
+  return std::exchange(saved_, result<void>{});
 }
 
 result<void> process_arena::lend(std::size_t slot) {

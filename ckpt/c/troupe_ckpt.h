@@ -54,13 +54,13 @@ uint32_t troupe_arena_images(const troupe_arena* arena);
 int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes);
 
 /* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied;
- * with copy-on-write before that, and then storages (and these arrays not) are to stay until troupe_saved returns. Waits
+ * with copy-on-write before that, and then the storages (not these arrays) must stay until troupe_saved returns. Waits
  * for the copy before it, and fails with the reason if that one failed. */
 int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickle, uint64_t pickle_bytes,
                 const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, char* why,
                 size_t why_bytes);
 
-/* Waits until the last save is copied. */
+/* Waits until the last save is copied. A failure of that is told once, here or by the next save. */
 int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 
 /* 1: `found` is the newest image that is whole. 0: there is none. */

@@ -1,7 +1,7 @@
 """Checkpoints in the time of one memory copy. Importing this package imports torch.
 
-What is there so far: `Arena`, a process's own images in memory, and the file format. They are what `DdpCheckpointer` will
-stand on; it is not there yet, nor does anything outside of the process keep its images or write them out.
+What is there so far: `Arena`, a process's own images in memory, which under `actor-launcher` outlive it, and the file format.
+They are what `DdpCheckpointer` will stand on; it is not there yet, nor does anything write images out.
 """
 
 from .arena import Arena, Image
