@@ -179,7 +179,7 @@ def main() -> None:
         rows,
         data,
         [
-            f"{JOBS} jobs take turns: from the second crash within a minute on a keeper waits, 0.1 to 1 s.",
+            f"{JOBS} jobs take turns: a supervisor that crashed within 5 s of its start, the second in a row, is waited for.",
             f"Left over: {' / '.join(left)}, of {NASTY_ONES} daemons for each launcher; the slowest took {max(took, default=0):.0f} ms.",
         ],
     )
