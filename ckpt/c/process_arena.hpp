@@ -69,7 +69,7 @@ class process_arena {
   bool decided_ = false;
   copier copier_;
   std::unique_ptr<background_copy> background_; ///< with copy_on_write
-  result<void> saved_;                          ///< how the last copy in the background ended; told once
+  result<void> saved_; ///< how the last copy in the background ended; told once
 
   std::thread filler_;
   std::atomic<bool> stop_{false};
