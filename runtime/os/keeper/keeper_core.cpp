@@ -65,10 +65,10 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
   // One that worked for a while had bad luck. From the second in a row on that did not it waits
   // longer each time.
   const bool worked = lives_ > 0 && now - supervisor_since_ >= limits::supervisor_works_after;
-  hasty_ = worked ? 1 : hasty_ + 1;
+  hasty_ = worked ? 1 : std::min<std::size_t>(hasty_ + 1, limits::supervisor_crashes_max);
   restart_at_ = now;
   if (hasty_ > 1)
-    *restart_at_ += std::min<duration>(limits::supervisor_restart_first * (1u << (hasty_ - 2)),
+    *restart_at_ += std::min<duration>(limits::supervisor_restart_first * (1 << (hasty_ - 2)),
                                        limits::supervisor_restart_max);
   for (auto& e : tick(now))
     out.push_back(std::move(e));

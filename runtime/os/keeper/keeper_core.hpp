@@ -111,7 +111,7 @@ class keeper_core {
   /// The user's wishes to end; each supervisor hears them.
   std::vector<int> endings_asked_for_;
   std::deque<instant> crashes_;
-  unsigned hasty_ = 0; ///< crashes in a row of supervisors that had hardly begun
+  std::size_t hasty_ = 0; ///< crashes in a row of supervisors that had hardly begun
   std::optional<instant> restart_at_;
   std::optional<instant> sweep_until_;
   bool group_killed_ = false;
