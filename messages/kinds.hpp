@@ -1,5 +1,6 @@
 #pragma once
 
+#include "messages/checkpoint.capnp.h"
 #include "messages/journal.capnp.h"
 #include "messages/membership.capnp.h"
 #include "messages/rendezvous.capnp.h"
@@ -26,6 +27,8 @@ using all_kinds = kind_list<
     Unformable,
     // training
     Running, Failed, Finished, Conclude, Underway,
+    // checkpoint
+    ShardReport, CommitStep, StepCommitted, StepSettled,
     // shell
     TreeRequest, TreeReport,
     // journal

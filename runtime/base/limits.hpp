@@ -265,9 +265,32 @@ inline constexpr std::size_t storage_small_max = 64u << 20;
 /// Shards of one step, and the text that names them all.
 inline constexpr std::size_t shards_max = 256u << 10;
 inline constexpr std::size_t manifest_bytes_max = storage_small_max;
+/// Directories that a node's saver remembers at once.
+inline constexpr std::size_t checkpoint_places_max = 16;
 /// Steps that are there at once.
 inline constexpr std::size_t steps_kept_max = 64u << 10;
 static_assert(shards_max * 2 * 100 <= manifest_bytes_max && shards_max <= storage_list_max);
+
+// Steps on their way to being complete.
+/// Images of one node that are wanted and not settled.
+inline constexpr std::size_t images_wanted_max = 4 * local_world_max;
+/// What a training process may give all shards of a step.
+inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
+/// How long a node may take to make a step complete at its place once all shards are there.
+inline constexpr auto commit_within = 60s;
+/// Steps that the master waits for at once, and ended ones that it can still tell of.
+inline constexpr std::size_t steps_open_max = 64;
+inline constexpr std::size_t steps_settled_kept = 256;
+/// All that says what a step consists of, in one message.
+inline constexpr std::size_t step_files_max = frame_max - (64u << 10);
+/// How long finished workers' images are waited for: the saver gives each of them up before.
+inline constexpr auto drain_within = 4 * save_within_max + 3 * commit_within;
+/// A node that leaves a job which was ended or has failed waits so long for its last saves.
+inline constexpr auto last_saves_within = 120s;
+/// Whoever waits for them asks a saver that crashes again.
+inline constexpr auto drain_again_after = 200ms;
+inline constexpr unsigned drain_tries_max = 10;
+static_assert(steps_open_max < steps_settled_kept);
 
 // What is remembered.
 inline constexpr std::size_t failures_kept = 64;

@@ -1,0 +1,75 @@
+@0xb5d7a24f0c6e9183;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::messages");
+
+# Conversation: checkpoint — how the shards of a step, written by many nodes, become a complete step.
+#
+# Roles     each node's *checkpoint_saver* writes what its training processes want written, the master's *catalog* decides that a step is
+#           complete. The files themselves are touched by savers only: a master need not have the directory.
+# Order     ShardReport (of each shard, from whoever wrote it or could not) → CommitStep to the committer, who wrote the step's first shard
+#           → StepCommitted → CommitStep to the other nodes that wrote, who look whether it is their directory too, else it is committed
+#           there as well → StepCommitted of each → StepSettled to all that reported.
+# Repeats   All are idempotent. A report of a shard of a step that was settled is answered with StepSettled again.
+# Loss      On a new link a saver repeats its reports of what is not settled; a new master's catalog knows nothing but that. What was
+#           written and never settled is wanted still, in its process's memory.
+# Fence     A step is known by its place, number and generation. One of an older generation that lacks shards is given up when a newer
+#           generation reports: who has not written will not any more.
+
+struct StepKey {
+  place @0 :Text;
+  # A directory by its absolute path, as the training process named it.
+  step @1 :UInt64;
+  generation @2 :UInt64;
+  # That saved it.
+}
+
+struct ShardFile {
+  name @0 :Text;
+  # Below the step's directory.
+  bytes @1 :UInt64;
+  crc32 @2 :UInt32;
+  node @3 :Text;
+}
+
+struct ShardReport {
+  node @0 :Text;
+  key @1 :StepKey;
+  shard @2 :UInt32;
+  shards @3 :UInt32;
+  # This one of so many; the step has no others.
+  worldSize @4 :UInt32;
+  saveWithinMs @5 :UInt64;
+  # From the first report on all others must have come.
+  union {
+    written @6 :ShardFile;
+    failed @7 :Text;
+    # Why, in one line for people.
+  }
+}
+
+struct CommitStep {
+  # Make it complete at your place: all shards are durable.
+  key @0 :StepKey;
+  worldSize @1 :UInt32;
+  files @2 :List(ShardFile);
+  sequence @3 :UInt64;
+  # What the committer gave it; 0: the receiver is the committer, and gives it the next one.
+}
+
+struct StepCommitted {
+  node @0 :Text;
+  key @1 :StepKey;
+  sequence @2 :UInt64;
+  # 0: it could not be.
+  why @3 :Text;
+  # Then.
+}
+
+struct StepSettled {
+  # Nobody does anything more about it.
+  key @0 :StepKey;
+  complete @1 :Bool;
+  why @2 :Text;
+  # If it is not complete: one line for people that names rank and node.
+}
