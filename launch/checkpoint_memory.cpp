@@ -10,6 +10,10 @@ namespace troupe::launch {
 
 checkpoint_memory::checkpoint_memory(std::uint32_t local_ranks)
     : arenas_(std::make_shared<std::vector<arena>>()) {
+  auto saver = os::bell::create();
+  if (!saver)
+    return;
+  saver_ = std::make_shared<os::bell>(std::move(*saver));
   for (std::uint32_t local = 0; local < std::min(local_ranks, local_ranks_max); ++local) {
     arena made;
     for (std::size_t i = 0; i <= ckpt::slot_table::slots_max; ++i) {
@@ -29,6 +33,7 @@ std::vector<std::vector<int>> checkpoint_memory::descriptors() const {
     auto& of_one = all.emplace_back();
     for (const auto& piece : pieces)
       of_one.push_back(piece.descriptor());
+    of_one.push_back(saver_->descriptor());
   }
   return all;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/ids.hpp"
+#include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 
 #include <cstdint>
@@ -27,6 +28,7 @@ class checkpoint_memory {
  private:
   using arena = std::vector<os::shared_memory>;
   std::shared_ptr<std::vector<arena>> arenas_;
+  std::shared_ptr<os::bell> saver_; ///< for all local ranks; the node's saver hears it
 };
 
 } // namespace troupe::launch

@@ -110,6 +110,29 @@ std::optional<std::string> objection_to_contract(const worker_contract& c,
   return std::nullopt;
 }
 
+namespace {
+
+/// A state that all ranks have alike is saved by the first of each node; the others read it there.
+void give_memory(const worker_contract& c, local_rank local, ports::process_spec& spec,
+                 std::map<std::string, std::string>& env) {
+  constexpr auto own = "TROUPE_CHECKPOINT_MEMORY",
+                 of_the_first = "TROUPE_CHECKPOINT_MEMORY_OF_NODE";
+  env.erase(own); // another launcher's
+  env.erase(of_the_first);
+  if (local >= c.checkpoint_memory.size())
+    return;
+  spec.descriptors = c.checkpoint_memory[local];
+  env[own] = fmt::format("{}", fmt::join(spec.descriptors, ","));
+  if (local == 0)
+    return;
+  const auto& first = c.checkpoint_memory.front();
+  env[of_the_first] = fmt::format("{}", fmt::join(first, ","));
+  // The bell is everybody's.
+  spec.descriptors.insert(spec.descriptors.end(), first.begin(), first.end() - 1);
+}
+
+} // namespace
+
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a) {
   const auto files = files_of(c.output, a);
   auto env = c.environment;
@@ -138,11 +161,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["TROUPE_GENERATION"] = number(a.which.value);
 
   ports::process_spec spec;
-  env.erase("TROUPE_CHECKPOINT_MEMORY"); // another launcher's
-  if (a.local < c.checkpoint_memory.size()) {
-    spec.descriptors = c.checkpoint_memory[a.local];
-    env["TROUPE_CHECKPOINT_MEMORY"] = fmt::format("{}", fmt::join(spec.descriptors, ","));
-  }
+  give_memory(c, a.local, spec, env);
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(fmt::format("{}={}", name, value));

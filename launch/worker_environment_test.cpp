@@ -46,13 +46,18 @@ std::string variable(const ports::process_spec& s, const std::string& name) {
 
 } // namespace
 
-TEST_CASE("a worker inherits its own local rank's memory for images, and nobody else's") {
+TEST_CASE("a worker inherits its own local rank's memory for images, and the first one's") {
   auto c = contract();
   c.environment["TROUPE_CHECKPOINT_MEMORY"] = "3,4";
-  c.checkpoint_memory = {{10, 11, 12}, {20, 21, 22}};
+  c.environment["TROUPE_CHECKPOINT_MEMORY_OF_NODE"] = "5,6";
+  c.checkpoint_memory = {{10, 11, 99}, {20, 21, 99}};
   auto place = third_of_four();
-  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "20,21,22");
-  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 22});
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "20,21,99");
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_NODE") == "10,11,99");
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 99, 10, 11});
+  place.local = 0;
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_NODE") == "<unset>");
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{10, 11, 99});
   place.local = 2;
   CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "<unset>");
   CHECK(worker_spec(c, place).descriptors.empty());

@@ -8,17 +8,18 @@ namespace troupe::ckpt {
 
 namespace {
 
-constexpr unsigned state_bits = 2, flag_bits = 1, reader_bits = 12;
+constexpr unsigned state_bits = 2, flag_bits = 1, reader_bits = 11;
 constexpr unsigned sealed_at = state_bits, lent_at = sealed_at + flag_bits,
-                   readers_at = lent_at + flag_bits, sequence_at = readers_at + reader_bits;
+                   wanted_at = lent_at + flag_bits, readers_at = wanted_at + flag_bits,
+                   sequence_at = readers_at + reader_bits;
 static_assert(slot_word::readers_max == (1u << reader_bits) - 1);
 
 } // namespace
 
 std::uint64_t pack(const slot_word& word) {
   return static_cast<std::uint64_t>(word.state) | std::uint64_t{word.sealed} << sealed_at |
-         std::uint64_t{word.lent} << lent_at | std::uint64_t{word.readers} << readers_at |
-         word.sequence << sequence_at;
+         std::uint64_t{word.lent} << lent_at | std::uint64_t{word.wanted} << wanted_at |
+         std::uint64_t{word.readers} << readers_at | word.sequence << sequence_at;
 }
 
 slot_word unpack(std::uint64_t word) {
@@ -28,6 +29,7 @@ slot_word unpack(std::uint64_t word) {
   found.state = state > 2 ? slot_state::writing : static_cast<slot_state>(state);
   found.sealed = (word >> sealed_at & 1) != 0;
   found.lent = (word >> lent_at & 1) != 0;
+  found.wanted = (word >> wanted_at & 1) != 0;
   found.readers = static_cast<std::uint16_t>(word >> readers_at & slot_word::readers_max);
   found.sequence = word >> sequence_at;
   return found;
@@ -48,8 +50,10 @@ bool slots::change(std::size_t slot, Change&& with) {
 }
 
 void slots::format() {
-  for (auto& s : table_.slots)
+  for (auto& s : table_.slots) {
     s.word.store(pack({}));
+    s.outcome.sequence = 0;
+  }
   table_.magic.store(slot_table::magic_value);
 }
 
@@ -81,7 +85,7 @@ std::optional<std::size_t> slots::empty() const {
 
 bool slots::begin_in(std::size_t slot) {
   return change(slot, [](slot_word& w) {
-    if (w.readers != 0 || w.lent || w.state == slot_state::writing)
+    if (w.readers != 0 || w.lent || w.wanted || w.state == slot_state::writing)
       return false;
     w.state = slot_state::writing;
     w.sealed = false;
@@ -103,15 +107,17 @@ std::optional<std::size_t> slots::begin() {
   return std::nullopt;
 }
 
-void slots::finish(std::size_t slot, const slot_image& image) {
+void slots::finish(std::size_t slot, const slot_image& image, const slot_destination& to,
+                   bool wanted) {
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < count(); ++i)
     last = std::max(last, word(i).sequence);
   table_.slots[slot].image = image;
-  const auto done = change(slot, [last](slot_word& w) {
+  table_.slots[slot].destination = to;
+  const auto done = change(slot, [last, wanted](slot_word& w) {
     if (w.state != slot_state::writing)
       return false;
-    w = {slot_state::ready, false, false, 0, last + 1};
+    w = {slot_state::ready, false, false, 0, last + 1, wanted};
     return true;
   });
   invariant(done, "a save ends in a slot that it did not begin");
@@ -134,11 +140,43 @@ bool slots::lend(std::size_t slot) {
   });
 }
 
+bool slots::want(std::size_t slot) {
+  return destination(slot).shards != 0 && change(slot, [](slot_word& w) {
+           w.wanted = true;
+           return w.state == slot_state::ready;
+         });
+}
+
+std::optional<slots::settlement> slots::settled(std::size_t slot, std::uint64_t sequence) const {
+  const auto& outcome = table_.slots[slot].outcome;
+  if (outcome.sequence.load() != sequence)
+    return std::nullopt;
+  const auto& why = outcome.why;
+  return settlement{outcome.kept.load(),
+                    std::string(why.begin(), std::find(why.begin(), why.end(), '\0'))};
+}
+
+void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& how) {
+  const auto now = word(slot);
+  if (!now.wanted || now.sequence != sequence)
+    return;
+  auto& outcome = table_.slots[slot].outcome;
+  outcome.kept = how.kept;
+  outcome.why.fill('\0');
+  std::copy_n(how.why.begin(), std::min(how.why.size(), outcome.why.size()), outcome.why.begin());
+  outcome.sequence = sequence;
+  change(slot, [](slot_word& w) {
+    w.wanted = false;
+    return true;
+  });
+  ++table_.settlements;
+}
+
 std::optional<std::size_t> slots::drop_surplus() {
   const auto images = by_age();
   for (std::size_t i = 0; i + images_ < images.size(); ++i) {
     const auto dropped = change(images[i], [](slot_word& w) {
-      if (w.readers != 0)
+      if (w.readers != 0 || w.wanted)
         return false;
       w = {slot_state::empty, false, false, 0, w.sequence};
       return true;

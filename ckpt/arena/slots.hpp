@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// Which of a training process's slots holds what: one table in memory that the process and its
@@ -26,8 +27,10 @@ struct slot_word {
   bool lent = false;
   std::uint16_t readers = 0;  ///< who writes it out or sends it, at most `readers_max`
   std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
+  /// It is to be written out: it stays until that is settled, whoever dies meanwhile.
+  bool wanted = false;
 
-  static constexpr std::uint16_t readers_max = 0x0fff;
+  static constexpr std::uint16_t readers_max = 0x07ff;
 };
 
 std::uint64_t pack(const slot_word& word);
@@ -42,17 +45,37 @@ struct slot_image {
   std::uint64_t bytes = 0;
 };
 
+/// Where the image is written, if it is wanted. Texts end with a 0 or with their array; whoever
+/// reads them shares memory with who wrote them, and takes nothing in them for granted.
+struct slot_destination {
+  std::array<char, 1024> place{};
+  std::array<char, 256> directory{}, file{};
+  std::uint32_t framework = 0, shard = 0, shards = 0;
+  std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
+};
+
+/// What became of the image of this sequence that was wanted here; of 0, of none yet.
+struct slot_outcome {
+  std::atomic<std::uint64_t> sequence;
+  std::atomic<bool> kept;
+  std::array<char, 512> why;
+};
+
 /// The table as it lies in memory. `magic` is written last, by who makes it.
 struct slot_table {
-  static constexpr std::uint64_t magic_value = 0x31746f6c73707274; // "trpslot1"
+  static constexpr std::uint64_t magic_value = 0x32746f6c73707274; // "trpslot2"
   /// Images, and those that were lent.
   static constexpr std::size_t slots_max = 8;
 
   struct entry {
     std::atomic<std::uint64_t> word;
     slot_image image;
+    slot_destination destination;
+    slot_outcome outcome;
   };
   std::atomic<std::uint64_t> magic;
+  /// Counts outcomes: the training process sleeps until it changes.
+  std::atomic<std::uint32_t> settlements;
   std::array<entry, slots_max> slots;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -78,6 +101,9 @@ class slots {
   void keep(std::size_t images) { images_ = images; }
   slot_word word(std::size_t slot) const { return unpack(table_.slots[slot].word.load()); }
   const slot_image& image(std::size_t slot) const { return table_.slots[slot].image; }
+  const slot_destination& destination(std::size_t slot) const {
+    return table_.slots[slot].destination;
+  }
 
   /// The newest image that is whole.
   std::optional<std::size_t> newest() const;
@@ -90,11 +116,21 @@ class slots {
   /// kept. Nothing: there are as many as there can be, and all are being read.
   std::optional<std::size_t> begin();
   /// Precondition: `slot` came from `begin`.
-  void finish(std::size_t slot, const slot_image& image);
+  void finish(std::size_t slot, const slot_image& image, const slot_destination& to = {},
+              bool wanted = false);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
   /// `slot` is mapped by somebody for as long as he likes. False: it is no whole image any more.
   bool lend(std::size_t slot);
+  /// False: it is no whole image, or was saved without a destination.
+  bool want(std::size_t slot);
+  struct settlement {
+    bool kept = false;
+    std::string why; ///< if it was not
+  };
+  /// Of the image of this sequence that was wanted here; nothing as long as it is not settled.
+  std::optional<settlement> settled(std::size_t slot, std::uint64_t sequence) const;
+  std::atomic<std::uint32_t>& settlements() { return table_.settlements; }
   /// The oldest image beyond those that are to be kept, now empty: its memory is of no use. For a
   /// process that begins and finds what another has left.
   std::optional<std::size_t> drop_surplus();
@@ -105,6 +141,8 @@ class slots {
   bool hold(std::size_t slot);
   void release(std::size_t slot);
   void mark_sealed(std::size_t slot);
+  /// The image of this sequence, if it is still wanted here, is not any more.
+  void settle(std::size_t slot, std::uint64_t sequence, const settlement& how);
   /// The training process has died: what it was writing is nothing, what it had borrowed is free.
   void writer_died();
   /// A supervisor that comes after one that died reads nothing yet.

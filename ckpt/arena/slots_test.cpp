@@ -40,11 +40,12 @@ TEST_CASE("a word keeps what it is made of") {
   for (const auto state : {slot_state::empty, slot_state::writing, slot_state::ready})
     for (const std::uint64_t sequence :
          {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 48) - 1}) {
-      const slot_word word{state, true, false, slot_word::readers_max, sequence};
+      const slot_word word{state, true, false, slot_word::readers_max, sequence, true};
       const auto again = unpack(pack(word));
       CHECK(again.state == state);
       CHECK(again.sealed);
       CHECK_FALSE(again.lent);
+      CHECK(again.wanted);
       CHECK(again.readers == slot_word::readers_max);
       CHECK(again.sequence == sequence);
     }
@@ -235,4 +236,62 @@ TEST_CASE("whatever both sides do, and whoever dies: once there is an image, one
         REQUIRE(p.s.word(h).state == slot_state::ready);
     }
   }
+}
+
+// ---- wanted
+// --------------------------------------------------------------------------------------
+
+namespace {
+
+slot_destination somewhere() {
+  slot_destination to;
+  to.shards = 1;
+  return to;
+}
+
+} // namespace
+
+TEST_CASE("an image that is wanted stays until it is settled, whoever dies") {
+  process p;
+  const auto first = p.s.begin().value();
+  p.s.finish(first, process::image(1), somewhere(), true);
+  const auto sequence = p.s.word(first).sequence;
+  for (std::uint64_t step = 2; step < 10; ++step) {
+    p.save(step);
+    p.s.writer_died();
+    p.s.readers_died();
+    CHECK(p.s.image(first).step == 1);
+    CHECK(p.s.word(first).wanted);
+  }
+  CHECK_FALSE(p.s.settled(first, sequence));
+  p.s.settle(first, sequence, {false, "the disk is full"});
+  REQUIRE(p.s.settled(first, sequence));
+  CHECK_FALSE(p.s.settled(first, sequence)->kept);
+  CHECK(p.s.settled(first, sequence)->why == "the disk is full");
+  std::set<std::size_t> used;
+  for (std::uint64_t step = 10; step < 13; ++step)
+    used.insert(p.save(step));
+  CHECK(used.count(first) == 1);
+}
+
+TEST_CASE("only a whole image that has somewhere to go can be wanted") {
+  process p;
+  const auto homeless = p.save(1);
+  CHECK_FALSE(p.s.want(homeless));
+  const auto slot = p.s.begin().value();
+  CHECK_FALSE(p.s.want(slot));
+  p.s.finish(slot, process::image(2), somewhere());
+  CHECK(p.s.want(slot));
+}
+
+TEST_CASE("what is settled late is not another image's outcome") {
+  process p;
+  const auto slot = p.s.begin().value();
+  p.s.finish(slot, process::image(1), somewhere(), true);
+  const auto sequence = p.s.word(slot).sequence;
+  p.s.settle(slot, sequence, {true, ""});
+  const auto told = p.s.settlements().load();
+  p.s.settle(slot, sequence, {false, "again"});
+  CHECK(p.s.settled(slot, sequence)->kept);
+  CHECK(p.s.settlements().load() == told);
 }

@@ -38,6 +38,26 @@ result<std::unique_ptr<process_arena>> process_arena::open(std::size_t images, u
   if (images < 2 || images > slots::images_max)
     return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", images,
                                               slots::images_max));
+  auto opened = map(images, threads, left);
+  if (!opened)
+    return opened;
+  if (const auto taken = (*opened)->take_over(); !taken)
+    return tl::make_unexpected(taken.error());
+  return opened;
+}
+
+result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of_another) {
+  auto opened = map(slots::images_max, 1, of_another);
+  if (!opened)
+    return opened;
+  if (!(*opened)->slots_.formatted())
+    return failure(errc::invalid, "nobody has saved anything in that memory yet");
+  (*opened)->others_ = true;
+  return opened;
+}
+
+result<std::unique_ptr<process_arena>> process_arena::map(std::size_t images, unsigned threads,
+                                                          const std::optional<descriptors>& left) {
   const auto piece = [&](std::size_t index, const std::string& name, std::uint64_t bytes) {
     return left ? os::shared_memory::adopt((*left)[index]) : os::shared_memory::create(name, bytes);
   };
@@ -54,16 +74,16 @@ result<std::unique_ptr<process_arena>> process_arena::open(std::size_t images, u
       return tl::make_unexpected(made.error());
     memory[i] = std::move(*made);
   }
-  std::unique_ptr<process_arena> opened(
-      new process_arena(std::move(*table), std::move(memory), images, threads));
-  if (const auto taken = opened->take_over(); !taken)
-    return tl::make_unexpected(taken.error());
-  return opened;
+  auto saver = left ? os::bell::adopt(left->back()) : os::bell::create();
+  if (!saver)
+    return tl::make_unexpected(saver.error());
+  return std::unique_ptr<process_arena>(
+      new process_arena(std::move(*table), std::move(memory), std::move(*saver), images, threads));
 }
 
-process_arena::process_arena(os::shared_memory table, slot_memory memory, std::size_t images,
-                             unsigned threads)
-    : table_(std::move(table)), memory_(std::move(memory)),
+process_arena::process_arena(os::shared_memory table, slot_memory memory, os::bell saver,
+                             std::size_t images, unsigned threads)
+    : table_(std::move(table)), memory_(std::move(memory)), saver_(std::move(saver)),
       slots_(*reinterpret_cast<slot_table*>(table_.data()), images), copier_(threads) {}
 
 result<void> process_arena::take_over() {
@@ -82,6 +102,7 @@ process_arena::descriptors process_arena::all_descriptors() const {
   descriptors all{table_.descriptor()};
   for (std::size_t i = 0; i < memory_.size(); ++i)
     all[1 + i] = memory_[i].descriptor();
+  all.back() = saver_.descriptor();
   return all;
 }
 
@@ -184,7 +205,23 @@ result<void> process_arena::prepared() {
   return filled_;
 }
 
-result<void> process_arena::save(const slot_image& what, bytes_at pickle,
+result<std::size_t> process_arena::begin(std::uint64_t bytes) {
+  if (others_)
+    return failure(errc::invalid, "this memory is another process's");
+  if (const auto decided = decide_images(bytes); !decided)
+    return tl::make_unexpected(decided.error());
+  const auto slot = slots_.begin();
+  if (!slot)
+    return failure(errc::overloaded, "all images that there can be are being written out, or are "
+                                     "used by what was loaded from them");
+  if (const auto fitted = fit(*slot, bytes); !fitted) {
+    slots_.abandon(*slot);
+    return tl::make_unexpected(fitted.error());
+  }
+  return *slot;
+}
+
+result<void> process_arena::save(const order& o, bytes_at pickle,
                                  const std::vector<bytes_at>& storages) {
   if (auto before = saved(); !before)
     return before;
@@ -192,24 +229,16 @@ result<void> process_arena::save(const slot_image& what, bytes_at pickle,
   std::transform(storages.begin(), storages.end(), sizes.begin(),
                  [](const bytes_at& s) { return s.bytes; });
   const torch_file file(pickle.bytes, sizes);
-  const auto bytes = file.layout().bytes();
-  if (const auto decided = decide_images(bytes); !decided)
-    return decided;
-  const auto slot = slots_.begin();
+  auto made = o;
+  made.what.bytes = file.layout().bytes();
+  const auto slot = begin(made.what.bytes);
   if (!slot)
-    return failure(errc::overloaded, "all images that there can be are being written out, or are "
-                                     "used by what was loaded from them");
-  if (const auto fitted = fit(*slot, bytes); !fitted) {
-    slots_.abandon(*slot);
-    return fitted;
-  }
+    return tl::make_unexpected(slot.error());
   auto* const image = memory_[*slot].data();
   file.write_frame(image);
   std::vector<piece> pieces{{image + file.pickle_at(), pickle.data, pickle.bytes}};
   for (std::size_t i = 0; i < storages.size(); ++i)
     pieces.push_back({image + file.storage_at(i), storages[i].data, storages[i].bytes});
-  auto made = what;
-  made.bytes = bytes;
   if (!background_) {
     copier_.run(pieces);
     return finish(*slot, made);
@@ -218,19 +247,56 @@ result<void> process_arena::save(const slot_image& what, bytes_at pickle,
   return {};
 }
 
-result<void> process_arena::finish(std::size_t slot, const slot_image& image) {
-  if (auto shown = memory_[slot].show(image.bytes); !shown) {
+result<void> process_arena::finish(std::size_t slot, const order& o) {
+  if (auto shown = memory_[slot].show(o.what.bytes); !shown) {
     slots_.abandon(slot);
     return shown;
   }
-  slots_.finish(slot, image);
+  slots_.finish(slot, o.what, o.to, o.wanted);
+  if (o.wanted)
+    saver_.ring();
   return {};
+}
+
+result<void> process_arena::want(std::size_t slot) {
+  if (slot >= slots_.count() || !slots_.want(slot))
+    return failure(errc::invalid, fmt::format("the image in slot {} has nowhere to go", slot));
+  saver_.ring();
+  return {};
+}
+
+result<bool> process_arena::settled(std::size_t slot, std::uint64_t sequence, duration within) {
+  if (slot >= slots_.count())
+    return failure(errc::invalid, fmt::format("there is no slot {}", slot));
+  const auto until = std::chrono::steady_clock::now() + within;
+  for (;;) {
+    const auto seen = slots_.settlements().load();
+    if (const auto how = slots_.settled(slot, sequence)) {
+      if (!how->kept)
+        return failure(errc::refused, how->why);
+      return true;
+    }
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left <= duration::zero())
+      return false;
+    os::wait_while(slots_.settlements(), seen, left);
+  }
 }
 
 result<void> process_arena::saved() {
   if (background_)
     background_->wait();
   return std::exchange(saved_, result<void>{});
+}
+
+std::vector<std::size_t> process_arena::newest_first() const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < slots_.count(); ++i)
+    if (slots_.word(i).state == slot_state::ready)
+      found.push_back(i);
+  std::sort(found.begin(), found.end(),
+            [this](std::size_t a, std::size_t b) { return sequence(a) > sequence(b); });
+  return found;
 }
 
 result<void> process_arena::lend(std::size_t slot) {

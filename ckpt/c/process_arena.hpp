@@ -4,7 +4,10 @@
 #include "ckpt/c/background_copy.hpp"
 #include "ckpt/copy/copier.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
+#include "runtime/ports/storage.hpp"
 
 #include <array>
 #include <atomic>
@@ -25,27 +28,47 @@ struct bytes_at {
 /// A training process's end of its slots: finds memory, copies, says what there is.
 class process_arena {
  public:
-  /// The descriptors of an arena's memory: of the table, then of each slot.
-  static constexpr std::size_t descriptors_count = 1 + slot_table::slots_max;
+  /// The descriptors of an arena: of the table, of each slot's memory, and of the bell that its
+  /// saver hears.
+  static constexpr std::size_t descriptors_count = 1 + slot_table::slots_max + 1;
   using descriptors = std::array<int, descriptors_count>;
 
   /// `images` are to be kept at once. Makes the memory, or takes over what another process has
   /// left: the descriptors are its own then, and that process has ended.
   static result<std::unique_ptr<process_arena>> open(std::size_t images, unsigned threads,
                                                      const std::optional<descriptors>& left);
+  /// Another process's, which goes on using it: to be read only.
+  static result<std::unique_ptr<process_arena>> view(const descriptors& of_another);
   ~process_arena();
 
   /// See troupe_ckpt.h for what these do.
   result<void> copy_on_write();
   result<void> prepare(std::uint64_t bytes, std::vector<bytes_at> storages);
   result<void> prepared();
-  result<void> save(const slot_image& what, bytes_at pickle, const std::vector<bytes_at>& storages);
+  struct order {
+    slot_image what;
+    slot_destination to;
+    bool wanted = false;
+  };
+  result<void> save(const order& o, bytes_at pickle, const std::vector<bytes_at>& storages);
   result<void> saved();
+  result<void> want(std::size_t slot);
+  /// False: not known yet.
+  result<bool> settled(std::size_t slot, std::uint64_t sequence, duration within);
+
+  /// An image that comes from elsewhere: a slot with memory for it.
+  result<std::size_t> begin(std::uint64_t bytes);
+  char* memory(std::size_t slot) const { return memory_[slot].data(); }
+  result<void> finish(std::size_t slot, const order& o);
+  void abandon(std::size_t slot) { slots_.abandon(slot); }
+
   result<void> lend(std::size_t slot);
   result<void> seal(std::size_t slot);
 
-  std::optional<std::size_t> newest() const { return slots_.newest(); }
+  /// Whole images, newest first.
+  std::vector<std::size_t> newest_first() const;
   const slot_image& image(std::size_t slot) const { return slots_.image(slot); }
+  std::uint64_t sequence(std::size_t slot) const { return slots_.word(slot).sequence; }
   int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
   descriptors all_descriptors() const;
   /// 0: not decided yet.
@@ -53,19 +76,23 @@ class process_arena {
 
  private:
   using slot_memory = std::array<os::shared_memory, slot_table::slots_max>;
-  process_arena(os::shared_memory table, slot_memory memory, std::size_t images, unsigned threads);
+  process_arena(os::shared_memory table, slot_memory memory, os::bell saver, std::size_t images,
+                unsigned threads);
+  static result<std::unique_ptr<process_arena>> map(std::size_t images, unsigned threads,
+                                                    const std::optional<descriptors>& left);
 
   result<void> take_over();
   std::uint64_t held() const;
   result<void> decide_images(std::uint64_t bytes);
   result<void> fit(std::size_t slot, std::uint64_t bytes);
-  result<void> finish(std::size_t slot, const slot_image& image);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
   void stop_filling();
 
   os::shared_memory table_;
   slot_memory memory_;
+  os::bell saver_;
   slots slots_;
+  bool others_ = false; ///< another process's
   bool decided_ = false;
   copier copier_;
   std::unique_ptr<background_copy> background_; ///< with copy_on_write

@@ -1,6 +1,7 @@
 #include "ckpt/c/troupe_ckpt.h"
 
 #include "ckpt/c/process_arena.hpp"
+#include "ckpt/c/read_back.hpp"
 #include "ckpt/image/archive.hpp"
 
 #include <algorithm>
@@ -46,8 +47,65 @@ std::vector<bytes_at> all_of(const void* const* storages, const uint64_t* bytes,
   return all;
 }
 
+template<std::size_t Size>
+result<void> put_text(std::array<char, Size>& to, const char* text, const char* which) {
+  const std::string_view all(text);
+  if (all.empty() || all.size() >= Size)
+    return failure(errc::invalid, "the " + std::string(which) + " of a destination has 1 to " +
+                                      std::to_string(Size - 1) + " bytes, not " +
+                                      std::to_string(all.size()));
+  std::copy(all.begin(), all.end(), to.begin());
+  return {};
+}
+
+result<slot_destination> destination_of(const troupe_destination* said) {
+  slot_destination to;
+  if (said == nullptr)
+    return to;
+  for (const auto& put : {put_text(to.place, said->place, "place"),
+                          put_text(to.directory, said->directory, "directory"),
+                          put_text(to.file, said->file, "file")})
+    if (!put)
+      return tl::make_unexpected(put.error());
+  if (said->shards == 0 || said->shard >= said->shards)
+    return failure(errc::invalid, "a destination is one shard of at least one");
+  to.framework = said->framework;
+  to.shard = said->shard;
+  to.shards = said->shards;
+  to.save_within_ms = said->save_within_ms;
+  to.keep_latest = said->keep_latest;
+  to.keep_every = said->keep_every;
+  return to;
+}
+
+slot_image image_of(const troupe_image& said) {
+  return {said.step, said.generation, said.rank, said.world_size, said.bytes};
+}
+
+troupe_image told(const process_arena& arena, std::size_t slot) {
+  const auto& image = arena.image(slot);
+  return {image.step,           image.generation,      image.rank,
+          image.world_size,     image.bytes,           slot,
+          arena.sequence(slot), arena.descriptor(slot)};
+}
+
+/// The answer of those who say more than yes or no.
+template<class Do>
+int number(char* why, std::size_t why_bytes, Do&& what) {
+  int found = 0;
+  const auto done = answer(why, why_bytes, [&]() -> result<void> {
+    const result<int> counted = what();
+    if (!counted)
+      return tl::make_unexpected(counted.error());
+    found = *counted;
+    return {};
+  });
+  return done == 0 ? found : -1;
+}
+
 } // namespace
 
+static_assert(TROUPE_ARENA_SLOTS == slot_table::slots_max);
 static_assert(TROUPE_ARENA_DESCRIPTORS == process_arena::descriptors_count);
 
 troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why,
@@ -92,13 +150,96 @@ uint32_t troupe_arena_images(const troupe_arena* arena) {
   return static_cast<uint32_t>(arena->own->images());
 }
 
-int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickle,
-                uint64_t pickle_bytes, const void* const* storages, const uint64_t* storage_bytes,
-                size_t storage_count, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&] {
-    const slot_image image{what->step, what->generation, what->rank, what->world_size, 0};
-    return arena->own->save(image, {static_cast<const char*>(pickle), pickle_bytes},
+troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes) {
+  troupe_arena* opened = nullptr;
+  answer(why, why_bytes, [&]() -> result<void> {
+    process_arena::descriptors all;
+    std::copy_n(descriptors, all.size(), all.begin());
+    auto theirs = process_arena::view(all);
+    if (!theirs)
+      return tl::make_unexpected(theirs.error());
+    opened = new troupe_arena{std::move(*theirs)};
+    return {};
+  });
+  return opened;
+}
+
+int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to,
+                int wanted, const void* pickle, uint64_t pickle_bytes, const void* const* storages,
+                const uint64_t* storage_bytes, size_t storage_count, char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto where = destination_of(to);
+    if (!where)
+      return tl::make_unexpected(where.error());
+    return arena->own->save({image_of(*what), *where, wanted != 0},
+                            {static_cast<const char*>(pickle), pickle_bytes},
                             all_of(storages, storage_bytes, storage_count));
+  });
+}
+
+int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&] { return arena->own->want(slot); });
+}
+
+int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
+                   char* why, size_t why_bytes) {
+  return number(why, why_bytes, [&]() -> result<int> {
+    const auto known = arena->own->settled(
+        slot, sequence, std::chrono::milliseconds(std::min<uint64_t>(within_ms, 1u << 30)));
+    if (!known)
+      return tl::make_unexpected(known.error());
+    return *known ? 1 : 0;
+  });
+}
+
+int troupe_begin(troupe_arena* arena, uint64_t bytes, troupe_image* made, void** memory, char* why,
+                 size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto slot = arena->own->begin(bytes);
+    if (!slot)
+      return tl::make_unexpected(slot.error());
+    made->bytes = bytes;
+    made->slot = *slot;
+    made->descriptor = arena->own->descriptor(*slot);
+    *memory = arena->own->memory(*slot);
+    return {};
+  });
+}
+
+int troupe_finish(troupe_arena* arena, const troupe_image* made, const troupe_destination* to,
+                  char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto where = destination_of(to);
+    if (!where)
+      return tl::make_unexpected(where.error());
+    return arena->own->finish(made->slot, {image_of(*made), *where, false});
+  });
+}
+
+void troupe_abandon(troupe_arena* arena, uint64_t slot) {
+  arena->own->abandon(slot);
+}
+
+int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char* why,
+                          size_t why_bytes) {
+  return number(why, why_bytes, [&]() -> result<int> {
+    const auto found = complete_steps(place);
+    if (!found)
+      return tl::make_unexpected(found.error());
+    const auto count = std::min(found->size(), room);
+    std::copy_n(found->begin(), count, steps);
+    return static_cast<int>(count);
+  });
+}
+
+int troupe_read_back(troupe_arena* arena, const char* place, uint64_t step, const char* file,
+                     troupe_image* made, char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto slot = read_back(*arena->own, place, step, file, image_of(*made));
+    if (!slot)
+      return tl::make_unexpected(slot.error());
+    *made = told(*arena->own, *slot);
+    return {};
   });
 }
 
@@ -110,19 +251,11 @@ int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->saved(); });
 }
 
-int troupe_newest(const troupe_arena* arena, troupe_image* found) {
-  const auto slot = arena->own->newest();
-  if (!slot)
-    return 0;
-  const auto& image = arena->own->image(*slot);
-  *found = {image.step,
-            image.generation,
-            image.rank,
-            image.world_size,
-            image.bytes,
-            *slot,
-            arena->own->descriptor(*slot)};
-  return 1;
+int troupe_images(const troupe_arena* arena, troupe_image* found) {
+  const auto all = arena->own->newest_first();
+  std::transform(all.begin(), all.end(), found,
+                 [&](std::size_t slot) { return told(*arena->own, slot); });
+  return static_cast<int>(all.size());
 }
 
 int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {

@@ -24,16 +24,33 @@ typedef struct {
   uint32_t world_size;
   uint64_t bytes;     /* of the image, which is a file of torch.save */
   uint64_t slot;      /* set by us */
+  uint64_t sequence;  /* set by us: of two images of this arena the newer has the higher */
   int32_t descriptor; /* set by us: of the memory, whose size is `bytes`; belongs to the arena */
 } troupe_image;
 
+/* Where an image is written, if it is wanted: <place>/<directory>/<file>. */
+typedef struct {
+  const char* place;     /* an absolute path, at most 1023 bytes */
+  const char* directory; /* of the step; at most 255 bytes, as the file's name */
+  const char* file;
+  uint32_t framework;    /* whose trackers: 0 DDP, 1 FSDP, 2 Megatron, 3 DeepSpeed */
+  uint32_t shard;        /* the step is complete when the shards 0 … shards - 1 are written, */
+  uint32_t shards;
+  uint64_t save_within_ms; /* all within this time */
+  uint64_t keep_latest;  /* of older steps: the newest so many (0: no such rule), */
+  uint64_t keep_every;   /* and multiples of this (0: no such rule); without either rule, all */
+} troupe_destination;
+
 /* The descriptors of an arena: whoever holds them holds its memory, after this process too. */
-#define TROUPE_ARENA_DESCRIPTORS 9
+#define TROUPE_ARENA_DESCRIPTORS 10
+#define TROUPE_ARENA_SLOTS 8
 
 /* `images`: how many are to be kept at once, 2 to 4. `threads` copy, the caller's among them; 0: as many as this process
  * may run on, at most 8. `left`: 0, or the descriptors of an arena whose process has ended; they are ours then. 0 on
  * failure. */
 troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why, size_t why_bytes);
+/* The arena of another process, which goes on using it: only for troupe_images and troupe_lend. */
+troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes);
 /* Those of this arena, which stay its own. */
 void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors);
 void troupe_arena_close(troupe_arena* arena);
@@ -55,16 +72,40 @@ int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes)
 
 /* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied;
  * with copy-on-write before that, and then the storages (not these arrays) must stay until troupe_saved returns. Waits
- * for the copy before it, and fails with the reason if that one failed. */
-int troupe_save(troupe_arena* arena, const troupe_image* what, const void* pickle, uint64_t pickle_bytes,
+ * for the copy before it, and fails with the reason if that one failed. `to` is kept with the image; 0: it cannot be
+ * wanted. With `wanted` the image is wanted as soon as it is whole. */
+int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to, int wanted,
+                const void* pickle, uint64_t pickle_bytes,
                 const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, char* why,
                 size_t why_bytes);
+
+/* The image is to be written: the saver is told, and it stays as it is until that has settled it. */
+int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
+/* What became of an image that was wanted, waiting for at most so long. 1: it belongs to a complete step. 0: not known
+ * yet. -1: it was not kept, and why. */
+int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
+                   size_t why_bytes);
+
+/* An image that comes from elsewhere: memory for so many bytes, to be filled through `memory` before troupe_finish, or
+ * given up. Sets the slot and descriptor of `made`. */
+int troupe_begin(troupe_arena* arena, uint64_t bytes, troupe_image* made, void** memory, char* why, size_t why_bytes);
+int troupe_finish(troupe_arena* arena, const troupe_image* made, const troupe_destination* to, char* why,
+                  size_t why_bytes);
+void troupe_abandon(troupe_arena* arena, uint64_t slot);
+
+/* The complete steps at a place, newest first, at most `room` of them. Returns how many, or -1. A place that does not
+ * exist has none. */
+int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char* why, size_t why_bytes);
+/* Reads a file of a complete step into an image, and compares size and checksum. `made` is the image, its rank and world
+ * size the caller's. */
+int troupe_read_back(troupe_arena* arena, const char* place, uint64_t step, const char* file, troupe_image* made,
+                     char* why, size_t why_bytes);
 
 /* Waits until the last save is copied. A failure of that is told once, here or by the next save. */
 int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 
-/* 1: `found` is the newest image that is whole. 0: there is none. */
-int troupe_newest(const troupe_arena* arena, troupe_image* found);
+/* The images that are whole, newest first; returns how many, at most TROUPE_ARENA_SLOTS. */
+int troupe_images(const troupe_arena* arena, troupe_image* found);
 /* The image is mapped for as long as somebody likes: the arena does not write there any more. */
 int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
 /* Fills in the checksums of an image, so that it is the file. */

@@ -92,6 +92,18 @@ result<void> step_catalog::read_step(std::uint64_t step) {
   return {};
 }
 
+result<void> step_catalog::look_again(std::uint64_t step) {
+  const auto known = steps_.find(step);
+  if (known == steps_.end())
+    return failure(errc::invalid, fmt::format("step {} was never begun here", step));
+  auto seen = known->second;
+  if (auto read = read_manifest(seen); !read)
+    return read;
+  if (seen.state == step_state::complete)
+    known->second = std::move(seen);
+  return {};
+}
+
 /// An error only if nothing can be said about the step now.
 result<void> step_catalog::read_manifest(found_step& found) {
   const auto name = manifest_in(found.directory);

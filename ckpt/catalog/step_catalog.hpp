@@ -69,6 +69,9 @@ class step_catalog {
   /// crash. A manifest without a sequence gets the next one.
   result<committed> commit(manifest m, const std::vector<tracker>& trackers, retention keep);
 
+  /// Reads a step again that another committer may have completed here meanwhile.
+  result<void> look_again(std::uint64_t step);
+
   /// The newest complete step, if there is one: its shards expected here have the sizes that the
   /// manifest says.
   const found_step* newest() const;

@@ -2,6 +2,20 @@
 
 namespace troupe::ckpt {
 
+const char* layout_of(framework whose) {
+  switch (whose) {
+  case framework::ddp:
+    break;
+  case framework::fsdp:
+    return "fsdp";
+  case framework::megatron:
+    return "megatron";
+  case framework::deepspeed:
+    return "deepspeed";
+  }
+  return "ddp";
+}
+
 std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
                                  const std::string& step_directory) {
   std::vector<tracker> all;

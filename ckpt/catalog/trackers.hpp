@@ -9,6 +9,9 @@ namespace troupe::ckpt {
 /// Whose files a checkpoint consists of, and who looks for the newest.
 enum class framework : std::uint8_t { ddp, fsdp, megatron, deepspeed };
 
+/// As manifests name it: "ddp".
+const char* layout_of(framework whose);
+
 /// A small file beside the steps that names the newest complete one, for readers who know nothing
 /// of manifests.
 struct tracker {

@@ -8,7 +8,7 @@ from .project import Finding, Project, is_core, is_test, line_of
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
 STORE = "store"
-CKPT, CKPT_C, CATALOG = "ckpt", "ckpt/c", "ckpt/catalog"
+CKPT, CKPT_C, CATALOG, WRITER = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer"
 
 # folder -> the folders of ours it may include besides itself
 MAY_USE = {
@@ -19,14 +19,15 @@ MAY_USE = {
     SUP: (BASE, MESSAGES),
     STORE: (BASE,),
     CKPT: (BASE, PORTS),
-    CKPT_C: (BASE, PORTS, CKPT, OS),
+    CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS),
     CATALOG: (BASE, PORTS, CKPT),
-    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP),
+    WRITER: (BASE, PORTS, CKPT, CATALOG, OS),
+    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG),
     OS: (BASE, MESSAGES, PORTS, LINK, STORE, CKPT),
-    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, ACTORS, OS),
-    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, ACTORS),
-    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, ACTORS, OS, LAUNCH),
-    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, ACTORS, OS, LAUNCH),
+    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, ACTORS, OS),
+    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS),
+    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, ACTORS, OS, LAUNCH),
+    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, ACTORS, OS, LAUNCH),
 }
 
 # third-party and system headers -> who may include them (test code may include anything)
@@ -41,6 +42,7 @@ THIRD_PARTY = {
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,
         LAUNCH,
+        WRITER,
         "bench",
     ),
     r"doctest/": (),

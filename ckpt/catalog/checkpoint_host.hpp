@@ -1,0 +1,94 @@
+#pragma once
+
+#include "ckpt/catalog/manifest.hpp"
+#include "ckpt/catalog/retention.hpp"
+#include "ckpt/catalog/trackers.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/ports/storage.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace troupe::ckpt {
+
+/// Where a training process wants an image of its state written, and what else belongs to it.
+struct destination {
+  std::string place;     ///< a directory, absolute
+  std::string directory; ///< of the step, below it
+  std::string file;      ///< of this shard, below that
+  framework whose = framework::ddp;
+  std::uint32_t shard = 0, shards = 1; ///< this one of so many make the step
+  retention keep;
+  duration save_within{}; ///< for the shards of all ranks
+};
+
+/// An image in memory that is to be written. It stays as it is until it is settled, whatever
+/// becomes of its process.
+struct wanted_image {
+  local_rank local = 0;
+  std::size_t slot = 0;
+  std::uint64_t sequence = 0; ///< of the image in its process's memory
+  std::uint64_t step = 0;
+  generation made_by;
+  global_rank rank = 0;
+  std::uint32_t world_size = 0;
+  std::uint64_t bytes = 0;
+  destination to;
+};
+
+struct commit_order {
+  destination to;
+  /// With sequence 0 it gets the next one.
+  manifest says;
+  /// The step was committed elsewhere; here as well, only if that was not the same directory.
+  bool follows = false;
+};
+
+/// The memory of this node's training processes, and the places that images go to. Thread-safe;
+/// nothing blocks; callbacks come from another thread. Work is done in the order in which it was
+/// asked for, one at a time.
+class checkpoint_host {
+ public:
+  virtual ~checkpoint_host() = default;
+
+  /// From now on each image that is wanted is told, first those that are wanted already: a saver
+  /// that comes after one that crashed hears of all again.
+  virtual void watch(std::function<void(const wanted_image&)> on_wanted) = 0;
+
+  /// `done` is called when every image that was wanted before this call has been told.
+  virtual void look(std::function<void()> done) = 0;
+
+  /// Writes it under its name; it is durable when `done` is called.
+  virtual void write(const wanted_image& image,
+                     std::function<void(result<ports::receipt>)> done) = 0;
+
+  /// `done` has the sequence of the step in its place.
+  virtual void commit(const commit_order& order,
+                      std::function<void(result<std::uint64_t>)> done) = 0;
+
+  /// What became of it: its process may hear, and its memory is free for other images.
+  virtual void settle(const wanted_image& image, const result<void>& how) = 0;
+
+  /// The newest whole image of every training process here is wanted too, unless it was before.
+  virtual void want_newest() = 0;
+};
+
+/// For a node without memory for images.
+class no_checkpoint_host final : public checkpoint_host {
+ public:
+  void watch(std::function<void(const wanted_image&)>) override {}
+  void look(std::function<void()> done) override { done(); }
+  void write(const wanted_image&, std::function<void(result<ports::receipt>)> done) override {
+    done(failure(errc::invalid, "there is no memory for images"));
+  }
+  void commit(const commit_order&, std::function<void(result<std::uint64_t>)> done) override {
+    done(failure(errc::invalid, "there is no memory for images"));
+  }
+  void settle(const wanted_image&, const result<void>&) override {}
+  void want_newest() override {}
+};
+
+} // namespace troupe::ckpt

@@ -1,0 +1,238 @@
+#include "ckpt/writer/image_writer.hpp"
+
+#include "ckpt/image/archive.hpp"
+#include "runtime/base/invariant.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/os/storage/posix_storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace troupe::ckpt {
+
+namespace {
+
+template<std::size_t Size>
+std::string text_of(const std::array<char, Size>& from) {
+  return {from.begin(), std::find(from.begin(), from.end(), '\0')};
+}
+
+result<os::shared_memory> share(int descriptor) {
+  const auto own = ::dup(descriptor);
+  if (own < 0)
+    return failure(errc::refused,
+                   fmt::format("descriptor {}: {}", descriptor, std::strerror(errno)));
+  return os::shared_memory::adopt(own);
+}
+
+/// How long a shard's process says that the others may take, within reason.
+duration patience_of(std::uint64_t milliseconds) {
+  return std::clamp<duration>(std::chrono::milliseconds(std::min<std::uint64_t>(
+                                  milliseconds, std::chrono::milliseconds(24h).count())),
+                              1s, 24h);
+}
+
+} // namespace
+
+std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, local_rank local) {
+  const auto word = words.word(slot);
+  if (word.state != slot_state::ready || !word.wanted)
+    return std::nullopt;
+  const auto& says = words.image(slot);
+  const auto& to = words.destination(slot);
+  wanted_image w;
+  w.local = local;
+  w.slot = slot;
+  w.sequence = word.sequence;
+  w.step = says.step;
+  w.made_by = generation{says.generation};
+  w.rank = says.rank;
+  w.world_size = says.world_size;
+  w.bytes = says.bytes;
+  w.to = {text_of(to.place),
+          text_of(to.directory),
+          text_of(to.file),
+          static_cast<framework>(std::min<std::uint32_t>(
+              to.framework, static_cast<std::uint32_t>(framework::deepspeed))),
+          to.shard,
+          to.shards,
+          {to.keep_latest, to.keep_every},
+          patience_of(to.save_within_ms)};
+  const bool sound = !w.to.place.empty() && w.to.place.front() == '/' &&
+                     ports::valid_name(w.to.directory + "/" + w.to.file) &&
+                     w.to.shard < w.to.shards && w.to.shards <= limits::shards_max;
+  return sound ? std::optional(std::move(w)) : std::nullopt;
+}
+
+result<std::shared_ptr<image_writer>>
+image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node) {
+  std::vector<arena> mapped;
+  std::vector<os::bell> bells;
+  for (const auto& descriptors : arenas) {
+    invariant(descriptors.size() == descriptors_count, "an arena is a table, slots, a bell");
+    auto table = share(descriptors.front());
+    if (!table)
+      return tl::make_unexpected(table.error());
+    if (table->bytes() < sizeof(slot_table))
+      return failure(errc::invalid,
+                     fmt::format("descriptor {} holds no table of images", descriptors.front()));
+    auto& one = mapped.emplace_back();
+    one.table = std::move(*table);
+    std::copy_n(descriptors.begin() + 1, one.memory.size(), one.memory.begin());
+    one.words().readers_died();
+    if (bells.empty())
+      if (auto shared = os::bell::adopt(::dup(descriptors.back())))
+        bells.push_back(std::move(*shared));
+  }
+  auto wake = os::bell::create();
+  if (!wake)
+    return tl::make_unexpected(wake.error());
+  return std::shared_ptr<image_writer>(
+      new image_writer(std::move(mapped), std::move(bells), std::move(*wake), std::move(node)));
+}
+
+image_writer::image_writer(std::vector<arena> arenas, std::vector<os::bell> bells, os::bell wake,
+                           node_name node)
+    : arenas_(std::move(arenas)), bells_(std::move(bells)), wake_(std::move(wake)),
+      node_(std::move(node)), thread_([this] { run(); }) {}
+
+image_writer::~image_writer() {
+  stop_ = true;
+  wake_.ring();
+  thread_.join();
+}
+
+void image_writer::ask(std::function<void()> work) {
+  {
+    const std::lock_guard held(lock_);
+    work_.push_back(std::move(work));
+  }
+  wake_.ring();
+}
+
+void image_writer::run() {
+  while (!stop_) {
+    tell_wanted();
+    std::function<void()> next;
+    {
+      const std::lock_guard held(lock_);
+      if (!work_.empty()) {
+        next = std::move(work_.front());
+        work_.pop_front();
+      }
+    }
+    if (next)
+      next();
+    else if (bells_.empty())
+      os::bell::hear({&wake_});
+    else
+      os::bell::hear({&wake_, &bells_.front()});
+  }
+}
+
+void image_writer::tell_wanted() {
+  if (!on_wanted_)
+    return;
+  for (local_rank local = 0; local < arenas_.size(); ++local) {
+    auto words = arenas_[local].words();
+    for (std::size_t slot = 0; words.formatted() && slot < slots::count(); ++slot)
+      tell_wanted_in(words, slot, local);
+  }
+}
+
+void image_writer::tell_wanted_in(slots& words, std::size_t slot, local_rank local) {
+  const auto word = words.word(slot);
+  if (word.state != slot_state::ready || !word.wanted)
+    return;
+  const auto image = wanted_in(words, slot, local);
+  if (!image)
+    words.settle(slot, word.sequence, {false, "it was not said where it goes"});
+  else if (told_.emplace(local, slot, image->sequence).second)
+    on_wanted_(*image);
+}
+
+void image_writer::watch(std::function<void(const wanted_image&)> on_wanted) {
+  ask([this, on_wanted = std::move(on_wanted)] {
+    on_wanted_ = on_wanted;
+    told_.clear();
+  });
+}
+
+void image_writer::look(std::function<void()> done) {
+  ask([this, done = std::move(done)] {
+    tell_wanted();
+    done();
+  });
+}
+
+void image_writer::write(const wanted_image& image,
+                         std::function<void(result<ports::receipt>)> done) {
+  ask([this, image, done = std::move(done)] { done(write_now(image)); });
+}
+
+result<ports::receipt> image_writer::write_now(const wanted_image& image) {
+  auto words = arenas_.at(image.local).words();
+  if (!words.hold(image.slot))
+    return failure(errc::invalid,
+                   fmt::format("the image of step {} of rank {} is gone", image.step, image.rank));
+  const auto written = [&]() -> result<ports::receipt> {
+    const auto memory = share(arenas_[image.local].memory.at(image.slot));
+    if (!memory)
+      return tl::make_unexpected(memory.error());
+    if (words.word(image.slot).sequence != image.sequence || memory->bytes() != image.bytes)
+      return failure(errc::invalid, fmt::format("the image of step {} of rank {} is another's now",
+                                                image.step, image.rank));
+    if (!words.word(image.slot).sealed) {
+      if (const auto sealed = seal(memory->data(), memory->bytes()); !sealed)
+        return tl::make_unexpected(sealed.error());
+      words.mark_sealed(image.slot);
+    }
+    return at(image.to.place)
+        .write(image, {reinterpret_cast<const std::byte*>(memory->data()), memory->bytes()}, stop_);
+  }();
+  words.release(image.slot);
+  return written;
+}
+
+place_writer& image_writer::at(const std::string& place) {
+  if (places_.count(place) == 0 && places_.size() == limits::checkpoint_places_max)
+    places_.clear();
+  auto& there = places_[place];
+  if (!there)
+    there = std::make_unique<place_writer>(std::make_unique<os::posix_storage>(place), node_);
+  return *there;
+}
+
+void image_writer::commit(const commit_order& order,
+                          std::function<void(result<std::uint64_t>)> done) {
+  ask([this, order, done = std::move(done)] { done(at(order.to.place).commit(order)); });
+}
+
+void image_writer::settle(const wanted_image& image, const result<void>& how) {
+  ask([this, image, how] {
+    auto words = arenas_.at(image.local).words();
+    words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what});
+    os::wake_all(words.settlements());
+    told_.erase({image.local, image.slot, image.sequence});
+  });
+}
+
+void image_writer::want_newest() {
+  ask([this] {
+    for (auto& a : arenas_) {
+      auto words = a.words();
+      if (!words.formatted())
+        continue;
+      const auto slot = words.newest();
+      if (slot && !words.settled(*slot, words.word(*slot).sequence))
+        words.want(*slot);
+    }
+  });
+}
+
+} // namespace troupe::ckpt

@@ -1,0 +1,208 @@
+#include "ckpt/writer/image_writer.hpp"
+
+#include "ckpt/image/torch_file.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+using namespace troupe;
+using namespace troupe::ckpt;
+
+namespace {
+
+struct directory {
+  directory() {
+    std::string name = "/tmp/troupe-writer-XXXXXX";
+    path = ::mkdtemp(name.data());
+  }
+  ~directory() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+/// A training process's end of an arena.
+struct process {
+  process() {
+    table = *os::shared_memory::create("table", sizeof(slot_table));
+    for (auto& m : memory)
+      m = *os::shared_memory::create("slot", 0);
+    words().format();
+  }
+  slots words() { return {*reinterpret_cast<slot_table*>(table.data()), 2}; }
+  std::vector<int> descriptors() const {
+    std::vector<int> all{table.descriptor()};
+    for (const auto& m : memory)
+      all.push_back(m.descriptor());
+    all.push_back(bell.descriptor());
+    return all;
+  }
+  std::size_t save(const std::string& place, std::uint64_t step, bool wanted = true) {
+    auto at = words();
+    const auto slot = at.begin().value();
+    const std::vector<std::uint64_t> sizes{content.size()};
+    const torch_file file(1, sizes);
+    const auto bytes = file.layout().bytes();
+    REQUIRE(memory[slot].bytes() <= bytes);
+    REQUIRE(memory[slot].grow(bytes));
+    auto* image = memory[slot].data();
+    file.write_frame(image);
+    image[file.pickle_at()] = '.';
+    std::memcpy(image + file.storage_at(0), content.data(), content.size());
+    slot_image what;
+    what.step = step;
+    what.generation = 3;
+    what.world_size = 1;
+    what.bytes = bytes;
+    slot_destination to;
+    std::strcpy(to.place.data(), place.c_str());
+    std::strcpy(to.directory.data(), std::to_string(step).c_str());
+    std::strcpy(to.file.data(), "rank_0.pt");
+    to.shards = 1;
+    at.finish(slot, what, to, wanted);
+    bell.ring();
+    return slot;
+  }
+  os::shared_memory table;
+  std::array<os::shared_memory, slot_table::slots_max> memory;
+  os::bell bell = *os::bell::create();
+  const std::string content = std::string(3'000'000, 'x');
+};
+
+/// What a callback brings, for a thread that waits.
+template<class T>
+class box {
+ public:
+  void put(T value) {
+    const std::lock_guard held(lock_);
+    values_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  T take() {
+    std::unique_lock held(lock_);
+    REQUIRE(changed_.wait_for(held, 30s, [this] { return !values_.empty(); }));
+    auto first = std::move(values_.front());
+    values_.pop_front();
+    return first;
+  }
+
+ private:
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<T> values_;
+};
+
+std::shared_ptr<image_writer> open(const process& p) {
+  auto opened = image_writer::open({p.descriptors()}, "n0");
+  REQUIRE_MESSAGE(opened, opened.error().what);
+  return *opened;
+}
+
+} // namespace
+
+TEST_CASE("what a process wants is told, written as a sealed file, and settled") {
+  const directory there;
+  process p;
+  box<wanted_image> wanted;
+  const auto writer = open(p);
+  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  const auto slot = p.save(there.path, 4);
+  const auto image = wanted.take();
+  CHECK(image.step == 4);
+  CHECK(image.made_by == generation{3});
+  CHECK(image.to.file == "rank_0.pt");
+
+  box<result<ports::receipt>> written;
+  writer->write(image, [&](result<ports::receipt> r) { written.put(std::move(r)); });
+  const auto receipt = written.take();
+  REQUIRE_MESSAGE(receipt, receipt.error().what);
+  std::ifstream file(there.path + "/4/rank_0.pt", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  CHECK(bytes.size() == receipt->bytes);
+  CHECK(verify(bytes));
+
+  const auto sequence = p.words().word(slot).sequence;
+  const auto before = p.words().settlements().load();
+  writer->settle(image, {});
+  while (p.words().settlements().load() == before)
+    REQUIRE(os::wait_while(p.words().settlements(), before, 30s));
+  CHECK(p.words().settled(slot, sequence)->kept);
+  CHECK_FALSE(p.words().word(slot).wanted);
+}
+
+TEST_CASE("a writer that comes later hears of what was wanted before, and of nothing twice") {
+  const directory there;
+  process p;
+  p.save(there.path, 1);
+  p.save(there.path, 2, false);
+  const auto writer = open(p);
+  box<wanted_image> wanted;
+  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  CHECK(wanted.take().step == 1);
+  p.save(there.path, 3);
+  CHECK(wanted.take().step == 3);
+}
+
+TEST_CASE("a look ends after everything that was wanted before it has been told") {
+  const directory there;
+  process p;
+  const auto writer = open(p);
+  std::atomic<int> told{0};
+  writer->watch([&](const wanted_image&) { ++told; });
+  p.save(there.path, 1);
+  p.save(there.path, 2);
+  box<int> looked;
+  writer->look([&] { looked.put(told.load()); });
+  CHECK(looked.take() == 2);
+}
+
+TEST_CASE("at a breakpoint the newest image is wanted, unless it was written") {
+  const directory there;
+  process p;
+  const auto writer = open(p);
+  box<wanted_image> wanted;
+  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  p.save(there.path, 1, false);
+  p.save(there.path, 2, false);
+  writer->want_newest();
+  const auto image = wanted.take();
+  CHECK(image.step == 2);
+  writer->settle(image, {});
+  writer->want_newest();
+  p.save(there.path, 3);
+  CHECK(wanted.take().step == 3);
+}
+
+TEST_CASE("what makes no sense is settled, not written") {
+  process p;
+  const auto slot = p.save("relative", 1);
+  const auto sequence = p.words().word(slot).sequence;
+  const auto writer = open(p);
+  box<int> looked;
+  writer->watch([](const wanted_image&) { FAIL("told"); });
+  writer->look([&] { looked.put(0); });
+  looked.take();
+  const auto how = p.words().settled(slot, sequence);
+  REQUIRE(how);
+  CHECK_FALSE(how->kept);
+}
+
+TEST_CASE("an image that has changed under the writer's hands is not written") {
+  const directory there;
+  process p;
+  const auto writer = open(p);
+  box<wanted_image> wanted;
+  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  p.save(there.path, 1);
+  auto image = wanted.take();
+  ++image.sequence;
+  box<result<ports::receipt>> written;
+  writer->write(image, [&](result<ports::receipt> r) { written.put(std::move(r)); });
+  const auto refused = written.take();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "the image of step 1 of rank 0 is another's now");
+}

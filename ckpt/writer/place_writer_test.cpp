@@ -1,0 +1,169 @@
+#include "ckpt/writer/place_writer.hpp"
+
+#include "runtime/ports/testing/memory_storage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace troupe;
+using namespace troupe::ckpt;
+using ports::never_stops;
+using ports::testing::memory_place;
+using ports::testing::memory_storage;
+
+namespace {
+
+struct node {
+  explicit node(memory_place& place, node_name who = "n0")
+      : name(who), writer(std::make_unique<memory_storage>(place), who) {}
+
+  static wanted_image image(std::uint64_t step, std::uint32_t shard = 0, std::uint32_t shards = 1,
+                            generation by = generation{1}) {
+    wanted_image w;
+    w.step = step;
+    w.rank = shard;
+    w.made_by = by;
+    w.world_size = shards;
+    w.to = {"/place",
+            std::to_string(step),
+            "rank_" + std::to_string(shard) + ".pt",
+            framework::ddp,
+            shard,
+            shards,
+            {2, 0},
+            1s};
+    return w;
+  }
+  result<ports::receipt> write(const wanted_image& w, const std::string& bytes) {
+    return writer.write(w, ports::bytes_of(bytes), never_stops);
+  }
+  commit_order order(const wanted_image& w, const std::vector<ports::receipt>& written,
+                     std::uint64_t sequence = 0) const {
+    commit_order o;
+    o.to = w.to;
+    o.says.step = w.step;
+    o.says.made_by = w.made_by;
+    o.says.sequence = sequence;
+    o.says.world_size = w.world_size;
+    o.says.layout = layout_of(w.to.whose);
+    for (std::size_t i = 0; i < written.size(); ++i)
+      o.says.shards.push_back({"rank_" + std::to_string(i) + ".pt", written[i], name});
+    o.follows = sequence != 0;
+    return o;
+  }
+  result<std::uint64_t> save(std::uint64_t step, const std::string& bytes,
+                             generation by = generation{1}) {
+    const auto w = image(step, 0, 1, by);
+    const auto written = write(w, bytes);
+    if (!written)
+      return tl::make_unexpected(written.error());
+    return writer.commit(order(w, {*written}));
+  }
+
+  node_name name;
+  place_writer writer;
+};
+
+} // namespace
+
+TEST_CASE("a step is there, named by its tracker, and older ones go") {
+  memory_place place;
+  node n(place);
+  for (std::uint64_t step = 1; step <= 4; ++step)
+    CHECK(n.save(step, "state " + std::to_string(step)) == step);
+  CHECK(place.files.at("dlrover_latest.txt") == "4");
+  CHECK(place.files.at("4/rank_0.pt") == "state 4");
+  CHECK(place.files.count("3/rank_0.pt") == 1);
+  CHECK(place.files.count("2/rank_0.pt") == 0);
+}
+
+TEST_CASE("what was saved is not written again, by a successor either") {
+  memory_place place;
+  node(place).save(7, "state").value();
+  int puts = 0;
+  place.fault = [&](const char* operation, const std::string& name) -> std::optional<error> {
+    puts += std::string(operation) == "put" && name == "7/rank_0.pt" ? 1 : 0;
+    return std::nullopt;
+  };
+  node successor(place);
+  const auto w = node::image(7);
+  const auto written = successor.write(w, "state");
+  REQUIRE(written);
+  CHECK(written->bytes == 5);
+  CHECK(successor.writer.commit(successor.order(w, {*written})) == 1);
+  CHECK(puts == 0);
+}
+
+TEST_CASE("a job that went back writes its steps anew, but for the one that it went back to") {
+  memory_place place;
+  node n(place);
+  REQUIRE(n.save(10, "first life"));
+  REQUIRE(n.save(20, "first life"));
+  CHECK(n.save(20, "same step", generation{2}) == 2);
+  CHECK(place.files.at("20/rank_0.pt") == "first life");
+  CHECK(n.save(10, "second life", generation{2}) == 3);
+  CHECK(place.files.at("10/rank_0.pt") == "second life");
+  CHECK(place.files.at("dlrover_latest.txt") == "10");
+}
+
+TEST_CASE("the newest step stays when another world wants it") {
+  memory_place place;
+  node n(place);
+  REQUIRE(n.save(5, "of one"));
+  const auto refused = n.write(node::image(5, 1, 2, generation{2}), "of two");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what ==
+        "step 5 is complete in '5', without a file rank_1.pt: a world of 1 saved it; it stays");
+}
+
+TEST_CASE("a step that could not be written harms none, and its room is had again") {
+  memory_place place;
+  node n(place);
+  REQUIRE(n.save(1, "state 1"));
+  place.fault = [&](const char* operation, const std::string& name) -> std::optional<error> {
+    if (std::string(operation) == "put" && name.rfind("2/", 0) == 0)
+      return error{errc::unavailable, "'" + name + "': no space left on device"};
+    return std::nullopt;
+  };
+  const auto full = n.save(2, "state 2");
+  REQUIRE_FALSE(full);
+  CHECK(full.error().what == "'2/rank_0.pt': no space left on device");
+  CHECK(place.files.at("dlrover_latest.txt") == "1");
+  place.fault = nullptr;
+  CHECK(n.save(3, "state 3") == 2);
+  CHECK(place.files.count(".troupe/steps/2") == 0);
+}
+
+TEST_CASE("two nodes of one directory make one step, committed once") {
+  memory_place place;
+  node first(place, "n0"), second(place, "n1");
+  const auto w0 = node::image(1, 0, 2), w1 = node::image(1, 1, 2);
+  const std::vector<ports::receipt> written{first.write(w0, "a").value(),
+                                            second.write(w1, "bb").value()};
+  const auto sequence = first.writer.commit(first.order(w0, written));
+  REQUIRE(sequence);
+  int written_again = 0;
+  place.fault = [&](const char* operation, const std::string&) -> std::optional<error> {
+    written_again += std::string(operation) == "put" ? 1 : 0;
+    return std::nullopt;
+  };
+  CHECK(second.writer.commit(second.order(w1, written, *sequence)) == *sequence);
+  CHECK(written_again == 0);
+  // The second knows what the first has counted.
+  CHECK(second.save(2, "c") == *sequence + 1);
+}
+
+TEST_CASE("two nodes with a directory each commit the same step in both") {
+  memory_place here, there;
+  node first(here, "n0"), second(there, "n1");
+  const auto w0 = node::image(1, 0, 2), w1 = node::image(1, 1, 2);
+  auto order = first.order(w0, {first.write(w0, "a").value(), second.write(w1, "bb").value()});
+  order.says.shards[1].node = "n1";
+  order.says.sequence = first.writer.commit(order).value();
+  order.follows = true;
+  CHECK(second.writer.commit(order) == order.says.sequence);
+  for (auto* place : {&here, &there})
+    CHECK(place->files.at("dlrover_latest.txt") == "1");
+  CHECK(here.files.at("1/.troupe-manifest.json") == there.files.at("1/.troupe-manifest.json"));
+}

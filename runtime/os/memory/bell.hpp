@@ -1,0 +1,40 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+
+namespace troupe::os {
+
+/// Wakes a thread of another process: rung often and heard once is heard. Nobody loses a ring that
+/// came while he was not listening.
+class bell {
+ public:
+  static result<bell> create();
+  /// Takes the descriptor of one that somebody else has made.
+  static result<bell> adopt(int descriptor);
+  bell(bell&& other) noexcept;
+  bell& operator=(bell&& other) noexcept;
+  ~bell();
+
+  void ring() const;
+  int descriptor() const { return descriptor_; }
+
+  /// Waits until one of them has been rung since it was last heard.
+  static void hear(std::initializer_list<const bell*> any_of);
+
+ private:
+  explicit bell(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+/// Waits while a word in shared memory has this value; may return earlier. False: time is up.
+bool wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, duration within);
+/// Wakes who waits there, in any process.
+void wake_all(const std::atomic<std::uint32_t>& word);
+
+} // namespace troupe::os
