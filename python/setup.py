@@ -11,7 +11,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 
 from distutils.command.build_scripts import build_scripts  # after setuptools, which provides it
 
-PROGRAMS = ("actor-launcher", "actor-master", "actor-shell")
+PROGRAMS = ("actor-launcher", "actor-master", "actor-shell", "troupe-saver")
 
 
 def native_programs() -> list[str]:

@@ -248,7 +248,7 @@ def test_whoever_dies_while_saving_leaves_a_whole_image_to_the_next(arena):
 def test_descriptors_of_something_else_are_refused(tmp_path):
     with open(tmp_path / "file", "w+b") as file:
         with pytest.raises(CheckpointError, match="holds no table of images"):
-            Arena(left=[os.dup(file.fileno()) for _ in range(9)])
+            Arena(left=[os.dup(file.fileno()) for _ in range(library.Descriptors._length_)])
 
 
 def test_how_many_images_there_can_be_is_said():

@@ -1,11 +1,28 @@
 """Checkpoints in the time of one memory copy. Importing this package imports torch.
 
-What is there so far: `Arena`, a process's own images in memory, which under `actor-launcher` outlive it, and the file format.
-They are what `DdpCheckpointer` will stand on; it is not there yet, nor does anything write images out.
+`DdpCheckpointer` is for training loops, `Arena` below it a process's own images in memory. Both log to "troupe.checkpoint".
 """
 
-from .arena import Arena, Image
+from .arena import Arena, View, complete_steps
+from .checkpointer import Checkpointer
+from .ddp import DdpCheckpointer
+from .image import Destination, Image
 from .library import CheckpointError
+from .retention import KeepLatestStep, KeepStepInterval, StorageType
 from .skeleton import Skeleton, pickled
 
-__all__ = ["Arena", "CheckpointError", "Image", "Skeleton", "pickled"]
+__all__ = [
+    "Arena",
+    "CheckpointError",
+    "Checkpointer",
+    "DdpCheckpointer",
+    "Destination",
+    "Image",
+    "KeepLatestStep",
+    "KeepStepInterval",
+    "Skeleton",
+    "StorageType",
+    "View",
+    "complete_steps",
+    "pickled",
+]

@@ -6,34 +6,21 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import library
+from .image import Destination, Image, Unfinished
 from .skeleton import Skeleton, pickled
 
+if TYPE_CHECKING:
+    from typing import Self  # Python 3.11
 
-VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # set by actor-launcher
 
-
-@dataclass(frozen=True)
-class Image:
-    """A whole state in memory, as a file of torch.save."""
-
-    step: int
-    generation: int
-    rank: int
-    world_size: int
-    bytes: int
-    slot: int
-    descriptor: int  # of the memory; belongs to the arena
-
-    @property
-    def path(self) -> str:
-        """The image as a file, for this process and as long as the arena is open."""
-        return f"/proc/self/fd/{self.descriptor}"
+# Set by actor-launcher: descriptors of memory.
+VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # of this local rank
+OF_NODE = "TROUPE_CHECKPOINT_MEMORY_OF_NODE"  # of local rank 0, for the others
 
 
 def _storages(skeleton: Skeleton) -> tuple[ctypes.Array, ctypes.Array, int]:
@@ -47,7 +34,78 @@ def _storages(skeleton: Skeleton) -> tuple[ctypes.Array, ctypes.Array, int]:
     )
 
 
-class Arena:
+def _inherited(variable: str, missing: str) -> list[int]:
+    """The descriptors that `variable` names, which belong to who asks from then on. `missing`: what it is if there are none."""
+    named = os.environ.pop(variable, None)
+    if named is None:
+        raise library.CheckpointError(missing)
+    descriptors = [int(number) for number in named.split(",")]
+    for descriptor in descriptors[
+        :-1
+    ]:  # before any of them is taken for ours; the last is no memory
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/memfd:troupe-ckpt"):
+                continue
+        raise library.CheckpointError(
+            f"{variable} is another process's: {descriptor} is not the memory that it speaks of"
+        )
+    if len(descriptors) != library.Descriptors._length_:
+        raise library.CheckpointError(
+            f"{variable} names {len(descriptors)} descriptors, not {library.Descriptors._length_}: "
+            "actor-launcher and this package are of different releases"
+        )
+    return descriptors
+
+
+class View:
+    """What can be seen of an arena. `View.of_this_node()`: of local rank 0's, for the other local ranks."""
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+
+    @classmethod
+    def of_this_node(cls) -> View:
+        """Raises CheckpointError if `actor-launcher` did not start this process, or it is local rank 0 itself, or called this
+        before."""
+        descriptors = _inherited(
+            OF_NODE, f"this process does not see memory of local rank 0 ({OF_NODE} is not set)"
+        )
+        return cls(library.call("troupe_arena_view", library.Descriptors(*descriptors)))
+
+    def close(self) -> None:
+        """Gives the memory back, but for what loaded tensors still use. Waits for a copy that is under way."""
+        if self._handle:
+            library.load().troupe_arena_close(self._handle)
+        self._handle = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def found(self) -> list[Image]:
+        """The images that are whole, newest first."""
+        raw = (library.RawImage * library.SLOTS)()
+        count = library.load().troupe_images(self._handle, raw)
+        return [Image.of(one) for one in raw[:count]]
+
+    def newest(self) -> Image | None:
+        """The newest image that is whole."""
+        return next(iter(self.found()), None)
+
+    def load(self, image: Image, *, weights_only: bool = True, map_location: Any = None) -> Any:
+        """The state of an image, without a copy: its tensors are the image's memory, which is theirs from then on.
+
+        `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
+        """
+        library.call("troupe_lend", self._handle, image.slot)
+        return torch.load(
+            image.path, mmap=True, weights_only=weights_only, map_location=map_location
+        )
+
+
+class Arena(View):
     """Memory for the newest images of this process's state, at least two: a save never overwrites the newest one.
 
     `images`: how many at once, 2 to 4; one, if memory does not suffice for two (see `images`). `threads` copy; 0: as many
@@ -66,8 +124,10 @@ class Arena:
         copy_on_write: bool = False,
     ):
         self._pending: Skeleton | None = None  # whose storages are being copied
-        self._handle = library.call(
-            "troupe_arena_open", images, threads, library.Descriptors(*left) if left else None
+        super().__init__(
+            library.call(
+                "troupe_arena_open", images, threads, library.Descriptors(*left) if left else None
+            )
         )
         if copy_on_write:
             try:
@@ -77,40 +137,24 @@ class Arena:
                 raise
 
     @classmethod
-    def of_this_worker(cls, images: int = 2, threads: int = 0, *, copy_on_write: bool = False) -> Arena:
+    def of_this_worker(
+        cls, images: int = 2, threads: int = 0, *, copy_on_write: bool = False
+    ) -> Arena:
         """The arena that `actor-launcher` keeps for this local rank, with what an earlier process of it has saved there.
 
         It outlives this process and its node supervisor, and is gone with the launcher. Raises CheckpointError if there is
         none, or if it was opened before.
         """
-        left = os.environ.pop(VARIABLE, None)
-        if left is None:
-            raise library.CheckpointError(
-                f"this process has no memory that outlives it ({VARIABLE} is not set): it was not started by actor-launcher, "
-                "or its local rank is beyond 63, or it has opened that memory before"
-            )
-        descriptors = [int(number) for number in left.split(",")]
-        for descriptor in descriptors:  # before any of them is taken for ours
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/memfd:troupe-ckpt"):
-                    continue
-            raise library.CheckpointError(
-                f"{VARIABLE} is another process's: {descriptor} is not the memory that it speaks of"
-            )
+        descriptors = _inherited(
+            VARIABLE,
+            f"this process has no memory that outlives it ({VARIABLE} is not set): it was not started by actor-launcher, "
+            "or its local rank is beyond 63, or it has opened that memory before",
+        )
         return cls(images, threads, left=descriptors, copy_on_write=copy_on_write)
 
     def close(self) -> None:
-        """Gives the memory back, but for what loaded tensors still use. Waits for a copy that is under way."""
-        if self._handle:
-            library.load().troupe_arena_close(self._handle)
-        self._handle = None
+        super().close()
         self._pending = None
-
-    def __enter__(self) -> Arena:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def images(self) -> int:
@@ -138,10 +182,19 @@ class Arena:
         library.call("troupe_arena_prepared", self._handle)
 
     def save(
-        self, step: int, state: Any, *, generation: int = 0, rank: int = 0, world_size: int = 1
+        self,
+        step: int,
+        state: Any,
+        *,
+        generation: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        to: Destination | None = None,
+        wanted: bool = False,
     ) -> None:
         """Returns when the state may be changed: when it is copied, or with copy-on-write earlier. What is kept is the state
-        at the moment of the call. Waits for the copy before it.
+        at the moment of the call. Waits for the copy before it. `to`: where the image is written, if that is ever wanted;
+        `wanted`: as soon as it is whole.
 
         Raises CheckpointError if there is not enough memory for it, or all images are being read; what was saved before is
         as it was. Raises what `pickled` raises.
@@ -159,6 +212,8 @@ class Arena:
             "troupe_save",
             self._handle,
             ctypes.byref(what),
+            to.raw() if to else None,
+            wanted,
             skeleton.pickle,
             len(skeleton.pickle),
             *_storages(skeleton),
@@ -169,23 +224,74 @@ class Arena:
         library.call("troupe_saved", self._handle)
         self._pending = None
 
-    def newest(self) -> Image | None:
-        """The newest image that is whole."""
-        found = library.RawImage()
-        if not library.load().troupe_newest(self._handle, ctypes.byref(found)):
-            return None
-        return Image(*(getattr(found, name) for name, _ in library.RawImage._fields_))
+    def want(self, image: Image) -> None:
+        """The image is to be written where its `save` said; it stays as it is until that is settled."""
+        library.call("troupe_want", self._handle, image.slot)
 
-    def load(self, image: Image, *, weights_only: bool = True, map_location: Any = None) -> Any:
-        """The state of an image, without a copy: its tensors are the image's memory, which is theirs from then on.
+    def settled(self, image: Image, within: float) -> bool:
+        """Whether an image that was wanted belongs to a complete step; False: not known yet, after `within` seconds.
 
-        `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
+        Raises CheckpointError if it was not kept, with the reason.
         """
-        library.call("troupe_lend", self._handle, image.slot)
-        return torch.load(
-            image.path, mmap=True, weights_only=weights_only, map_location=map_location
+        waited = round(within * 1000)
+        return library.call("troupe_settled", self._handle, image.slot, image.sequence, waited) == 1
+
+    def begin(
+        self, size: int, step: int, *, generation: int = 0, rank: int = 0, world_size: int = 1
+    ) -> Unfinished:
+        """Memory for an image of `size` bytes that comes from elsewhere, until `finish` or `abandon`.
+
+        Raises CheckpointError as `save` does.
+        """
+        raw = library.RawImage(step, generation, rank, world_size, size)
+        memory = ctypes.c_void_p()
+        library.call("troupe_begin", self._handle, size, ctypes.byref(raw), ctypes.byref(memory))
+        return Unfinished(raw, memory.value or 0)
+
+    def finish(self, image: Unfinished, to: Destination | None = None) -> None:
+        """Its memory is filled: it is the newest image. `to` as for `save`."""
+        raw = to.raw() if to else None
+        library.call("troupe_finish", self._handle, ctypes.byref(image.raw), raw)
+
+    def abandon(self, image: Unfinished) -> None:
+        library.load().troupe_abandon(self._handle, image.raw.slot)
+
+    def read_back(
+        self,
+        place: str,
+        step: int,
+        file: str,
+        *,
+        generation: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> Image:
+        """Reads a file of a complete step at `place` into an image, the newest then.
+
+        Raises CheckpointError if there is no such step or file, if it is damaged, and as `save` does.
+        """
+        made = library.RawImage(step, generation, rank, world_size)
+        library.call(
+            "troupe_read_back",
+            self._handle,
+            os.fsencode(place),
+            step,
+            os.fsencode(file),
+            ctypes.byref(made),
         )
+        return Image.of(made)
 
     def seal(self, image: Image) -> None:
         """Fills in the image's checksums: from then on it is byte for byte the file that other readers expect."""
         library.call("troupe_seal", self._handle, image.slot)
+
+
+def complete_steps(place: str, most: int = 64) -> list[int]:
+    """The complete steps at a place, newest first; of a place that does not exist, none.
+
+    Newest is what was completed last, which is not the highest number if training went back. Raises CheckpointError for a
+    place that cannot be read.
+    """
+    steps = (ctypes.c_uint64 * most)()
+    count = library.call("troupe_complete_steps", os.fsencode(place), steps, most)
+    return list(steps[:count])

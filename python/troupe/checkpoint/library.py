@@ -7,6 +7,7 @@ import functools
 import os
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
+from typing import Any
 
 from ..programs import CHECKOUT, ProgramNotFound
 
@@ -18,7 +19,9 @@ class CheckpointError(RuntimeError):
     """What could not be saved or read, and why, in one line."""
 
 
-Descriptors = c_int32 * 9  # TROUPE_ARENA_DESCRIPTORS
+Bytes = ctypes.c_ubyte
+SLOTS = 8  # TROUPE_ARENA_SLOTS
+Descriptors = c_int32 * 10  # TROUPE_ARENA_DESCRIPTORS
 
 
 class RawImage(ctypes.Structure):
@@ -29,30 +32,55 @@ class RawImage(ctypes.Structure):
         ("world_size", c_uint32),
         ("bytes", c_uint64),
         ("slot", c_uint64),
+        ("sequence", c_uint64),
         ("descriptor", c_int32),
     ]
 
 
+class RawDestination(ctypes.Structure):
+    _fields_ = [
+        ("place", c_char_p),
+        ("directory", c_char_p),
+        ("file", c_char_p),
+        ("framework", c_uint32),
+        ("shard", c_uint32),
+        ("shards", c_uint32),
+        ("save_within_ms", c_uint64),
+        ("keep_latest", c_uint64),
+        ("keep_every", c_uint64),
+    ]
+
+
+IMAGE, DESTINATION = POINTER(RawImage), POINTER(RawDestination)
+
 # name: (what it returns, its arguments but for the last two, which say where to say why and how much room is there)
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_open": (c_void_p, [c_uint32, c_uint32, c_void_p]),
+    "troupe_arena_view": (c_void_p, [c_void_p]),
     "troupe_arena_prepare": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_size_t]),
     "troupe_arena_prepared": (c_int, [c_void_p]),
     "troupe_arena_copy_on_write": (c_int, [c_void_p]),
     "troupe_save": (
         c_int,
-        [c_void_p, POINTER(RawImage), c_char_p, c_uint64, c_void_p, c_void_p, c_size_t],
+        [c_void_p, IMAGE, DESTINATION, c_int, c_char_p, c_uint64, c_void_p, c_void_p, c_size_t],
     ),
     "troupe_saved": (c_int, [c_void_p]),
+    "troupe_want": (c_int, [c_void_p, c_uint64]),
+    "troupe_settled": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64]),
+    "troupe_begin": (c_int, [c_void_p, c_uint64, IMAGE, POINTER(c_void_p)]),
+    "troupe_finish": (c_int, [c_void_p, IMAGE, DESTINATION]),
+    "troupe_complete_steps": (c_int, [c_char_p, c_void_p, c_size_t]),
+    "troupe_read_back": (c_int, [c_void_p, c_char_p, c_uint64, c_char_p, IMAGE]),
     "troupe_lend": (c_int, [c_void_p, c_uint64]),
     "troupe_seal": (c_int, [c_void_p, c_uint64]),
     "troupe_verify": (c_int, [c_void_p, c_uint64]),
 }
-WITHOUT_WHY = {
+WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_close": (None, [c_void_p]),
     "troupe_arena_descriptors": (None, [c_void_p, c_void_p]),
     "troupe_arena_images": (c_uint32, [c_void_p]),
-    "troupe_newest": (c_int, [c_void_p, POINTER(RawImage)]),
+    "troupe_abandon": (None, [c_void_p, c_uint64]),
+    "troupe_images": (c_int, [c_void_p, IMAGE]),
 }
 
 
@@ -60,9 +88,7 @@ def place() -> Path:
     """Where the library is: TROUPE_LIB_DIR alone if it is set, else beside this package (the wheel's place), else the
     checkout's release build."""
     chosen = os.environ.get("TROUPE_LIB_DIR")
-    folders = (
-        [Path(chosen)] if chosen else [Path(__file__).parent, CHECKOUT / "build/release/lib"]
-    )
+    folders = [Path(chosen)] if chosen else [Path(__file__).parent, CHECKOUT / "build/release/lib"]
     for folder in folders:
         if (folder / NAME).is_file():
             return folder / NAME
@@ -83,7 +109,7 @@ def load() -> ctypes.CDLL:
     return library
 
 
-def call(name: str, *arguments: object) -> object:
+def call(name: str, *arguments: object) -> Any:
     """Calls a function that can fail, without the interpreter's lock. Raises CheckpointError with its reason."""
     why = ctypes.create_string_buffer(WHY_BYTES)
     done = getattr(load(), name)(*arguments, why, WHY_BYTES)

@@ -1,0 +1,292 @@
+"""What the checkpointers of all frameworks have in common."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..programs import ProgramNotFound
+from .arena import Arena, View
+from .files import load_file, placed, require_writable
+from .image import Destination
+from .library import CheckpointError
+from .private_saver import PrivateSaver
+from .ranks import Agreement, Rank, summary
+from .recovery import Recovery
+from .retention import DeletionStrategy, StorageType, kept, require_positive
+from .saves import Saves, objections, require_valid
+
+if TYPE_CHECKING:
+    from typing import Self  # Python 3.11
+
+log = logging.getLogger("troupe.checkpoint")
+
+PATIENCE = 1800.0  # seconds; ranks that are further apart have lost each other
+ROUND = 10.0  # seconds, after which ranks that wait tell each other what they know
+SLICE = 0.5  # seconds, in which a signal is handled
+SHARDS_MAX = 65536
+SAVE_TIMEOUT_MAX = 7 * 24 * 3600
+
+
+class Checkpointer:
+    """Keeps a state of all ranks in memory, writes it to a disk from there, and brings it back.
+
+    Ranks with LOCAL_RANK < `local_shard_num` save; the first `global_shard_num` of them, in the order of ranks, make the
+    shards of a step. With one shard the state is the same at all ranks, and a node that lacks it gets it from another. All
+    ranks take part in every agreement: the constructor, `save_checkpoint`, `wait_latest_checkpoint` and `load_checkpoint`
+    without a path are collective, to be called by every rank in the same order. (They agree through a gloo group of their
+    own, if torch.distributed is initialised and the world is larger than one.)
+
+    What a framework's own checkpointer adds:
+
+    - `framework`: whose trackers are written (see Destination).
+    - `default_file`: FSDP has `__<rank>_0.distcp` there, Megatron `iter_%07d/mp_rank_XX/model_optim_rng.pt`, Transformers
+      `checkpoint-<step>`.
+    - `restored`: what the user gets of what was read. A framework that puts states in their place itself does it here; one
+      that collects them itself, as FSDP and DeepSpeed do, does that before it calls `save_checkpoint`.
+    """
+
+    framework = 0
+
+    def __init__(
+        self,
+        checkpoint_dir: str | os.PathLike,
+        *,
+        local_shard_num: int = 1,
+        global_shard_num: int = 1,
+        deletion_strategy: DeletionStrategy | None = None,
+        save_timeout: float = 600,
+        images: int = 2,
+        copy_on_write: bool = False,
+    ):
+        """Raises ValueError for wrong arguments. Raises CheckpointError at all ranks, with one line that names rank and
+        reason, if a shard's rank cannot write to `checkpoint_dir` (which is made if there is none), has no memory that
+        outlives it though actor-launcher started it, or could not protect its memory for `copy_on_write`.
+        """
+        require_positive("local_shard_num", local_shard_num, SHARDS_MAX)
+        require_positive("global_shard_num", global_shard_num, SHARDS_MAX)
+        if not 0 < save_timeout <= SAVE_TIMEOUT_MAX:
+            raise ValueError(
+                f"save_timeout is {save_timeout!r}; it is seconds, above 0 and at most {SAVE_TIMEOUT_MAX}"
+            )
+        self.place = os.path.abspath(checkpoint_dir)
+        self.keep_latest, self.keep_every = kept(deletion_strategy, self.place)
+        self.save_timeout = save_timeout
+        self.shards = global_shard_num
+        self.me = Rank.of_this_process()
+        self.shard: int | None = None  # this rank's
+        self._arena: Arena | None = None  # of a rank that saves
+        self._view: View | None = None  # of one that does not, where its node has memory
+        self._saver: PrivateSaver | None = None
+        self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
+        try:
+            self._open(local_shard_num, images, copy_on_write)
+        except BaseException:
+            self.close()
+            raise
+        self._saves = Saves(self._arena, copy_on_write) if self._arena else None
+
+    def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
+        saves = self.me.local_rank < local_shard_num
+        saving = [rank for rank, [s] in enumerate(self._ranks.gather([saves])) if s]
+        if len(saving) < self.shards:
+            raise ValueError(
+                f"global_shard_num is {self.shards}, and of {self.me.world_size} ranks only {len(saving)} save "
+                f"(those with LOCAL_RANK < {local_shard_num})"
+            )
+        if self.me.rank in saving[: self.shards]:
+            self.shard = saving.index(self.me.rank)
+        for step in (self._open_arena, self._open_view):  # nothing can be seen before it is there
+            reason = ""
+            try:
+                step(saves, images, copy_on_write)
+            except (CheckpointError, ProgramNotFound) as error:
+                reason = str(error)
+            self._ranks.require(reason)
+
+    def _open_arena(self, saves: bool, images: int, copy_on_write: bool) -> None:
+        if self.shards > 1 and not self.me.launched:
+            raise CheckpointError(
+                f"global_shard_num is {self.shards}, and only actor-launcher's master can say when so many are written: "
+                "start the workers with actor-launcher, which takes torchrun's arguments"
+            )
+        if self.shard is not None:
+            require_writable(self.place)
+        if saves and self.me.launched:
+            self._arena = Arena.of_this_worker(images, copy_on_write=copy_on_write)
+        elif saves:
+            self._arena = Arena(images, copy_on_write=copy_on_write)
+            if self.shard is not None:
+                self._saver = PrivateSaver(self._arena)
+
+    def _open_view(self, saves: bool, *_: object) -> None:
+        if not saves and self.me.launched:
+            self._view = View.of_this_node()
+
+    # ---- A framework's part ----
+
+    def default_file(self, step: int) -> tuple[str, str]:
+        """Directory of a step, and file of this rank's shard there."""
+        raise NotImplementedError
+
+    def restored(self, state: Any) -> Any:
+        """What the user gets of a state that was read."""
+        return state
+
+    # ---- Saving ----
+
+    def prepare(self, state_dict: Any) -> None:
+        """Makes memory for states like this one, in the background, so that the first save is as fast as any. Not collective."""
+        if self._arena:
+            self._arena.prepare(state_dict)
+
+    def save_checkpoint(
+        self,
+        step: int,
+        state_dict: Any,
+        path: str = "",
+        storage_type: StorageType = StorageType.DISK,
+    ) -> bool:
+        """Keeps the state of this moment in memory; with DISK it is also written, while training goes on.
+
+        `step`: 0 to 2⁶³ - 1. `path`: `<checkpoint_dir>/<directory>/<file>` instead of the default. Returns False at all ranks,
+        and logs why, if it could not be kept at any: there is not enough memory, or all of it holds images that are still
+        being written. What was saved before is as it was. Raises ValueError for wrong arguments and what pickle raises for
+        what it cannot write, at the ranks where that happens; the others return False. Raises CheckpointError if the ranks
+        have lost each other.
+        """
+        reason, wrong, to = "", None, None
+        disk = storage_type is StorageType.DISK
+        try:
+            require_valid(step, storage_type)
+            directory, file = placed(self.place, path) if path else self.default_file(step)
+            to = self._destination(directory, file)
+            if self._saves:
+                self._saves.keep(self.me, step, state_dict, to, disk)
+        except CheckpointError as error:
+            reason = str(error)
+        except Exception as error:
+            wrong, reason = error, f"{type(error).__name__}: {error}"
+        against = objections(self._ranks, step, disk, to, reason)
+        if wrong:
+            raise wrong
+        if against:
+            log.error("rank %d: step %s is not saved: %s", self.me.rank, step, summary(against))
+            return False
+        if disk and to and self._saves:
+            self._saves.want()
+        return True
+
+    def _destination(self, directory: str, file: str) -> Destination | None:
+        """Of this rank's shard; whoever has none has nothing to write."""
+        if self.shard is None:
+            return None
+        return Destination(
+            self.place,
+            directory,
+            file,
+            self.framework,
+            self.shard,
+            self.shards,
+            self.save_timeout,
+            self.keep_latest,
+            self.keep_every,
+        )
+
+    def wait_latest_checkpoint(self, timeout: float = 1800) -> bool:
+        """Waits until the last step that was saved to disk is complete, on all ranks. False, and logged why, if it was not kept,
+        or that is not known after `timeout` seconds. Without such a step there is nothing to wait for: True.
+        """
+        until = time.monotonic() + timeout
+        while True:
+            done, reason = self._last_settled(min(until, time.monotonic() + ROUND))
+            late = time.monotonic() >= until
+            rows = self._ranks.gather([done, 1 if reason else 0, late])
+            if any(row[1] for row in rows):
+                reasons = self._ranks.spoken(reason)
+                log.error(
+                    "rank %d: the last checkpoint was not kept: %s", self.me.rank, summary(reasons)
+                )
+                return False
+            if all(row[0] for row in rows):
+                return True
+            if any(row[2] for row in rows):
+                waiting = ", ".join(str(rank) for rank, row in enumerate(rows) if not row[0])
+                log.error(
+                    "rank %d: after %g s it is not known what became of the last checkpoint of rank %s",
+                    self.me.rank, timeout, waiting,
+                )  # fmt: skip
+                return False
+
+    def _last_settled(self, until: float) -> tuple[bool, str]:
+        try:
+            while self._saves:
+                left = max(0.0, until - time.monotonic())
+                if self._saves.settled(min(SLICE, left)):
+                    break
+                if not left:
+                    return False, ""
+        except CheckpointError as error:
+            return False, str(error)
+        return True, ""
+
+    # ---- Loading ----
+
+    def load_checkpoint(
+        self, resume_path: str = "", *, weights_only: bool = True, map_location: Any = None
+    ) -> Any:
+        """The newest state: from memory, from a peer's memory, or from the disk; {} if there is none.
+
+        Tensors are the image's memory and are not copied, until somebody writes to them. `resume_path`: that file instead, read
+        by this rank alone. `weights_only` and `map_location` as in torch.load. Raises CheckpointError if what there is cannot
+        be read, or if there are several shards and they were saved by a world of another size.
+        """
+        if resume_path:
+            state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
+            return self.restored(state)
+        arena, own = self._arena, None
+        if not arena and not self._view:  # without a launcher nobody holds it for this rank
+            arena = own = Arena()
+        try:
+            made = Recovery(
+                self._ranks,
+                arena,
+                self.place,
+                self.shards,
+                self.shard,
+                lambda step: self._destination(*self.default_file(step)),
+            ).newest()
+            if made is None:
+                return {}
+            # The ranks that only look come after those that hold it.
+            self._ranks.gather([0])
+            seen = arena or self._view
+            assert seen
+            for image in seen.found():
+                if (image.generation, image.step) == made:
+                    state = seen.load(image, weights_only=weights_only, map_location=map_location)
+                    return self.restored(state)
+            raise CheckpointError(f"rank {self.me.rank}: step {made[1]} is not in memory any more")
+        finally:
+            if own:
+                own.close()
+
+    def close(self) -> None:
+        """Gives memory back, but for what loaded tensors use. Not collective. Without actor-launcher it waits until what is to
+        be written is written, at most `save_timeout`; under it that goes on anyway."""
+        if self._arena:
+            self._arena.close()
+        if self._view:
+            self._view.close()
+        if self._saver:
+            self._saver.close(self.save_timeout)
+        self._arena = self._view = self._saver = self._saves = None
+        self._ranks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,54 @@
+"""Checkpoints of DistributedDataParallel: one state, the same at all ranks, or one for each of several shards."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from .checkpointer import Checkpointer
+from .retention import DeletionStrategy
+
+log = logging.getLogger("troupe.checkpoint")
+
+
+class DdpCheckpointer(Checkpointer):
+    """Keeps states in `<checkpoint_dir>/<step>/rank_<rank>.pt`. The arguments before the star are those of DLRover's.
+
+    `comm_backend`: ranks agree through gloo, whatever is said here. `deletion_strategy`: KeepLatestStep or KeepStepInterval;
+    without one all steps are kept. `save_timeout`: seconds in which all shards of a step have to be written.
+    `replica_count`: a state with one shard is in the memory of every node anyway; of shards no copies are kept at other nodes
+    yet, so more than 0 is a ValueError then. `images`: how many are kept in memory, 2 to 4. `copy_on_write`: a save returns
+    when memory is protected, and it is copied behind that. See Checkpointer for the rest.
+    """
+
+    def __init__(
+        self,
+        checkpoint_dir: str | os.PathLike,
+        local_shard_num: int = 1,
+        global_shard_num: int = 1,
+        comm_backend: str = "",
+        deletion_strategy: DeletionStrategy | None = None,
+        save_timeout: float = 600,
+        replica_count: int = 0,
+        *,
+        images: int = 2,
+        copy_on_write: bool = False,
+    ):
+        if comm_backend not in ("", "gloo"):
+            log.info("comm_backend: ranks agree on checkpoints through gloo, not %s", comm_backend)
+        if replica_count and global_shard_num > 1:
+            raise ValueError(
+                f"replica_count is {replica_count}: no copies of shards are kept at other nodes yet; it is 0"
+            )
+        super().__init__(
+            checkpoint_dir,
+            local_shard_num=local_shard_num,
+            global_shard_num=global_shard_num,
+            deletion_strategy=deletion_strategy,
+            save_timeout=save_timeout,
+            images=images,
+            copy_on_write=copy_on_write,
+        )
+
+    def default_file(self, step: int) -> tuple[str, str]:
+        return str(step), f"rank_{self.me.rank}.pt"

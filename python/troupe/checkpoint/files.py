@@ -1,0 +1,94 @@
+"""Files of torch.save on a disk, and what a place of steps says of itself."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import pickle
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import library
+from .library import CheckpointError
+
+MANIFEST = ".troupe-manifest.json"
+NAME_BYTES = 255
+PLACE_BYTES = 1023
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Of a complete step."""
+
+    world_size: int
+    files: list[str]  # by the number of the shard
+
+
+def contents(place: str, step: int) -> Contents:
+    """What the manifest of a complete step says; whether that is undamaged is found out by who reads a file of it.
+
+    Raises CheckpointError if it cannot be read.
+    """
+    try:
+        with open(os.path.join(place, ".troupe/steps", str(step)), encoding="utf-8") as marker:
+            path = os.path.join(place, marker.read(), MANIFEST)
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+        return Contents(manifest["world_size"], [shard["name"] for shard in manifest["shards"]])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"step {step} at {place} cannot be read: {error}") from error
+
+
+def placed(place: str, path: str) -> tuple[str, str]:
+    """Directory and file of a custom path. Raises ValueError if it is not `<place>/<directory>/<file>`."""
+    whole = os.path.abspath(path)
+    parts = os.path.relpath(whole, place).split(os.sep)
+    if os.path.dirname(os.path.dirname(whole)) != place or len(parts) != 2:
+        raise ValueError(f"path: '{path}' is not of the form {place}/<directory>/<file>")
+    for part in parts:
+        if part.startswith(".") or len(os.fsencode(part)) > NAME_BYTES:
+            raise ValueError(
+                f"path: '{path}': '{part}' begins with a dot or has more than {NAME_BYTES} bytes"
+            )
+    return parts[0], parts[1]
+
+
+def require_writable(place: str) -> None:
+    """Makes the directory if there is none. Raises CheckpointError if files cannot be made there."""
+    try:
+        os.makedirs(place, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint_dir: {place} cannot be written: {error.strerror}"
+        ) from error
+
+
+def load_file(path: str, *, weights_only: bool, map_location: Any) -> Any:
+    """The state in a file of torch.save, mapped. Raises CheckpointError that names it if it is missing, damaged or no such file."""
+    try:
+        with open(path, "rb") as file:
+            verify(file.fileno())
+        return torch.load(path, mmap=True, weights_only=weights_only, map_location=map_location)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from error
+    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{path}: {first_line(error)}") from error
+
+
+def verify(descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    if size == 0:
+        raise CheckpointError("it is empty")
+    # A private mapping may be written to, so ctypes says where it is; nobody does. It goes with its last user.
+    content = mmap.mmap(descriptor, size, flags=mmap.MAP_PRIVATE)
+    library.call("troupe_verify", (library.Bytes * size).from_buffer(content), size)
+
+
+def first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

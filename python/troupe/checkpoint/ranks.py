@@ -1,0 +1,143 @@
+"""Who this process is among the ranks of its job, and how all of them come to agree."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from .library import CheckpointError
+
+TEXT_BYTES = 512  # of a reason that is told to other ranks
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A process's place, which it has for life."""
+
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    generation: int = 0  # of the workers, counted by actor-launcher
+    launched: bool = False  # by actor-launcher
+
+    @classmethod
+    def of_this_process(cls) -> Rank:
+        """From torch.distributed where that is initialised, and the variables that launchers set; else alone.
+
+        Raises CheckpointError for a job of several ranks whose torch.distributed is not initialised yet.
+        """
+        rank, world_size = number("RANK", 0), number("WORLD_SIZE", 1)
+        if dist.is_available() and dist.is_initialized():
+            rank, world_size = dist.get_rank(), dist.get_world_size()
+        elif world_size > 1:
+            raise CheckpointError(
+                f"this is one of {world_size} ranks and they have to agree on checkpoints: "
+                "call torch.distributed.init_process_group first"
+            )
+        return cls(
+            rank,
+            number("LOCAL_RANK", rank),  # without a launcher all ranks are on one machine
+            world_size,
+            number("TROUPE_GENERATION", 0),
+            "TROUPE_GENERATION" in os.environ,
+        )
+
+
+def number(variable: str, otherwise: int) -> int:
+    text = os.environ.get(variable, "")
+    if not text:
+        return otherwise
+    if not text.isdecimal():
+        raise CheckpointError(f"{variable} is '{text}', which is no number")
+    return int(text)
+
+
+class Agreement:
+    """What all ranks say to each other, over a gloo group of their own. Every method is a collective call: it returns when
+    all ranks have made it. Raises CheckpointError if one of them has gone, or did not come within `patience` seconds.
+    """
+
+    def __init__(self, me: Rank, patience: float):
+        self.me = me
+        self.patience = timedelta(seconds=patience)
+        self.group = None
+        if me.world_size > 1:
+            self.group = dist.new_group(backend="gloo", timeout=self.patience)
+
+    def close(self) -> None:
+        """Not collective."""
+        if self.group is not None and dist.is_initialized():
+            dist.destroy_process_group(self.group)
+        self.group = None
+
+    def gather(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Of every rank its numbers, of which all give as many. Exact for 64 bits with a sign."""
+        mine = torch.tensor(numbers, dtype=torch.int64)
+        return [theirs.tolist() for theirs in self._gathered(mine)]
+
+    def texts(self, text: str) -> list[str]:
+        """Of every rank its text, cut to 512 bytes."""
+        mine = torch.zeros(TEXT_BYTES, dtype=torch.uint8)
+        encoded = text.encode()[:TEXT_BYTES]
+        mine[: len(encoded)] = torch.tensor(list(encoded), dtype=torch.uint8)
+        return [
+            bytes(theirs.tolist()).rstrip(b"\0").decode(errors="replace")
+            for theirs in self._gathered(mine)
+        ]
+
+    def objections(self, reason: str) -> list[str]:
+        """The reasons of all ranks that have one, each with its rank's number; one gather if nobody has."""
+        if not any(flag for [flag] in self.gather([bool(reason)])):
+            return []
+        return self.spoken(reason)
+
+    def spoken(self, reason: str) -> list[str]:
+        """As `objections`, for when it is known that somebody has one."""
+        return [f"rank {rank}: {text}" for rank, text in enumerate(self.texts(reason)) if text]
+
+    def require(self, reason: str) -> None:
+        """Raises CheckpointError at all ranks if any has a reason."""
+        if found := self.objections(reason):
+            raise CheckpointError(summary(found))
+
+    def send(self, memory: torch.Tensor | None, source: int, to: Sequence[int], piece: int) -> None:
+        """From rank `source` to some others, `piece` bytes at once: those give memory of the same size, who is not of them none."""
+        with self._told():
+            few = dist.new_group(sorted([source, *to]), backend="gloo", timeout=self.patience)
+            if memory is not None:
+                for part in memory.split(piece):
+                    dist.broadcast(part, src=source, group=few)
+        self.gather([0])  # nobody closes his end before all have read theirs
+        if memory is not None:
+            dist.destroy_process_group(few)
+
+    def _gathered(self, mine: torch.Tensor) -> list[torch.Tensor]:
+        if self.group is None:
+            return [mine]
+        theirs = [torch.empty_like(mine) for _ in range(self.me.world_size)]
+        with self._told():
+            dist.all_gather(theirs, mine, group=self.group)
+        return theirs
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """What a failed conversation of the ranks means, in one line."""
+        try:
+            yield
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"rank {self.me.rank}: the ranks could not agree, since one has ended or has not made the same call: "
+                + str(error).partition("\n")[0]
+            ) from error
+
+
+def summary(reasons: Sequence[str], most: int = 3) -> str:
+    """One line, however many ranks there are."""
+    more = f"; and {len(reasons) - most} more" if len(reasons) > most else ""
+    return "; ".join(reasons[:most]) + more

@@ -1,0 +1,115 @@
+"""One rank's saves, what all ranks say to them, and what becomes of the last one that was to be written."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import Any
+
+from .arena import Arena
+from .image import Destination, Image
+from .library import CheckpointError
+from .ranks import Agreement, Rank
+from .retention import StorageType
+
+log = logging.getLogger("troupe.checkpoint")
+
+STEP_MAX = 2**63 - 1
+
+
+class Saves:
+    """Into an arena. `copy_on_write`: the arena's."""
+
+    def __init__(self, arena: Arena, copy_on_write: bool):
+        self._arena = arena
+        self._copy_on_write = copy_on_write
+        self._under_way = False  # a copy behind the call, of which nothing was heard
+        self._to_disk = False  # and it is of a save that was to be written
+        self._last: Image | str | None = None  # that was to be written; or why it will not be
+
+    def keep(self, me: Rank, step: int, state: Any, to: Destination | None, disk: bool) -> None:
+        """Raises CheckpointError if there is no room for it, and what pickle raises."""
+        self._hear()
+        self._arena.save(
+            step,
+            state,
+            generation=me.generation,
+            rank=me.rank,
+            world_size=me.world_size,
+            to=to,
+            # Whole only later, when nobody would be there to want it.
+            wanted=self._copy_on_write and disk and to is not None,
+        )
+        self._under_way = self._copy_on_write
+
+    def want(self) -> None:
+        """All ranks have kept what this one kept last: it is to be written."""
+        if self._copy_on_write:
+            self._to_disk = True
+            return
+        image = self._arena.newest()
+        assert image
+        self._last = image
+        try:
+            self._arena.want(image)
+        except CheckpointError as error:
+            self._last = str(error)
+
+    def settled(self, within: float) -> bool:
+        """Whether the last that was wanted belongs to a complete step; False: not known after `within` seconds.
+
+        Raises CheckpointError if it was not kept.
+        """
+        self._hear()
+        if isinstance(self._last, str):
+            raise CheckpointError(self._last)
+        return self._last is None or self._arena.settled(self._last, within)
+
+    def _hear(self) -> None:
+        """Waits until the last save is copied; a failure of that is no failure of what comes after it."""
+        if not self._under_way:
+            return
+        to_disk, self._under_way, self._to_disk = self._to_disk, False, False
+        try:
+            self._arena.wait()
+        except CheckpointError as error:
+            log.error("the last save is lost, since copying it failed: %s", error)
+            if to_disk:
+                self._last = str(error)
+            return
+        if to_disk:
+            self._last = self._arena.newest()
+
+
+def require_valid(step: Any, storage_type: Any) -> None:
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= STEP_MAX:
+        raise ValueError(f"step is {step!r}; it is a whole number from 0 to {STEP_MAX}")
+    if not isinstance(storage_type, StorageType):
+        raise ValueError(f"storage_type is {storage_type!r}; it is StorageType.MEMORY or DISK")
+
+
+def objections(
+    ranks: Agreement, step: Any, disk: bool, to: Destination | None, reason: str
+) -> list[str]:
+    """Why no rank saves this step: it could not be kept at one, for the `reason` there, or the ranks would not save the same.
+
+    Collective; one gather if there is nothing to object.
+    """
+    names = [number_of(to.directory), number_of(to.file)] if to else [0, 0]
+    rows = ranks.gather([not reason, 0 if reason else step, disk, *names])
+    failed = any(not row[0] for row in rows)
+    shards = [row for row in rows if row[3]]
+    same = len({(row[1], row[2]) for row in rows}) == 1
+    one_directory = len({row[3] for row in shards}) <= 1
+    files_of_their_own = len({row[4] for row in shards}) == len(shards)
+    if not failed and same and one_directory and files_of_their_own:
+        return []
+    where = f" as {to.directory}/{to.file}" if to else ""
+    storage = StorageType.DISK if disk else StorageType.MEMORY
+    return ranks.spoken(reason if failed else f"would save step {step} to {storage.name}{where}")
+
+
+def number_of(name: str) -> int:
+    """The same for the same names; not 0."""
+    digest = hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=7).digest()
+    return 1 + int.from_bytes(digest, "big")

@@ -1,0 +1,390 @@
+"""The checkpointer's decisions, and a few ranks that save and load together. Where there is no launcher, disks are real."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from few_ranks import Job, said
+
+from troupe.checkpoint import (
+    CheckpointError,
+    DdpCheckpointer,
+    KeepLatestStep,
+    KeepStepInterval,
+    StorageType,
+    complete_steps,
+)
+from troupe.checkpoint.files import load_file, placed
+from troupe.checkpoint.recovery import newest_image, newest_step
+from troupe.checkpoint.retention import kept
+
+MEMORY, DISK = StorageType.MEMORY, StorageType.DISK
+MIB = 1 << 20
+
+
+# ---- Decisions ----
+
+
+@pytest.mark.parametrize(
+    ("replicated", "held", "chosen"),
+    [
+        (True, {}, None),
+        (True, {0: [], 1: []}, None),
+        (True, {0: [(1, 7)], 1: []}, (1, 7)),
+        (True, {0: [(1, 7), (1, 6)], 1: [(1, 6), (1, 5)]}, (1, 6)),  # nothing is to be sent
+        (True, {0: [(1, 7), (1, 6)], 1: [(1, 5), (1, 4)]}, (1, 7)),
+        (True, {0: [(2, 5), (1, 9)], 1: [(1, 9)]}, (2, 5)),  # training went back to 5
+        (True, {0: [(5, 90), (2, 8)], 1: [(2, 8), (2, 7)]}, (5, 90)),  # rank 1's node was away
+        (False, {0: [(1, 7), (1, 6)], 1: [(1, 6), (1, 5)]}, (1, 6)),
+        (False, {0: [(1, 7), (1, 6)], 1: [(1, 5), (1, 4)]}, None),
+        (False, {0: [(1, 7)], 1: []}, None),
+    ],
+)
+def test_the_image_that_all_go_on_from(replicated, held, chosen):
+    assert newest_image(held, replicated) == chosen
+
+
+@pytest.mark.parametrize(
+    ("replicated", "seen", "chosen"),
+    [
+        (True, {}, None),
+        (True, {0: [], 1: []}, None),
+        (True, {0: [60, 100], 1: [60, 100]}, 60),  # completed last, after training went back
+        (True, {0: [80, 60], 1: [60]}, 60),
+        (True, {0: [80], 1: []}, 80),
+        (True, {0: [80], 1: [70]}, 80),
+        (False, {0: [80, 60], 1: [60]}, 60),
+        (False, {0: [80], 1: []}, None),
+    ],
+)
+def test_the_step_that_all_go_on_from(replicated, seen, chosen):
+    assert newest_step(seen, replicated) == chosen
+
+
+def test_which_steps_a_strategy_keeps():
+    assert kept(None, "/a") == (0, 0)
+    assert kept(KeepLatestStep(3, "/a/"), "/a") == (3, 0)
+    assert kept(KeepStepInterval(50, Path("/a/b/..")), "/a") == (0, 50)
+    with pytest.raises(ValueError, match="it is for /b, and the checkpoints are in /a"):
+        kept(KeepLatestStep(3, "/b"), "/a")
+    with pytest.raises(ValueError, match="a str is code of its own"):
+        kept("latest", "/a")
+    with pytest.raises(ValueError, match="max_to_keep is 0; it is a whole number from 1 to"):
+        KeepLatestStep(0, "/a")
+    with pytest.raises(ValueError, match="keep_interval is 2.5"):
+        KeepStepInterval(2.5, "/a")
+
+
+def test_what_a_path_may_be():
+    assert placed("/a", "/a/best/model.pt") == ("best", "model.pt")
+    assert placed("/a", "/a/./100/../7/x") == ("7", "x")
+    for wrong in ("/a/x", "/a", "/a/b/c/d", "/b/c/d", "b/c", "/a/../b/c"):
+        with pytest.raises(ValueError, match="is not of the form /a/<directory>/<file>"):
+            placed("/a", wrong)
+    for hidden in ("/a/.troupe/x", "/a/b/.x", f"/a/{'b' * 256}/x"):
+        with pytest.raises(ValueError, match="begins with a dot or has more than 255 bytes"):
+            placed("/a", hidden)
+
+
+def test_a_file_that_cannot_be_loaded_is_named(tmp_path):
+    path = tmp_path / "state.pt"
+
+    def load():
+        return load_file(str(path), weights_only=True, map_location=None)
+
+    with pytest.raises(CheckpointError, match=r"state.pt: No such file"):
+        load()
+    path.write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"state.pt: it is empty"):
+        load()
+    path.write_text("weights")
+    with pytest.raises(CheckpointError, match=r"state.pt: not an archive of torch.save"):
+        load()
+    torch.save({"x": torch.full((1000,), 3.0)}, path)
+    assert load()["x"][999] == 3.0
+    content = bytearray(path.read_bytes())
+    path.write_bytes(content[:-100])
+    with pytest.raises(CheckpointError, match=r"state.pt: not an archive of torch.save"):
+        load()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"state.pt: state/data/0 is damaged"):
+        load()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"local_shard_num": 0}, "local_shard_num is 0"),
+        ({"global_shard_num": 2}, "of 1 ranks only 1 save"),
+        ({"save_timeout": 0}, "save_timeout is 0"),
+        ({"global_shard_num": 2, "replica_count": 1}, "no copies of shards are kept"),
+        ({"deletion_strategy": KeepLatestStep(1, "/elsewhere")}, "it is for /elsewhere"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_a_line(arguments, why, tmp_path):
+    with pytest.raises(ValueError, match=why):
+        DdpCheckpointer(tmp_path, **arguments)
+
+
+# ---- One process without a launcher ----
+
+
+def state_of(step: int) -> dict:
+    return {"step": step, "x": torch.full((MIB // 4,), float(step))}
+
+
+def is_state_of(state: dict, step: int) -> bool:
+    return state["step"] == step and bool((state["x"] == step).all())
+
+
+def too_large() -> dict:
+    """A state that no memory has room for; its own is not there before somebody writes to it."""
+    nobody_wrote = mmap.mmap(-1, 1 << 44, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
+    return {"x": torch.frombuffer(nobody_wrote, dtype=torch.float32)}
+
+
+@pytest.fixture(params=[False, True], ids=["copied", "copy on write"])
+def checkpointer(request, tmp_path):
+    keep = KeepLatestStep(2, tmp_path)
+    try:
+        made = DdpCheckpointer(tmp_path, deletion_strategy=keep, copy_on_write=request.param)
+    except CheckpointError as refused:
+        pytest.skip(str(refused))
+    with made:
+        yield made
+
+
+def test_disk_and_memory_right_after_it_keep_both(checkpointer, tmp_path):
+    with checkpointer:
+        assert checkpointer.load_checkpoint() == {}
+        assert checkpointer.wait_latest_checkpoint(0)
+        for step in range(1, 6):
+            assert checkpointer.save_checkpoint(step, state_of(step))
+            assert checkpointer.save_checkpoint(step + 100, state_of(step + 100), "", MEMORY)
+            assert checkpointer.wait_latest_checkpoint(60)
+            assert is_state_of(checkpointer.load_checkpoint(), step + 100)
+    assert complete_steps(str(tmp_path)) == [5, 4]
+    assert (tmp_path / "dlrover_latest.txt").read_text() == "5"
+    assert is_state_of(torch.load(tmp_path / "5" / "rank_0.pt"), 5)
+
+
+def test_what_was_saved_last_is_whole_after_the_end_and_comes_back(tmp_path):
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.save_checkpoint(3, state_of(3))
+        assert checkpointer.save_checkpoint(7, state_of(7), path=str(tmp_path / "best/model.pt"))
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert is_state_of(checkpointer.load_checkpoint(), 7)
+        assert is_state_of(checkpointer.load_checkpoint(str(tmp_path / "3/rank_0.pt")), 3)
+
+
+SAVES_AND_GOES = """
+import os, signal, sys, torch
+from troupe.checkpoint import DdpCheckpointer
+checkpointer = DdpCheckpointer(sys.argv[1])
+assert checkpointer.save_checkpoint(4, {"x": torch.ones(8 << 20)})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_right_after_saving_leaves_a_complete_step(tmp_path):
+    gone = subprocess.run([sys.executable, "-c", SAVES_AND_GOES, str(tmp_path)], stderr=subprocess.PIPE)
+    assert gone.returncode == -signal.SIGKILL, gone.stderr
+    deadline = time.monotonic() + 30
+    while complete_steps(str(tmp_path)) != [4]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_step_that_cannot_be_written_is_told(tmp_path, caplog):
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.save_checkpoint(1, state_of(1))
+        assert checkpointer.wait_latest_checkpoint(30)
+        (tmp_path / "2").write_text("in the way")
+        assert checkpointer.save_checkpoint(2, state_of(2))
+        assert not checkpointer.wait_latest_checkpoint(30)
+        assert "rank 0: the last checkpoint was not kept: rank 0: " in caplog.text
+    assert complete_steps(str(tmp_path)) == [1]
+
+
+def test_a_damaged_step_is_told_and_the_one_before_it_taken(tmp_path, caplog):
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        for step in (3, 7):
+            assert checkpointer.save_checkpoint(step, state_of(step))
+    with open(tmp_path / "7/rank_0.pt", "r+b") as file:
+        file.seek(MIB // 2)
+        file.write(b"?")
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert is_state_of(checkpointer.load_checkpoint(), 3)
+        assert "step 7" in caplog.text and "cannot be read, an older one is looked for" in caplog.text
+        os.remove(tmp_path / "3/rank_0.pt")
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        with pytest.raises(CheckpointError, match=f"no step at {tmp_path} can be read: rank 0: "):
+            checkpointer.load_checkpoint()
+
+
+def test_what_is_wrong_with_a_save_is_raised_and_the_state_before_it_stays(tmp_path, caplog):
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.save_checkpoint(1, state_of(1), storage_type=MEMORY)
+        for step in (-1, 2**63, 1.0, True):
+            with pytest.raises(ValueError, match="step is .*; it is a whole number from 0 to"):
+                checkpointer.save_checkpoint(step, state_of(2))
+        with pytest.raises(ValueError, match="storage_type is 'disk'"):
+            checkpointer.save_checkpoint(2, state_of(2), storage_type="disk")
+        with pytest.raises(ValueError, match="is not of the form"):
+            checkpointer.save_checkpoint(2, state_of(2), path="/tmp/x.pt")
+        with pytest.raises((AttributeError, TypeError), match="lambda|local"):
+            checkpointer.save_checkpoint(2, {"x": lambda: 0})
+        assert not checkpointer.save_checkpoint(2, too_large())
+        assert "rank 0: step 2 is not saved: rank 0: an image of this state needs 16777" in caplog.text
+        assert is_state_of(checkpointer.load_checkpoint(), 1)
+
+
+def test_a_directory_that_cannot_be_written_is_named_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=f"rank 0: checkpoint_dir: {tmp_path}/file/x cannot"):
+        DdpCheckpointer(tmp_path / "file/x")
+
+
+# ---- A few ranks ----
+
+
+@pytest.fixture
+def job(tmp_path):
+    jobs = []
+
+    def made(*nodes: int, launched: bool = True) -> Job:
+        (tmp_path / str(len(jobs))).mkdir()
+        jobs.append(Job(tmp_path / str(len(jobs)), nodes, launched))
+        return jobs[-1]
+
+    yield made
+    for one in jobs:
+        one.close()
+
+
+def disagreeing(rank: int, place: str) -> dict:
+    """What each rank hears when the other one fails or does something else."""
+    checkpointer = DdpCheckpointer(place)
+    heard = {}
+
+    def heard_of(what: str, save) -> None:
+        said.lines.clear()
+        try:
+            heard[what] = (save(), *said.lines)
+        except ValueError as error:
+            heard[what] = (str(error), *said.lines)
+
+    save = checkpointer.save_checkpoint
+    heard_of("same", lambda: save(2**62 + 1, state_of(1), "", MEMORY))
+    heard_of("steps", lambda: save(2**53 + rank, state_of(1), "", MEMORY))
+    heard_of("storages", lambda: save(4, state_of(4), "", [MEMORY, DISK][rank]))
+    heard_of("failed", lambda: save(5, [state_of(5), too_large()][rank], "", MEMORY))
+    heard_of("wrong", lambda: save(6, state_of(6), ["", "/tmp/x"][rank], MEMORY))
+    heard_of("after", lambda: save(7, state_of(7), "", MEMORY))
+    return heard
+
+
+def test_a_save_that_fails_at_one_rank_is_none_at_any(job, tmp_path):
+    mine, theirs = job(1, 1).run(disagreeing, str(tmp_path / "c"))
+    assert mine["same"] == theirs["same"] == (True,)
+    said_of_steps = (
+        "step {} is not saved: rank 0: would save step 9007199254740992 to MEMORY as 9007199254740992/rank_0.pt; "
+        "rank 1: would save step 9007199254740993 to MEMORY"
+    )
+    assert mine["steps"] == (False, f"rank 0: {said_of_steps.format(2**53)}")
+    assert theirs["steps"] == (False, f"rank 1: {said_of_steps.format(2**53 + 1)}")
+    assert "rank 0: would save step 4 to MEMORY as 4/rank_0.pt; rank 1: would save" in mine["storages"][1]
+    for rank, failed in enumerate((mine["failed"], theirs["failed"])):
+        assert failed[0] is False
+        assert failed[1].startswith(f"rank {rank}: step 5 is not saved: rank 1: an image of this state needs")
+    assert mine["wrong"][0] is False and "rank 1: ValueError: path: '/tmp/x'" in mine["wrong"][1]
+    assert "is not of the form" in theirs["wrong"][0]
+    assert mine["after"] == theirs["after"] == (True,)
+
+
+def saving(rank: int, place: str, steps: list[list[int]], arguments: dict) -> list[bool]:
+    checkpointer = DdpCheckpointer(place, **arguments)
+    kept = [checkpointer.save_checkpoint(s, state_of(s + rank), "", MEMORY) for s in steps[0]]
+    for step in steps[1 + rank]:  # alone, as if the others had been killed before they came to it
+        assert checkpointer._saves
+        checkpointer._saves.keep(checkpointer.me, step, state_of(step + rank), None, False)
+    return kept
+
+
+def loading(rank: int, place: str, arguments: dict) -> tuple:
+    checkpointer = DdpCheckpointer(place, **arguments)
+    try:
+        state = checkpointer.load_checkpoint()
+    except CheckpointError as error:
+        return (str(error), *said.lines)
+    x = set(state["x"].tolist()) if state else None
+    again = checkpointer.save_checkpoint(1000, state_of(1000), "", MEMORY)
+    return (state and state["step"], x, again, *said.lines)
+
+
+ONE = {"global_shard_num": 1}
+
+
+def test_a_node_that_was_lost_gets_the_state_from_a_peer_and_all_ranks_see_it(job, tmp_path):
+    j, place = job(2, 2), str(tmp_path / "c")
+    assert j.run(loading, place, ONE)[3][0] == {}
+    j = job(2, 2)
+    assert j.run(saving, place, [[5, 6], [], [], [], []], ONE) == [[True, True]] * 4
+    j.loses(1)
+    # Rank r's image of step 6 holds 6 + r: what came from where can be seen.
+    line = "rank {}: step 6 comes from {}"
+    mine, one, two, three = j.run(loading, place, ONE)
+    assert mine == (6, {6.0}, True, line.format(0, "memory"))
+    assert one == (6, {6.0}, True, line.format(1, "memory"))  # of rank 0, which it sees
+    assert two == (6, {6.0}, True, line.format(2, "a peer, rank 0"))
+    assert three == (6, {6.0}, True, line.format(3, "memory"))
+
+
+def test_ranks_that_were_killed_apart_go_on_from_one_step(job, tmp_path):
+    j, place = job(1, 1), str(tmp_path / "c")
+    j.run(saving, place, [[5], [6], []], ONE)
+    assert [found[0] for found in j.run(loading, place, ONE)] == [5, 6]
+
+
+SHARDS = {"local_shard_num": 2, "global_shard_num": 2}
+
+
+def test_shards_come_back_only_where_all_are_and_into_a_world_of_their_size(job, tmp_path):
+    j, place = job(2), str(tmp_path / "c")
+    j.run(saving, place, [[5], [6], []], SHARDS)
+    first, second = j.run(loading, place, SHARDS)
+    assert first == (5, {5.0}, True, "rank 0: step 5 comes from memory")
+    assert second == (6, {6.0}, True, "rank 1: step 5 comes from memory")
+    j.nodes = [1, 1]
+    j.memory = [[arena] for arena in j.memory[0]]
+    one, _ = j.run(loading, place, {"global_shard_num": 2})
+    assert one == (1000, {1000.0}, True, "rank 0: step 1000 comes from memory")
+    j.nodes, j.memory = [1], j.memory[:1]
+    j.nodes.append(2)
+    j.memory.append([Job(tmp_path, [1]).memory[0][0] for _ in range(2)])
+    for told in j.run(loading, place, SHARDS):
+        assert "of rank 0 of 2, and this is rank 0 of 3" in told[0]
+
+
+def without_launcher(rank: int, place: str) -> tuple:
+    with pytest.raises(CheckpointError, match="only actor-launcher's master can say when so many"):
+        DdpCheckpointer(place, **SHARDS)
+    with DdpCheckpointer(place) as checkpointer:
+        state = checkpointer.load_checkpoint()
+        kept = checkpointer.save_checkpoint(8, state_of(8))
+        return state and state["step"], kept, checkpointer.wait_latest_checkpoint(30)
+
+
+def test_without_a_launcher_each_rank_reads_the_disk(job, tmp_path):
+    j, place = job(2, launched=False), str(tmp_path / "c")
+    assert j.run(without_launcher, place) == [({}, True, True)] * 2
+    assert j.run(without_launcher, place) == [(8, True, True)] * 2
