@@ -47,6 +47,9 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  sup::worker("recovery", restart::permanent, stop_within{1s}, at.recovery,
                              [o = options.recovery, at, tell = events.on_verdict](
                                  sup::context& ctx) { return recovery::start(ctx, o, at, tell); }),
+                 // Before the sessions, since new links are what brings its state back.
+                 sup::worker("catalog", restart::permanent, stop_within{1s}, at.catalog,
+                             [at](sup::context& ctx) { return catalog::start(ctx, at); }),
                  // children: session, one per connected peer, temporary: the peer dials again.
                  sup::dynamic("sessions", patience, at.sessions),
                  sup::worker("gateway", restart::permanent, stop_within{1s}, at.gateway,
@@ -91,6 +94,11 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                          // children: worker_process, one per local rank, temporary: only a new
                          // generation starts another.
                          sup::dynamic("processes", patience, at.processes),
+                     }),
+                 sup::worker(
+                     "checkpoint_saver", restart::permanent, stop_within{1s}, at.checkpoint_saver,
+                     [name = options.leader.node, at, host = world.checkpoints](sup::context& ctx) {
+                       return checkpoint_saver::start(ctx, name, host, at);
                      }),
                  // Last, since its first hello says what the leader says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,

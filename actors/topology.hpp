@@ -2,6 +2,7 @@
 
 #include "actors/master/addresses.hpp"
 #include "actors/node_supervisor/addresses.hpp"
+#include "ckpt/catalog/checkpoint_host.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/ports/keeping.hpp"
 #include "runtime/ports/process.hpp"
@@ -44,6 +45,7 @@ struct node_world {
   std::shared_ptr<ports::process_host> processes;
   std::shared_ptr<ports::store_host> stores;
   std::shared_ptr<ports::keeping> keeping = std::make_shared<ports::keeps_nothing>();
+  std::shared_ptr<ckpt::checkpoint_host> checkpoints = std::make_shared<ckpt::no_checkpoint_host>();
 };
 
 struct node_options {

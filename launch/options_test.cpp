@@ -136,12 +136,12 @@ TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refu
   for (const auto* harmless :
        {"--precheck=0", "--node_unit=1", "--node-unit=1", "--accelerator=nvidia.com/gpu",
         "--training_port=5", "--membind-policy=bind", "--ucp_device_type=cpu", "--box-pairs=0:1",
-        "--min-bandwidth=1", "--min-channels=2"})
+        "--min-bandwidth=1", "--min-channels=2", "--save_at_breakpoint", "--save-at-breakpoint"})
     CHECK_MESSAGE(accepted({harmless, "t.py"}).command.size() == 1, harmless);
-  for (const auto* missing : {"--precheck=1", "--network-check", "--network_check",
-                              "--comm-perf-test", "--exclude-straggler", "--auto_config",
-                              "--auto_tunning", "--save_at_breakpoint", "--save-at-breakpoint",
-                              "--accelerator=ascend-npu", "--numa-affinity", "--switchbox-check"}) {
+  for (const auto* missing :
+       {"--precheck=1", "--network-check", "--network_check", "--comm-perf-test",
+        "--exclude-straggler", "--auto_config", "--auto_tunning", "--accelerator=ascend-npu",
+        "--numa-affinity", "--switchbox-check"}) {
     const std::string option = missing;
     CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), missing);
   }
@@ -157,6 +157,8 @@ TEST_CASE("sizes and budgets") {
                            "--hardware-exit-codes=7, 8", "--hardware-words=a,,b,c", "t.py"})
                      .policy;
   CHECK(o.node_unit == 3);
+  CHECK_FALSE(o.save_at_breakpoint);
+  CHECK(accepted({"--save_at_breakpoint", "t.py"}).policy.save_at_breakpoint);
   CHECK(o.elasticity_config == "ds.json");
   CHECK_FALSE(o.elasticity_capped);
   CHECK(*o.node_relaunches == 0);

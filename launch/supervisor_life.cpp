@@ -1,5 +1,6 @@
 #include "launch/supervisor_life.hpp"
 
+#include "ckpt/writer/image_writer.hpp"
 #include "launch/conclusion.hpp"
 #include "launch/job_policy.hpp"
 #include "launch/master_run.hpp"
@@ -91,6 +92,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.leader.stop_within = o.shutdown_timeout;
   n.leader.hosts_store = !leaves_store_to_worker(machine);
   n.leader.store_port = where.store_port;
+  n.leader.save_at_breakpoint = o.policy.save_at_breakpoint;
   n.program = std::move(p);
   n.master = master;
   n.seed = seed;
@@ -138,7 +140,10 @@ class life {
     const auto node_options = node_options_of(
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
-    auto node = node_run::start(engine_.system(), {*transport, processes, stores, keeping},
+    const auto images = ckpt::image_writer::open(contract.checkpoint_memory, facts_.node);
+    if (!images)
+      return complain(program, images.error().what, exit_failure);
+    auto node = node_run::start(engine_.system(), {*transport, processes, stores, keeping, *images},
                                 node_options, master ? log_->sink() : told_by_node(log_->sink()));
     keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
     const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
@@ -221,7 +226,11 @@ class life {
     // The others hear the verdict from this master before it goes.
     if (master) {
       master->verdict().wait();
-      master->everyone_left().wait_for(limits::farewell_within);
+      // And their last saves are complete.
+      master->everyone_left().wait_for(limits::farewell_within +
+                                       (options_.policy.save_at_breakpoint
+                                            ? duration(limits::last_saves_within)
+                                            : duration::zero()));
     }
     node.shutdown();
     if (master)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/master/catalog/catalog.hpp"
 #include "actors/master/gateway/gateway.hpp"
 #include "actors/master/journal/journal.hpp"
 #include "actors/master/membership/membership.hpp"
@@ -18,6 +19,7 @@ struct master_addresses {
   sup::address<membership::handle> membership;
   sup::address<rendezvous::handle> rendezvous;
   sup::address<recovery::handle> recovery;
+  sup::address<catalog::handle> catalog;
   sup::address<sup::dynamic_handle> sessions;
   sup::address<gateway::handle> gateway;
   sup::address<sup::supervisor_handle> root;

@@ -252,7 +252,7 @@ TEST_SUITE("master: questions") {
     auto report = answers[0].as<messages::TreeReport>().read();
     REQUIRE(report->getRoots().size() == 3);
     CHECK(report->getRoots()[0].getName() == "master");
-    CHECK(report->getRoots()[0].getChildren().size() == 6);
+    CHECK(report->getRoots()[0].getChildren().size() == 7);
     CHECK(report->getRoots()[1].getName() == "node_supervisor a");
     CHECK(report->getRoots()[1].getPhase() == "running");
     CHECK(report->getRoots()[2].getName() == "node_supervisor b");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
 #include "actors/node_supervisor/worker_group/leader/leader.hpp"
 #include "runtime/sup/address.hpp"
@@ -12,6 +13,7 @@ struct node_addresses {
   sup::address<uplink::handle> uplink;
   sup::address<leader::handle> leader;
   sup::address<sup::dynamic_handle> processes;
+  sup::address<checkpoint_saver::handle> checkpoint_saver;
   sup::address<sup::supervisor_handle> root;
 };
 

@@ -9,7 +9,6 @@ namespace troupe::launch {
 namespace {
 
 constexpr auto no_check = "there is no check of nodes and network before the start yet";
-constexpr auto no_snapshots = "there are no checkpoints in memory yet that could be saved";
 constexpr auto no_discovery =
     "the size of the job is not found out yet; give --nnodes and --nproc-per-node auto";
 constexpr auto no_tuning = "there is no tuning of a running job yet";
@@ -43,7 +42,11 @@ void declare_dlrover(dialect& d, dlrover_words& w, policy_words& policy) {
         into(policy.node_unit)},
        flag_without(no_discovery, "--auto_config", "Refused: the job's size is not found out yet"),
        flag_without(no_tuning, "--auto_tunning", "Refused: no tuning of a running job yet"),
-       flag_without(no_snapshots, "--save_at_breakpoint", "Refused: no checkpoints in memory yet"),
+       {{"--save_at_breakpoint"},
+        "",
+        "When workers fail or are stopped, what they have in memory (troupe.checkpoint) is written "
+        "out as well",
+        into(policy.save_at_breakpoint)},
        among({"nvidia.com/gpu", "ascend-npu", "mthreads.com/gpu", "metax-tech.com/gpu"},
              {{"--accelerator"}, "NAME", "Only nvidia.com/gpu", into(w.accelerator)}),
        {{"--training_port"},

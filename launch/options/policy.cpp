@@ -93,6 +93,7 @@ result<job_policy> derive_policy(const policy_words& w,
   if (!unit)
     return tl::make_unexpected(unit.error());
   p.node_unit = *unit;
+  p.save_at_breakpoint = w.save_at_breakpoint;
   p.elasticity_config = w.elasticity_config;
   p.elasticity_capped = w.elasticity_variant == "capped";
   const auto relaunches = count_of("--node-relaunches", 0, w.node_relaunches);

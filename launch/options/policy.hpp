@@ -26,6 +26,8 @@ struct job_policy {
   /// Nothing: the known ones.
   std::optional<std::vector<std::int32_t>> hardware_exit_codes;
   std::optional<std::vector<std::string>> hardware_words;
+  /// Of a node: what its workers have in memory is written out when they fail or are stopped.
+  bool save_at_breakpoint = false;
 };
 
 /// What was typed, before it means anything.
@@ -33,6 +35,7 @@ struct policy_words {
   std::int64_t node_unit = 1;
   std::string elasticity_config, elasticity_variant = "capped";
   std::optional<std::int64_t> node_relaunches, no_progress_limit;
+  bool save_at_breakpoint = false;
   double progress_after = std::chrono::duration<double>(limits::progress_after).count();
   std::optional<std::string> hardware_exit_codes, hardware_words;
 };

@@ -69,6 +69,10 @@ const char* result_text(bool success) {
   return success ? "success" : "failure";
 }
 
+std::string image_text(const ckpt::wanted_image& image) {
+  return fmt::format("g{} step {} rank {}", image.made_by.value, image.step, image.rank);
+}
+
 // ---- one effect each; empty for notes ----
 
 struct in_text {
@@ -128,6 +132,8 @@ struct in_text {
   std::string operator()(const uplink_core::deliver& e) const {
     return "deliver " + text(e.message);
   }
+  // Follows every welcome; a test of its own asks for it.
+  std::string operator()(const uplink_core::linked&) const { return {}; }
   std::string operator()(const uplink_core::start_over& e) const {
     return "start_over " + text(e.message.any());
   }
@@ -163,12 +169,50 @@ struct in_text {
   std::string operator()(const leader_core::remember&) const { return {}; }
   std::string operator()(const leader_core::close_store&) const { return "close_store"; }
   std::string operator()(const leader_core::pick_port&) const { return "pick_port"; }
+  std::string operator()(const leader_core::drain& e) const {
+    return e.after > duration::zero()
+               ? fmt::format("drain g{} after {}", e.which.value, troupe::in_words(e.after))
+               : fmt::format("drain g{}", e.which.value);
+  }
+  std::string operator()(const leader_core::save_newest&) const { return "save_newest"; }
   std::string operator()(const leader_core::report& e) const { return "report " + text(e.message); }
   std::string operator()(const leader_core::node_over& e) const {
     return fmt::format("node_over {}{}: {}", result_text(e.outcome.success),
                        e.outcome.verdict ? " by verdict" : "", e.outcome.reason);
   }
   std::string operator()(const leader_core::note&) const { return {}; }
+
+  // catalog
+  std::string operator()(const catalog_core::say& e) const {
+    return fmt::format("to {}: {}", joined(e.to), text(e.message));
+  }
+  std::string operator()(const catalog_core::note&) const { return {}; }
+
+  // checkpoint_saver
+  std::string operator()(const checkpoint_saver_core::write& e) const {
+    return fmt::format("write {}", image_text(e.image));
+  }
+  std::string operator()(const checkpoint_saver_core::commit& e) const {
+    const auto& says = e.order.says;
+    return fmt::format("commit step {} in {}/{}: {} of {} ranks, {} files{}", says.step,
+                       e.order.to.place, e.order.to.directory, says.layout, says.world_size,
+                       says.shards.size(),
+                       e.order.follows ? fmt::format(", as {}", says.sequence) : "");
+  }
+  std::string operator()(const checkpoint_saver_core::settle& e) const {
+    return fmt::format("settle {}: {}", image_text(e.image),
+                       e.how ? "complete" : e.how.error().what);
+  }
+  std::string operator()(const checkpoint_saver_core::look& e) const {
+    return fmt::format("look {}", e.question);
+  }
+  std::string operator()(const checkpoint_saver_core::drained& e) const {
+    return fmt::format("drained {}", e.question);
+  }
+  std::string operator()(const checkpoint_saver_core::report& e) const {
+    return "report " + text(e.message);
+  }
+  std::string operator()(const checkpoint_saver_core::note&) const { return {}; }
 
   // worker_process
   std::string operator()(const worker_process_core::signal& e) const {
@@ -323,12 +367,53 @@ bool told_of_records(std::string& out, const any_msg& m) {
          });
 }
 
+std::string files_text(capnp::List<ShardFile>::Reader files) {
+  std::string all;
+  for (auto f : files)
+    all += fmt::format("{}{}/{}", all.empty() ? "" : " ", f.getNode().cStr(), f.getName().cStr());
+  return all;
+}
+
+std::string number_text(std::uint64_t sequence, const char* why) {
+  return sequence != 0 ? fmt::format("as {}", sequence) : fmt::format("not: {}", why);
+}
+
+bool told_of_checkpoints(std::string& out, const any_msg& m) {
+  return told<ShardReport>(out, m,
+                           [](auto& b, auto g) {
+                             return fmt::format(
+                                 "ShardReport g{} {} step {} shard {} of {}: {}", g,
+                                 b.getNode().cStr(), b.getKey().getStep(), b.getShard(),
+                                 b.getShards(),
+                                 b.isFailed() ? fmt::format("failed: {}", b.getFailed().cStr())
+                                              : std::string(b.getWritten().getName().cStr()));
+                           }) ||
+         told<CommitStep>(out, m,
+                          [](auto& b, auto g) {
+                            return fmt::format(
+                                "CommitStep g{} step {}{}: {}", g, b.getKey().getStep(),
+                                b.getSequence() ? fmt::format(" as {}", b.getSequence()) : "",
+                                files_text(b.getFiles()));
+                          }) ||
+         told<StepCommitted>(out, m,
+                             [](auto& b, auto g) {
+                               return fmt::format("StepCommitted g{} {} step {} {}", g,
+                                                  b.getNode().cStr(), b.getKey().getStep(),
+                                                  number_text(b.getSequence(), b.getWhy().cStr()));
+                             }) ||
+         told<StepSettled>(out, m, [](auto& b, auto g) {
+           return fmt::format("StepSettled g{} step {} {}", g, b.getKey().getStep(),
+                              b.getComplete() ? "complete"
+                                              : fmt::format("not: {}", b.getWhy().cStr()));
+         });
+}
+
 } // namespace
 
 std::string text(const any_msg& m) {
   std::string out;
   if (!told_of_nodes(out, m) && !told_of_generations(out, m) && !told_of_training(out, m) &&
-      !told_of_records(out, m))
+      !told_of_checkpoints(out, m) && !told_of_records(out, m))
     out = to_text(m);
   return out;
 }
@@ -349,6 +434,12 @@ std::string text(const leader_core::effects& effects) {
   return all_in_text(effects);
 }
 std::string text(const worker_process_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const catalog_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const checkpoint_saver_core::effects& effects) {
   return all_in_text(effects);
 }
 

@@ -25,6 +25,8 @@ void leader_world::strike() {
   case 2:
     if (sweeping_)
       end_sweep(choose_(3));
+    else if (drain_)
+      end_drain(choose_(2) == 0);
     return;
   case 3:
     switch (choose_(16)) {
@@ -83,6 +85,7 @@ void leader_world::crash() {
     return;
   const auto survivors = let_survive();
   sweeping_ = false;
+  drain_.reset();
   finished_.reset();
   store_left_ = std::exchange(store_, false);
   core_ = fresh(slots, true);
@@ -178,6 +181,10 @@ void leader_world::let_be() {
       moved = true;
       end_sweep(0);
     }
+    if (drain_) {
+      moved = true;
+      end_drain(false);
+    }
     if (!moved)
       break;
   }
@@ -185,6 +192,7 @@ void leader_world::let_be() {
   const auto phase = core_.current_phase();
   invariant(phase != leader_core::phase::draining && phase != leader_core::phase::sweeping,
             "a leader waits for what has happened");
+  invariant(phase != leader_core::phase::saving, "a leader that nobody answers");
   for (const auto& [local, p] : living_)
     invariant(phase == leader_core::phase::running && p.which == core_.current(),
               "a process was forgotten");
@@ -258,6 +266,19 @@ void leader_world::obey(const leader_core::close_store&) {
   check_nothing_is_left("when the store is closed");
   invariant(store_, "a store is closed that is not open");
   store_ = false;
+}
+
+void leader_world::obey(const leader_core::drain& e) {
+  invariant(living_.empty(), "drained before all are gone");
+  drain_ = e.which;
+}
+
+/// The saver answers, or has crashed.
+void leader_world::end_drain(bool failed) {
+  const auto which = *std::exchange(drain_, std::nullopt);
+  perform(core_.drained(now_, which,
+                        failed ? std::optional(error{errc::closed, "the saver has ended"})
+                               : std::nullopt));
 }
 
 void leader_world::obey(const leader_core::pick_port&) {

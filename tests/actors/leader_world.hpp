@@ -44,6 +44,8 @@ class leader_world {
   void obey(const leader_core::adopt_store&);
   void obey(const leader_core::close_store&);
   void obey(const leader_core::pick_port&);
+  void obey(const leader_core::drain& e);
+  void obey(const leader_core::save_newest&) {}
   void obey(const leader_core::report& e);
   void obey(const leader_core::remember& e);
   void obey(const leader_core::node_over& e);
@@ -54,6 +56,7 @@ class leader_world {
   std::vector<ports::survivor> let_survive();
   void stir_process();
   void end_sweep(std::size_t killed);
+  void end_drain(bool failed);
   void end_process(local_rank local, ports::exit_status how);
   void check_nothing_is_left(const std::string& when) const;
   generation some_generation();
@@ -75,6 +78,7 @@ class leader_world {
   bool over_ = false;
   bool leaving_ = false;
   std::optional<generation> finished_;
+  std::optional<generation> drain_; ///< asked, and not answered
 };
 
 } // namespace troupe::actors::testing

@@ -2,6 +2,7 @@
 
 #include "actors/topology.hpp"
 #include "tests/actors/stage.hpp"
+#include "tests/fakes/checkpoints.hpp"
 #include "tests/fakes/keeping.hpp"
 #include "tests/fakes/processes.hpp"
 #include "tests/fakes/stores.hpp"
@@ -39,7 +40,7 @@ struct node_stage : stage {
   void begin() {
     node_events events;
     events.on_over = [this](const node_outcome& o) { outcomes.push_back(o); };
-    play(node_tree({transport, processes, stores, keeping}, options, at, events));
+    play(node_tree({transport, processes, stores, keeping, checkpoints}, options, at, events));
   }
 
   /// The master accepts the dial that waits; what the node said in its hello.
@@ -90,6 +91,8 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_stores>();
   std::shared_ptr<troupe::testing::fake_keeping> keeping =
       std::make_shared<troupe::testing::fake_keeping>();
+  std::shared_ptr<troupe::testing::fake_checkpoints> checkpoints =
+      std::make_shared<troupe::testing::fake_checkpoints>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
   epoch followed; ///< as the last hello says

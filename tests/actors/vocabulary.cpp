@@ -226,4 +226,77 @@ any_msg concluded_record(bool success) {
       .any();
 }
 
+// ---- checkpoints ----
+
+namespace {
+
+void write_saving(StepKey::Builder to, const saving& s) {
+  to.setPlace("/ckpt");
+  to.setStep(s.step);
+  to.setGeneration(s.g);
+}
+
+void write_file(ShardFile::Builder to, const node_name& node, std::uint32_t shard) {
+  to.setName("rank_" + std::to_string(shard) + ".pt");
+  to.setBytes(shard + 1);
+  to.setNode(node);
+}
+
+template<class Fill>
+msg<ShardReport> shard_report(const node_name& node, std::uint32_t shard, const saving& s,
+                              Fill fill) {
+  return someone().write<ShardReport>(generation{s.g}, [&](ShardReport::Builder b) {
+    b.setNode(node);
+    write_saving(b.initKey(), s);
+    b.setShard(shard);
+    b.setShards(s.shards);
+    b.setWorldSize(s.shards);
+    b.setSaveWithinMs(600'000);
+    fill(b);
+  });
+}
+
+} // namespace
+
+msg<ShardReport> shard_written(const node_name& node, std::uint32_t shard, const saving& s) {
+  return shard_report(node, shard, s,
+                      [&](ShardReport::Builder b) { write_file(b.initWritten(), node, shard); });
+}
+
+msg<ShardReport> shard_failed(const node_name& node, std::uint32_t shard, const saving& s) {
+  return shard_report(node, shard, s,
+                      [](ShardReport::Builder b) { b.setFailed("no space left on device"); });
+}
+
+msg<CommitStep> commit_step(const std::vector<node_name>& nodes, std::uint64_t sequence,
+                            const saving& s) {
+  return someone().write<CommitStep>(generation{s.g}, [&](CommitStep::Builder b) {
+    write_saving(b.initKey(), s);
+    b.setWorldSize(s.shards);
+    b.setSequence(sequence);
+    auto files = b.initFiles(static_cast<unsigned>(nodes.size()));
+    for (unsigned i = 0; i < nodes.size(); ++i)
+      write_file(files[i], nodes[i], i);
+  });
+}
+
+msg<StepCommitted> step_committed(const node_name& node, std::uint64_t sequence, const saving& s) {
+  return someone().write<StepCommitted>(generation{s.g}, [&](StepCommitted::Builder b) {
+    b.setNode(node);
+    write_saving(b.initKey(), s);
+    b.setSequence(sequence);
+    if (sequence == 0)
+      b.setWhy("read-only file system");
+  });
+}
+
+msg<StepSettled> step_settled(bool complete, const saving& s) {
+  return someone().write<StepSettled>(generation{s.g}, [&](StepSettled::Builder b) {
+    write_saving(b.initKey(), s);
+    b.setComplete(complete);
+    if (!complete)
+      b.setWhy("a shard is missing");
+  });
+}
+
 } // namespace troupe::actors::testing

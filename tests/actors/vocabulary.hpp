@@ -1,8 +1,10 @@
 #pragma once
 
+#include "actors/master/catalog/catalog_core.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/master/rendezvous/rendezvous_core.hpp"
+#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
 #include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
 #include "actors/node_supervisor/worker_group/processes/worker_process/worker_process_core.hpp"
@@ -71,6 +73,24 @@ messages::msg<messages::Prepare> prepare(std::uint64_t g, const std::vector<node
 messages::msg<messages::Start> start(std::uint64_t g);
 messages::msg<messages::Stop> stop(std::uint64_t g);
 
+/// Of step 100 at /ckpt, all of it.
+struct saving {
+  std::uint64_t step = 100;
+  std::uint64_t g = 1;
+  std::uint32_t shards = 2;
+};
+/// One byte more than the shard's number, in rank_<shard>.pt; all others have 600 s.
+messages::msg<messages::ShardReport> shard_written(const node_name& node, std::uint32_t shard,
+                                                   const saving& s = {});
+messages::msg<messages::ShardReport> shard_failed(const node_name& node, std::uint32_t shard,
+                                                  const saving& s = {});
+/// Shard 0 is from the first node, and so on.
+messages::msg<messages::CommitStep> commit_step(const std::vector<node_name>& nodes,
+                                                std::uint64_t sequence = 0, const saving& s = {});
+messages::msg<messages::StepCommitted> step_committed(const node_name& node, std::uint64_t sequence,
+                                                      const saving& s = {});
+messages::msg<messages::StepSettled> step_settled(bool complete, const saving& s = {});
+
 // Records of the journal.
 messages::any_msg proposed_record(std::uint64_t g);
 messages::any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
@@ -97,6 +117,8 @@ std::string text(const recovery_core::effects& effects);
 std::string text(const uplink_core::effects& effects);
 std::string text(const leader_core::effects& effects);
 std::string text(const worker_process_core::effects& effects);
+std::string text(const catalog_core::effects& effects);
+std::string text(const checkpoint_saver_core::effects& effects);
 
 namespace detail {
 template<class T, class = void>

@@ -39,10 +39,22 @@ std::string cluster::node_name_of(std::uint32_t number) {
 
 cluster::cluster(const cluster_options& options)
     : options_(options), world_(options.seed), network_(world_, links_of(options)),
-      trainers_(world_, options.trainers), stores_(world_), disk_(world_),
+      trainers_(world_, options.trainers), stores_(world_),
+      checkpoints_(world_, trainers_, options.checkpoints), disk_(world_),
       trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
     nodes_[node_name_of(i)];
+  if (options_.checkpoints.every > duration::zero()) {
+    trainers_.options().before_end = [this] { checkpoints_.save_next(); };
+    save_in_turn();
+  }
+}
+
+void cluster::save_in_turn() {
+  world_.events.in(options_.checkpoints.every, [this] {
+    checkpoints_.save_next();
+    save_in_turn();
+  });
 }
 
 cluster::~cluster() {
@@ -50,8 +62,10 @@ cluster::~cluster() {
   world_.observers.clear();
   world_.story.on_line = nullptr;
   for (auto& [name, n] : nodes_)
-    if (n.process)
+    if (n.process) {
+      checkpoints_.launcher_ends(n.process);
       n.process->end(ending_kind::power_cut);
+    }
   if (master_.process)
     master_.process->end(ending_kind::power_cut);
   if (shell_.process)
@@ -144,7 +158,7 @@ void cluster::supervise(const std::string& name) {
     world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
   };
   const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h), stores_.host_of(h),
-                                 m.kept};
+                                 m.kept, checkpoints_.host_of(h)};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }
@@ -182,6 +196,7 @@ void cluster::master_decided(std::uint64_t boot, const actors::recovery_core::ve
 void cluster::gone(const host_ptr& h, ending_kind how) {
   if (!h->alive())
     return;
+  checkpoints_.launcher_ends(h);
   h->end(how);
   network_.host_ended(h, how == ending_kind::power_cut);
   if (h == master_.process)
@@ -193,6 +208,7 @@ void cluster::gone(const host_ptr& h, ending_kind how) {
 void cluster::launcher_ended(const host_ptr& h, ending_kind how) {
   trainers_.launcher_ended(h, how);
   stores_.launcher_ended(h, how);
+  checkpoints_.launcher_ended(h, how);
 }
 
 void cluster::crash(const std::string& name, ending_kind how) {

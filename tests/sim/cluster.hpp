@@ -4,6 +4,7 @@
 #include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
 #include "messages/kinds.hpp"
 #include "tests/fakes/keeping.hpp"
+#include "tests/sim/checkpoints.hpp"
 #include "tests/sim/host.hpp"
 #include "tests/sim/journal.hpp"
 #include "tests/sim/network.hpp"
@@ -38,6 +39,7 @@ struct cluster_options {
   duration return_within = limits::return_within;
   duration connect_within = limits::connect_within;
   trainer_options trainers;
+  checkpoint_options checkpoints;
   double hesitation = 0;
   bool in_order = false;
   std::int64_t drift_ppm_max = 0;
@@ -59,6 +61,7 @@ class cluster {
   world& all() { return world_; }
   sim::network& net() { return network_; }
   sim::trainers& training() { return trainers_; }
+  sim::checkpoints& saves() { return checkpoints_; }
   sim_disk& disk() { return disk_; }
   const cluster_options& options() const { return options_; }
 
@@ -107,6 +110,7 @@ class cluster {
   struct trees;
 
   const host_ptr& boot(const std::string& name, machine& on);
+  void save_in_turn();
   void supervise(const std::string& name);
   void succeed(const std::string& name);
   void gone(const host_ptr& h, ending_kind how);
@@ -123,6 +127,7 @@ class cluster {
   sim::network network_;
   sim::trainers trainers_;
   sim::stores stores_;
+  sim::checkpoints checkpoints_;
   sim_disk disk_;
   machine master_;
   std::map<std::string, machine> nodes_;

@@ -103,10 +103,13 @@ void cluster::crash_actor(const std::string& host_name, const std::string& role)
       : role == "membership" ? end_abruptly(m.membership)
       : role == "rendezvous" ? end_abruptly(m.rendezvous)
       : role == "recovery"   ? end_abruptly(m.recovery)
+      : role == "catalog"    ? end_abruptly(m.catalog)
                              : end_abruptly(m.gateway);
     });
   h->call([n = trees_->nodes.at(host_name), role] {
-    role == "leader" ? end_abruptly(n.leader) : end_abruptly(n.uplink);
+    role == "leader"             ? end_abruptly(n.leader)
+    : role == "checkpoint_saver" ? end_abruptly(n.checkpoint_saver)
+                                 : end_abruptly(n.uplink);
   });
 }
 

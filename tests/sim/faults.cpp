@@ -214,6 +214,17 @@ result<void> about_disk(cluster& c, const command& w) {
   return {};
 }
 
+result<void> about_training(cluster& c, const command& w) {
+  const bool all = w.size() == 3, but_one = w.size() == 5 && w[3] == "without";
+  if (w[1] != "saves" || (!all && !but_one))
+    return unknown(w);
+  std::optional<global_rank> without;
+  if (but_one)
+    without = static_cast<global_rank>(std::stoul(w[4]));
+  c.saves().save(std::stoul(w[2]), without);
+  return {};
+}
+
 result<void> about_shell(cluster& c, const command& w) {
   if (rest(w, 1) != "asks")
     return unknown(w);
@@ -234,9 +245,10 @@ result<void> about_actor(cluster& c, const command& w) {
 
 result<void> inject(cluster& c, const command& w) {
   static const std::map<std::string, result<void> (*)(cluster&, const command&)> verbs{
-      {"node", about_node}, {"master", about_master},   {"worker", about_worker},
-      {"link", about_link}, {"weather", about_weather}, {"stranger", about_stranger},
-      {"disk", about_disk}, {"actor", about_actor},     {"shell", about_shell}};
+      {"node", about_node},        {"master", about_master},   {"worker", about_worker},
+      {"link", about_link},        {"weather", about_weather}, {"stranger", about_stranger},
+      {"disk", about_disk},        {"actor", about_actor},     {"shell", about_shell},
+      {"training", about_training}};
   const auto verb = w.size() < 2 ? verbs.end() : verbs.find(w[0]);
   if (verb == verbs.end())
     return unknown(w);

@@ -19,6 +19,8 @@ namespace troupe::sim {
 ///     node N pauses T            both, with so much time between them
 ///     node N is interrupted      Ctrl-C
 ///     master starts | dies | loses power | freezes | thaws | pauses T
+///     training saves S           every rank wants step S written
+///     training saves S without R    but one, which has not got to it
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
 ///     link N drops               reset; what is in flight is cut somewhere
 ///     link N is cut              nothing gets through either way, until `link N returns`

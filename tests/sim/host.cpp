@@ -40,8 +40,10 @@ instant host::local(instant true_time) const {
 
 instant host::true_time(instant local_time) const {
   const auto passed = local_time - first_reading(boot_, name_);
-  // Rounded up: a timer that rings early would have to be set again.
-  return born_ + passed * 1'000'000 / (1'000'000 + options_.drift_ppm) + duration(1);
+  // In two parts, since a timer may be set for hours. Rounded up: one that rings early would have
+  // to be set again.
+  const auto rate = 1'000'000 + options_.drift_ppm;
+  return born_ + passed / rate * 1'000'000 + passed % rate * 1'000'000 / rate + duration(1);
 }
 
 instant host::now() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/catalog/checkpoint_host.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/ids.hpp"
@@ -60,6 +61,23 @@ class observer {
   /// A launcher has opened the workers' store, or closed it while it lived.
   virtual void store_opened(const std::string& host) { (void)host; }
   virtual void store_closed(const std::string& host) { (void)host; }
+  /// A training process has an image to be written; what became of it; a node's images are lost.
+  virtual void image_wanted(const std::string& node, const ckpt::wanted_image& image) {
+    (void)node;
+    (void)image;
+  }
+  virtual void image_settled(const std::string& node, const ckpt::wanted_image& image,
+                             bool complete) {
+    (void)node;
+    (void)image;
+    (void)complete;
+  }
+  virtual void images_lost(const std::string& node) { (void)node; }
+  /// A node has written a step's manifest.
+  virtual void step_completed(const std::string& node, const ckpt::commit_order& order) {
+    (void)node;
+    (void)order;
+  }
   virtual void froze(const std::string& host) { (void)host; }
   virtual void thawed(const std::string& host) { (void)host; }
   /// An actor's log event; `component` is its place in the tree.

@@ -75,9 +75,11 @@ constexpr kind kinds[] = {
     {3, "actor master membership crashes", nullptr},
     {3, "actor master rendezvous crashes", nullptr},
     {3, "actor master recovery crashes", nullptr},
+    {3, "actor master catalog crashes", nullptr},
     {2, "actor master gateway crashes", nullptr},
     {3, "actor N leader crashes", nullptr},
     {3, "actor N uplink crashes", nullptr},
+    {3, "actor N checkpoint_saver crashes", nullptr},
 };
 
 const kind& draw(random_source& random) {

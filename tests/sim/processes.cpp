@@ -359,6 +359,7 @@ void trainers::finish_together(generation which) {
   if (!g.together_since || g.broken)
     return;
   done_ = options_.training;
+  options_.before_end();
   g.together_since.reset();
   for (const auto process : g.joined)
     end_in(world_.between(1ms, 50ms), process, {});

@@ -46,6 +46,13 @@ cluster_options draw_options(const run_options& o) {
   t.leaves_stray = sometimes(0.3);
   t.hard_to_kill = sometimes(0.1);
   t.hangs = sometimes(1);
+  auto& k = c.checkpoints;
+  k.shared = random.chance(0.5);
+  if (random.chance(0.4))
+    k.every = std::chrono::milliseconds(500 + random.below(5'000));
+  k.write_max = k.write_min + std::chrono::milliseconds(random.below(3'000));
+  k.save_within = std::chrono::milliseconds(2'000 + random.below(6'000));
+  k.fails = sometimes(0.05);
   return c;
 }
 
@@ -69,6 +76,7 @@ void heal(cluster& c) {
   c.net().calm();
   c.disk().fault.reset();
   c.disk().append_max = 3ms;
+  c.saves().options().fails = 0;
   auto& t = c.training().options();
   t.fails_to_start = t.dies_early = t.hard_to_kill = 0;
   const auto revive = [&c](const std::string& name) {

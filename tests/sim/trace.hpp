@@ -20,8 +20,9 @@ namespace troupe::sim {
 ///     being dialled |         |      <  X m      took message m, which X had sent, off the link |
 ///     |      link …      a connection: proven, closed, with its number and the reason |         |
 ///     run …       a training process started (g generation, r rank) or ended |         |      disk
-///     …      a record became durable |         |      up, down …  a simulated process (launcher or
-///     master) started or ended |         |      ! …         a fault was injected |         |
+///     …      a record became durable |         |      ckpt …     an image, a shard or a step:
+///     wanted, written, complete, settled |         |      up, down …  a simulated process
+///     (launcher or master) started or ended |         |      ! …         a fault was injected | |
 ///     others      an actor's log event: its place in the tree, then the text |         who: a
 ///     node's name, "master", or "-" for the world seconds of true time
 ///

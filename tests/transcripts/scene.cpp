@@ -82,6 +82,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
   o.trainers.startup_min = o.trainers.startup_max = 10ms;
   o.trainers.notices_min = o.trainers.notices_max = 20ms;
   o.trainers.training = 1h;
+  o.checkpoints.write_min = o.checkpoints.write_max = 20ms;
+  o.checkpoints.save_within = 600s;
   o.nodes = o.nodes_max = o.nodes_min = static_cast<std::uint32_t>(std::stoul(words.at(1)));
   for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
     const auto& name = words[i];
@@ -103,6 +105,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       o.last_call = *time;
     else if (name == "training" && time)
       o.trainers.training = *time;
+    else if (name == "writes" && time)
+      o.checkpoints.write_min = o.checkpoints.write_max = *time;
     else
       return failure(errc::invalid, fmt::format("'nodes' knows no {}", name));
   }

@@ -14,8 +14,8 @@ namespace troupe::transcripts {
 /// faultless and even: a message takes 1 ms, a record 1 ms. Besides the words of
 /// tests/sim/faults.hpp it knows
 ///
-///     nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T]   a master, and
-///     N nodes yet to join advance T time passes tree a shell asks for the living tree
+///     nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]   a
+///     master, and N nodes yet to join advance T time passes tree a shell asks for the living tree
 ///
 /// After any other command than `advance` a tenth of a second passes, in which its consequences are
 /// seen.

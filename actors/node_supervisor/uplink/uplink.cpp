@@ -84,6 +84,10 @@ void deliver(self_ptr self, const messages::any_msg& m) {
     sup::send(self, s.node.leader, m.as<StandBy>());
   else if (m.is<Conclude>())
     sup::send(self, s.node.leader, m.as<Conclude>());
+  else if (m.is<CommitStep>())
+    sup::send(self, s.node.checkpoint_saver, m.as<CommitStep>());
+  else if (m.is<StepSettled>())
+    sup::send(self, s.node.checkpoint_saver, m.as<StepSettled>());
   else if (m.is<TreeRequest>()) {
     const auto question = m.envelope();
     sup::request(
@@ -120,6 +124,9 @@ struct performer {
       (void)self->state->link->send(e.message);
   }
   void operator()(const uplink_core::deliver& e) const { deliver(self, e.message); }
+  void operator()(const uplink_core::linked&) const {
+    sup::send(self, self->state->node.checkpoint_saver, checkpoint_saver::linked{});
+  }
   void operator()(const uplink_core::start_over& e) const {
     sup::send(self, self->state->node.leader, e.message);
   }

@@ -82,7 +82,8 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
 
 uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
   effects out;
-  if (phase_ != phase::greeting && phase_ != phase::linked)
+  const bool last_saves = phase_ == phase::over && (m.is<CommitStep>() || m.is<StepSettled>());
+  if (phase_ != phase::greeting && phase_ != phase::linked && !last_saves)
     return out;
   if (m.envelope().follows < author_.following()) {
     if (phase_ == phase::greeting)
@@ -101,6 +102,8 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
       verdict_ = m;
       phase_ = phase::over; // nobody is to be dialled again
     }
+  } else if (last_saves) {
+    out.push_back(deliver{m});
   }
   return out;
 }
@@ -126,6 +129,7 @@ void uplink_core::welcomed(effects& out, epoch master) {
   was_linked_ = true;
   for (const auto& report : std::exchange(unsaid_, {}))
     out.push_back(say{report});
+  out.push_back(linked{});
 }
 
 uplink_core::effects uplink_core::report(const any_msg& m) {

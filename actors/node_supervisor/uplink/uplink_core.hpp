@@ -62,6 +62,8 @@ class uplink_core {
   struct deliver {
     messages::any_msg message;
   };
+  /// Welcomed: who says everything once on each link says it now.
+  struct linked {};
   /// The leader must end this generation's processes: the node joins anew.
   struct start_over {
     messages::msg<messages::Stop> message;
@@ -72,7 +74,8 @@ class uplink_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<ask_state, dial, close_link, say, deliver, start_over, give_up, note>;
+  using effect =
+      std::variant<ask_state, dial, close_link, say, deliver, linked, start_over, give_up, note>;
   using effects = std::vector<effect>;
 
   /// `which` is who this node is until a master gives it up; `author` follows the newest master

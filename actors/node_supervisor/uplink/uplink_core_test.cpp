@@ -455,6 +455,15 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK_FALSE(s.core.next_wakeup());
   }
 
+  TEST_CASE("after the verdict only the last saves are heard of") {
+    story s;
+    s.links();
+    s.hears(conclude(false).any());
+    const auto settled = messages::author("master").write<messages::StepSettled>({}, [](auto) {});
+    CHECK(s.hears(settled.any()).find("deliver StepSettled") == 0);
+    CHECK(s.hears(stop(1).any()) == "");
+  }
+
   TEST_CASE("a leader that restarts after the end is told of it once more") {
     story s;
     s.links();
@@ -465,5 +474,25 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     t.knows(nothing());
     t.not_dialled(errc::refused);
     CHECK(t.leader_restarts() == "give_up: no route");
+  }
+}
+
+TEST_SUITE("uplink_core: who says everything again on a new link") {
+  TEST_CASE("is told of each, after what had to wait for the welcome") {
+    story s;
+    const auto tells = [&s] {
+      const auto effects = s.core.received(s.now, welcome());
+      return !effects.empty() && std::holds_alternative<uplink_core::linked>(effects.back());
+    };
+    s.waits();
+    s.knows({});
+    s.dialled();
+    CHECK(tells());
+    CHECK_FALSE(tells());
+    s.link_ends();
+    s.waits();
+    s.knows({});
+    s.dialled();
+    CHECK(tells());
   }
 }

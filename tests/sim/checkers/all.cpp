@@ -20,7 +20,8 @@ std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uin
           silence_is_noticed(w, lease),
           queues_are_bounded(w),
           actors_are_sound(w),
-          one_verdict(w)};
+          one_verdict(w),
+          checkpoints_are_kept(w)};
 }
 
 } // namespace troupe::sim::checkers

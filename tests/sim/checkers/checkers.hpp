@@ -67,6 +67,10 @@ std::shared_ptr<observer> actors_are_sound(world& w);
 /// The verdict, once recorded, is the only one, and nothing is started after it.
 std::shared_ptr<observer> one_verdict(world& w);
 
+/// A step is complete only if all ranks have saved it, nobody is told so of another, and no node
+/// finishes before what its processes saved is settled.
+std::shared_ptr<observer> checkpoints_are_kept(world& w);
+
 /// All of them.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,

@@ -82,6 +82,10 @@ void dispatch_from_node(self_ptr self, const messages::any_msg& m) {
     sup::send(self, s.master.recovery, m.as<Failed>());
   else if (m.is<Finished>())
     sup::send(self, s.master.recovery, m.as<Finished>());
+  else if (m.is<ShardReport>())
+    sup::send(self, s.master.catalog, m.as<ShardReport>());
+  else if (m.is<StepCommitted>())
+    sup::send(self, s.master.catalog, m.as<StepCommitted>());
   else if (m.is<Goodbye>())
     sup::send(self, s.master.membership,
               membership::departure{s.id, m.as<Goodbye>().read()->getReason().cStr()});

@@ -17,10 +17,15 @@ namespace troupe::actors::leader {
 struct strays_swept {
   std::size_t killed = 0;
 };
+struct drain_due {
+  generation which;
+  duration within{};
+};
 
 } // namespace troupe::actors::leader
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::leader::strays_swept)
+TROUPE_LOCAL_MESSAGE(troupe::actors::leader::drain_due)
 
 namespace troupe::actors::leader {
 
@@ -52,7 +57,7 @@ struct state {
   std::unique_ptr<ports::open_store> store;
 };
 
-using private_handle = sup::widened<handle, strays_swept>;
+using private_handle = sup::widened<handle, strays_swept, drain_due>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 void perform(self_ptr self, const leader_core::effects& effects);
@@ -140,6 +145,17 @@ void worker_abandoned(self_ptr self, const process_abandoned& p) {
               {"the actor that owned it has ended", {}, {}, s.processes->unix_time_ms(), {}}));
 }
 
+void ask_saver(self_ptr self, generation which, duration within) {
+  sup::request(
+      self, self->state->node.checkpoint_saver, within, checkpoint_saver::drain{},
+      [self, which](checkpoint_saver::drained) {
+        perform(self, self->state->core.drained(sup::now(self), which, std::nullopt));
+      },
+      [self, which](const error& e) {
+        perform(self, self->state->core.drained(sup::now(self), which, e));
+      });
+}
+
 struct performer {
   self_ptr self;
 
@@ -179,6 +195,15 @@ struct performer {
     if (!port)
       sup::tell_log(s.ctx, log::level::error, "no_free_port", port.error().what);
     perform(self, s.core.store_placed(sup::now(self), port.value_or(0)));
+  }
+  void operator()(const leader_core::drain& e) const {
+    if (e.after > duration::zero())
+      sup::later(self, e.after, drain_due{e.which, e.within});
+    else
+      ask_saver(self, e.which, e.within);
+  }
+  void operator()(const leader_core::save_newest&) const {
+    sup::send(self, self->state->node.checkpoint_saver, checkpoint_saver::save_newest{});
   }
   void operator()(const leader_core::report& e) const {
     sup::send(self, self->state->node.uplink, e.message);
@@ -266,6 +291,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, leader_opt
       [self](const abandon& a) {
         perform(self, self->state->core.abandon(sup::now(self), a.reason));
       },
+      [self](drain_due d) { ask_saver(self, d.which, d.within); },
       [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.killed)); },
   };
 }

@@ -91,8 +91,10 @@ TEST_SUITE("leader_core: what a successor finds") {
     s.runs(3);
     s.ends(3, 0, exited(0));
     const auto effects = s.core.worker_ended(s.now, generation{3}, 1, exited(0), {});
-    CHECK(s.core.current_phase() == phase::finished);
     CHECK(memory(effects).place == effects.size());
+    const auto saved = s.core.drained(s.now, generation{3}, std::nullopt);
+    CHECK(s.core.current_phase() == phase::finished);
+    CHECK(memory(saved).place == saved.size());
   }
 }
 

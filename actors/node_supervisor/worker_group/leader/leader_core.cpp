@@ -71,6 +71,7 @@ leader_core::effects leader_core::conclude(instant now, const msg<Conclude>& m) 
   if (outcome_)
     return out;
   auto verdict = m.read();
+  saves_last_ = !verdict->getSuccess();
   leave(out, now, node_outcome{verdict->getSuccess(), verdict->getReason().cStr(), m}, SIGTERM,
         options_.stop_within);
   return out;
@@ -80,10 +81,15 @@ leader_core::effects leader_core::interrupted(instant now, int signal) {
   effects out;
   if (phase_ == phase::over)
     return out;
+  if (outcome_ && phase_ == phase::saving) {
+    become_over(out, now);
+    return out;
+  }
   if (outcome_) {
     end_all(out, now, SIGKILL, limits::kill_within);
     return out;
   }
+  saves_last_ = true;
   out.push_back(note{{log::level::story,
                       "interrupted",
                       fmt::format("{} received; passing it on to the workers",
@@ -218,6 +224,8 @@ leader_core::effects leader_core::store_placed(instant, std::uint16_t port) {
 // ---- transitions ----
 
 void leader_core::become_draining(effects& out, instant now, int signal, duration within) {
+  if (options_.save_at_breakpoint && phase_ == phase::running)
+    out.push_back(save_newest{});
   phase_ = phase::draining;
   forget_underway(out);
   if (!draining_since_)
@@ -248,7 +256,7 @@ void leader_core::become_swept(effects& out, instant now) {
   if (std::exchange(store_open_, false))
     out.push_back(close_store{});
   if (outcome_)
-    return become_over(out, now);
+    return become_gone(out, now);
   phase_ = phase::idle;
   failures_.clear();
   if (world_)
@@ -286,20 +294,12 @@ void leader_core::become_running(effects& out, const msg<Start>& m) {
 }
 
 void leader_core::become_failed(effects& out, instant now) {
+  if (options_.save_at_breakpoint)
+    out.push_back(save_newest{});
   phase_ = phase::failed;
   forget_underway(out);
   draining_since_ = now;
   end_all(out, now, SIGTERM, options_.stop_within);
-}
-
-void leader_core::become_finished(effects& out, instant) {
-  phase_ = phase::finished;
-  out.push_back(
-      report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
-  out.push_back(note{{log::level::info,
-                      "workers_finished",
-                      "all local workers have finished",
-                      {{"generation", static_cast<std::int64_t>(current_.value)}}}});
 }
 
 void leader_core::become_over(effects& out, instant now) {
@@ -360,7 +360,7 @@ void leader_core::worker_is_gone(effects& out, instant now) {
     return;
   }
   if (phase_ == phase::running)
-    become_finished(out, now);
+    become_saving(out, limits::drain_within);
 }
 
 void leader_core::take_failure(effects& out, instant now, failure f) {

@@ -28,6 +28,8 @@ struct leader_options {
   bool hosts_store = true;
   /// Where the store must be; 0: anywhere.
   std::uint16_t store_port = 0;
+  /// What is in memory of a generation that failed or is stopped is written out as well.
+  bool save_at_breakpoint = false;
 };
 
 /// One local rank's place in a generation: all that its environment is made of.
@@ -82,7 +84,8 @@ class leader_core {
     ready,    ///< Prepared for current_; rank 0's node also has a store, or a port for one.
     running,  ///< All processes of current_ were started.
     failed,   ///< A process of current_ failed; the others are being ended or gone.
-    finished, ///< All processes of current_ ended with 0.
+    saving,   ///< All processes have ended; what they wanted saved is on its way.
+    finished, ///< It is saved, or given up, and all processes of current_ had ended with 0.
     over,     ///< This node's part is over.
   };
 
@@ -119,6 +122,15 @@ class leader_core {
   /// Find a free port on this node's address for a worker that hosts the store; answered as
   /// open_store.
   struct pick_port {};
+  /// Ask, after a while, to be told when what the processes wanted saved is settled; answered by
+  /// drained(), with trouble if it is not settled within that time.
+  struct drain {
+    generation which;
+    duration after{};
+    duration within = limits::drain_within;
+  };
+  /// The newest image of each process is wanted as well.
+  struct save_newest {};
   /// For the master; lost if there is no link, and then told by state() in the next hello.
   struct report {
     messages::any_msg message;
@@ -134,9 +146,9 @@ class leader_core {
   struct note {
     log::event event;
   };
-  using effect =
-      std::variant<start_worker, adopt_worker, end_worker, signal_worker, sweep, open_store,
-                   adopt_store, close_store, pick_port, report, remember, node_over, note>;
+  using effect = std::variant<start_worker, adopt_worker, end_worker, signal_worker, sweep,
+                              open_store, adopt_store, close_store, pick_port, drain, save_newest,
+                              report, remember, node_over, note>;
   using effects = std::vector<effect>;
 
   /// `leftovers`: an earlier incarnation may have left processes behind.
@@ -164,6 +176,9 @@ class leader_core {
   effects swept(instant now, std::size_t killed);
   /// 0: there is none.
   effects store_placed(instant now, std::uint16_t port);
+
+  /// What `which` wanted saved is; or nobody can say so now.
+  effects drained(instant now, generation which, const std::optional<error>& trouble);
 
   // From whoever runs this node.
   /// The user's signal: passed on to every worker group, then this node leaves the job. A second
@@ -206,6 +221,8 @@ class leader_core {
   void become_ready(effects& out, std::uint16_t port);
   void become_running(effects& out, const messages::msg<messages::Start>& m);
   void become_failed(effects& out, instant now);
+  void become_saving(effects& out, duration within);
+  void become_gone(effects& out, instant now);
   void become_finished(effects& out, instant now);
   void become_over(effects& out, instant now);
 
@@ -242,6 +259,8 @@ class leader_core {
   bool remembered_ = false; ///< a successor would adopt
   std::uint16_t store_port_ = 0;
   bool store_open_ = false;
+  unsigned drain_tries_ = 0;
+  bool saves_last_ = false;             ///< before it is over
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;
 };

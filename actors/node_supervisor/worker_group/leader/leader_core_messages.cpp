@@ -112,6 +112,7 @@ msg<NodeState> leader_core::state(instant now) {
       b.setStoreHosted(store_open_);
       break;
     case phase::running:
+    case phase::saving:
       b.setPhase(NodeState::Phase::RUNNING);
       break;
     case phase::failed:
@@ -142,6 +143,9 @@ std::string leader_core::in_words() const {
                        workers_.size());
   case phase::failed:
     return fmt::format("generation {} failed here", current_.value);
+  case phase::saving:
+    return fmt::format("the workers of generation {} have ended; what they saved is on its way",
+                       current_.value);
   case phase::finished:
     return fmt::format("generation {} finished here", current_.value);
   case phase::over:

@@ -75,7 +75,8 @@ TEST_SUITE("leader_core: leaving") {
     s.ends(1, 0, exited(7));
     s.concludes(false);
     CHECK(s.ends(1, 1, exited(9)) == "sweep");
-    const auto over = s.core.swept(s.now, 0);
+    s.core.swept(s.now, 0);
+    const auto over = s.core.drained(s.now, generation{1}, std::nullopt);
     const auto* end = std::get_if<leader_core::node_over>(&over.back());
     REQUIRE(end);
     REQUIRE(end->outcome.failures);
@@ -184,5 +185,92 @@ TEST_SUITE("leader_core: leaving") {
     CHECK(notes(s.core.swept(s.now, 2)) ==
           lines("killed 2 processes the workers had left behind",
                 "the processes of generation 1 are gone, 250 ms after the first signal"));
+  }
+}
+
+/// The last checkpoint is complete before the node says that it has finished.
+TEST_SUITE("leader_core: saving") {
+  TEST_CASE("a node has finished when what its processes wanted saved is settled") {
+    leader_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    CHECK(s.ends(1, 1, exited(0)) == "drain g1");
+    CHECK(s.state() == "NodeState running g1");
+    CHECK(s.is_drained(0) == "");
+    CHECK(s.is_drained(1) == "report Finished g1 a");
+    CHECK(s.is_drained(1) == "");
+  }
+
+  TEST_CASE("a saver that does not answer is asked again, and then not waited for") {
+    leader_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    for (unsigned i = 1; i < limits::drain_tries_max; ++i)
+      CHECK(s.is_drained(1, error{errc::closed, "it has ended"}) == "drain g1 after 200 ms");
+    CHECK(s.is_drained(1, error{errc::closed, "it has ended"}) == "report Finished g1 a");
+    CHECK(s.said.find("nobody can say whether the last checkpoints are complete: it has ended") ==
+          0);
+  }
+
+  TEST_CASE("a generation that is stopped, or followed by another, waits no more") {
+    leader_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    CHECK(s.stops(1) == "sweep");
+    CHECK(s.is_swept() == "close_store");
+    CHECK(s.is_drained(1) == "");
+    CHECK(s.state() == "NodeState idle g1");
+  }
+
+  TEST_CASE("a node that leaves a job that failed waits for its last saves, but not twice") {
+    leader_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.concludes(false);
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept() == lines("close_store", "drain g1"));
+    CHECK(s.is_drained(1, error{errc::unavailable, "no answer"}) == by_failure);
+
+    leader_story hurried;
+    hurried.saves_at_once = false;
+    hurried.runs(1);
+    hurried.is_interrupted();
+    hurried.ends(1, 0, killed_by(SIGINT));
+    hurried.ends(1, 1, killed_by(SIGINT));
+    CHECK(hurried.is_swept() == lines("close_store", "drain g1"));
+    CHECK(hurried.is_interrupted().find("node_over failure") != std::string::npos);
+  }
+
+  TEST_CASE("without a master nobody can complete a step: it is not waited for") {
+    leader_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.gives_up();
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept().find("node_over failure") != std::string::npos);
+  }
+
+  TEST_CASE("at a breakpoint what is in memory is wanted once, before the processes end") {
+    leader_options options{"a", 2, 30s};
+    options.save_at_breakpoint = true;
+    leader_story failing(options);
+    failing.runs(1);
+    CHECK(failing.ends(1, 0, exited(1)).find("save_newest") != std::string::npos);
+    CHECK(failing.stops(1).find("save_newest") == std::string::npos);
+
+    leader_story stopped(options);
+    stopped.runs(1);
+    CHECK(stopped.stops(1).find("save_newest") == 0);
+
+    leader_story interrupted(options);
+    interrupted.runs(1);
+    CHECK(interrupted.is_interrupted().find("save_newest") == 0);
   }
 }

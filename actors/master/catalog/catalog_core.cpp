@@ -1,0 +1,338 @@
+#include "actors/master/catalog/catalog_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+/// What a file takes in a message beside its names.
+constexpr std::size_t file_overhead = 64;
+
+std::string missing_shards(std::uint32_t shards, const std::set<std::uint32_t>& there,
+                           std::uint64_t step) {
+  std::uint32_t first = 0;
+  while (there.count(first) != 0)
+    ++first;
+  const auto others = shards - static_cast<std::uint32_t>(there.size()) - 1;
+  return fmt::format(
+      "shard {} of {} of step {}{}", first, shards, step,
+      others == 0 ? " was" : fmt::format(" and {} other{} were", others, others == 1 ? "" : "s"));
+}
+
+template<class Files>
+std::set<std::uint32_t> numbers_of(const Files& files) {
+  std::set<std::uint32_t> all;
+  for (const auto& [shard, f] : files)
+    all.insert(shard);
+  return all;
+}
+
+/// What nobody can have meant.
+std::optional<std::string> objection(ShardReport::Reader r) {
+  const auto step = r.getKey().getStep();
+  const auto* node = r.getNode().cStr();
+  if (r.getShards() == 0 || r.getShards() > limits::shards_max)
+    return fmt::format("node {} says that step {} has {} shards", node, step, r.getShards());
+  if (r.getShard() >= r.getShards())
+    return fmt::format("node {} reports shard {} of {} of step {}", node, r.getShard(),
+                       r.getShards(), step);
+  return std::nullopt;
+}
+
+} // namespace
+
+// ---- reports ----
+
+catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardReport>& m) {
+  effects out;
+  auto r = m.read();
+  const auto which = key_of(r->getKey());
+  const node_name node = r->getNode().cStr();
+  if (const auto ended = settled_.find(which); ended != settled_.end()) {
+    out.push_back(say{{node}, settled(which, ended->second)});
+    return out;
+  }
+  if (const auto why = objection(*r)) {
+    out.push_back(say{{node}, settled(which, {false, *why})});
+    return out;
+  }
+  give_up_older(out, which);
+  auto at = open_.find(which);
+  if (at == open_.end())
+    at = open(out, now, which, *r);
+  auto& s = at->second;
+  s.reporters.insert(node);
+  if (s.shards != r->getShards() || s.world_size != r->getWorldSize())
+    settle(out, at, false,
+           fmt::format("step {} has {} shards of {} ranks, and node {} says {} of {}", which.step,
+                       s.shards, s.world_size, node, r->getShards(), r->getWorldSize()));
+  else if (r->isFailed())
+    settle(out, at, false,
+           fmt::format("shard {} of {} of step {} was not written on node {}: {}", r->getShard(),
+                       s.shards, which.step, node, r->getFailed().cStr()));
+  else
+    take_file(out, now, at, *r);
+  return out;
+}
+
+/// Who has not written its shard will not any more: its process is gone.
+void catalog_core::give_up_older(effects& out, const step_key& newer) {
+  for (auto at = open_.begin(); at != open_.end();) {
+    const auto older = at++;
+    if (older->first.place != newer.place || !(older->first.made_by < newer.made_by) ||
+        older->second.at != phase::gathering)
+      continue;
+    if (older->second.sequence != 0)
+      settle(out, older, true, {});
+    else
+      settle(out, older, false,
+             fmt::format("{} not written before generation {} saved",
+                         missing_shards(older->second.shards, numbers_of(older->second.files),
+                                        older->first.step),
+                         newer.made_by.value));
+  }
+}
+
+catalog_core::open_steps::iterator
+catalog_core::open(effects& out, instant now, const step_key& which, ShardReport::Reader first) {
+  if (open_.size() >= limits::steps_open_max) {
+    const auto oldest =
+        std::min_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
+          return a.second.since < b.second.since;
+        });
+    settle(out, oldest, false,
+           fmt::format("step {} was given up for step {}: {} steps are being saved at once",
+                       oldest->first.step, which.step, open_.size()));
+  }
+  step s;
+  s.shards = first.getShards();
+  s.world_size = first.getWorldSize();
+  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(limits::save_within_max);
+  s.save_within = std::chrono::milliseconds(
+      std::min(first.getSaveWithinMs(), static_cast<std::uint64_t>(most.count())));
+  s.since = now;
+  s.until = now + s.save_within;
+  return open_.emplace(which, std::move(s)).first;
+}
+
+void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
+                             ShardReport::Reader report) {
+  auto& s = at->second;
+  auto written = report.getWritten();
+  const file f{
+      written.getName().cStr(), {written.getBytes(), written.getCrc32()}, report.getNode().cStr()};
+  const auto known = s.files.find(report.getShard());
+  const bool same = known != s.files.end() && known->second.name == f.name &&
+                    known->second.what == f.what && known->second.node == f.node;
+  if (known != s.files.end() && known->second.node != f.node)
+    return settle(out, at, false,
+                  fmt::format("shard {} of {} of step {} was written by node {} and by node {}",
+                              report.getShard(), s.shards, at->first.step, known->second.node,
+                              f.node));
+  s.files[report.getShard()] = f;
+  if (same && s.at != phase::gathering)
+    return ask_again(out, at->first, s, f.node);
+  // What was written anew after all were there is what the manifest must name.
+  if (s.files.size() == s.shards && s.at != phase::following)
+    s.sequence == 0 ? become_committing(out, now, at) : become_following(out, now, at);
+}
+
+/// Its saver crashed, or its link did: it may not have heard.
+void catalog_core::ask_again(effects& out, const step_key& which, const step& s,
+                             const node_name& node) {
+  const bool awaited =
+      s.at == phase::committing ? node == s.committer : followers(s).count(node) != 0;
+  if (awaited)
+    out.push_back(say{{node}, commit_step(which, s)});
+}
+
+catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCommitted>& m) {
+  effects out;
+  auto r = m.read();
+  const auto which = key_of(r->getKey());
+  const node_name node = r->getNode().cStr();
+  const auto at = open_.find(which);
+  // Of one that was settled its shards tell: who says this has said those before.
+  if (at == open_.end())
+    return out;
+  auto& s = at->second;
+  if (r->getSequence() == 0) {
+    if (s.at == phase::committing && node == s.committer)
+      settle(out, at, false,
+             fmt::format("step {} could not be made complete on node {}: {}", which.step, node,
+                         r->getWhy().cStr()));
+    else if (s.at == phase::following && followers(s).count(node) != 0)
+      settle(out, at, false,
+             fmt::format("step {} is complete on node {}, and could not be made so on node {}: {}",
+                         which.step, *s.committed.begin(), node, r->getWhy().cStr()));
+    return out;
+  }
+  s.committed.insert(node);
+  if (s.sequence == 0)
+    s.sequence = r->getSequence();
+  if (s.at == phase::committing)
+    become_following(out, now, at);
+  else if (s.at == phase::following && followers(s).empty())
+    settle(out, at, true, {});
+  else if (s.at == phase::gathering)
+    // An earlier master had all of it. Who else has not heard how it ended comes back now.
+    s.until = std::min(s.until, now + limits::commit_within);
+  return out;
+}
+
+// ---- transitions ----
+
+void catalog_core::become_committing(effects& out, instant now, open_steps::iterator at) {
+  auto& s = at->second;
+  std::size_t bytes = 0;
+  for (const auto& [shard, f] : s.files)
+    bytes += f.name.size() + f.node.size() + file_overhead;
+  if (bytes > limits::step_files_max)
+    return settle(out, at, false,
+                  fmt::format("step {} has {} shards; they are too many for one message",
+                              at->first.step, s.shards));
+  s.at = phase::committing;
+  s.asked.clear();
+  ask_next_committer(out, now, at);
+}
+
+void catalog_core::ask_next_committer(effects& out, instant now, open_steps::iterator at) {
+  auto& s = at->second;
+  // In the order of shards: of a step that is saved again the same one.
+  const auto next = std::find_if(s.files.begin(), s.files.end(),
+                                 [&s](const auto& f) { return s.asked.count(f.second.node) == 0; });
+  if (next == s.files.end())
+    return settle(out, at, false,
+                  fmt::format("step {} is written, but no node that wrote it has made it complete "
+                              "within {}",
+                              at->first.step, troupe::in_words(limits::commit_within)));
+  s.committer = next->second.node;
+  s.asked.insert(s.committer);
+  s.until = now + limits::commit_within;
+  out.push_back(say{{s.committer}, commit_step(at->first, s)});
+}
+
+void catalog_core::become_following(effects& out, instant now, open_steps::iterator at) {
+  auto& s = at->second;
+  s.at = phase::following;
+  const auto whom = followers(s);
+  if (whom.empty())
+    return settle(out, at, true, {});
+  // Nobody can do it in the place of another, and each may have much to write before.
+  s.until = now + std::max<duration>(s.save_within, limits::commit_within);
+  out.push_back(say{{whom.begin(), whom.end()}, commit_step(at->first, s)});
+}
+
+void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, std::string why) {
+  const auto which = at->first;
+  const auto told = at->second.reporters;
+  out.push_back(note{
+      {log::level::info,
+       complete ? "step_settled" : "step_given_up",
+       complete ? fmt::format("step {} is complete at {} ({} shard{})", which.step, which.place,
+                              at->second.shards, at->second.shards == 1 ? "" : "s")
+                : fmt::format("step {} is given up at {}: {}", which.step, which.place, why),
+       {{"step", static_cast<std::int64_t>(which.step)},
+        {"place", which.place},
+        {"generation", static_cast<std::int64_t>(which.made_by.value)}}}});
+  open_.erase(at);
+  if (settled_in_order_.size() >= limits::steps_settled_kept) {
+    settled_.erase(settled_in_order_.front());
+    settled_in_order_.pop_front();
+  }
+  const auto& how = settled_.emplace(which, ending{complete, std::move(why)}).first->second;
+  settled_in_order_.push_back(which);
+  out.push_back(say{{told.begin(), told.end()}, settled(which, how)});
+}
+
+// ---- time ----
+
+catalog_core::effects catalog_core::tick(instant now) {
+  effects out;
+  for (auto at = open_.begin(); at != open_.end();) {
+    const auto due = at++;
+    if (due->second.until <= now)
+      time_is_up(out, now, due);
+  }
+  return out;
+}
+
+void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at) {
+  const auto& s = at->second;
+  if (s.at == phase::committing)
+    return ask_next_committer(out, now, at);
+  if (s.at == phase::gathering && s.sequence == 0)
+    return settle(out, at, false,
+                  fmt::format("{} not written within {}",
+                              missing_shards(s.shards, numbers_of(s.files), at->first.step),
+                              troupe::in_words(s.save_within)));
+  // It is complete where it was made so. Who has not answered is lost, with its place if that was
+  // its own.
+  settle(out, at, true, {});
+}
+
+std::optional<instant> catalog_core::next_wakeup() const {
+  std::optional<instant> first;
+  for (const auto& [which, s] : open_)
+    if (!first || s.until < *first)
+      first = s.until;
+  return first;
+}
+
+// ---- messages ----
+
+any_msg catalog_core::commit_step(const step_key& which, const step& s) {
+  return author_
+      .write<CommitStep>(which.made_by,
+                         [&](CommitStep::Builder b) {
+                           write_key(b.initKey(), which);
+                           b.setWorldSize(s.world_size);
+                           b.setSequence(s.sequence);
+                           auto files = b.initFiles(static_cast<unsigned>(s.files.size()));
+                           unsigned i = 0;
+                           for (const auto& [shard, f] : s.files) {
+                             files[i].setName(f.name);
+                             files[i].setBytes(f.what.bytes);
+                             files[i].setCrc32(f.what.crc32);
+                             files[i++].setNode(f.node);
+                           }
+                         })
+      .any();
+}
+
+any_msg catalog_core::settled(const step_key& which, const ending& how) {
+  return author_
+      .write<StepSettled>(which.made_by,
+                          [&](StepSettled::Builder b) {
+                            write_key(b.initKey(), which);
+                            b.setComplete(how.complete);
+                            b.setWhy(how.why);
+                          })
+      .any();
+}
+
+std::set<node_name> catalog_core::followers(const step& s) {
+  std::set<node_name> all;
+  for (const auto& [shard, f] : s.files)
+    if (s.committed.count(f.node) == 0)
+      all.insert(f.node);
+  return all;
+}
+
+std::string catalog_core::in_words() const {
+  if (open_.empty())
+    return "no step is being saved";
+  return fmt::format("{} step(s) being saved, the newest {}", open_.size(),
+                     std::max_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
+                       return a.second.since < b.second.since;
+                     })->first.step);
+}
+
+} // namespace troupe::actors

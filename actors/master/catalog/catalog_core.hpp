@@ -1,0 +1,105 @@
+#pragma once
+
+#include "actors/step_key.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/ports/storage.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Decides for every step that is being saved whether it becomes complete: when all its shards are
+/// written one node that wrote makes it so, then the others do where that is another place, then
+/// all hear how it ended. What was ended is remembered for a while, since reports repeat.
+///
+/// Nothing here outlives the master: after a new link every saver says again what is not settled,
+/// and whether it has made the step complete.
+class catalog_core {
+ public:
+  struct say {
+    std::vector<node_name> to;
+    messages::any_msg message;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<say, note>;
+  using effects = std::vector<effect>;
+
+  explicit catalog_core(messages::author author) : author_(std::move(author)) {}
+
+  effects shard_reported(instant now, const messages::msg<messages::ShardReport>& m);
+  effects step_committed(instant now, const messages::msg<messages::StepCommitted>& m);
+  effects tick(instant now);
+
+  std::optional<instant> next_wakeup() const;
+  std::string in_words() const;
+
+ private:
+  enum class phase {
+    gathering,  ///< Shards are missing.
+    committing, ///< All are there; one node makes the step complete.
+    following,  ///< It is; the other nodes that wrote look whether that was their place as well.
+  };
+  struct file {
+    std::string name;
+    ports::receipt what;
+    node_name node;
+  };
+  struct step {
+    phase at = phase::gathering;
+    std::uint32_t shards = 1;
+    std::uint32_t world_size = 0;
+    duration save_within{};
+    instant since;
+    instant until; ///< the phase ends
+    std::map<std::uint32_t, file> files;
+    std::set<node_name> reporters;
+    node_name committer;
+    std::set<node_name> asked;     ///< to be the committer
+    std::set<node_name> committed; ///< made it complete at their place
+    std::uint64_t sequence = 0;    ///< as the first of them gave it
+  };
+  struct ending {
+    bool complete = false;
+    std::string why;
+  };
+  using open_steps = std::map<step_key, step>;
+
+  void give_up_older(effects& out, const step_key& newer);
+  open_steps::iterator open(effects& out, instant now, const step_key& which,
+                            messages::ShardReport::Reader first);
+  void take_file(effects& out, instant now, open_steps::iterator at,
+                 messages::ShardReport::Reader report);
+  // Transitions; nothing else assigns a phase.
+  void become_committing(effects& out, instant now, open_steps::iterator at);
+  void become_following(effects& out, instant now, open_steps::iterator at);
+  void settle(effects& out, open_steps::iterator at, bool complete, std::string why);
+
+  void ask_next_committer(effects& out, instant now, open_steps::iterator at);
+  void ask_again(effects& out, const step_key& which, const step& s, const node_name& node);
+  void time_is_up(effects& out, instant now, open_steps::iterator at);
+  messages::any_msg commit_step(const step_key& which, const step& s);
+  messages::any_msg settled(const step_key& which, const ending& how);
+  static std::set<node_name> followers(const step& s);
+
+  messages::author author_;
+  /// Bounded by limits::steps_open_max.
+  open_steps open_;
+  /// Bounded by limits::steps_settled_kept; the order in which they ended.
+  std::map<step_key, ending> settled_;
+  std::deque<step_key> settled_in_order_;
+};
+
+} // namespace troupe::actors

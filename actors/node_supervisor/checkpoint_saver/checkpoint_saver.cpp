@@ -1,0 +1,155 @@
+#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver.hpp"
+
+#include "actors/node_supervisor/addresses.hpp"
+#include "runtime/sup/alarm.hpp"
+#include "runtime/sup/shell.hpp"
+
+#include <map>
+#include <optional>
+
+namespace troupe::actors::checkpoint_saver {
+
+struct wanted {
+  ckpt::wanted_image image;
+};
+struct written {
+  ckpt::wanted_image image;
+  result<ports::receipt> how;
+};
+struct committed {
+  step_key which;
+  result<std::uint64_t> how;
+};
+struct looked {
+  std::uint64_t question = 0;
+};
+
+} // namespace troupe::actors::checkpoint_saver
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::wanted)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::written)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::committed)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::looked)
+
+namespace troupe::actors::checkpoint_saver {
+
+namespace {
+
+struct state {
+  sup::context ctx;
+  checkpoint_saver_core core;
+  std::shared_ptr<ckpt::checkpoint_host> host;
+  node_addresses node;
+  std::uint64_t questions = 0;
+  std::map<std::uint64_t, sup::promise<drained>> open_questions;
+  sup::alarm alarm;
+};
+
+using private_handle = sup::widened<handle, wanted, written, committed, looked, sup::wake>;
+using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
+
+struct performer {
+  self_ptr self;
+
+  void operator()(const checkpoint_saver_core::write& e) const {
+    self->state->host->write(
+        e.image, [me = private_handle{self}, image = e.image](result<ports::receipt> how) {
+          sup::post(me, written{image, std::move(how)});
+        });
+  }
+  void operator()(const checkpoint_saver_core::commit& e) const {
+    self->state->host->commit(
+        e.order, [me = private_handle{self}, which = e.which](result<std::uint64_t> how) {
+          sup::post(me, committed{which, std::move(how)});
+        });
+  }
+  void operator()(const checkpoint_saver_core::settle& e) const {
+    self->state->host->settle(e.image, e.how);
+  }
+  void operator()(const checkpoint_saver_core::look& e) const {
+    self->state->host->look(
+        [me = private_handle{self}, question = e.question] { sup::post(me, looked{question}); });
+  }
+  void operator()(const checkpoint_saver_core::drained& e) const {
+    auto& open = self->state->open_questions;
+    if (const auto found = open.find(e.question); found != open.end()) {
+      found->second.deliver(drained{});
+      open.erase(found);
+    }
+  }
+  void operator()(const checkpoint_saver_core::report& e) const {
+    sup::send(self, self->state->node.uplink, e.message);
+  }
+  void operator()(const checkpoint_saver_core::note& e) const {
+    sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
+  }
+};
+
+void perform(self_ptr self, const checkpoint_saver_core::effects& effects) {
+  for (const auto& e : effects)
+    std::visit(performer{self}, e);
+  self->state->alarm.arm(self, self->state->core.next_wakeup());
+}
+
+void answer_when_drained(self_ptr self, const sup::promise<drained>& promise) {
+  auto& s = *self->state;
+  if (s.open_questions.size() >= limits::open_questions_max) {
+    promise.deliver(sup::fail(errc::overloaded, "too many wait for the images already"));
+    return;
+  }
+  s.open_questions.emplace(++s.questions, promise);
+  perform(self, s.core.drain(sup::now(self), s.questions));
+}
+
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name node,
+                                     std::shared_ptr<ckpt::checkpoint_host> host,
+                                     node_addresses at) {
+  sup::harden(self, ctx);
+  self->state.emplace(state{ctx,
+                            checkpoint_saver_core(std::move(node), messages::author(ctx.path())),
+                            std::move(host),
+                            std::move(at),
+                            0,
+                            {},
+                            {}});
+  self->state->host->watch([me = private_handle{self}](const ckpt::wanted_image& image) {
+    sup::post(me, wanted{image});
+  });
+  return {
+      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](const messages::msg<messages::CommitStep>& m) {
+        perform(self, self->state->core.commit_step(sup::now(self), m));
+      },
+      [self](const messages::msg<messages::StepSettled>& m) {
+        perform(self, self->state->core.step_settled(sup::now(self), m));
+      },
+      [self](save_newest) { self->state->host->want_newest(); },
+      [self](linked) { perform(self, self->state->core.linked(sup::now(self))); },
+      [self](drain) -> sup::answer<drained> {
+        auto promise = sup::promise_answer<drained>(self);
+        answer_when_drained(self, promise);
+        return promise;
+      },
+      [self](const wanted& w) { perform(self, self->state->core.wanted(sup::now(self), w.image)); },
+      [self](const written& w) {
+        perform(self, self->state->core.written(sup::now(self), w.image, w.how));
+      },
+      [self](const committed& c) {
+        perform(self, self->state->core.committed(sup::now(self), c.which, c.how));
+      },
+      [self](looked l) { perform(self, self->state->core.looked(sup::now(self), l.question)); },
+      [self](sup::wake w) {
+        if (self->state->alarm.due(w))
+          perform(self, self->state->core.tick(sup::now(self)));
+      },
+  };
+}
+
+} // namespace
+
+handle start(sup::context& ctx, node_name node, const std::shared_ptr<ckpt::checkpoint_host>& host,
+             const node_addresses& at) {
+  return ctx.spawn<handle>(behave, ctx, std::move(node), host, at);
+}
+
+} // namespace troupe::actors::checkpoint_saver

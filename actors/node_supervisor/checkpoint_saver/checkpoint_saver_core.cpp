@@ -1,0 +1,306 @@
+#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+step_key key_of(const ckpt::wanted_image& image) {
+  return {image.to.place, image.step, image.made_by};
+}
+
+duration patience_for(const ckpt::wanted_image& image) {
+  return std::clamp<duration>(image.to.save_within, limits::save_within_min,
+                              limits::save_within_max);
+}
+
+ckpt::manifest manifest_of(const step_key& which, const std::string& layout,
+                           CommitStep::Reader order) {
+  ckpt::manifest says;
+  says.step = which.step;
+  says.sequence = order.getSequence();
+  says.made_by = which.made_by;
+  says.world_size = order.getWorldSize();
+  says.layout = layout;
+  for (auto f : order.getFiles())
+    says.shards.push_back(
+        {f.getName().cStr(), {f.getBytes(), f.getCrc32()}, std::string(f.getNode().cStr())});
+  return says;
+}
+
+log::event about(const step_key& which, log::level severity, std::string name, std::string text) {
+  return {severity,
+          std::move(name),
+          std::move(text),
+          {{"step", static_cast<std::int64_t>(which.step)},
+           {"place", which.place},
+           {"generation", static_cast<std::int64_t>(which.made_by.value)}}};
+}
+
+} // namespace
+
+checkpoint_saver_core::checkpoint_saver_core(node_name node, messages::author author)
+    : node_(std::move(node)), author_(std::move(author)) {}
+
+checkpoint_saver_core::image_id checkpoint_saver_core::id_of(const ckpt::wanted_image& image) {
+  return {image.local, image.slot, image.sequence};
+}
+
+// ---- the host ----
+
+checkpoint_saver_core::effects checkpoint_saver_core::wanted(instant now,
+                                                             const ckpt::wanted_image& image) {
+  effects out;
+  if (images_.count(id_of(image)) != 0)
+    return out;
+  if (images_.size() >= limits::images_wanted_max) {
+    out.push_back(
+        settle{image, failure(errc::overloaded,
+                              fmt::format("step {} of rank {} is not written: {} others "
+                                          "are waiting on node {}",
+                                          image.step, image.rank, images_.size(), node_))});
+    return out;
+  }
+  images_.emplace(id_of(image), entry{image, now + 2 * patience_for(image), {}, false});
+  out.push_back(write{image});
+  return out;
+}
+
+checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
+                                                              const ckpt::wanted_image& image,
+                                                              const result<ports::receipt>& how) {
+  effects out;
+  const auto found = images_.find(id_of(image));
+  if (found == images_.end() || found->second.outcome)
+    return out;
+  auto& e = found->second;
+  e.outcome = how;
+  e.late = false;
+  // The master waits for the other shards, and then for the nodes that complete the step.
+  e.until = std::max(e.until, now + 2 * patience_for(image) + limits::commit_within);
+  say_shard(out, e);
+  return out;
+}
+
+checkpoint_saver_core::effects checkpoint_saver_core::committed(instant, const step_key& which,
+                                                                const result<std::uint64_t>& how) {
+  effects out;
+  const auto found = steps_.find(which);
+  if (found == steps_.end())
+    return out;
+  found->second.committing = false;
+  found->second.outcome = how;
+  say_committed(out, which, found->second);
+  return out;
+}
+
+checkpoint_saver_core::effects checkpoint_saver_core::looked(instant, std::uint64_t question) {
+  effects out;
+  drains_.insert(question);
+  answer_drains(out);
+  return out;
+}
+
+// ---- the master ----
+
+checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
+                                                                  const msg<CommitStep>& m) {
+  effects out;
+  auto order = m.read();
+  const auto which = actors::key_of(order->getKey());
+  // A saver that has just crashed hears of its images again, and reports them again: then it is
+  // asked again.
+  const auto* any = image_of(which);
+  if (any == nullptr)
+    return out;
+  auto& s = steps_[which];
+  if (s.committing)
+    return out;
+  if (s.outcome && s.outcome->has_value()) {
+    say_committed(out, which, s);
+    return out;
+  }
+  const bool follows = order->getSequence() != 0;
+  s.committing = true;
+  s.leads = !follows;
+  out.push_back(commit{
+      which,
+      {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order), follows}});
+  return out;
+}
+
+checkpoint_saver_core::effects checkpoint_saver_core::step_settled(instant,
+                                                                   const msg<StepSettled>& m) {
+  effects out;
+  auto verdict = m.read();
+  const auto which = actors::key_of(verdict->getKey());
+  const bool complete = verdict->getComplete();
+  const std::string why = verdict->getWhy().cStr();
+  bool any = false;
+  for (auto at = images_.begin(); at != images_.end();) {
+    const auto& e = at->second;
+    // One that is being written is the writer's still; its report is answered like this one.
+    if (!(key_of(e.what) == which) || !e.outcome) {
+      ++at;
+      continue;
+    }
+    any = true;
+    out.push_back(settle{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
+    at = images_.erase(at);
+  }
+  const auto known = steps_.find(which);
+  if (any && !complete)
+    out.push_back(note{
+        about(which, log::level::warning, "step_not_complete",
+              fmt::format("step {} is not complete at {}: {}", which.step, which.place, why))});
+  else if (any && known != steps_.end() && known->second.leads)
+    out.push_back(note{about(which, log::level::info, "step_complete",
+                             fmt::format("step {} is complete at {}", which.step, which.place))});
+  forget_step_without_images(which);
+  answer_drains(out);
+  return out;
+}
+
+checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
+  effects out;
+  for (const auto& [id, e] : images_)
+    if (e.outcome)
+      say_shard(out, e);
+  // After the shards: it means something only to who knows of the step.
+  for (const auto& [which, s] : steps_)
+    if (s.outcome)
+      say_committed(out, which, s);
+  return out;
+}
+
+// ---- whoever waits ----
+
+checkpoint_saver_core::effects checkpoint_saver_core::drain(instant, std::uint64_t question) {
+  return {look{question}};
+}
+
+void checkpoint_saver_core::answer_drains(effects& out) {
+  const bool pending =
+      std::any_of(images_.begin(), images_.end(), [](const auto& i) { return !i.second.late; });
+  if (pending)
+    return;
+  for (const auto question : std::exchange(drains_, {}))
+    out.push_back(drained{question});
+}
+
+checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
+  effects out;
+  std::set<step_key> left;
+  for (auto at = images_.begin(); at != images_.end();) {
+    auto& e = at->second;
+    if (e.late || e.until > now) {
+      ++at;
+      continue;
+    }
+    if (e.outcome) {
+      give_up(out, e);
+      left.insert(key_of(e.what));
+      at = images_.erase(at);
+      continue;
+    }
+    e.late = true;
+    out.push_back(
+        note{about(key_of(e.what), log::level::warning, "image_is_late",
+                   fmt::format("step {} of rank {} is still being written to {}, {} after it was "
+                               "wanted",
+                               e.what.step, e.what.rank, e.what.to.place,
+                               troupe::in_words(2 * patience_for(e.what))))});
+    ++at;
+  }
+  for (const auto& which : left)
+    forget_step_without_images(which);
+  answer_drains(out);
+  return out;
+}
+
+void checkpoint_saver_core::give_up(effects& out, const entry& e) {
+  const auto why = fmt::format("step {} of rank {} is not known to be complete: the master did not "
+                               "answer",
+                               e.what.step, e.what.rank);
+  out.push_back(settle{e.what, failure(errc::unavailable, why)});
+  out.push_back(note{about(key_of(e.what), log::level::warning, "step_not_complete", why)});
+}
+
+// ---- what is said, and what is kept ----
+
+void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
+  const auto& image = e.what;
+  out.push_back(report{
+      author_
+          .write<ShardReport>(
+              image.made_by,
+              [&](ShardReport::Builder b) {
+                b.setNode(node_);
+                write_key(b.initKey(), key_of(image));
+                b.setShard(image.to.shard);
+                b.setShards(image.to.shards);
+                b.setWorldSize(image.world_size);
+                b.setSaveWithinMs(static_cast<std::uint64_t>(milliseconds_of(patience_for(image))));
+                if (!e.outcome->has_value())
+                  return b.setFailed(e.outcome->error().what.substr(0, limits::failure_line_max));
+                auto file = b.initWritten();
+                file.setName(image.to.file);
+                file.setBytes((*e.outcome)->bytes);
+                file.setCrc32((*e.outcome)->crc32);
+                file.setNode(node_);
+              })
+          .any()});
+}
+
+void checkpoint_saver_core::say_committed(effects& out, const step_key& which, const step& s) {
+  out.push_back(report{author_
+                           .write<StepCommitted>(which.made_by,
+                                                 [&](StepCommitted::Builder b) {
+                                                   b.setNode(node_);
+                                                   write_key(b.initKey(), which);
+                                                   if (s.outcome->has_value())
+                                                     b.setSequence(**s.outcome);
+                                                   else
+                                                     b.setWhy(s.outcome->error().what.substr(
+                                                         0, limits::failure_line_max));
+                                                 })
+                           .any()});
+}
+
+const checkpoint_saver_core::entry* checkpoint_saver_core::image_of(const step_key& which) const {
+  const auto found = std::find_if(images_.begin(), images_.end(), [&which](const auto& i) {
+    return key_of(i.second.what) == which;
+  });
+  return found == images_.end() ? nullptr : &found->second;
+}
+
+void checkpoint_saver_core::forget_step_without_images(const step_key& which) {
+  if (image_of(which) == nullptr)
+    steps_.erase(which);
+}
+
+std::optional<instant> checkpoint_saver_core::next_wakeup() const {
+  std::optional<instant> first;
+  for (const auto& [id, e] : images_)
+    if (!e.late && (!first || e.until < *first))
+      first = e.until;
+  return first;
+}
+
+std::string checkpoint_saver_core::in_words() const {
+  if (images_.empty())
+    return "nothing is to be written";
+  const auto writing = std::count_if(images_.begin(), images_.end(),
+                                     [](const auto& i) { return !i.second.outcome; });
+  return fmt::format("{} image(s) to be written, {} to be settled", writing,
+                     static_cast<std::ptrdiff_t>(images_.size()) - writing);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "actors/step_key.hpp"
+#include "ckpt/catalog/checkpoint_host.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Takes each image that this node's training processes want written from *wanted* to *settled*:
+/// writes it, tells the master's catalog, makes the step complete here when told to, and settles it
+/// when the catalog has. Decides nothing about a step: what it knows is this node's images. What is
+/// lost on the way, with a link or a master, it says again.
+class checkpoint_saver_core {
+ public:
+  struct write {
+    ckpt::wanted_image image;
+  };
+  /// Answered by committed() under the same key.
+  struct commit {
+    step_key which;
+    ckpt::commit_order order;
+  };
+  struct settle {
+    ckpt::wanted_image image;
+    result<void> how;
+  };
+  /// Answered by looked() when the images that are wanted by now have been told.
+  struct look {
+    std::uint64_t question = 0;
+  };
+  /// The answer to a question of drain().
+  struct drained {
+    std::uint64_t question = 0;
+  };
+  /// For the master; lost if there is no link, and said again on the next one.
+  struct report {
+    messages::any_msg message;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<write, commit, settle, look, drained, report, note>;
+  using effects = std::vector<effect>;
+
+  checkpoint_saver_core(node_name node, messages::author author);
+
+  // From the host. An image that is known already is the same one.
+  effects wanted(instant now, const ckpt::wanted_image& image);
+  effects written(instant now, const ckpt::wanted_image& image, const result<ports::receipt>& how);
+  effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
+  effects looked(instant now, std::uint64_t question);
+
+  // From the master.
+  effects commit_step(instant now, const messages::msg<messages::CommitStep>& m);
+  effects step_settled(instant now, const messages::msg<messages::StepSettled>& m);
+
+  /// There is a new link: a master that may know nothing.
+  effects linked(instant now);
+  /// Somebody wants to hear when everything that is wanted by now is settled. An image that is not
+  /// in time, written or settled, is not waited for.
+  effects drain(instant now, std::uint64_t question);
+  effects tick(instant now);
+
+  std::optional<instant> next_wakeup() const;
+  std::string in_words() const;
+
+ private:
+  struct entry {
+    ckpt::wanted_image what;
+    instant until;                                 ///< it is written, and then settled
+    std::optional<result<ports::receipt>> outcome; ///< of writing it
+    bool late = false; ///< it is being written still, and nobody waits for it
+  };
+  struct step {
+    bool committing = false;
+    bool leads = false; ///< the first to complete it, not a follower
+    std::optional<result<std::uint64_t>> outcome;
+  };
+  using image_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
+
+  static image_id id_of(const ckpt::wanted_image& image);
+  void say_shard(effects& out, const entry& e);
+  void say_committed(effects& out, const step_key& which, const step& s);
+  void give_up(effects& out, const entry& e);
+  const entry* image_of(const step_key& which) const;
+  void forget_step_without_images(const step_key& which);
+  void answer_drains(effects& out);
+
+  node_name node_;
+  messages::author author_;
+  /// Bounded by limits::images_wanted_max.
+  std::map<image_id, entry> images_;
+  /// Of steps that have an image here.
+  std::map<step_key, step> steps_;
+  std::set<std::uint64_t> drains_; ///< looked, and not answered
+};
+
+} // namespace troupe::actors

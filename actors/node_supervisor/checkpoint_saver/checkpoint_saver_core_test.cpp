@@ -1,0 +1,262 @@
+#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+
+#include "runtime/base/limits.hpp"
+#include "tests/actors/vocabulary.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+namespace {
+
+/// What local rank 0 or 1 of node a, ranks 0 and 1 of 2, wants written.
+ckpt::wanted_image image(local_rank local, const saving& s = {}, std::uint64_t sequence = 1) {
+  ckpt::wanted_image i;
+  i.local = i.rank = local;
+  i.slot = sequence % 8;
+  i.sequence = sequence;
+  i.step = s.step;
+  i.made_by = generation{s.g};
+  i.world_size = s.shards;
+  i.bytes = local + 1;
+  i.to.place = "/ckpt";
+  i.to.directory = std::to_string(s.step);
+  i.to.file = "rank_" + std::to_string(local) + ".pt";
+  i.to.shard = local;
+  i.to.shards = s.shards;
+  i.to.save_within = 600s;
+  return i;
+}
+
+struct story {
+  // The host.
+  std::string wants(const ckpt::wanted_image& i) { return text(core.wanted(now, i)); }
+  std::string wrote(const ckpt::wanted_image& i) {
+    return text(core.written(now, i, ports::receipt{i.bytes, 0}));
+  }
+  std::string could_not_write(const ckpt::wanted_image& i) {
+    return text(core.written(now, i, failure(errc::unavailable, "no space left on device")));
+  }
+  std::string completed(std::uint64_t sequence, const saving& s = {}) {
+    return text(core.committed(now, {"/ckpt", s.step, generation{s.g}}, sequence));
+  }
+  std::string could_not_complete() {
+    return text(core.committed(now, {"/ckpt", 100, generation{1}},
+                               failure(errc::refused, "read-only file system")));
+  }
+  std::string looked(std::uint64_t question) { return text(core.looked(now, question)); }
+
+  // The master.
+  std::string hears(const messages::msg<messages::CommitStep>& m) {
+    return text(core.commit_step(now, m));
+  }
+  std::string hears(const messages::msg<messages::StepSettled>& m) {
+    const auto effects = core.step_settled(now, m);
+    said = notes(effects);
+    return text(effects);
+  }
+  std::string links() { return text(core.linked(now)); }
+
+  std::string drains(std::uint64_t question) { return text(core.drain(now, question)); }
+  std::string waits(duration d) {
+    now += d;
+    const auto effects = core.tick(now);
+    said = notes(effects);
+    return text(effects);
+  }
+  void writes(const ckpt::wanted_image& i) {
+    wants(i);
+    wrote(i);
+  }
+
+  checkpoint_saver_core core{"a", messages::author("a/checkpoint_saver")};
+  instant now = dawn;
+  std::string said;
+};
+
+const saving alone{100, 1, 1};
+
+} // namespace
+
+TEST_SUITE("checkpoint_saver_core: an image") {
+  TEST_CASE("is written, reported, completed and settled") {
+    story s;
+    CHECK(s.core.in_words() == "nothing is to be written");
+    CHECK(s.wants(image(0)) == "write g1 step 100 rank 0");
+    CHECK(s.wants(image(1)) == "write g1 step 100 rank 1");
+    CHECK(s.core.in_words() == "2 image(s) to be written, 0 to be settled");
+    CHECK(s.wrote(image(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
+    CHECK(s.wrote(image(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
+    CHECK(s.hears(commit_step({"a", "a"})) ==
+          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
+    CHECK(s.completed(7) == "report StepCommitted g1 a step 100 as 7");
+    CHECK(s.hears(step_settled(true)) ==
+          lines("settle g1 step 100 rank 0: complete", "settle g1 step 100 rank 1: complete"));
+    CHECK(s.said == "step 100 is complete at /ckpt");
+    CHECK(s.core.in_words() == "nothing is to be written");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
+  TEST_CASE("that is told twice is written once") {
+    story s;
+    s.wants(image(0));
+    CHECK(s.wants(image(0)) == "");
+    s.wrote(image(0));
+    CHECK(s.wrote(image(0)) == "");
+  }
+
+  TEST_CASE("that could not be written is reported with the reason, and settled when it is told") {
+    story s;
+    s.wants(image(0));
+    CHECK(s.could_not_write(image(0)) ==
+          "report ShardReport g1 a step 100 shard 0 of 2: failed: no space left on device");
+    CHECK(s.hears(step_settled(false)) == "settle g1 step 100 rank 0: a shard is missing");
+    CHECK(s.said == "step 100 is not complete at /ckpt: a shard is missing");
+  }
+
+  TEST_CASE("that is being written when its step ends is settled once it is written") {
+    story s;
+    s.writes(image(0));
+    s.wants(image(1));
+    CHECK(s.hears(step_settled(false)) == "settle g1 step 100 rank 0: a shard is missing");
+    CHECK(s.wrote(image(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
+    CHECK(s.hears(step_settled(false)) == "settle g1 step 100 rank 1: a shard is missing");
+  }
+
+  TEST_CASE("another node tells that the step is complete: no line here") {
+    story s;
+    s.writes(image(0));
+    s.hears(commit_step({"b", "a"}, 7));
+    s.completed(7);
+    CHECK(s.hears(step_settled(true)) == "settle g1 step 100 rank 0: complete");
+    CHECK(s.said == "");
+    CHECK(s.hears(step_settled(true)) == "");
+  }
+
+  TEST_CASE("one too many is settled at once") {
+    story s;
+    for (std::uint64_t i = 0; i < limits::images_wanted_max; ++i)
+      CHECK(s.wants(image(0, {100, 1, 2}, i)) != "");
+    CHECK(s.wants(image(1)) == "settle g1 step 100 rank 1: step 100 of rank 1 is not written: 4096 "
+                               "others are waiting on node a");
+  }
+}
+
+TEST_SUITE("checkpoint_saver_core: completing a step") {
+  TEST_CASE("after another node it says so to the host") {
+    story s;
+    s.writes(image(0));
+    CHECK(s.hears(commit_step({"b", "a"}, 7)) ==
+          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files, as 7");
+  }
+
+  TEST_CASE("asked again it does it once, and says again what came of it") {
+    story s;
+    s.writes(image(0));
+    s.hears(commit_step({"a", "b"}));
+    CHECK(s.hears(commit_step({"a", "b"})) == "");
+    s.completed(7);
+    CHECK(s.hears(commit_step({"a", "b"})) == "report StepCommitted g1 a step 100 as 7");
+  }
+
+  TEST_CASE("what failed is tried again when it is asked again") {
+    story s;
+    s.writes(image(0));
+    s.hears(commit_step({"a", "b"}));
+    CHECK(s.could_not_complete() ==
+          "report StepCommitted g1 a step 100 not: read-only file system");
+    CHECK(s.hears(commit_step({"a", "b"})) ==
+          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
+  }
+
+  TEST_CASE("of a step that it has no image of it knows nothing") {
+    story s;
+    CHECK(s.hears(commit_step({"a", "b"})) == "");
+    CHECK(s.completed(7) == "");
+    CHECK(s.hears(step_settled(true)) == "");
+    s.writes(image(0, {100, 2, 2}));
+    CHECK(s.hears(commit_step({"a", "b"})) == "");
+  }
+}
+
+TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
+  TEST_CASE("on a new link it says again what is not settled") {
+    story s;
+    CHECK(s.links() == "");
+    s.writes(image(0));
+    s.wants(image(1));
+    CHECK(s.links() == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
+    s.could_not_write(image(1));
+    s.hears(commit_step({"a", "b"}));
+    s.completed(7);
+    CHECK(s.links() ==
+          lines("report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt",
+                "report ShardReport g1 a step 100 shard 1 of 2: failed: no space left on device",
+                "report StepCommitted g1 a step 100 as 7"));
+    s.hears(step_settled(true));
+    CHECK(s.links() == "");
+  }
+
+  TEST_CASE("a master that never answers is not waited for without end") {
+    story s;
+    s.writes(image(0));
+    const auto patience = 2 * 600s + limits::commit_within;
+    CHECK(s.waits(patience - 1ms) == "");
+    CHECK(s.waits(1ms) == "settle g1 step 100 rank 0: step 100 of rank 0 is not known to be "
+                          "complete: the master did not answer");
+    CHECK(s.said != "");
+    CHECK(s.links() == "");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
+  TEST_CASE("who asks for a second, or for a year, gets what is sensible") {
+    story s;
+    auto brief = image(0), long_lasting = image(1);
+    brief.to.save_within = {};
+    long_lasting.to.save_within = 9'000h;
+    s.wants(brief);
+    CHECK(s.core.next_wakeup() == dawn + 2 * limits::save_within_min);
+    s.wrote(brief);
+    s.hears(step_settled(true));
+    s.wants(long_lasting);
+    CHECK(s.core.next_wakeup() == dawn + 2 * limits::save_within_max);
+  }
+}
+
+TEST_SUITE("checkpoint_saver_core: draining") {
+  TEST_CASE("is answered at once when nothing is wanted") {
+    story s;
+    CHECK(s.drains(1) == "look 1");
+    CHECK(s.looked(1) == "drained 1");
+  }
+
+  TEST_CASE("is answered when everything that was wanted is settled") {
+    story s;
+    s.wants(image(0, alone));
+    s.drains(1);
+    s.drains(2);
+    CHECK(s.looked(1) == "");
+    s.wrote(image(0, alone));
+    CHECK(s.hears(step_settled(true)) == lines("settle g1 step 100 rank 0: complete", "drained 1"));
+    CHECK(s.looked(2) == "drained 2");
+  }
+
+  TEST_CASE("does not wait for what is never written, nor for a master that is gone") {
+    story s;
+    s.wants(image(0));
+    s.drains(1);
+    s.looked(1);
+    CHECK(s.waits(1200s) == "drained 1");
+    CHECK(s.said == "step 100 of rank 0 is still being written to /ckpt, 20 min 0 s after it was "
+                    "wanted");
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(s.wrote(image(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
+    s.drains(2);
+    CHECK(s.looked(2) == "");
+    CHECK(s.waits(2h) == lines("settle g1 step 100 rank 0: step 100 of rank 0 is not known to be "
+                               "complete: the master did not answer",
+                               "drained 2"));
+  }
+}

@@ -1,0 +1,77 @@
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace troupe::sim::checkers {
+
+namespace {
+
+class checkpoints_are_kept_checker final : public observer {
+ public:
+  explicit checkpoints_are_kept_checker(world& w) : world_(w) {}
+
+  void image_wanted(const std::string& node, const ckpt::wanted_image& image) override {
+    unsettled_[node][{image.local, image.sequence}] = {image, world_.events.now()};
+    wanted_.insert({image.step, image.made_by.value, image.rank});
+  }
+
+  void image_settled(const std::string& node, const ckpt::wanted_image& image,
+                     bool complete) override {
+    if (unsettled_[node].erase({image.local, image.sequence}) == 0)
+      return blame(
+          fmt::format("an image of step {} of rank {} was settled twice", image.step, image.rank));
+    if (complete && completed_.count(image.step) == 0)
+      blame(fmt::format("rank {} was told that step {} is complete, and it is not", image.rank,
+                        image.step));
+  }
+
+  void step_completed(const std::string& node, const ckpt::commit_order& order) override {
+    const auto& says = order.says;
+    completed_.insert(says.step);
+    for (global_rank r = 0; r < says.world_size; ++r)
+      if (wanted_.count({says.step, says.made_by.value, r}) == 0)
+        blame(fmt::format("step {} of generation {} was made complete on {}, and rank {} had not "
+                          "saved it",
+                          says.step, says.made_by.value, node, r));
+    if (says.shards.size() != says.world_size)
+      blame(fmt::format("step {} has {} shards of {}", says.step, says.shards.size(),
+                        says.world_size));
+  }
+
+  void images_lost(const std::string& node) override { unsettled_.erase(node); }
+
+  /// Nobody ends while what it saved last is on its way, unless that takes longer than it may.
+  void sent(const std::string& from, const std::string&, const messages::any_msg& m) override {
+    if (!m.is<messages::Finished>())
+      return;
+    for (const auto& [id, waits] : unsettled_[from])
+      if (const auto& [image, since] = waits;
+          image.made_by == m.envelope().about &&
+          world_.events.now() - since < 2 * image.to.save_within - 100ms)
+        blame(fmt::format("{} has finished, and step {} of rank {} is not settled", from,
+                          image.step, image.rank));
+  }
+
+ private:
+  using image_id = std::pair<local_rank, std::uint64_t>;
+
+  void blame(std::string what) { world_.blame("checkpoints_are_kept", std::move(what)); }
+
+  world& world_;
+  std::map<std::string, std::map<image_id, std::pair<ckpt::wanted_image, instant>>> unsettled_;
+  std::set<std::tuple<std::uint64_t, std::uint64_t, global_rank>> wanted_;
+  std::set<std::uint64_t> completed_;
+};
+
+} // namespace
+
+std::shared_ptr<observer> checkpoints_are_kept(world& w) {
+  return std::make_shared<checkpoints_are_kept_checker>(w);
+}
+
+} // namespace troupe::sim::checkers

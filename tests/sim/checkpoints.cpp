@@ -1,0 +1,238 @@
+#include "tests/sim/checkpoints.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+namespace troupe::sim {
+
+namespace {
+
+constexpr const char* everybodys_place = "/ckpt";
+constexpr std::size_t slots_max = 8;
+/// From the call to an image that is whole.
+constexpr duration copy_most = 30ms;
+
+/// Other bytes for each image.
+ports::receipt receipt_of(const ckpt::wanted_image& image) {
+  return {image.bytes, static_cast<std::uint32_t>(image.made_by.value * 1'000'003 +
+                                                  image.sequence * 101 + image.rank)};
+}
+
+} // namespace
+
+/// One thread of work: one thing after the other.
+class sim_checkpoint_host final : public ckpt::checkpoint_host,
+                                  public std::enable_shared_from_this<sim_checkpoint_host> {
+ public:
+  sim_checkpoint_host(checkpoints& of, host_ptr launcher)
+      : all_(of), launcher_(std::move(launcher)) {}
+
+  void watch(std::function<void(const ckpt::wanted_image&)> on_wanted) override {
+    on_wanted_ = std::move(on_wanted);
+    for (const auto& image : all_.memories_[node()].wanted)
+      on_wanted_(image);
+  }
+  void look(std::function<void()> done) override { done(); }
+  void write(const ckpt::wanted_image& image,
+             std::function<void(result<ports::receipt>)> done) override {
+    const auto& o = all_.options_;
+    work(o.write_min, o.write_max,
+         [this, image, done = std::move(done)] { done(all_.put(node(), image)); });
+  }
+  void commit(const ckpt::commit_order& order,
+              std::function<void(result<std::uint64_t>)> done) override {
+    work(1ms, 5ms, [this, order, done = std::move(done)] { done(all_.commit(node(), order)); });
+  }
+  void settle(const ckpt::wanted_image& image, const result<void>& how) override {
+    all_.settle(node(), image, how);
+  }
+  void want_newest() override {}
+
+  void tell(const ckpt::wanted_image& image) {
+    launcher_->call([me = shared_from_this(), image] {
+      if (me->on_wanted_)
+        me->on_wanted_(image);
+    });
+  }
+  void forget_everybody() {
+    on_wanted_ = nullptr;
+    queue_.clear();
+  }
+
+ private:
+  struct job {
+    duration takes;
+    std::function<void()> what;
+  };
+  const std::string& node() const { return launcher_->name(); }
+
+  void work(duration least, duration most, std::function<void()> what) {
+    queue_.push_back({all_.world_.between(least, most), std::move(what)});
+    if (queue_.size() == 1)
+      begin();
+  }
+  void begin() {
+    launcher_->call_in(queue_.front().takes, [me = shared_from_this()] { me->end(); });
+  }
+  void end() {
+    if (queue_.empty())
+      return;
+    const auto first = std::move(queue_.front());
+    first.what();
+    queue_.pop_front();
+    if (!queue_.empty())
+      begin();
+  }
+
+  checkpoints& all_;
+  const host_ptr launcher_;
+  std::function<void(const ckpt::wanted_image&)> on_wanted_;
+  std::deque<job> queue_;
+};
+
+std::shared_ptr<ckpt::checkpoint_host> checkpoints::host_of(const host_ptr& launcher) {
+  const auto made = std::make_shared<sim_checkpoint_host>(*this, launcher);
+  hosts_[launcher->name()] = made;
+  return made;
+}
+
+void checkpoints::launcher_ends(const host_ptr& launcher) {
+  if (const auto h = hosts_[launcher->name()].lock())
+    h->forget_everybody();
+}
+
+void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
+  hosts_.erase(launcher->name());
+  if (how == ending_kind::crashed)
+    return;
+  memories_.erase(launcher->name());
+  world_.tell(&observer::images_lost, launcher->name());
+}
+
+// ---- Training ----
+
+void checkpoints::save_next() {
+  std::uint64_t newest = 0;
+  for (const auto& [where, d] : directories_)
+    for (const auto& [step, s] : d.steps)
+      if (s.complete)
+        newest = std::max(newest, step);
+  const auto ranks = training_.living_ranks();
+  if (ranks.empty())
+    return;
+  const auto which = training_.all().at(ranks.front() - 1).which;
+  if (std::exchange(last_saved_by_, which) != which)
+    last_tried_ = newest;
+  save(++last_tried_);
+}
+
+void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
+  const auto ranks = training_.living_ranks();
+  if (!training_.training() || ranks.empty())
+    return;
+  global_rank last = 0;
+  for (const auto number : ranks)
+    last = std::max(last, training_.all().at(number - 1).rank);
+  if (ranks.size() != last + 1)
+    return;
+  for (const auto number : ranks) {
+    if (training_.all().at(number - 1).rank == without)
+      continue;
+    world_.events.in(world_.between(1ms, copy_most),
+                     [this, number, step, size = static_cast<std::uint32_t>(ranks.size())] {
+                       if (const auto& p = training_.all().at(number - 1); !p.ended)
+                         want(p, step, size);
+                     });
+  }
+}
+
+void checkpoints::want(const process_record& p, std::uint64_t step, std::uint32_t world_size) {
+  auto& m = memories_[p.node];
+  const auto held = std::count_if(m.wanted.begin(), m.wanted.end(),
+                                  [&p](const auto& i) { return i.local == p.local; });
+  if (static_cast<std::size_t>(held) >= slots_max)
+    return; // its process is told so
+  ckpt::wanted_image image;
+  image.local = p.local;
+  image.sequence = ++m.saved[p.local];
+  image.slot = image.sequence % slots_max;
+  image.step = step;
+  image.made_by = p.which;
+  image.rank = image.to.shard = p.rank;
+  image.world_size = image.to.shards = world_size;
+  image.bytes = 1'000 + p.rank;
+  image.to.place = everybodys_place;
+  image.to.directory = std::to_string(step);
+  image.to.file = fmt::format("rank_{}.pt", p.rank);
+  image.to.save_within = options_.save_within;
+  m.wanted.push_back(image);
+  world_.write(
+      p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value, p.rank, step));
+  world_.tell(&observer::image_wanted, p.node, image);
+  if (const auto h = hosts_[p.node].lock())
+    h->tell(image);
+}
+
+// ---- What a saver does ----
+
+result<ports::receipt> checkpoints::put(const std::string& node, const ckpt::wanted_image& image) {
+  if (options_.fails > 0 && world_.random.chance(options_.fails)) {
+    world_.write(node,
+                 fmt::format("ckpt   step {} {} cannot be written", image.step, image.to.file));
+    return failure(errc::unavailable, "no space left on device");
+  }
+  auto& d = directory_of(node);
+  auto& s = d.steps[image.step];
+  const auto known = s.files.find(image.to.file);
+  if (s.complete && s.sequence == d.last_sequence)
+    return known == s.files.end() ? receipt_of(image) : known->second.what; // it is there
+  if (known != s.files.end() && image.made_by < known->second.made_by)
+    return failure(errc::refused, "a newer generation has written it");
+  // The first shard of a step that is saved again.
+  s.complete.reset();
+  s.files[image.to.file] = {receipt_of(image), image.made_by};
+  world_.write(node, fmt::format("ckpt   step {} {} is written", image.step, image.to.file));
+  return receipt_of(image);
+}
+
+result<std::uint64_t> checkpoints::commit(const std::string& node,
+                                          const ckpt::commit_order& order) {
+  auto& d = directory_of(node);
+  auto& s = d.steps[order.says.step];
+  if (s.complete)
+    return s.sequence;
+  bool whole = true;
+  for (const auto& shard : order.says.shards) {
+    const auto found = s.files.find(shard.name);
+    if (!options_.shared && shard.node != node)
+      continue;
+    whole = whole && found != s.files.end() && found->second.what == shard.file;
+  }
+  // Another attempt at the same step may have begun meanwhile; the real one looks as well.
+  if (!whole)
+    return failure(errc::invalid, "its shards are not those that were reported");
+  s.sequence = order.says.sequence != 0 ? order.says.sequence : d.last_sequence + 1;
+  d.last_sequence = std::max(d.last_sequence, s.sequence);
+  s.complete = order.says.made_by;
+  world_.write(node, fmt::format("ckpt   step {} is complete as {}", order.says.step, s.sequence));
+  world_.tell(&observer::step_completed, node, order);
+  return s.sequence;
+}
+
+void checkpoints::settle(const std::string& node, const ckpt::wanted_image& image,
+                         const result<void>& how) {
+  auto& wanted = memories_[node].wanted;
+  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
+                              [&image](const auto& i) {
+                                return i.local == image.local && i.sequence == image.sequence;
+                              }),
+               wanted.end());
+  world_.write(node, fmt::format("ckpt   g{} rank {} step {} settled: {}", image.made_by.value,
+                                 image.rank, image.step, how ? "complete" : how.error().what));
+  world_.tell(&observer::image_settled, node, image, how.has_value());
+}
+
+} // namespace troupe::sim
