@@ -1,0 +1,143 @@
+"""DdpCheckpointer in training that is killed, ends, and is started anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+from conftest import Start
+from launchers import ROOT, until
+
+PACKAGE = {"PYTHONPATH": str(ROOT / "python")}
+STEPS = 60
+
+# Every rank's part of a step is a function of rank and step, so whoever knows the rule knows the end of an undisturbed run.
+TRAINS = """
+import json, logging, os, sys, time
+from pathlib import Path
+import torch, torch.distributed as dist
+from troupe.checkpoint import DdpCheckpointer, KeepLatestStep, StorageType
+
+place, steps = Path(sys.argv[1]), int(sys.argv[2])
+rank, life = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+told = []
+logging.getLogger("troupe.checkpoint").setLevel(logging.INFO)
+logging.getLogger("troupe.checkpoint").addHandler(type("Told", (logging.Handler,), {"emit": lambda _, r: told.append(r.getMessage())})())
+dist.init_process_group("gloo")
+
+def part(of, step):
+    return torch.rand(100_000, generator=torch.Generator().manual_seed(1000 * step + of))
+
+def stepped(x, update):
+    return x * 0.999 + update * 0.01
+
+ckpt = place / "checkpoints"
+checkpointer = DdpCheckpointer(ckpt, deletion_strategy=KeepLatestStep(2, ckpt))
+state = checkpointer.load_checkpoint() or {"step": 0, "x": torch.zeros(100_000)}
+record = {"pid": os.getpid(), "resumed": state["step"], "told": told}
+(place / f"{life}-{rank}.part").write_text(json.dumps(record))
+(place / f"{life}-{rank}.part").rename(place / f"{life}-{rank}.json")
+while state["step"] < steps:
+    step = state["step"] + 1
+    update = part(rank, step)
+    dist.all_reduce(update)
+    state = {"step": step, "x": stepped(state["x"], update)}
+    kept = [checkpointer.save_checkpoint(step, state)] if step % 10 == 0 else []
+    assert all([*kept, checkpointer.save_checkpoint(step, state, storage_type=StorageType.MEMORY)]), told
+    if rank == 0:
+        (place / "step").write_text(str(step))
+    if life < 2:
+        time.sleep(0.02)
+    while life < 2 and step >= steps - 5:  # until it is killed
+        time.sleep(0.02)
+undisturbed = torch.zeros(100_000)
+for step in range(1, steps + 1):
+    undisturbed = stepped(undisturbed, part(0, step) + part(1, step))
+assert torch.equal(undisturbed, state["x"]), "not the weights of a run that nobody disturbed"
+assert checkpointer.wait_latest_checkpoint(60), told
+(place / f"done-{rank}").write_text("")
+os._exit(0)
+"""
+
+
+def lives(directory: Path, life: int) -> list[dict]:
+    files = [directory / f"{life}-{rank}.json" for rank in range(2)]
+    until(lambda: all(f.exists() for f in files), 60, f"life {life}")
+    return [json.loads(f.read_text()) for f in files]
+
+
+def step_of(directory: Path) -> int:
+    try:
+        return int((directory / "step").read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def complete_steps(place: Path) -> list[int]:
+    sys.path.insert(0, PACKAGE["PYTHONPATH"])
+    from troupe.checkpoint import complete_steps as complete
+
+    return complete(str(place))
+
+
+def test_killed_at_any_point_training_ends_with_the_same_bits(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TRAINS)
+    chance = random.Random()
+    run = start([str(script), str(tmp_path), str(STEPS)], procs=2, restarts=2, environment=PACKAGE)
+    for life in range(2):
+        ranks = lives(tmp_path, life)
+        killed_at = min(step_of(tmp_path) + chance.randrange(1, STEPS // 4), STEPS - 5)
+        until(lambda: step_of(tmp_path) >= killed_at, 60, f"step {killed_at}")
+        last = step_of(tmp_path)
+        os.kill(ranks[chance.randrange(2)]["pid"], signal.SIGKILL)
+        resumed = lives(tmp_path, life + 1)
+        # Whoever trained on until it was stopped saved no more than the step that all were in.
+        assert resumed[0]["resumed"] == resumed[1]["resumed"] >= last, (resumed, last)
+        assert f"rank 0: step {resumed[0]['resumed']} comes from memory" in resumed[0]["told"]
+    assert run.wait(60) == [0], run.err()
+    assert all((tmp_path / f"done-{rank}").exists() for rank in range(2))
+    assert complete_steps(tmp_path / "checkpoints") == [60, 50]
+    assert run.leftovers() == []
+
+
+SHARDS = """
+import os, sys
+import torch, torch.distributed as dist
+from troupe.checkpoint import CheckpointError, DdpCheckpointer
+
+place, step = sys.argv[1], int(sys.argv[2])
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+checkpointer = DdpCheckpointer(place, local_shard_num=world, global_shard_num=world)
+try:
+    state = checkpointer.load_checkpoint()
+except CheckpointError as error:
+    sys.exit(f"load: {error}")
+print(f"rank {rank} had {state and (state['step'], state['rank'], state['x'].sum().item())}", flush=True)
+big = torch.full((8 << 20,), float(rank + 1))
+assert checkpointer.save_checkpoint(step, {"step": step, "rank": rank, "x": big})
+os._exit(0)  # right after it
+"""
+
+
+def test_shards_of_a_job_that_ends_right_after_saving_are_there_for_the_next(
+    start: Start, tmp_path: Path
+) -> None:
+    script, place = tmp_path / "shards.py", tmp_path / "checkpoints"
+    script.write_text(SHARDS)
+    for step, had in ((5, {}), (6, 5)):
+        run = start([str(script), str(place), str(step)], procs=2, environment=PACKAGE)
+        assert run.wait(60) == [0], run.err()
+        for rank in range(2):
+            expected = had and (had, rank, float((8 << 20) * (rank + 1)))
+            assert f"rank {rank} had {expected}" in run.out(), run.out()
+        assert complete_steps(place)[0] == step
+        assert sorted(p.name for p in (place / str(step)).glob("*.pt")) == ["rank_0.pt", "rank_1.pt"]
+    alone = start([str(script), str(place), "7"], procs=1, environment=PACKAGE)
+    assert alone.wait(60) == [1]
+    assert "was saved by 2 ranks as 2 shards, and this world of 1 has 1" in alone.err()
