@@ -1,6 +1,8 @@
-"""A wheel that carries the native programs: they are installed beside the interpreter, as its scripts are.
+"""A wheel that carries the native programs, which are installed beside the interpreter, as its scripts are, and the library of
+troupe.checkpoint.
 
-The programs are taken from TROUPE_BIN_DIR. Without it the wheel holds the Python part alone.
+The programs are taken from TROUPE_BIN_DIR, the library from the folder `lib` beside that. Without it the wheel holds the Python
+part alone.
 """
 
 import os
@@ -8,9 +10,11 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 
 from distutils.command.build_scripts import build_scripts  # after setuptools, which provides it
 
+LIBRARY = "libtroupe_ckpt.so"
 PROGRAMS = ("actor-launcher", "actor-master", "actor-shell", "troupe-saver")
 
 
@@ -20,6 +24,21 @@ def native_programs() -> list[str]:
     if missing := [str(path) for path in found if not path.is_file()]:
         raise SystemExit(f"TROUPE_BIN_DIR: there is no {', '.join(missing)} (./x build makes them)")
     return [str(path) for path in found]
+
+
+def native_library() -> Path | None:
+    folder = os.environ.get("TROUPE_BIN_DIR")
+    library = Path(folder).parent / "lib" / LIBRARY if folder else None
+    if library and not library.is_file():
+        raise SystemExit(f"there is no {library} (./x build makes it)")
+    return library
+
+
+class PackagesAndLibrary(build_py):
+    def run(self) -> None:
+        super().run()
+        if library := native_library():
+            self.copy_file(str(library), os.path.join(self.build_lib, "troupe", "checkpoint"))
 
 
 class CopyPrograms(build_scripts):
@@ -48,5 +67,9 @@ class PlatformWheel(bdist_wheel):
 
 setup(
     scripts=native_programs(),
-    cmdclass={"build_scripts": CopyPrograms, "bdist_wheel": PlatformWheel},
+    cmdclass={
+        "build_py": PackagesAndLibrary,
+        "build_scripts": CopyPrograms,
+        "bdist_wheel": PlatformWheel,
+    },
 )

@@ -3,6 +3,7 @@
 #include "runtime/base/invariant.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::ckpt {
 
@@ -64,6 +65,16 @@ std::optional<std::size_t> slots::newest() const {
         w.state == slot_state::ready && (!found || w.sequence > word(*found).sequence))
       found = i;
   return found;
+}
+
+std::array<std::size_t, slot_table::slots_max> slots::oldest_first() const {
+  std::array<std::pair<std::uint64_t, std::size_t>, slot_table::slots_max> aged{};
+  for (std::size_t i = 0; i < aged.size(); ++i)
+    aged[i] = {word(i).sequence, i};
+  std::sort(aged.begin(), aged.end());
+  std::array<std::size_t, slot_table::slots_max> all{};
+  std::transform(aged.begin(), aged.end(), all.begin(), [](const auto& a) { return a.second; });
+  return all;
 }
 
 std::vector<std::size_t> slots::by_age() const {

@@ -107,6 +107,8 @@ class slots {
 
   /// The newest image that is whole.
   std::optional<std::size_t> newest() const;
+  /// All slots, by the age of what they hold or held.
+  std::array<std::size_t, slot_table::slots_max> oldest_first() const;
 
   // The training process. One thread of it at a time.
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace troupe::ckpt {
 
@@ -29,8 +30,9 @@ result<std::vector<std::uint64_t>> complete_steps(const std::string& place) {
   for (const auto& [step, found] : known->steps())
     if (found.state == step_state::complete)
       complete.push_back(&found);
-  std::sort(complete.begin(), complete.end(),
-            [](const auto* a, const auto* b) { return a->says.sequence > b->says.sequence; });
+  std::sort(complete.begin(), complete.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->says.sequence, a->step) > std::tie(b->says.sequence, b->step);
+  });
   std::vector<std::uint64_t> steps;
   for (const auto* found : complete)
     steps.push_back(found->step);

@@ -23,7 +23,8 @@ struct shard {
 struct manifest {
   std::uint64_t step = 0;
   /// Counts the steps completed at this place, from 1: after a job went back to an earlier step,
-  /// the newest is not the one with the highest step.
+  /// the newest is not the one with the highest step. A step that was overtaken by a later one
+  /// while it was written has the same as that; of those the highest step is the newest.
   std::uint64_t sequence = 0;
   generation made_by;
   std::uint32_t world_size = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 namespace troupe::ckpt {
 
@@ -22,7 +23,8 @@ std::uint64_t oldest_of_latest(const std::vector<step_seen>& steps, std::uint64_
 const step_seen* newest_of(const std::vector<step_seen>& steps) {
   const step_seen* newest = nullptr;
   for (const auto& one : steps)
-    if (one.state == step_state::complete && (!newest || one.sequence > newest->sequence))
+    if (one.state == step_state::complete &&
+        (!newest || std::tie(one.sequence, one.step) > std::tie(newest->sequence, newest->step)))
       newest = &one;
   return newest;
 }

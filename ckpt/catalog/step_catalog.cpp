@@ -71,6 +71,8 @@ result<step_catalog> step_catalog::open(ports::storage& storage, node_name only_
     if (const auto step = step_of_marker(marker.name))
       if (auto read = catalog.read_step(*step); !read)
         return tl::make_unexpected(std::move(read.error()));
+  for (auto& [step, found] : catalog.steps_)
+    found.begun_after = catalog.last_sequence_;
   catalog.check_newest();
   if (const auto* found = catalog.newest())
     catalog.found_newest_ = found->step;
@@ -94,8 +96,12 @@ result<void> step_catalog::read_step(std::uint64_t step) {
 
 result<void> step_catalog::look_again(std::uint64_t step) {
   const auto known = steps_.find(step);
-  if (known == steps_.end())
-    return failure(errc::invalid, fmt::format("step {} was never begun here", step));
+  if (known == steps_.end()) {
+    const auto marker = storage_->get_small(marker_of(step), limits::storage_name_max);
+    if (marker || marker.error().code != errc::invalid)
+      return read_step(step);
+    return {};
+  }
   auto seen = known->second;
   if (auto read = read_manifest(seen); !read)
     return read;
@@ -237,6 +243,7 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
   entry.directory = directory;
   entry.state = step_state::writing;
   entry.why = "it is being written";
+  entry.begun_after = last_sequence_;
   return {};
 }
 
@@ -280,10 +287,21 @@ result<committed> step_catalog::commit(manifest m, const std::vector<tracker>& t
   return done;
 }
 
+/// The next one, but for a step that a later one has overtaken while it was written: that one stays
+/// the newest, of two with one sequence the higher.
+std::uint64_t step_catalog::sequence_for(const found_step& entry) const {
+  if (entry.state == step_state::complete)
+    return entry.says.sequence;
+  const auto* ahead = newest();
+  const bool overtaken =
+      ahead != nullptr && ahead->says.sequence > entry.begun_after && ahead->step > entry.step;
+  return overtaken ? ahead->says.sequence : next_sequence();
+}
+
 /// A step that is complete already, by this very manifest, is left as it is.
 result<void> step_catalog::complete(found_step& entry, manifest m) {
   if (m.sequence == 0)
-    m.sequence = entry.state == step_state::complete ? entry.says.sequence : next_sequence();
+    m.sequence = sequence_for(entry);
   const auto text = to_text(m);
   if (entry.state == step_state::complete) {
     if (to_text(entry.says) == text)

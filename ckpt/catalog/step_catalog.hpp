@@ -22,6 +22,8 @@ struct found_step {
   step_state state = step_state::incomplete;
   manifest says;   ///< of a complete one
   std::string why; ///< why it is not complete, in words
+  /// The last sequence that had been given when it was begun, as far as this process knows.
+  std::uint64_t begun_after = 0;
 };
 
 struct committed {
@@ -69,7 +71,7 @@ class step_catalog {
   /// crash. A manifest without a sequence gets the next one.
   result<committed> commit(manifest m, const std::vector<tracker>& trackers, retention keep);
 
-  /// Reads a step again that another committer may have completed here meanwhile.
+  /// Reads a step again that another committer may have begun or completed here meanwhile.
   result<void> look_again(std::uint64_t step);
 
   /// The newest complete step, if there is one: its shards expected here have the sizes that the
@@ -91,6 +93,7 @@ class step_catalog {
   void check_sizes(found_step& found);
   void check_newest();
   result<void> complete(found_step& entry, manifest m);
+  std::uint64_t sequence_for(const found_step& entry) const;
   result<void> remove(std::uint64_t step);
   void retain(retention keep, committed& done);
 

@@ -140,7 +140,10 @@ void image_writer::tell_wanted() {
     return;
   for (local_rank local = 0; local < arenas_.size(); ++local) {
     auto words = arenas_[local].words();
-    for (std::size_t slot = 0; words.formatted() && slot < slots::count(); ++slot)
+    if (!words.formatted())
+      continue;
+    // The older first: it has waited longer.
+    for (const auto slot : words.oldest_first())
       tell_wanted_in(words, slot, local);
   }
 }

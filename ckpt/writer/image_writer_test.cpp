@@ -147,6 +147,19 @@ TEST_CASE("a writer that comes later hears of what was wanted before, and of not
   CHECK(wanted.take().step == 3);
 }
 
+TEST_CASE("of several that are wanted the older is told first") {
+  const directory there;
+  process p;
+  for (std::uint64_t step = 1; step <= 3; ++step)
+    p.save(there.path, step, step == 2);
+  p.save(there.path, 4); // where step 1 was, before step 2 in the table
+  const auto writer = open(p);
+  box<wanted_image> wanted;
+  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  CHECK(wanted.take().step == 2);
+  CHECK(wanted.take().step == 4);
+}
+
 TEST_CASE("a look ends after everything that was wanted before it has been told") {
   const directory there;
   process p;

@@ -53,6 +53,10 @@ result<ports::receipt> place_writer::write(const wanted_image& image, ports::byt
   if (!known)
     return tl::make_unexpected(known.error());
   const auto this_save = std::make_pair(image.step, image.made_by);
+  // Another node may have completed it: a shard that comes late must not replace one of that.
+  if (begun_.count(this_save) == 0)
+    if (const auto again = (*known)->look_again(image.step); !again)
+      return tl::make_unexpected(again.error());
   if (const auto* before = saved_before(**known, image.step))
     return receipt_of(*before, image);
   if (begun_.count(this_save) == 0) {

@@ -154,6 +154,31 @@ TEST_CASE("two nodes of one directory make one step, committed once") {
   CHECK(second.save(2, "c") == *sequence + 1);
 }
 
+TEST_CASE("a step that is overtaken while it is written does not become the newest") {
+  memory_place place;
+  node n(place);
+  REQUIRE(n.save(1, "state 1"));
+  const auto slow = node::image(2);
+  const auto written = n.write(slow, "state 2");
+  REQUIRE(n.save(3, "state 3") == 2);
+  CHECK(n.writer.commit(n.order(slow, {*written})) == 2);
+  CHECK(place.files.at("dlrover_latest.txt") == "3");
+  // Nor for who comes later; and the count goes on.
+  node successor(place);
+  CHECK(successor.save(4, "state 4") == 3);
+  CHECK(place.files.at("dlrover_latest.txt") == "4");
+  CHECK(place.files.count("3/rank_0.pt") == 1);
+}
+
+TEST_CASE("a shard that comes late does not replace one of the step that is complete") {
+  memory_place place;
+  node slow(place, "n0"), quick(place, "n1");
+  REQUIRE(slow.save(1, "state 1"));
+  REQUIRE(quick.save(2, "second life", generation{2}));
+  REQUIRE(slow.write(node::image(2), "first life, long ago"));
+  CHECK(place.files.at("2/rank_0.pt") == "second life");
+}
+
 TEST_CASE("two nodes with a directory each commit the same step in both") {
   memory_place here, there;
   node first(here, "n0"), second(there, "n1");

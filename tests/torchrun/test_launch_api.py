@@ -150,4 +150,6 @@ def test_a_wheel_carries_the_programs(launcher: Path, tmp_path: Path) -> None:
     run = [python, "-m", "troupe.run", "--standalone", "--no-python", "echo", "from the wheel"]
     seen = subprocess.run(run, cwd=tmp_path, env={}, check=True, capture_output=True, text=True)
     assert seen.stdout == "from the wheel\n"
-    assert any(name.endswith("scripts/actor-shell") for name in zipfile.ZipFile(wheel).namelist())
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(name.endswith("scripts/actor-shell") for name in names)
+    assert any(name.endswith("troupe/checkpoint/libtroupe_ckpt.so") for name in names)
