@@ -78,8 +78,7 @@ PARTS = {  # from each moment to the next
 
 
 def told(directory: Path, later_than: int) -> list[dict]:
-    """What each rank told first in the first later life that came to a step; nothing if there is none yet. (Lives of
-    torchrun's may end before that: gloo finds addresses of the life before in its store.)"""
+    """What each rank told first in the first later life that came to a step; nothing if there is none yet."""
     lives: dict[int, dict[int, dict]] = defaultdict(dict)
     for rank in range(2):
         file = directory / f"steps-{rank}"
@@ -97,6 +96,8 @@ def measure(launcher: Launcher, mib: int, rounds: int, figures: dict[str, list[f
         script.write_text(TRAINS)
         ours = "0" if launcher.is_torchrun else "1"
         environment = {"PYTHONPATH": str(ROOT / "python"), "OURS": ours, "OMP_NUM_THREADS": "1"}
+        # Else gloo finds addresses of the life before in the agent's store, and some lives hang.
+        environment |= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"} if launcher.is_torchrun else {}
         job = Run(
             launcher, [str(script), str(place), str(mib)], place, 1, 2, 20 * rounds, True,
             environment=environment,
