@@ -89,8 +89,7 @@ std::optional<std::vector<int>> descriptors_of(std::string_view text) {
       return std::nullopt;
     at = end;
   }
-  return found.size() == ckpt::image_writer::descriptors_count ? std::optional(found)
-                                                               : std::nullopt;
+  return found.size() == ckpt::arena_descriptors ? std::optional(found) : std::nullopt;
 }
 
 } // namespace

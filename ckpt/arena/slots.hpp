@@ -80,6 +80,9 @@ struct slot_table {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+/// Of an arena: its table, the memory of its slots, and the bell that its saver hears.
+inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 1;
+
 /// The rules, over a table that both sides see.
 class slots {
  public:

@@ -30,7 +30,7 @@ class process_arena {
  public:
   /// The descriptors of an arena: of the table, of each slot's memory, and of the bell that its
   /// saver hears.
-  static constexpr std::size_t descriptors_count = 1 + slot_table::slots_max + 1;
+  static constexpr std::size_t descriptors_count = arena_descriptors;
   using descriptors = std::array<int, descriptors_count>;
 
   /// `images` are to be kept at once. Makes the memory, or takes over what another process has

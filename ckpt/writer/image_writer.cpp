@@ -32,13 +32,11 @@ result<os::shared_memory> share(int descriptor) {
 
 /// How long a shard's process says that the others may take, within reason.
 duration patience_of(std::uint64_t milliseconds) {
-  return std::clamp<duration>(std::chrono::milliseconds(std::min<std::uint64_t>(
-                                  milliseconds, std::chrono::milliseconds(24h).count())),
-                              1s, 24h);
+  const auto most = std::chrono::milliseconds(limits::save_within_max).count();
+  return std::chrono::milliseconds(std::min(milliseconds, static_cast<std::uint64_t>(most)));
 }
 
-} // namespace
-
+/// What the table says of a slot's image; nothing if it is not wanted, or says what cannot be.
 std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, local_rank local) {
   const auto word = words.word(slot);
   if (word.state != slot_state::ready || !word.wanted)
@@ -69,12 +67,14 @@ std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, loca
   return sound ? std::optional(std::move(w)) : std::nullopt;
 }
 
+} // namespace
+
 result<std::shared_ptr<image_writer>>
 image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node) {
   std::vector<arena> mapped;
   std::vector<os::bell> bells;
   for (const auto& descriptors : arenas) {
-    invariant(descriptors.size() == descriptors_count, "an arena is a table, slots, a bell");
+    invariant(descriptors.size() == arena_descriptors, "an arena is a table, slots, a bell");
     auto table = share(descriptors.front());
     if (!table)
       return tl::make_unexpected(table.error());
@@ -85,9 +85,12 @@ image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node) 
     one.table = std::move(*table);
     std::copy_n(descriptors.begin() + 1, one.memory.size(), one.memory.begin());
     one.words().readers_died();
-    if (bells.empty())
-      if (auto shared = os::bell::adopt(::dup(descriptors.back())))
-        bells.push_back(std::move(*shared));
+    if (!bells.empty())
+      continue;
+    auto shared = os::bell::adopt(::dup(descriptors.back()));
+    if (!shared)
+      return tl::make_unexpected(shared.error());
+    bells.push_back(std::move(*shared));
   }
   auto wake = os::bell::create();
   if (!wake)

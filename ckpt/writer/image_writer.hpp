@@ -28,9 +28,6 @@ namespace troupe::ckpt {
 /// shares a user and a fate with it, and whoever comes after hears of all wanted images again.
 class image_writer final : public checkpoint_host {
  public:
-  /// Of an arena: its table, its slots, its bell.
-  static constexpr std::size_t descriptors_count = 1 + slot_table::slots_max + 1;
-
   /// The descriptors of each local rank's arena, as troupe_ckpt.h has them; they stay the
   /// caller's. `refused` if the memory cannot be mapped.
   static result<std::shared_ptr<image_writer>> open(const std::vector<std::vector<int>>& arenas,
@@ -77,8 +74,5 @@ class image_writer final : public checkpoint_host {
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
-
-/// What the table says of a slot's image; nothing if it is not wanted, or says what cannot be.
-std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, local_rank local);
 
 } // namespace troupe::ckpt

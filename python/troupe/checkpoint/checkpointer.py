@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ..programs import ProgramNotFound
@@ -27,10 +28,10 @@ PATIENCE = 1800.0  # seconds; ranks that are further apart have lost each other
 ROUND = 10.0  # seconds, after which ranks that wait tell each other what they know
 SLICE = 0.5  # seconds, in which a signal is handled
 SHARDS_MAX = 65536
-SAVE_TIMEOUT_MAX = 7 * 24 * 3600
+SAVE_TIMEOUT_MAX = 3600  # seconds; the launcher waits no longer
 
 
-class Checkpointer:
+class Checkpointer(ABC):
     """Keeps a state of all ranks in memory, writes it to a disk from there, and brings it back.
 
     Ranks with LOCAL_RANK < `local_shard_num` save; the first `global_shard_num` of them, in the order of ranks, make the
@@ -127,9 +128,9 @@ class Checkpointer:
 
     # ---- A framework's part ----
 
+    @abstractmethod
     def default_file(self, step: int) -> tuple[str, str]:
         """Directory of a step, and file of this rank's shard there."""
-        raise NotImplementedError
 
     def restored(self, state: Any) -> Any:
         """What the user gets of a state that was read."""
