@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/checkpoint.capnp.h"
+#include "messages/copies.capnp.h"
 #include "messages/journal.capnp.h"
 #include "messages/membership.capnp.h"
 #include "messages/rendezvous.capnp.h"
@@ -29,6 +30,8 @@ using all_kinds = kind_list<
     Running, Failed, Finished, Conclude, Underway,
     // checkpoint
     ShardReport, CommitStep, StepCommitted, StepSettled,
+    // copies
+    CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused,
     // shell
     TreeRequest, TreeReport,
     // journal

@@ -43,6 +43,8 @@ struct Hello {
   enum Role {
     node @0;
     shell @1;
+    peer @2;
+    # Another node that gives copies (copies.capnp); a master refuses it.
   }
 }
 

@@ -9,10 +9,10 @@ namespace troupe::ckpt {
 
 namespace {
 
-constexpr unsigned state_bits = 2, flag_bits = 1, reader_bits = 11;
+constexpr unsigned state_bits = 2, flag_bits = 1, reader_bits = 10;
 constexpr unsigned sealed_at = state_bits, lent_at = sealed_at + flag_bits,
-                   wanted_at = lent_at + flag_bits, readers_at = wanted_at + flag_bits,
-                   sequence_at = readers_at + reader_bits;
+                   wanted_at = lent_at + flag_bits, copied_at = wanted_at + flag_bits,
+                   readers_at = copied_at + flag_bits, sequence_at = readers_at + reader_bits;
 static_assert(slot_word::readers_max == (1u << reader_bits) - 1);
 
 } // namespace
@@ -20,6 +20,7 @@ static_assert(slot_word::readers_max == (1u << reader_bits) - 1);
 std::uint64_t pack(const slot_word& word) {
   return static_cast<std::uint64_t>(word.state) | std::uint64_t{word.sealed} << sealed_at |
          std::uint64_t{word.lent} << lent_at | std::uint64_t{word.wanted} << wanted_at |
+         std::uint64_t{word.copied} << copied_at |
          std::uint64_t{word.readers} << readers_at | word.sequence << sequence_at;
 }
 
@@ -31,6 +32,7 @@ slot_word unpack(std::uint64_t word) {
   found.sealed = (word >> sealed_at & 1) != 0;
   found.lent = (word >> lent_at & 1) != 0;
   found.wanted = (word >> wanted_at & 1) != 0;
+  found.copied = (word >> copied_at & 1) != 0;
   found.readers = static_cast<std::uint16_t>(word >> readers_at & slot_word::readers_max);
   found.sequence = word >> sequence_at;
   return found;
@@ -53,8 +55,10 @@ bool slots::change(std::size_t slot, Change&& with) {
 void slots::format() {
   for (auto& s : table_.slots) {
     s.word.store(pack({}));
-    s.outcome.sequence = 0;
+    for (auto& outcome : s.outcomes)
+      outcome.sequence = 0;
   }
+  table_.kept = 0;
   table_.magic.store(slot_table::magic_value);
 }
 
@@ -94,9 +98,30 @@ std::optional<std::size_t> slots::empty() const {
   return std::nullopt;
 }
 
+/// Not by a word of its own: the image that stays changes without its slot's.
+bool slots::stays(const slot_word& word) const {
+  return word.state == slot_state::ready && word.sequence == table_.kept.load();
+}
+
+std::optional<std::size_t> slots::kept_for_others() const {
+  for (std::size_t i = 0; i < count(); ++i)
+    if (stays(word(i)))
+      return i;
+  return std::nullopt;
+}
+
+std::size_t slots::most_images() const {
+  const auto for_others = [this](std::size_t i) { return word(i).copied || stays(word(i)); };
+  std::size_t most = images_max;
+  for (std::size_t i = 0; i < count(); ++i)
+    most += for_others(i) ? 1 : 0;
+  return most;
+}
+
 bool slots::begin_in(std::size_t slot) {
-  return change(slot, [](slot_word& w) {
-    if (w.readers != 0 || w.lent || w.wanted || w.state == slot_state::writing)
+  return change(slot, [this](slot_word& w) {
+    if (w.readers != 0 || w.lent || w.wanted || w.copied || stays(w) ||
+        w.state == slot_state::writing)
       return false;
     w.state = slot_state::writing;
     w.sealed = false;
@@ -113,8 +138,18 @@ std::optional<std::size_t> slots::begin() {
   for (const auto oldest : images)
     if (oldest != keep && begin_in(oldest))
       return oldest;
-  if (images.size() < images_max && next && begin_in(*next))
+  if (images.size() < most_images() && next && begin_in(*next))
     return next;
+  return std::nullopt;
+}
+
+std::optional<std::size_t>
+slots::begin_where(const std::function<bool(const slot_image&)>& may_go) {
+  if (const auto next = empty(); next && begin_in(*next))
+    return next;
+  for (const auto oldest : by_age())
+    if (may_go(image(oldest)) && begin_in(oldest))
+      return oldest;
   return std::nullopt;
 }
 
@@ -128,7 +163,7 @@ void slots::finish(std::size_t slot, const slot_image& image, const slot_destina
   const auto done = change(slot, [last, wanted](slot_word& w) {
     if (w.state != slot_state::writing)
       return false;
-    w = {slot_state::ready, false, false, 0, last + 1, wanted};
+    w = {slot_state::ready, false, false, 0, last + 1, wanted, w.copied};
     return true;
   });
   invariant(done, "a save ends in a slot that it did not begin");
@@ -158,8 +193,17 @@ bool slots::want(std::size_t slot) {
          });
 }
 
-std::optional<slots::settlement> slots::settled(std::size_t slot, std::uint64_t sequence) const {
-  const auto& outcome = table_.slots[slot].outcome;
+bool slots::want_copies(std::size_t slot, const slot_group& by) {
+  table_.slots[slot].group = by;
+  return change(slot, [](slot_word& w) {
+    w.copied = true;
+    return w.state != slot_state::empty;
+  });
+}
+
+std::optional<slots::settlement> slots::settled(std::size_t slot, std::uint64_t sequence,
+                                                purpose what) const {
+  const auto& outcome = table_.slots[slot].outcomes[static_cast<std::size_t>(what)];
   if (outcome.sequence.load() != sequence)
     return std::nullopt;
   const auto& why = outcome.why;
@@ -167,17 +211,18 @@ std::optional<slots::settlement> slots::settled(std::size_t slot, std::uint64_t 
                     std::string(why.begin(), std::find(why.begin(), why.end(), '\0'))};
 }
 
-void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& how) {
+void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& how, purpose what) {
+  const auto flag = what == purpose::disk ? &slot_word::wanted : &slot_word::copied;
   const auto now = word(slot);
-  if (!now.wanted || now.sequence != sequence)
+  if (!(now.*flag) || now.sequence != sequence)
     return;
-  auto& outcome = table_.slots[slot].outcome;
+  auto& outcome = table_.slots[slot].outcomes[static_cast<std::size_t>(what)];
   outcome.kept = how.kept;
   outcome.why.fill('\0');
   std::copy_n(how.why.begin(), std::min(how.why.size(), outcome.why.size()), outcome.why.begin());
   outcome.sequence = sequence;
-  change(slot, [](slot_word& w) {
-    w.wanted = false;
+  change(slot, [flag](slot_word& w) {
+    w.*flag = false;
     return true;
   });
   ++table_.settlements;
@@ -186,8 +231,8 @@ void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& h
 std::optional<std::size_t> slots::drop_surplus() {
   const auto images = by_age();
   for (std::size_t i = 0; i + images_ < images.size(); ++i) {
-    const auto dropped = change(images[i], [](slot_word& w) {
-      if (w.readers != 0 || w.wanted)
+    const auto dropped = change(images[i], [this](slot_word& w) {
+      if (w.readers != 0 || w.wanted || w.copied || stays(w))
         return false;
       w = {slot_state::empty, false, false, 0, w.sequence};
       return true;

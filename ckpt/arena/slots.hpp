@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,9 +30,14 @@ struct slot_word {
   std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
   /// It is to be written out: it stays until that is settled, whoever dies meanwhile.
   bool wanted = false;
+  /// The same for copies of it at other nodes.
+  bool copied = false;
 
-  static constexpr std::uint16_t readers_max = 0x07ff;
+  static constexpr std::uint16_t readers_max = 0x03ff;
 };
+
+/// What an image can be wanted for, each by itself.
+enum class purpose : std::uint8_t { disk, copies };
 
 std::uint64_t pack(const slot_word& word);
 slot_word unpack(std::uint64_t word);
@@ -54,6 +60,16 @@ struct slot_destination {
   std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
 };
 
+/// Where pieces of the image are held, if copies of it are wanted; ckpt/erasure/stripes.hpp says
+/// what is whose. Read like a destination.
+struct slot_group {
+  static constexpr std::size_t members_max = 16;
+  std::uint32_t members = 0, parity = 0, me = 0; ///< me: which of them
+  std::array<std::uint32_t, members_max> ranks{};
+  std::array<std::array<char, 128>, members_max> addresses{}; ///< "host:port"
+  std::uint64_t within_ms = 0;
+};
+
 /// What became of the image of this sequence that was wanted here; of 0, of none yet.
 struct slot_outcome {
   std::atomic<std::uint64_t> sequence;
@@ -63,7 +79,7 @@ struct slot_outcome {
 
 /// The table as it lies in memory. `magic` is written last, by who makes it.
 struct slot_table {
-  static constexpr std::uint64_t magic_value = 0x32746f6c73707274; // "trpslot2"
+  static constexpr std::uint64_t magic_value = 0x33746f6c73707274; // "trpslot3"
   /// Images, and those that were lent.
   static constexpr std::size_t slots_max = 8;
 
@@ -71,9 +87,12 @@ struct slot_table {
     std::atomic<std::uint64_t> word;
     slot_image image;
     slot_destination destination;
-    slot_outcome outcome;
+    slot_group group;
+    std::array<slot_outcome, 2> outcomes; ///< by purpose
   };
   std::atomic<std::uint64_t> magic;
+  /// The sequence of the image that stays because other ranks rely on it; 0: none does.
+  std::atomic<std::uint64_t> kept;
   /// Counts outcomes: the training process sleeps until it changes.
   std::atomic<std::uint32_t> settlements;
   std::array<entry, slots_max> slots;
@@ -107,6 +126,7 @@ class slots {
   const slot_destination& destination(std::size_t slot) const {
     return table_.slots[slot].destination;
   }
+  const slot_group& group(std::size_t slot) const { return table_.slots[slot].group; }
 
   /// The newest image that is whole.
   std::optional<std::size_t> newest() const;
@@ -118,8 +138,12 @@ class slots {
   /// The slot that the next save goes to, now `writing`: an empty one until there are as many
   /// images as are to be kept, then the oldest that nobody reads or has borrowed; never the newest,
   /// unless it is the only one to be kept. While all others are being read, one more than are to be
-  /// kept. Nothing: there are as many as there can be, and all are being read.
+  /// kept. Nothing: there are as many as there can be, and all are being read. One that stays for
+  /// others, and one of which copies are made, come on top of that.
   std::optional<std::size_t> begin();
+  /// An empty slot, else the oldest image that may go, now `writing`. For memory in which there are
+  /// others' images.
+  std::optional<std::size_t> begin_where(const std::function<bool(const slot_image&)>& may_go);
   /// Precondition: `slot` came from `begin`.
   void finish(std::size_t slot, const slot_image& image, const slot_destination& to = {},
               bool wanted = false);
@@ -129,12 +153,19 @@ class slots {
   bool lend(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);
+  /// Pieces of it are to be held by this group. Also while it is `writing`. False: it is neither.
+  bool want_copies(std::size_t slot, const slot_group& by);
+  /// From now on this image stays, and the one that did before need not. Nothing: none does.
+  void keep_for_others(std::optional<std::uint64_t> sequence) { table_.kept = sequence.value_or(0); }
+  /// The slot of that image, if it is whole.
+  std::optional<std::size_t> kept_for_others() const;
   struct settlement {
     bool kept = false;
     std::string why; ///< if it was not
   };
   /// Of the image of this sequence that was wanted here; nothing as long as it is not settled.
-  std::optional<settlement> settled(std::size_t slot, std::uint64_t sequence) const;
+  std::optional<settlement> settled(std::size_t slot, std::uint64_t sequence,
+                                    purpose what = purpose::disk) const;
   std::atomic<std::uint32_t>& settlements() { return table_.settlements; }
   /// The oldest image beyond those that are to be kept, now empty: its memory is of no use. For a
   /// process that begins and finds what another has left.
@@ -146,8 +177,9 @@ class slots {
   bool hold(std::size_t slot);
   void release(std::size_t slot);
   void mark_sealed(std::size_t slot);
-  /// The image of this sequence, if it is still wanted here, is not any more.
-  void settle(std::size_t slot, std::uint64_t sequence, const settlement& how);
+  /// The image of this sequence, if it is still wanted here for that, is not any more.
+  void settle(std::size_t slot, std::uint64_t sequence, const settlement& how,
+              purpose what = purpose::disk);
   /// The training process has died: what it was writing is nothing, what it had borrowed is free.
   void writer_died();
   /// A supervisor that comes after one that died reads nothing yet.
@@ -158,6 +190,8 @@ class slots {
   bool change(std::size_t slot, Change&& with);
   bool begin_in(std::size_t slot);
   std::optional<std::size_t> empty() const;
+  bool stays(const slot_word& word) const;
+  std::size_t most_images() const;
   /// Images that nobody has borrowed, oldest first.
   std::vector<std::size_t> by_age() const;
 

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::ckpt {
 
@@ -25,9 +27,8 @@ struct destination {
   duration save_within{}; ///< for the shards of all ranks
 };
 
-/// An image in memory that is to be written. It stays as it is until it is settled, whatever
-/// becomes of its process.
-struct wanted_image {
+/// An image in the memory of a training process here.
+struct image_here {
   local_rank local = 0;
   std::size_t slot = 0;
   std::uint64_t sequence = 0; ///< of the image in its process's memory
@@ -36,7 +37,36 @@ struct wanted_image {
   global_rank rank = 0;
   std::uint32_t world_size = 0;
   std::uint64_t bytes = 0;
+};
+
+/// One that is to be written. It stays as it is until it is settled, whatever becomes of its
+/// process.
+struct wanted_image : image_here {
   destination to;
+};
+
+/// Who holds pieces of an image: nodes with one rank each (ckpt/erasure/stripes.hpp).
+struct copy_group {
+  struct member {
+    global_rank rank = 0;
+    std::string address; ///< "host:port"
+  };
+  std::vector<member> members;
+  std::uint32_t parity = 0;
+  std::uint32_t me = 0; ///< which member
+};
+
+/// A step whose images all ranks know to be held by others.
+struct held_step {
+  generation made_by;
+  std::uint64_t step = 0;
+};
+
+/// One of which pieces are to be held at other nodes. It stays until that is settled, too.
+struct image_to_copy : image_here {
+  copy_group by;
+  duration within{};
+  std::optional<held_step> whole; ///< the holders' pieces of it are not dropped
 };
 
 struct commit_order {
@@ -58,6 +88,9 @@ class checkpoint_host {
   /// that comes after one that crashed hears of all again.
   virtual void watch(std::function<void(const wanted_image&)> on_wanted) = 0;
 
+  /// The same for images of which copies are wanted.
+  virtual void watch_copies(std::function<void(const image_to_copy&)> on_wanted) = 0;
+
   /// `done` is called when every image that was wanted before this call has been told.
   virtual void look(std::function<void()> done) = 0;
 
@@ -72,6 +105,11 @@ class checkpoint_host {
   /// What became of it: its process may hear, and its memory is free for other images.
   virtual void settle(const wanted_image& image, const result<void>& how) = 0;
 
+  /// Gives its pieces to their holders; all of them hold them when `done` is called, and those of
+  /// the others that belong to them. Does not wait for what else is asked for here.
+  virtual void copy(const image_to_copy& image, std::function<void(result<void>)> done) = 0;
+  virtual void settle_copy(const image_to_copy& image, const result<void>& how) = 0;
+
   /// The newest whole image of every training process here is wanted too, unless it was before.
   virtual void want_newest() = 0;
 };
@@ -80,6 +118,7 @@ class checkpoint_host {
 class no_checkpoint_host final : public checkpoint_host {
  public:
   void watch(std::function<void(const wanted_image&)>) override {}
+  void watch_copies(std::function<void(const image_to_copy&)>) override {}
   void look(std::function<void()> done) override { done(); }
   void write(const wanted_image&, std::function<void(result<ports::receipt>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
@@ -88,6 +127,10 @@ class no_checkpoint_host final : public checkpoint_host {
     done(failure(errc::invalid, "there is no memory for images"));
   }
   void settle(const wanted_image&, const result<void>&) override {}
+  void copy(const image_to_copy&, std::function<void(result<void>)> done) override {
+    done(failure(errc::invalid, "there is no memory for images"));
+  }
+  void settle_copy(const image_to_copy&, const result<void>&) override {}
   void want_newest() override {}
 };
 

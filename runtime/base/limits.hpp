@@ -292,6 +292,17 @@ inline constexpr auto drain_again_after = 200ms;
 inline constexpr unsigned drain_tries_max = 10;
 static_assert(steps_open_max < steps_settled_kept);
 
+// Copies of images at other nodes.
+/// One part of a piece, in a message of its own; and what a giver has on its way to one holder.
+inline constexpr std::size_t copy_part = 1u << 20;
+inline constexpr std::size_t copy_window = 8u << 20;
+/// Connections of givers at a holder: some for each member of its groups.
+inline constexpr std::size_t copy_givers_max = 16 * local_world_max;
+/// Parities of a step that one local rank's memory holds: with those of the step before it, as many
+/// as it has slots.
+inline constexpr std::uint32_t copy_parity_max = 4;
+static_assert(copy_part + (64u << 10) < frame_max && copy_window < send_queue_max);
+
 // What is remembered.
 inline constexpr std::size_t failures_kept = 64;
 /// A Hello tells them all; the rest is their names.

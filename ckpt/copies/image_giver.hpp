@@ -1,0 +1,37 @@
+#pragma once
+
+#include "ckpt/catalog/checkpoint_host.hpp"
+#include "runtime/ports/storage.hpp"
+#include "runtime/ports/transport.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace troupe::ckpt {
+
+struct giver_options {
+  std::string job;
+  node_name node;
+  std::uint64_t bytes_per_second = 0; ///< to all holders together, at most; 0: no bound
+};
+
+/// Gives pieces of images to their holders over links of its own (messages/copies.capnp), one
+/// image after the other, on a thread of its own. Thread-safe.
+class image_giver {
+ public:
+  image_giver(std::shared_ptr<ports::transport> transport, giver_options options);
+  /// Whoever waits hears that it was given up.
+  ~image_giver();
+
+  /// `memory` stays as it is until `done` is called, once, at the latest a little after
+  /// `image.within`. Its checksums are filled in.
+  void give(const image_to_copy& image, ports::bytes_view memory,
+            std::function<void(result<void>)> done);
+
+ private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace troupe::ckpt

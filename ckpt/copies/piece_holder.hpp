@@ -1,0 +1,33 @@
+#pragma once
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/ports/transport.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// Holds pieces of other nodes' images (messages/copies.capnp), in memory that outlives this
+/// process: an arena for each local rank, whose slots are `held_piece`s.
+class piece_holder {
+ public:
+  /// The descriptors of the arenas stay the caller's; what was half there is dropped. `refused`
+  /// with a line if the memory cannot be mapped, or nobody can listen there. `sink` hears of
+  /// stripes that break.
+  static result<std::unique_ptr<piece_holder>>
+  open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
+       const std::string& job, const std::vector<std::vector<int>>& arenas, log::sink sink);
+  ~piece_holder();
+
+  ports::endpoint where() const;
+
+ private:
+  class impl;
+  explicit piece_holder(std::unique_ptr<impl> own);
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace troupe::ckpt

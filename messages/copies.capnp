@@ -1,0 +1,63 @@
+@0x9c3f6be1d7a85204;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::messages");
+
+# Conversation: copies — pieces of an image in one node's memory are kept in others' (ckpt/erasure/stripes.hpp says which).
+#
+# Roles     the *giver*, whose image it is, dials each *holder* of its group; a link of its own, which carries nothing else. The giver says
+#           Hello with role peer; no Welcome follows.
+# Order     CopyBegin → CopyPiece … → CopyEnd, stripe by stripe in any order; then CopyHeld. CopyRefused may come at any time instead. The next
+#           CopyBegin may follow on the same link.
+# Pace      The holder answers each CopyPiece with CopyTaken; the giver has at most limits::copy_window bytes on the way, and sends no
+#           faster than it was told to.
+# Repeats   There are none: what fails is not tried again, the next step is. A giver that begins the same step again breaks its stripes.
+# Loss      A giver that goes between CopyBegin and CopyEnd breaks its stripes: they are dropped, and all that gave to them are refused.
+# Fence     None is needed: a piece is known by generation and step, and what is used of them all ranks decide when they load.
+
+struct CopyKey {
+  generation @0 :UInt64;
+  step @1 :UInt64;
+  worldSize @2 :UInt32;
+}
+
+struct CopyBegin {
+  key @0 :CopyKey;
+  localRank @1 :UInt32;
+  # The holder keeps the pieces in memory of this local rank of its own.
+  parity @2 :UInt32;
+  ranks @3 :List(UInt32);
+  # Global ranks of the group's members, in order.
+  giver @4 :UInt32;
+  # Which of them; and the receiver:
+  holder @5 :UInt32;
+  bytes @6 :UInt64;
+  # Of the giver's image.
+  whole @7 :CopyKey;
+  # A step whose images are all held, as ranks agreed: all but its pieces and this one's may be dropped. Generation and step 0: none.
+}
+
+struct CopyPiece {
+  # Of the piece for one stripe, a part.
+  stripe @0 :UInt32;
+  offset @1 :UInt64;
+  content @2 :Data;
+}
+
+struct CopyTaken {
+  bytes @0 :UInt64;
+}
+
+struct CopyEnd {
+  crc32 @0 :UInt32;
+  # Of the giver's image.
+}
+
+struct CopyHeld {
+  # Every stripe that the giver gave to here is whole: all others have given theirs, too.
+}
+
+struct CopyRefused {
+  why @0 :Text;
+  # One line for people.
+}
