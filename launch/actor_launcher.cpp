@@ -76,8 +76,9 @@ result<launch_facts> facts_of(const launcher_options& o, const machine_facts& ma
     return tl::make_unexpected(directory.error());
   contract->output.run_directory = directory->for_workers();
   contract->environment[mark_variable] = mark_below(machine);
-  const checkpoint_memory memory(o.processes_per_node);
+  const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
   contract->checkpoint_memory = memory.descriptors();
+  contract->memory_for_others = memory.descriptors_for_others();
   return launch_facts{o,  machine, *contract, *directory, node_name_of(o), random_seed(),
                       {}, memory};
 }

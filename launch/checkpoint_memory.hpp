@@ -19,15 +19,23 @@ class checkpoint_memory {
   /// 1,024.
   static constexpr std::uint32_t local_ranks_max = 64;
 
-  explicit checkpoint_memory(std::uint32_t local_ranks);
+  /// `for_others`: in a job of several nodes each local rank has as much again, for pieces of
+  /// other nodes' images.
+  checkpoint_memory(std::uint32_t local_ranks, bool for_others);
 
   /// Of each local rank, as ckpt/c/troupe_ckpt.h wants them. Fewer local ranks where the system
   /// gives no more.
-  std::vector<std::vector<int>> descriptors() const;
+  std::vector<std::vector<int>> descriptors() const { return descriptors_of(*arenas_); }
+  /// The same for others' images.
+  std::vector<std::vector<int>> descriptors_for_others() const { return descriptors_of(*others_); }
 
  private:
   using arena = std::vector<os::shared_memory>;
-  std::shared_ptr<std::vector<arena>> arenas_;
+  using arenas = std::vector<arena>;
+  static arenas make(std::uint32_t local_ranks, const char* name);
+  std::vector<std::vector<int>> descriptors_of(const arenas& all) const;
+
+  std::shared_ptr<arenas> arenas_, others_;
   std::shared_ptr<os::bell> saver_; ///< for all local ranks; the node's saver hears it
 };
 

@@ -159,6 +159,10 @@ TEST_CASE("sizes and budgets") {
   CHECK(o.node_unit == 3);
   CHECK_FALSE(o.save_at_breakpoint);
   CHECK(accepted({"--save_at_breakpoint", "t.py"}).policy.save_at_breakpoint);
+  CHECK(o.copy_rate == 512u << 20);
+  CHECK(accepted({"--copy-rate", "3", "t.py"}).copy_rate == 3u << 20);
+  CHECK(accepted({"--copy-rate=0", "t.py"}).copy_rate == 0);
+  CHECK(refused({"--copy-rate=-1", "t.py"}) == "--copy-rate: -1 is not from 0 to 1048576");
   CHECK(o.elasticity_config == "ds.json");
   CHECK_FALSE(o.elasticity_capped);
   CHECK(*o.node_relaunches == 0);

@@ -2,6 +2,7 @@
 
 #include "ckpt/writer/image_writer.hpp"
 #include "launch/conclusion.hpp"
+#include "launch/image_copies.hpp"
 #include "launch/job_policy.hpp"
 #include "launch/master_run.hpp"
 #include "launch/narrative.hpp"
@@ -102,9 +103,11 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
 /// Where the master is, for a successor: no other one may be made, and where nobody asked for a
 /// port the nodes know the one that was picked.
 constexpr std::size_t place_of_master = os::first_place_of_others;
+/// The port that this node's workers have told others.
+constexpr std::size_t place_of_copies = place_of_master + 1;
 constexpr char hosted_here = '+';
 constexpr char hosted_elsewhere = '-';
-static_assert(place_of_master < limits::kept_places);
+static_assert(place_of_copies < limits::kept_places);
 
 class life {
  public:
@@ -136,17 +139,21 @@ class life {
     remember(where.master, master != nullptr);
 
     contract.zone = zone_towards(own_address(options_, where.master), where.master.host);
+    auto copies = give_copies(contract, own_address(options_, where.master));
     output_ = std::make_shared<worker_output>(contract.output, console_, facts_.progress);
     const auto node_options = node_options_of(
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
-    const auto images = ckpt::image_writer::open(contract.checkpoint_memory, facts_.node);
+    const auto images =
+        ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
+                                 copies ? copies->giver() : ckpt::image_writer::giver{});
     if (!images)
       return complain(program, images.error().what, exit_failure);
     auto node = node_run::start(engine_.system(), {*transport, processes, stores, keeping, *images},
                                 node_options, master ? log_->sink() : told_by_node(log_->sink()));
     keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
     const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
+    copies.reset(); // the writer of images, which goes after it, hears what was given up
     // What it captured goes now; the I/O thread may be about to call it.
     keeper_.on_user_signal([](int) {});
     os::call_on(io_, [] {});
@@ -172,6 +179,30 @@ class life {
     (void)keeper_.keep(
         place_of_master,
         fmt::format("{}{} {}", here ? hosted_here : hosted_elsewhere, master.host, master.port));
+  }
+
+  /// In a job of several nodes, if this one can have a part in it; `contract` is told where.
+  /// Without it training goes on, and whoever wants copies is told that there are none.
+  std::unique_ptr<image_copies> give_copies(worker_contract& contract,
+                                            const std::string& own) const {
+    if (contract.memory_for_others.empty())
+      return nullptr;
+    const auto kept = keeper_.kept(place_of_copies);
+    const auto port = kept && !kept->empty() ? std::stoul(*kept) : 0;
+    auto opened = image_copies::open(options_, facts_.node, {own, static_cast<std::uint16_t>(port)},
+                                     contract.memory_for_others, log_->sink());
+    if (!opened) {
+      log_->sink()(program,
+                   {log::level::warning,
+                    "no_copies",
+                    "this node takes no copies of other nodes' images: " + opened.error().what,
+                    {}});
+      return nullptr;
+    }
+    const auto where = (*opened)->where();
+    contract.copies_address = ports::to_string(where);
+    (void)keeper_.keep(place_of_copies, std::to_string(where.port));
+    return std::move(*opened);
   }
 
   /// A busy port will not become free by trying again. Later it is our own store that is there.

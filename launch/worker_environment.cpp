@@ -116,19 +116,26 @@ namespace {
 void give_memory(const worker_contract& c, local_rank local, ports::process_spec& spec,
                  std::map<std::string, std::string>& env) {
   constexpr auto own = "TROUPE_CHECKPOINT_MEMORY",
-                 of_the_first = "TROUPE_CHECKPOINT_MEMORY_OF_NODE";
-  env.erase(own); // another launcher's
-  env.erase(of_the_first);
+                 of_the_first = "TROUPE_CHECKPOINT_MEMORY_OF_NODE",
+                 of_others = "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS",
+                 given_at = "TROUPE_COPIES_ADDRESS";
+  for (const auto* another_launchers : {own, of_the_first, of_others, given_at})
+    env.erase(another_launchers);
   if (local >= c.checkpoint_memory.size())
     return;
   spec.descriptors = c.checkpoint_memory[local];
   env[own] = fmt::format("{}", fmt::join(spec.descriptors, ","));
-  if (local == 0)
+  const auto show = [&](const char* variable, const std::vector<int>& memory) {
+    env[variable] = fmt::format("{}", fmt::join(memory, ","));
+    // The bell is everybody's.
+    spec.descriptors.insert(spec.descriptors.end(), memory.begin(), memory.end() - 1);
+  };
+  if (local != 0)
+    show(of_the_first, c.checkpoint_memory.front());
+  if (c.copies_address.empty() || local >= c.memory_for_others.size())
     return;
-  const auto& first = c.checkpoint_memory.front();
-  env[of_the_first] = fmt::format("{}", fmt::join(first, ","));
-  // The bell is everybody's.
-  spec.descriptors.insert(spec.descriptors.end(), first.begin(), first.end() - 1);
+  show(of_others, c.memory_for_others[local]);
+  env[given_at] = c.copies_address;
 }
 
 } // namespace

@@ -30,6 +30,10 @@ struct worker_contract {
   std::vector<std::string> cpus;
   /// Of each local rank's memory for images of its state; may be fewer.
   std::vector<std::vector<int>> checkpoint_memory;
+  /// The same for pieces of other nodes' images, and where those are given to this node; empty: it
+  /// takes none.
+  std::vector<std::vector<int>> memory_for_others;
+  std::string copies_address;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.

@@ -8,10 +8,10 @@
 
 /// How the images of a group of nodes are kept at each other, so that some of these may be lost.
 ///
-/// A group has `members` images, one of each, and as many stripes. In stripe s the members s, s + 1,
-/// … s + parity - 1 (modulo members) hold a parity each and give nothing; each of the others gives
-/// a piece of its image. So an image is cut into `members - parity` pieces, and each member holds
-/// `parity` of them for the others. A parity is the sum of the stripe's pieces, each times a
+/// A group has `members` images, one of each, and as many stripes. In stripe s the members s, s +
+/// 1, … s + parity - 1 (modulo members) hold a parity each and give nothing; each of the others
+/// gives a piece of its image. So an image is cut into `members - parity` pieces, and each member
+/// holds `parity` of them for the others. A parity is the sum of the stripe's pieces, each times a
 /// coefficient, in the field of 256 elements that RAID 6 and ISA-L use (polynomial 0x11d): row r
 /// multiplies the piece of member m by (2^m)^r. So row 0 is XOR, both rows are Reed–Solomon, and
 /// with one piece for each stripe (parity = members - 1, where every coefficient counts as 1) a

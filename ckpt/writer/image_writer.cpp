@@ -1,5 +1,6 @@
 #include "ckpt/writer/image_writer.hpp"
 
+#include "ckpt/erasure/stripes.hpp"
 #include "ckpt/image/archive.hpp"
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
@@ -30,28 +31,38 @@ result<os::shared_memory> share(int descriptor) {
   return os::shared_memory::adopt(own);
 }
 
+tl::unexpected<error> gone(const image_here& image) {
+  return failure(errc::invalid,
+                 fmt::format("the image of step {} of rank {} is gone", image.step, image.rank));
+}
+
+ports::bytes_view view_of(const os::shared_memory& memory) {
+  return {reinterpret_cast<const std::byte*>(memory.data()), memory.bytes()};
+}
+
 /// How long a shard's process says that the others may take, within reason.
 duration patience_of(std::uint64_t milliseconds) {
   const auto most = std::chrono::milliseconds(limits::save_within_max).count();
   return std::chrono::milliseconds(std::min(milliseconds, static_cast<std::uint64_t>(most)));
 }
 
-/// What the table says of a slot's image; nothing if it is not wanted, or says what cannot be.
-std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, local_rank local) {
-  const auto word = words.word(slot);
-  if (word.state != slot_state::ready || !word.wanted)
-    return std::nullopt;
+image_here here(const slots& words, std::size_t slot, local_rank local) {
   const auto& says = words.image(slot);
+  return {local,
+          slot,
+          words.word(slot).sequence,
+          says.step,
+          generation{says.generation},
+          says.rank,
+          says.world_size,
+          says.bytes};
+}
+
+/// What the table says of a slot's image that is wanted; nothing if it says what cannot be.
+std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, local_rank local) {
   const auto& to = words.destination(slot);
   wanted_image w;
-  w.local = local;
-  w.slot = slot;
-  w.sequence = word.sequence;
-  w.step = says.step;
-  w.made_by = generation{says.generation};
-  w.rank = says.rank;
-  w.world_size = says.world_size;
-  w.bytes = says.bytes;
+  static_cast<image_here&>(w) = here(words, slot, local);
   w.to = {text_of(to.place),
           text_of(to.directory),
           text_of(to.file),
@@ -67,10 +78,28 @@ std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, loca
   return sound ? std::optional(std::move(w)) : std::nullopt;
 }
 
+/// The same for one of which copies are wanted.
+std::optional<image_to_copy> to_copy_in(const slots& words, std::size_t slot, local_rank local) {
+  const auto& by = words.group(slot);
+  image_to_copy w;
+  static_cast<image_here&>(w) = here(words, slot, local);
+  if (by.members > slot_group::members_max || by.me >= by.members ||
+      !check(code{by.members, by.parity}))
+    return std::nullopt;
+  for (std::size_t i = 0; i < by.members; ++i)
+    w.by.members.push_back({by.ranks[i], text_of(by.addresses[i])});
+  w.by.parity = by.parity;
+  w.by.me = by.me;
+  w.within = patience_of(by.within_ms);
+  if (const auto kept = words.kept_for_others())
+    w.whole = held_step{generation{words.image(*kept).generation}, words.image(*kept).step};
+  return w;
+}
+
 } // namespace
 
 result<std::shared_ptr<image_writer>>
-image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node) {
+image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node, giver give) {
   std::vector<arena> mapped;
   std::vector<os::bell> bells;
   for (const auto& descriptors : arenas) {
@@ -95,14 +124,14 @@ image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node) 
   auto wake = os::bell::create();
   if (!wake)
     return tl::make_unexpected(wake.error());
-  return std::shared_ptr<image_writer>(
-      new image_writer(std::move(mapped), std::move(bells), std::move(*wake), std::move(node)));
+  return std::shared_ptr<image_writer>(new image_writer(
+      std::move(mapped), std::move(bells), std::move(*wake), std::move(node), std::move(give)));
 }
 
 image_writer::image_writer(std::vector<arena> arenas, std::vector<os::bell> bells, os::bell wake,
-                           node_name node)
+                           node_name node, giver give)
     : arenas_(std::move(arenas)), bells_(std::move(bells)), wake_(std::move(wake)),
-      node_(std::move(node)), thread_([this] { run(); }) {}
+      node_(std::move(node)), give_(std::move(give)), thread_([this] { run(); }) {}
 
 image_writer::~image_writer() {
   stop_ = true;
@@ -139,33 +168,51 @@ void image_writer::run() {
 }
 
 void image_writer::tell_wanted() {
-  if (!on_wanted_)
-    return;
   for (local_rank local = 0; local < arenas_.size(); ++local) {
     auto words = arenas_[local].words();
     if (!words.formatted())
       continue;
     // The older first: it has waited longer.
-    for (const auto slot : words.oldest_first())
-      tell_wanted_in(words, slot, local);
+    for (const auto slot : words.oldest_first()) {
+      const auto word = words.word(slot);
+      if (word.state != slot_state::ready)
+        continue;
+      if (word.wanted && on_wanted_)
+        tell_wanted_in(words, slot, local);
+      if (word.copied && on_copy_wanted_)
+        tell_copy_wanted_in(words, slot, local);
+    }
   }
 }
 
 void image_writer::tell_wanted_in(slots& words, std::size_t slot, local_rank local) {
-  const auto word = words.word(slot);
-  if (word.state != slot_state::ready || !word.wanted)
-    return;
   const auto image = wanted_in(words, slot, local);
   if (!image)
-    words.settle(slot, word.sequence, {false, "it was not said where it goes"});
-  else if (told_.emplace(local, slot, image->sequence).second)
+    words.settle(slot, words.word(slot).sequence, {false, "it was not said where it goes"});
+  else if (told_.insert(id_of(*image)).second)
     on_wanted_(*image);
+}
+
+void image_writer::tell_copy_wanted_in(slots& words, std::size_t slot, local_rank local) {
+  const auto image = to_copy_in(words, slot, local);
+  if (!image)
+    words.settle(slot, words.word(slot).sequence, {false, "it was not said who holds its pieces"},
+                 purpose::copies);
+  else if (told_copies_.insert(id_of(*image)).second)
+    on_copy_wanted_(*image);
 }
 
 void image_writer::watch(std::function<void(const wanted_image&)> on_wanted) {
   ask([this, on_wanted = std::move(on_wanted)] {
     on_wanted_ = on_wanted;
     told_.clear();
+  });
+}
+
+void image_writer::watch_copies(std::function<void(const image_to_copy&)> on_wanted) {
+  ask([this, on_wanted = std::move(on_wanted)] {
+    on_copy_wanted_ = on_wanted;
+    told_copies_.clear();
   });
 }
 
@@ -181,26 +228,29 @@ void image_writer::write(const wanted_image& image,
   ask([this, image, done = std::move(done)] { done(write_now(image)); });
 }
 
+result<os::shared_memory> image_writer::mapped(const image_here& image) {
+  auto words = arenas_.at(image.local).words();
+  auto memory = share(arenas_[image.local].memory.at(image.slot));
+  if (!memory)
+    return memory;
+  if (words.word(image.slot).sequence != image.sequence || memory->bytes() != image.bytes)
+    return failure(errc::invalid, fmt::format("the image of step {} of rank {} is another's now",
+                                              image.step, image.rank));
+  if (!words.word(image.slot).sealed) {
+    if (const auto sealed = seal(memory->data(), memory->bytes()); !sealed)
+      return tl::make_unexpected(sealed.error());
+    words.mark_sealed(image.slot);
+  }
+  return memory;
+}
+
 result<ports::receipt> image_writer::write_now(const wanted_image& image) {
   auto words = arenas_.at(image.local).words();
   if (!words.hold(image.slot))
-    return failure(errc::invalid,
-                   fmt::format("the image of step {} of rank {} is gone", image.step, image.rank));
-  const auto written = [&]() -> result<ports::receipt> {
-    const auto memory = share(arenas_[image.local].memory.at(image.slot));
-    if (!memory)
-      return tl::make_unexpected(memory.error());
-    if (words.word(image.slot).sequence != image.sequence || memory->bytes() != image.bytes)
-      return failure(errc::invalid, fmt::format("the image of step {} of rank {} is another's now",
-                                                image.step, image.rank));
-    if (!words.word(image.slot).sealed) {
-      if (const auto sealed = seal(memory->data(), memory->bytes()); !sealed)
-        return tl::make_unexpected(sealed.error());
-      words.mark_sealed(image.slot);
-    }
-    return at(image.to.place)
-        .write(image, {reinterpret_cast<const std::byte*>(memory->data()), memory->bytes()}, stop_);
-  }();
+    return gone(image);
+  auto written = mapped(image).and_then([&](const os::shared_memory& memory) {
+    return at(image.to.place).write(image, view_of(memory), stop_);
+  });
   words.release(image.slot);
   return written;
 }
@@ -224,7 +274,56 @@ void image_writer::settle(const wanted_image& image, const result<void>& how) {
     auto words = arenas_.at(image.local).words();
     words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what});
     os::wake_all(words.settlements());
-    told_.erase({image.local, image.slot, image.sequence});
+    told_.erase(id_of(image));
+  });
+}
+
+void image_writer::copy(const image_to_copy& image, std::function<void(result<void>)> done) {
+  ask([this, image, done = std::move(done)] {
+    const auto known = copies_.find(id_of(image));
+    if (known != copies_.end()) {
+      known->second.done.push_back(done);
+      return;
+    }
+    copies_[id_of(image)].done = {done};
+    copy_now(image);
+  });
+}
+
+void image_writer::copy_now(const image_to_copy& image) {
+  if (!give_)
+    return copied(image, failure(errc::refused, "this node does not give copies to others"));
+  auto words = arenas_.at(image.local).words();
+  if (!words.hold(image.slot))
+    return copied(image, gone(image));
+  auto memory = mapped(image);
+  if (!memory) {
+    words.release(image.slot);
+    return copied(image, tl::make_unexpected(memory.error()));
+  }
+  auto& kept = copies_[id_of(image)].memory;
+  kept = std::move(*memory);
+  give_(image, view_of(kept), [this, image](const result<void>& how) {
+    ask([this, image, how] {
+      arenas_.at(image.local).words().release(image.slot);
+      copied(image, how);
+    });
+  });
+}
+
+void image_writer::copied(const image_to_copy& image, const result<void>& how) {
+  const auto ended = copies_.extract(id_of(image));
+  for (const auto& done : ended.mapped().done)
+    done(how);
+}
+
+void image_writer::settle_copy(const image_to_copy& image, const result<void>& how) {
+  ask([this, image, how] {
+    auto words = arenas_.at(image.local).words();
+    words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what},
+                 purpose::copies);
+    os::wake_all(words.settlements());
+    told_copies_.erase(id_of(image));
   });
 }
 

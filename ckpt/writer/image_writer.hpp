@@ -28,17 +28,25 @@ namespace troupe::ckpt {
 /// shares a user and a fate with it, and whoever comes after hears of all wanted images again.
 class image_writer final : public checkpoint_host {
  public:
+  /// Gives an image's pieces to their holders: image_giver::give, or who refuses.
+  using giver = std::function<void(const image_to_copy&, ports::bytes_view,
+                                   std::function<void(result<void>)>)>;
+
   /// The descriptors of each local rank's arena, as troupe_ckpt.h has them; they stay the
-  /// caller's. `refused` if the memory cannot be mapped.
+  /// caller's. `refused` if the memory cannot be mapped. Without `give` copies are refused. What it
+  /// was asked for and has not ended when this goes, it must not call back for.
   static result<std::shared_ptr<image_writer>> open(const std::vector<std::vector<int>>& arenas,
-                                                    node_name node);
+                                                    node_name node, giver give = {});
   ~image_writer() override;
 
   void watch(std::function<void(const wanted_image&)> on_wanted) override;
+  void watch_copies(std::function<void(const image_to_copy&)> on_wanted) override;
   void look(std::function<void()> done) override;
   void write(const wanted_image& image, std::function<void(result<ports::receipt>)> done) override;
   void commit(const commit_order& order, std::function<void(result<std::uint64_t>)> done) override;
   void settle(const wanted_image& image, const result<void>& how) override;
+  void copy(const image_to_copy& image, std::function<void(result<void>)> done) override;
+  void settle_copy(const image_to_copy& image, const result<void>& how) override;
   void want_newest() override;
 
  private:
@@ -48,25 +56,43 @@ class image_writer final : public checkpoint_host {
     slots words() const { return {*reinterpret_cast<slot_table*>(table.data()), 2}; }
   };
 
+  using image_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
+  static image_id id_of(const image_here& image) {
+    return {image.local, image.slot, image.sequence};
+  }
+
   image_writer(std::vector<arena> arenas, std::vector<os::bell> bells, os::bell wake,
-               node_name node);
+               node_name node, giver give);
 
   void run();
   void ask(std::function<void()> work);
   void tell_wanted();
   void tell_wanted_in(slots& words, std::size_t slot, local_rank local);
+  void tell_copy_wanted_in(slots& words, std::size_t slot, local_rank local);
+  /// Its memory, sealed. Precondition: its slot is held.
+  result<os::shared_memory> mapped(const image_here& image);
   result<ports::receipt> write_now(const wanted_image& image);
+  void copy_now(const image_to_copy& image);
+  void copied(const image_to_copy& image, const result<void>& how);
   place_writer& at(const std::string& place);
 
   std::vector<arena> arenas_;
   std::vector<os::bell> bells_; ///< the first hears training processes
   os::bell wake_;
   const node_name node_;
+  const giver give_;
 
   // The thread's.
   std::function<void(const wanted_image&)> on_wanted_;
-  /// Local rank, slot, and sequence of what was told.
-  std::set<std::tuple<local_rank, std::size_t, std::uint64_t>> told_;
+  std::function<void(const image_to_copy&)> on_copy_wanted_;
+  /// What was told.
+  std::set<image_id> told_, told_copies_;
+  /// Being copied: its memory, and who waits for it, a saver that crashed among them.
+  struct copying {
+    os::shared_memory memory;
+    std::vector<std::function<void(result<void>)>> done;
+  };
+  std::map<image_id, copying> copies_;
   std::map<std::string, std::unique_ptr<place_writer>> places_;
 
   std::mutex lock_;

@@ -96,6 +96,8 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
+  if (auto wrong = derive_copy_rate(o))
+    return refused(*wrong);
   if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;

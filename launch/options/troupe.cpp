@@ -1,5 +1,7 @@
 #include "launch/options/words.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe::launch {
 
 void declare_troupe(dialect& d, launcher_options& o) {
@@ -18,10 +20,27 @@ void declare_troupe(dialect& d, launcher_options& o) {
         "FILE",
         "Where the master of this node keeps its decisions",
         into(o.journal)},
+       {{"--copy-rate"},
+        "MIB/S",
+        "How fast this node gives copies of its images (troupe.checkpoint) to others at most "
+        "(512); "
+        "0: no bound",
+        into(o.copy_rate_said)},
        {{"--outcome-file"},
         "FILE",
         "Write how the job ended to this file, as JSON, instead of printing the summary",
         into(o.outcome_file)}}}));
+}
+
+std::optional<error> derive_copy_rate(launcher_options& o) {
+  constexpr std::int64_t most = 1 << 20;
+  if (!o.copy_rate_said)
+    return std::nullopt;
+  if (*o.copy_rate_said < 0 || *o.copy_rate_said > most)
+    return error{errc::invalid,
+                 fmt::format("--copy-rate: {} is not from 0 to {}", *o.copy_rate_said, most)};
+  o.copy_rate = static_cast<std::uint64_t>(*o.copy_rate_said) << 20;
+  return std::nullopt;
 }
 
 void declare_common(dialect& d, common_options& c) {

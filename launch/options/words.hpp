@@ -43,6 +43,7 @@ void declare_common(dialect& d, common_options& c);
 /// The job's token from TROUPE_TOKEN_FILE or TROUPE_TOKEN, unless an option says how to prove
 /// oneself.
 std::optional<error> derive_common(common_options& c, const machine_facts& machine);
+std::optional<error> derive_copy_rate(launcher_options& o);
 
 /// A name that messages can carry.
 result<void> check_name(const char* option, const std::string& name);

@@ -296,6 +296,8 @@ static_assert(steps_open_max < steps_settled_kept);
 /// One part of a piece, in a message of its own; and what a giver has on its way to one holder.
 inline constexpr std::size_t copy_part = 1u << 20;
 inline constexpr std::size_t copy_window = 8u << 20;
+/// What a node gives to others in a second, unless told otherwise: training needs its network too.
+inline constexpr std::uint64_t copy_rate = 512u << 20;
 /// Connections of givers at a holder: some for each member of its groups.
 inline constexpr std::size_t copy_givers_max = 16 * local_world_max;
 /// Parities of a step that one local rank's memory holds: with those of the step before it, as many

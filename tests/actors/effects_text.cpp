@@ -69,7 +69,7 @@ const char* result_text(bool success) {
   return success ? "success" : "failure";
 }
 
-std::string image_text(const ckpt::wanted_image& image) {
+std::string image_text(const ckpt::image_here& image) {
   return fmt::format("g{} step {} rank {}", image.made_by.value, image.step, image.rank);
 }
 
@@ -202,6 +202,13 @@ struct in_text {
   std::string operator()(const checkpoint_saver_core::settle& e) const {
     return fmt::format("settle {}: {}", image_text(e.image),
                        e.how ? "complete" : e.how.error().what);
+  }
+  std::string operator()(const checkpoint_saver_core::copy& e) const {
+    return fmt::format("copy {} to {} others", image_text(e.image), e.image.by.members.size() - 1);
+  }
+  std::string operator()(const checkpoint_saver_core::settle_copy& e) const {
+    return fmt::format("settle {}: {}", image_text(e.image),
+                       e.how ? "held by others" : e.how.error().what);
   }
   std::string operator()(const checkpoint_saver_core::look& e) const {
     return fmt::format("look {}", e.question);

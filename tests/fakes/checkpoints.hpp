@@ -50,6 +50,19 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
       }
   }
   void want_newest() override {}
+  void watch_copies(std::function<void(const ckpt::image_to_copy&)> on_wanted) override {
+    on_copy_wanted_ = std::move(on_wanted);
+  }
+  void copy(const ckpt::image_to_copy&, std::function<void(result<void>)> done) override {
+    copies_.push_back(std::move(done));
+  }
+  void settle_copy(const ckpt::image_to_copy& image, const result<void>& how) override {
+    settled.push_back("rank " + std::to_string(image.rank) + ": " +
+                      (how ? "held by others" : how.error().what));
+  }
+  void want_copies(const ckpt::image_to_copy& image) { on_copy_wanted_(image); }
+  void copy_ends(result<void> how) { next(copies_)(std::move(how)); }
+  std::size_t copying() const { return copies_.size(); }
 
  private:
   template<class Done>
@@ -60,7 +73,9 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   }
 
   std::function<void(const ckpt::wanted_image&)> on_wanted_;
+  std::function<void(const ckpt::image_to_copy&)> on_copy_wanted_;
   std::vector<ckpt::wanted_image> wanted_;
+  std::deque<std::function<void(result<void>)>> copies_;
   std::deque<std::function<void(result<ports::receipt>)>> writes_;
   std::deque<std::function<void(result<std::uint64_t>)>> commits_;
 };

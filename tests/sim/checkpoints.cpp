@@ -35,6 +35,11 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
     for (const auto& image : all_.memories_[node()].wanted)
       on_wanted_(image);
   }
+  void watch_copies(std::function<void(const ckpt::image_to_copy&)> on_wanted) override {
+    on_copy_wanted_ = std::move(on_wanted);
+    for (const auto& image : all_.memories_[node()].to_copy)
+      on_copy_wanted_(image);
+  }
   void look(std::function<void()> done) override { done(); }
   void write(const ckpt::wanted_image& image,
              std::function<void(result<ports::receipt>)> done) override {
@@ -50,7 +55,22 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
     all_.settle(node(), image, how);
   }
   void want_newest() override {}
+  void copy(const ckpt::image_to_copy& image, std::function<void(result<void>)> done) override {
+    const auto takes = all_.world_.between(all_.options_.write_min, all_.options_.write_max);
+    launcher_->call_in(takes, [me = shared_from_this(), image, done = std::move(done)] {
+      me->all_.copies_.give(me->launcher_, image, done);
+    });
+  }
+  void settle_copy(const ckpt::image_to_copy& image, const result<void>& how) override {
+    all_.settle_copy(node(), image, how);
+  }
 
+  void tell(const ckpt::image_to_copy& image) {
+    launcher_->call([me = shared_from_this(), image] {
+      if (me->on_copy_wanted_)
+        me->on_copy_wanted_(image);
+    });
+  }
   void tell(const ckpt::wanted_image& image) {
     launcher_->call([me = shared_from_this(), image] {
       if (me->on_wanted_)
@@ -59,6 +79,7 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
   }
   void forget_everybody() {
     on_wanted_ = nullptr;
+    on_copy_wanted_ = nullptr;
     queue_.clear();
   }
 
@@ -90,12 +111,14 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
   checkpoints& all_;
   const host_ptr launcher_;
   std::function<void(const ckpt::wanted_image&)> on_wanted_;
+  std::function<void(const ckpt::image_to_copy&)> on_copy_wanted_;
   std::deque<job> queue_;
 };
 
 std::shared_ptr<ckpt::checkpoint_host> checkpoints::host_of(const host_ptr& launcher) {
   const auto made = std::make_shared<sim_checkpoint_host>(*this, launcher);
   hosts_[launcher->name()] = made;
+  copies_.launcher_started(launcher->name());
   return made;
 }
 
@@ -106,6 +129,7 @@ void checkpoints::launcher_ends(const host_ptr& launcher) {
 
 void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
   hosts_.erase(launcher->name());
+  copies_.launcher_ended(launcher->name(), how != ending_kind::crashed);
   if (how == ending_kind::crashed)
     return;
   memories_.erase(launcher->name());
@@ -129,15 +153,18 @@ void checkpoints::save_next() {
   save(++last_tried_);
 }
 
-void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
+std::vector<std::uint64_t> checkpoints::whole_world() const {
   const auto ranks = training_.living_ranks();
   if (!training_.training() || ranks.empty())
-    return;
+    return {};
   global_rank last = 0;
   for (const auto number : ranks)
     last = std::max(last, training_.all().at(number - 1).rank);
-  if (ranks.size() != last + 1)
-    return;
+  return ranks.size() == last + 1 ? ranks : std::vector<std::uint64_t>{};
+}
+
+void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
+  const auto ranks = whole_world();
   for (const auto number : ranks) {
     if (training_.all().at(number - 1).rank == without)
       continue;
@@ -147,6 +174,31 @@ void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
                          want(p, step, size);
                      });
   }
+  if (options_.copied)
+    copy(step, 1);
+}
+
+void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
+  const auto ranks = whole_world();
+  for (const auto number : ranks)
+    world_.events.in(world_.between(1ms, copy_most), [this, number, step, ranks, parity] {
+      if (const auto& p = training_.all().at(number - 1); !p.ended)
+        want_copies(p, step, ranks, parity);
+    });
+}
+
+ckpt::image_here checkpoints::image_of(const process_record& p, std::uint64_t step,
+                                       std::uint32_t world_size) {
+  ckpt::image_here image;
+  image.local = p.local;
+  image.sequence = ++memories_[p.node].saved[p.local];
+  image.slot = image.sequence % slots_max;
+  image.step = step;
+  image.made_by = p.which;
+  image.rank = p.rank;
+  image.world_size = world_size;
+  image.bytes = 1'000 + p.rank;
+  return image;
 }
 
 void checkpoints::want(const process_record& p, std::uint64_t step, std::uint32_t world_size) {
@@ -156,14 +208,9 @@ void checkpoints::want(const process_record& p, std::uint64_t step, std::uint32_
   if (static_cast<std::size_t>(held) >= slots_max)
     return; // its process is told so
   ckpt::wanted_image image;
-  image.local = p.local;
-  image.sequence = ++m.saved[p.local];
-  image.slot = image.sequence % slots_max;
-  image.step = step;
-  image.made_by = p.which;
-  image.rank = image.to.shard = p.rank;
-  image.world_size = image.to.shards = world_size;
-  image.bytes = 1'000 + p.rank;
+  static_cast<ckpt::image_here&>(image) = image_of(p, step, world_size);
+  image.to.shard = p.rank;
+  image.to.shards = world_size;
   image.to.place = everybodys_place;
   image.to.directory = std::to_string(step);
   image.to.file = fmt::format("rank_{}.pt", p.rank);
@@ -174,6 +221,54 @@ void checkpoints::want(const process_record& p, std::uint64_t step, std::uint32_
   world_.tell(&observer::image_wanted, p.node, image);
   if (const auto h = hosts_[p.node].lock())
     h->tell(image);
+}
+
+void checkpoints::want_copies(const process_record& p, std::uint64_t step,
+                              const std::vector<std::uint64_t>& all, std::uint32_t parity) {
+  ckpt::image_to_copy image;
+  static_cast<ckpt::image_here&>(image) = image_of(p, step, static_cast<std::uint32_t>(all.size()));
+  image.by.parity = parity;
+  image.within = options_.save_within;
+  for (const auto number : all) {
+    const auto& other = training_.all().at(number - 1);
+    if (other.local != p.local)
+      continue;
+    if (other.rank == p.rank)
+      image.by.me = static_cast<std::uint32_t>(image.by.members.size());
+    image.by.members.push_back({other.rank, other.node});
+  }
+  if (image.by.members.size() < 2)
+    return;
+  auto& m = memories_[p.node];
+  if (m.to_copy.size() >= slots_max)
+    return;
+  m.to_copy.push_back(image);
+  world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} held by others", p.which.value,
+                                   p.rank, step));
+  if (const auto h = hosts_[p.node].lock())
+    h->tell(image);
+}
+
+void checkpoints::say_newest_in_memory() const {
+  std::map<std::pair<generation, std::uint64_t>, std::map<global_rank, std::string>> steps;
+  std::map<std::pair<generation, std::uint64_t>, std::uint32_t> worlds;
+  for (const auto& [node, m] : memories_)
+    for (const auto& image : m.held) {
+      auto& ranks = steps[{image.made_by, image.step}];
+      worlds[{image.made_by, image.step}] = image.world_size;
+      ranks[image.rank] = "its own memory";
+      for (const auto& other : image.by.members)
+        if (copies_.can_be_rebuilt(image))
+          ranks.emplace(other.rank, "pieces that others hold");
+    }
+  for (auto at = steps.rbegin(); at != steps.rend(); ++at)
+    if (at->second.size() == worlds[at->first]) {
+      for (const auto& [rank, from] : at->second)
+        world_.write("-", fmt::format("ckpt   step {} of rank {} comes from {}", at->first.second,
+                                      rank, from));
+      return;
+    }
+  world_.write("-", "ckpt   no step is in memory");
 }
 
 // ---- What a saver does ----
@@ -233,6 +328,23 @@ void checkpoints::settle(const std::string& node, const ckpt::wanted_image& imag
   world_.write(node, fmt::format("ckpt   g{} rank {} step {} settled: {}", image.made_by.value,
                                  image.rank, image.step, how ? "complete" : how.error().what));
   world_.tell(&observer::image_settled, node, image, how.has_value());
+}
+
+void checkpoints::settle_copy(const std::string& node, const ckpt::image_to_copy& image,
+                              const result<void>& how) {
+  auto& m = memories_[node];
+  const auto same = [&image](const auto& i) {
+    return i.local == image.local && i.sequence == image.sequence;
+  };
+  m.to_copy.erase(std::remove_if(m.to_copy.begin(), m.to_copy.end(), same), m.to_copy.end());
+  if (how) {
+    m.held.push_back(image);
+    if (m.held.size() > slots_max)
+      m.held.erase(m.held.begin());
+  }
+  world_.write(node,
+               fmt::format("ckpt   g{} rank {} step {} settled: {}", image.made_by.value,
+                           image.rank, image.step, how ? "held by others" : how.error().what));
 }
 
 } // namespace troupe::sim

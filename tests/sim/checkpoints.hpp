@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ckpt/catalog/checkpoint_host.hpp"
+#include "tests/sim/copies.hpp"
 #include "tests/sim/host.hpp"
 #include "tests/sim/processes.hpp"
 
@@ -22,7 +23,8 @@ struct checkpoint_options {
   duration write_min = 5ms;
   duration write_max = 400ms;
   duration save_within = 10s;
-  double fails = 0; ///< a write, for want of room
+  double fails = 0;    ///< a write, for want of room
+  bool copied = false; ///< what is saved is held by other nodes, too
 };
 
 /// The images in the memory of all machines, and the directories that they are written to. An image
@@ -45,6 +47,10 @@ class checkpoints {
 
   /// If all ranks train: each has its image a moment later, unless it ends before.
   void save(std::uint64_t step, std::optional<global_rank> without = std::nullopt);
+  /// The same for copies at other nodes, of which so many may be lost.
+  void copy(std::uint64_t step, std::uint32_t parity);
+  /// Says which step a new life of training would find in memory.
+  void say_newest_in_memory() const;
   /// The step after the newest complete one, or a later one if that was tried by this generation.
   void save_next();
 
@@ -67,15 +73,24 @@ class checkpoints {
   struct memory {
     std::vector<ckpt::wanted_image> wanted;
     std::map<local_rank, std::uint64_t> saved; ///< images so far
+    std::vector<ckpt::image_to_copy> to_copy;
+    std::vector<ckpt::image_to_copy> held; ///< by others; whole at all ranks or not
   };
 
+  /// The processes of all ranks, if all train.
+  std::vector<std::uint64_t> whole_world() const;
+  ckpt::image_here image_of(const process_record& p, std::uint64_t step, std::uint32_t world_size);
   void want(const process_record& p, std::uint64_t step, std::uint32_t world_size);
+  void want_copies(const process_record& p, std::uint64_t step,
+                   const std::vector<std::uint64_t>& all, std::uint32_t parity);
   directory& directory_of(const std::string& node) {
     return directories_[options_.shared ? "" : node];
   }
   result<ports::receipt> put(const std::string& node, const ckpt::wanted_image& image);
   result<std::uint64_t> commit(const std::string& node, const ckpt::commit_order& order);
   void settle(const std::string& node, const ckpt::wanted_image& image, const result<void>& how);
+  void settle_copy(const std::string& node, const ckpt::image_to_copy& image,
+                   const result<void>& how);
 
   world& world_;
   const trainers& training_;
@@ -83,6 +98,7 @@ class checkpoints {
   std::map<std::string, directory> directories_;
   std::map<std::string, memory> memories_;
   std::map<std::string, std::weak_ptr<class sim_checkpoint_host>> hosts_; ///< of whoever runs there
+  copies copies_{world_};
   generation last_saved_by_{};
   std::uint64_t last_tried_ = 0;
 };

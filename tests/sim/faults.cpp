@@ -215,6 +215,14 @@ result<void> about_disk(cluster& c, const command& w) {
 }
 
 result<void> about_training(cluster& c, const command& w) {
+  if (w.size() == 5 && w[1] == "copies" && w[3] == "parity") {
+    c.saves().copy(std::stoul(w[2]), static_cast<std::uint32_t>(std::stoul(w[4])));
+    return {};
+  }
+  if (rest(w, 1) == "looks into memory") {
+    c.saves().say_newest_in_memory();
+    return {};
+  }
   const bool all = w.size() == 3, but_one = w.size() == 5 && w[3] == "without";
   if (w[1] != "saves" || (!all && !but_one))
     return unknown(w);

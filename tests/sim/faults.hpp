@@ -21,6 +21,8 @@ namespace troupe::sim {
 ///     master starts | dies | loses power | freezes | thaws | pauses T
 ///     training saves S           every rank wants step S written
 ///     training saves S without R    but one, which has not got to it
+///     training copies S parity P    every rank wants step S held by others, of whom P may be lost
+///     training looks into memory    for the newest step that all ranks could have again
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
 ///     link N drops               reset; what is in flight is cut somewhere
 ///     link N is cut              nothing gets through either way, until `link N returns`

@@ -53,6 +53,7 @@ cluster_options draw_options(const run_options& o) {
   k.write_max = k.write_min + std::chrono::milliseconds(random.below(3'000));
   k.save_within = std::chrono::milliseconds(2'000 + random.below(6'000));
   k.fails = sometimes(0.05);
+  k.copied = random.chance(0.3);
   return c;
 }
 

@@ -20,6 +20,13 @@ struct committed {
   step_key which;
   result<std::uint64_t> how;
 };
+struct wanted_copy {
+  ckpt::image_to_copy image;
+};
+struct copied {
+  ckpt::image_to_copy image;
+  result<void> how;
+};
 struct looked {
   std::uint64_t question = 0;
 };
@@ -29,6 +36,8 @@ struct looked {
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::wanted)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::written)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::committed)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::wanted_copy)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::copied)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::looked)
 
 namespace troupe::actors::checkpoint_saver {
@@ -45,7 +54,8 @@ struct state {
   sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, wanted, written, committed, looked, sup::wake>;
+using private_handle =
+    sup::widened<handle, wanted, written, committed, wanted_copy, copied, looked, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct performer {
@@ -65,6 +75,15 @@ struct performer {
   }
   void operator()(const checkpoint_saver_core::settle& e) const {
     self->state->host->settle(e.image, e.how);
+  }
+  void operator()(const checkpoint_saver_core::copy& e) const {
+    self->state->host->copy(e.image,
+                            [me = private_handle{self}, image = e.image](result<void> how) {
+                              sup::post(me, copied{image, std::move(how)});
+                            });
+  }
+  void operator()(const checkpoint_saver_core::settle_copy& e) const {
+    self->state->host->settle_copy(e.image, e.how);
   }
   void operator()(const checkpoint_saver_core::look& e) const {
     self->state->host->look(
@@ -115,6 +134,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
   self->state->host->watch([me = private_handle{self}](const ckpt::wanted_image& image) {
     sup::post(me, wanted{image});
   });
+  self->state->host->watch_copies([me = private_handle{self}](const ckpt::image_to_copy& image) {
+    sup::post(me, wanted_copy{image});
+  });
   return {
       [self](sup::describe) { return self->state->core.in_words(); },
       [self](const messages::msg<messages::CommitStep>& m) {
@@ -136,6 +158,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
       },
       [self](const committed& c) {
         perform(self, self->state->core.committed(sup::now(self), c.which, c.how));
+      },
+      [self](const wanted_copy& w) {
+        perform(self, self->state->core.wanted_copy(sup::now(self), w.image));
+      },
+      [self](const copied& c) {
+        perform(self, self->state->core.copied(sup::now(self), c.image, c.how));
       },
       [self](looked l) { perform(self, self->state->core.looked(sup::now(self), l.question)); },
       [self](sup::wake w) {

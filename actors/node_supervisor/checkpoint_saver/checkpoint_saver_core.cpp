@@ -49,7 +49,7 @@ log::event about(const step_key& which, log::level severity, std::string name, s
 checkpoint_saver_core::checkpoint_saver_core(node_name node, messages::author author)
     : node_(std::move(node)), author_(std::move(author)) {}
 
-checkpoint_saver_core::image_id checkpoint_saver_core::id_of(const ckpt::wanted_image& image) {
+checkpoint_saver_core::image_id checkpoint_saver_core::id_of(const ckpt::image_here& image) {
   return {image.local, image.slot, image.sequence};
 }
 
@@ -98,6 +98,35 @@ checkpoint_saver_core::effects checkpoint_saver_core::committed(instant, const s
   found->second.committing = false;
   found->second.outcome = how;
   say_committed(out, which, found->second);
+  return out;
+}
+
+checkpoint_saver_core::effects
+checkpoint_saver_core::wanted_copy(instant, const ckpt::image_to_copy& image) {
+  if (copies_.count(id_of(image)) != 0)
+    return {};
+  if (copies_.size() >= limits::images_wanted_max)
+    return {settle_copy{
+        image, failure(errc::overloaded, fmt::format("{} other images of node {} are being copied",
+                                                     copies_.size(), node_))}};
+  copies_.insert(id_of(image));
+  return {copy{image}};
+}
+
+checkpoint_saver_core::effects
+checkpoint_saver_core::copied(instant, const ckpt::image_to_copy& image, const result<void>& how) {
+  if (copies_.erase(id_of(image)) == 0)
+    return {};
+  effects out;
+  out.push_back(settle_copy{image, how});
+  if (!how)
+    out.push_back(note{{log::level::warning,
+                        "step_not_copied",
+                        fmt::format("step {} of rank {} is not held by other nodes: {}", image.step,
+                                    image.rank, how.error().what),
+                        {{"step", static_cast<std::int64_t>(image.step)},
+                         {"rank", static_cast<std::int64_t>(image.rank)},
+                         {"generation", static_cast<std::int64_t>(image.made_by.value)}}}});
   return out;
 }
 
@@ -295,12 +324,15 @@ std::optional<instant> checkpoint_saver_core::next_wakeup() const {
 }
 
 std::string checkpoint_saver_core::in_words() const {
+  const auto copies =
+      copies_.empty() ? "" : fmt::format("; {} image(s) to be copied", copies_.size());
   if (images_.empty())
-    return "nothing is to be written";
+    return "nothing is to be written" + copies;
   const auto writing = std::count_if(images_.begin(), images_.end(),
                                      [](const auto& i) { return !i.second.outcome; });
   return fmt::format("{} image(s) to be written, {} to be settled", writing,
-                     static_cast<std::ptrdiff_t>(images_.size()) - writing);
+                     static_cast<std::ptrdiff_t>(images_.size()) - writing) +
+         copies;
 }
 
 } // namespace troupe::actors

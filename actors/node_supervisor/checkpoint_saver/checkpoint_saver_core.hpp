@@ -23,6 +23,9 @@ namespace troupe::actors {
 /// writes it, tells the master's catalog, makes the step complete here when told to, and settles it
 /// when the catalog has. Decides nothing about a step: what it knows is this node's images. What is
 /// lost on the way, with a link or a master, it says again.
+///
+/// And has pieces of images held at other nodes where that is wanted. Whether all of a step is held
+/// so its ranks find out among themselves. What fails is not tried again: a newer step is.
 class checkpoint_saver_core {
  public:
   struct write {
@@ -35,6 +38,14 @@ class checkpoint_saver_core {
   };
   struct settle {
     ckpt::wanted_image image;
+    result<void> how;
+  };
+  /// Answered by copied().
+  struct copy {
+    ckpt::image_to_copy image;
+  };
+  struct settle_copy {
+    ckpt::image_to_copy image;
     result<void> how;
   };
   /// Answered by looked() when the images that are wanted by now have been told.
@@ -52,7 +63,8 @@ class checkpoint_saver_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<write, commit, settle, look, drained, report, note>;
+  using effect =
+      std::variant<write, commit, settle, copy, settle_copy, look, drained, report, note>;
   using effects = std::vector<effect>;
 
   checkpoint_saver_core(node_name node, messages::author author);
@@ -61,6 +73,8 @@ class checkpoint_saver_core {
   effects wanted(instant now, const ckpt::wanted_image& image);
   effects written(instant now, const ckpt::wanted_image& image, const result<ports::receipt>& how);
   effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
+  effects wanted_copy(instant now, const ckpt::image_to_copy& image);
+  effects copied(instant now, const ckpt::image_to_copy& image, const result<void>& how);
   effects looked(instant now, std::uint64_t question);
 
   // From the master.
@@ -91,7 +105,7 @@ class checkpoint_saver_core {
   };
   using image_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
 
-  static image_id id_of(const ckpt::wanted_image& image);
+  static image_id id_of(const ckpt::image_here& image);
   void say_shard(effects& out, const entry& e);
   void say_committed(effects& out, const step_key& which, const step& s);
   void give_up(effects& out, const entry& e);
@@ -103,6 +117,8 @@ class checkpoint_saver_core {
   messages::author author_;
   /// Bounded by limits::images_wanted_max.
   std::map<image_id, entry> images_;
+  /// Being copied; bounded likewise.
+  std::set<image_id> copies_;
   /// Of steps that have an image here.
   std::map<step_key, step> steps_;
   std::set<std::uint64_t> drains_; ///< looked, and not answered

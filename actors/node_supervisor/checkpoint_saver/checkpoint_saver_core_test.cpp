@@ -4,6 +4,7 @@
 #include "tests/actors/vocabulary.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -30,6 +31,15 @@ ckpt::wanted_image image(local_rank local, const saving& s = {}, std::uint64_t s
   return i;
 }
 
+/// The same, held by others: ranks of two nodes.
+ckpt::image_to_copy to_copy(local_rank local, std::uint64_t sequence = 1) {
+  ckpt::image_to_copy i;
+  static_cast<ckpt::image_here&>(i) = image(local, {}, sequence);
+  i.by.members = {{0, "a:1"}, {2, "b:1"}};
+  i.by.parity = 1;
+  return i;
+}
+
 struct story {
   // The host.
   std::string wants(const ckpt::wanted_image& i) { return text(core.wanted(now, i)); }
@@ -45,6 +55,12 @@ struct story {
   std::string could_not_complete() {
     return text(core.committed(now, {"/ckpt", 100, generation{1}},
                                failure(errc::refused, "read-only file system")));
+  }
+  std::string wants_copies(const ckpt::image_to_copy& i) { return text(core.wanted_copy(now, i)); }
+  std::string copied(const ckpt::image_to_copy& i, const result<void>& how) {
+    const auto effects = core.copied(now, i, how);
+    said = notes(effects);
+    return text(effects);
   }
   std::string looked(std::uint64_t question) { return text(core.looked(now, question)); }
 
@@ -222,6 +238,49 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
     s.hears(step_settled(true));
     s.wants(long_lasting);
     CHECK(s.core.next_wakeup() == dawn + 2 * limits::save_within_max);
+  }
+}
+
+TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
+  TEST_CASE("are made and settled, whatever the disk does") {
+    story s;
+    s.wants(image(0));
+    CHECK(s.wants_copies(to_copy(0)) == "copy g1 step 100 rank 0 to 1 others");
+    CHECK(s.core.in_words() ==
+          "1 image(s) to be written, 0 to be settled; 1 image(s) to be copied");
+    CHECK(s.copied(to_copy(0), {}) == "settle g1 step 100 rank 0: held by others");
+    CHECK(s.said == "");
+    CHECK(s.core.in_words() == "1 image(s) to be written, 0 to be settled");
+  }
+
+  TEST_CASE("that fail are not tried again, and it is said why") {
+    story s;
+    s.wants_copies(to_copy(0));
+    CHECK(s.copied(to_copy(0), failure(errc::closed, "rank 2 at b:1: the connection was closed")) ==
+          "settle g1 step 100 rank 0: rank 2 at b:1: the connection was closed");
+    CHECK(s.said == "step 100 of rank 0 is not held by other nodes: rank 2 at b:1: the connection "
+                    "was closed");
+    CHECK(s.core.in_words() == "nothing is to be written");
+  }
+
+  TEST_CASE("are asked for once, and nobody waits for them at the end of a job") {
+    story s;
+    s.wants_copies(to_copy(0));
+    CHECK(s.wants_copies(to_copy(0)) == "");
+    s.drains(1);
+    CHECK(s.looked(1) == "drained 1");
+    CHECK_FALSE(s.core.next_wakeup());
+    s.copied(to_copy(0), {});
+    CHECK(s.copied(to_copy(0), {}) == "");
+  }
+
+  TEST_CASE("are bounded") {
+    story s;
+    for (std::uint64_t i = 1; i <= limits::images_wanted_max; ++i)
+      s.wants_copies(to_copy(0, i));
+    CHECK(s.wants_copies(to_copy(1)) ==
+          fmt::format("settle g1 step 100 rank 1: {} other images of node a are being copied",
+                      limits::images_wanted_max));
   }
 }
 

@@ -1,0 +1,61 @@
+#include "tests/sim/copies.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace troupe::sim {
+
+void copies::give(const host_ptr& launcher, const ckpt::image_to_copy& image,
+                  std::function<void(result<void>)> done) {
+  auto& g = groups_[key_of(image)];
+  g.members = static_cast<std::uint32_t>(image.by.members.size());
+  g.parity = image.by.parity;
+  for (const auto& m : image.by.members)
+    if (present_.count(m.address) == 0)
+      return done(
+          failure(errc::closed, fmt::format("rank {} at {}: nobody is there", m.rank, m.address)));
+  if (g.whole)
+    return done({}); // by one that crashed since
+  g.given[launcher->name()] = {launcher, image, std::move(done)};
+  if (g.given.size() < g.members)
+    return;
+  g.whole = true;
+  world_.write(
+      "-", fmt::format("ckpt   g{} step {} is held by others", image.made_by.value, image.step));
+  for (auto& [node, each] : g.given)
+    each.launcher->call([each] { each.done({}); });
+}
+
+void copies::launcher_ended(const std::string& node, bool memory_is_lost) {
+  present_.erase(node);
+  for (auto& [which, g] : groups_) {
+    if (g.whole && memory_is_lost)
+      g.lost.insert(node);
+    const auto own = g.given.find(node);
+    if (g.whole || g.given.empty())
+      continue;
+    if (own != g.given.end())
+      g.given.erase(own);
+    refuse(g, node);
+  }
+}
+
+void copies::refuse(group& g, const std::string& gone) {
+  for (auto& [node, each] : std::exchange(g.given, {})) {
+    for (const auto& m : each.image.by.members)
+      if (m.address == gone)
+        each.launcher->call([each, rank = m.rank, gone] {
+          each.done(failure(errc::closed,
+                            fmt::format("rank {} at {}: the connection was closed", rank, gone)));
+        });
+  }
+}
+
+bool copies::can_be_rebuilt(const ckpt::image_to_copy& image) const {
+  const auto found = groups_.find(key_of(image));
+  return found != groups_.end() && found->second.whole &&
+         found->second.lost.size() <= found->second.parity;
+}
+
+} // namespace troupe::sim
