@@ -20,8 +20,8 @@ static_assert(slot_word::readers_max == (1u << reader_bits) - 1);
 std::uint64_t pack(const slot_word& word) {
   return static_cast<std::uint64_t>(word.state) | std::uint64_t{word.sealed} << sealed_at |
          std::uint64_t{word.lent} << lent_at | std::uint64_t{word.wanted} << wanted_at |
-         std::uint64_t{word.copied} << copied_at |
-         std::uint64_t{word.readers} << readers_at | word.sequence << sequence_at;
+         std::uint64_t{word.copied} << copied_at | std::uint64_t{word.readers} << readers_at |
+         word.sequence << sequence_at;
 }
 
 slot_word unpack(std::uint64_t word) {

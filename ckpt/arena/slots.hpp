@@ -156,7 +156,9 @@ class slots {
   /// Pieces of it are to be held by this group. Also while it is `writing`. False: it is neither.
   bool want_copies(std::size_t slot, const slot_group& by);
   /// From now on this image stays, and the one that did before need not. Nothing: none does.
-  void keep_for_others(std::optional<std::uint64_t> sequence) { table_.kept = sequence.value_or(0); }
+  void keep_for_others(std::optional<std::uint64_t> sequence) {
+    table_.kept = sequence.value_or(0);
+  }
   /// The slot of that image, if it is whole.
   std::optional<std::size_t> kept_for_others() const;
   struct settlement {
