@@ -19,20 +19,26 @@
 namespace troupe::ckpt {
 
 struct code {
-  static constexpr std::uint32_t members_max = 16;
+  static constexpr std::uint32_t members_max = 16, parity_max = 4;
 
   std::uint32_t members = 0; ///< 2 … members_max
-  std::uint32_t parity = 0;  ///< so many may be lost: 1 or 2, or members - 1
+  std::uint32_t parity = 0;  ///< so many may be lost: 1 or 2, or members - 1 up to parity_max
 
   std::uint32_t pieces() const { return members - parity; } ///< of an image
 };
 
-/// `invalid`, and which numbers can be.
+/// `invalid`, and which numbers can be. All below have it as a precondition that a code passes.
 result<void> check(const code& c);
 
 /// Of each piece of an image of so many bytes; what the last one lacks counts as zeros. So pieces
 /// of a stripe may be of several lengths, and its parity has that of the longest.
 std::uint64_t piece_bytes(const code& c, std::uint64_t image_bytes);
+
+/// Where a piece lies in an image of so many bytes: what there is of it, which may be nothing.
+struct part_of_image {
+  std::uint64_t from = 0, bytes = 0;
+};
+part_of_image piece_in(const code& c, std::uint64_t image_bytes, std::uint32_t piece);
 
 /// Who holds parity `row` of a stripe. Precondition: row < parity.
 std::uint32_t holder(const code& c, std::uint32_t stripe, std::uint32_t row);
@@ -43,7 +49,7 @@ std::optional<std::uint32_t> piece_of(const code& c, std::uint32_t member, std::
 /// What parity `row` multiplies the member's piece by.
 std::uint8_t coefficient(const code& c, std::uint32_t row, std::uint32_t member);
 
-/// into ^= times * from.
+/// into ^= times * from. Of any length and alignment; the two do not overlap.
 void accumulate(char* into, const char* from, std::uint64_t bytes, std::uint8_t times);
 
 /// One term of the sum that a lost piece is.
@@ -54,8 +60,9 @@ struct term {
 };
 
 /// The piece that `lost` gave to a stripe, as a sum of what there is: of each member whether its
-/// image is there, of each row whether the parity is. Nothing if that is too little. Precondition:
-/// `lost` gives a piece to that stripe.
+/// image is there, of each row whether the parity is. Each term counts as zeros beyond its end.
+/// Nothing if that is too little: fewer parities than pieces that are not there, that of `lost`
+/// among them. Precondition: `lost` gives a piece to that stripe.
 std::optional<std::vector<term>> rebuilt(const code& c, std::uint32_t stripe, std::uint32_t lost,
                                          const std::vector<bool>& images,
                                          const std::vector<bool>& parities);

@@ -37,7 +37,8 @@ THIRD_PARTY = {
     # Manifests are JSON, for readers who are not us.
     r"boost/json/": (OS, LAUNCH, CATALOG),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, LAUNCH),
-    r"libdeflate\.h": (CKPT, CATALOG, OS),
+    r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, OS),
+    r"isa-l/": (CKPT,),
     r"CLI/": (LAUNCH,),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,
