@@ -6,6 +6,12 @@
 
 namespace troupe::sim {
 
+namespace {
+
+constexpr duration told_after = 1ms;
+
+} // namespace
+
 void copies::give(const host_ptr& launcher, const ckpt::image_to_copy& image,
                   std::function<void(result<void>)> done) {
   auto& g = groups_[key_of(image)];
@@ -24,7 +30,7 @@ void copies::give(const host_ptr& launcher, const ckpt::image_to_copy& image,
   world_.write(
       "-", fmt::format("ckpt   g{} step {} is held by others", image.made_by.value, image.step));
   for (auto& [node, each] : g.given)
-    each.launcher->call([each] { each.done({}); });
+    each.launcher->call_in(told_after, [each] { each.done({}); });
 }
 
 void copies::launcher_ended(const std::string& node, bool memory_is_lost) {
@@ -45,7 +51,7 @@ void copies::refuse(group& g, const std::string& gone) {
   for (auto& [node, each] : std::exchange(g.given, {})) {
     for (const auto& m : each.image.by.members)
       if (m.address == gone)
-        each.launcher->call([each, rank = m.rank, gone] {
+        each.launcher->call_in(told_after, [each, rank = m.rank, gone] {
           each.done(failure(errc::closed,
                             fmt::format("rank {} at {}: the connection was closed", rank, gone)));
         });
