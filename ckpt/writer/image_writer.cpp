@@ -46,6 +46,12 @@ duration patience_of(std::uint64_t milliseconds) {
   return std::chrono::milliseconds(std::min(milliseconds, static_cast<std::uint64_t>(most)));
 }
 
+/// And whoever waits for it hears.
+void settle_in(slots& words, const image_here& image, const result<void>& how, purpose what) {
+  words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what}, what);
+  os::wake_all(words.settlements());
+}
+
 image_here here(const slots& words, std::size_t slot, local_rank local) {
   const auto& says = words.image(slot);
   return {local,
@@ -188,7 +194,8 @@ void image_writer::tell_wanted() {
 void image_writer::tell_wanted_in(slots& words, std::size_t slot, local_rank local) {
   const auto image = wanted_in(words, slot, local);
   if (!image)
-    words.settle(slot, words.word(slot).sequence, {false, "it was not said where it goes"});
+    settle_in(words, {local, slot, words.word(slot).sequence},
+              failure(errc::invalid, "it was not said where it goes"), purpose::disk);
   else if (told_.insert(id_of(*image)).second)
     on_wanted_(*image);
 }
@@ -196,8 +203,8 @@ void image_writer::tell_wanted_in(slots& words, std::size_t slot, local_rank loc
 void image_writer::tell_copy_wanted_in(slots& words, std::size_t slot, local_rank local) {
   const auto image = to_copy_in(words, slot, local);
   if (!image)
-    words.settle(slot, words.word(slot).sequence, {false, "it was not said who holds its pieces"},
-                 purpose::copies);
+    settle_in(words, {local, slot, words.word(slot).sequence},
+              failure(errc::invalid, "it was not said who holds its pieces"), purpose::copies);
   else if (told_copies_.insert(id_of(*image)).second)
     on_copy_wanted_(*image);
 }
@@ -272,8 +279,7 @@ void image_writer::commit(const commit_order& order,
 void image_writer::settle(const wanted_image& image, const result<void>& how) {
   ask([this, image, how] {
     auto words = arenas_.at(image.local).words();
-    words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what});
-    os::wake_all(words.settlements());
+    settle_in(words, image, how, purpose::disk);
     told_.erase(id_of(image));
   });
 }
@@ -320,9 +326,7 @@ void image_writer::copied(const image_to_copy& image, const result<void>& how) {
 void image_writer::settle_copy(const image_to_copy& image, const result<void>& how) {
   ask([this, image, how] {
     auto words = arenas_.at(image.local).words();
-    words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what},
-                 purpose::copies);
-    os::wake_all(words.settlements());
+    settle_in(words, image, how, purpose::copies);
     told_copies_.erase(id_of(image));
   });
 }

@@ -96,8 +96,8 @@ class box {
   std::deque<T> values_;
 };
 
-std::shared_ptr<image_writer> open(const process& p) {
-  auto opened = image_writer::open({p.descriptors()}, "n0");
+std::shared_ptr<image_writer> open(const process& p, image_writer::giver give = {}) {
+  auto opened = image_writer::open({p.descriptors()}, "n0", std::move(give));
   REQUIRE_MESSAGE(opened, opened.error().what);
   return *opened;
 }
@@ -202,6 +202,98 @@ TEST_CASE("what makes no sense is settled, not written") {
   const auto how = p.words().settled(slot, sequence);
   REQUIRE(how);
   CHECK_FALSE(how->kept);
+}
+
+namespace {
+
+/// Rank 1 of two, each at a node of its own, of whom one may be lost.
+slot_group two_nodes() {
+  slot_group by;
+  by.members = 2;
+  by.parity = by.me = 1;
+  by.ranks = {0, 1};
+  std::strcpy(by.addresses[0].data(), "a:1");
+  std::strcpy(by.addresses[1].data(), "b:1");
+  by.within_ms = 5'000;
+  return by;
+}
+
+struct gift {
+  image_to_copy image;
+  std::string bytes;
+  std::function<void(result<void>)> done;
+};
+
+image_writer::giver into(box<gift>& gifts) {
+  return [&gifts](const image_to_copy& image, ports::bytes_view memory,
+                  std::function<void(result<void>)> done) {
+    gifts.put({image, {reinterpret_cast<const char*>(memory.data), memory.size}, std::move(done)});
+  };
+}
+
+void wait_for_settlement(process& p, std::uint32_t before) {
+  while (p.words().settlements().load() == before)
+    REQUIRE(os::wait_while(p.words().settlements(), before, 30s));
+}
+
+} // namespace
+
+TEST_CASE("copies are given sealed, of the group that the process named, and settled") {
+  process p;
+  box<gift> gifts;
+  box<image_to_copy> wanted;
+  const auto writer = open(p, into(gifts));
+  writer->watch_copies([&](const image_to_copy& w) { wanted.put(w); });
+  const auto kept = p.save("/nowhere", 3, false);
+  p.words().keep_for_others(p.words().word(kept).sequence);
+  const auto slot = p.save("/nowhere", 4, false);
+  REQUIRE(p.words().want_copies(slot, two_nodes()));
+  p.bell.ring();
+  const auto image = wanted.take();
+  CHECK(image.step == 4);
+  CHECK(image.by.members.size() == 2);
+  CHECK(image.by.members[0].address == "a:1");
+  CHECK(image.by.me == 1);
+  CHECK(image.within == 5s);
+  CHECK(image.whole->step == 3);
+
+  box<result<void>> copied;
+  writer->copy(image, [&](result<void> how) { copied.put(std::move(how)); });
+  writer->copy(image, [&](result<void> how) { copied.put(std::move(how)); }); // after a crash
+  const auto given = gifts.take();
+  CHECK(verify(given.bytes));
+  CHECK(p.words().word(slot).readers == 1);
+  given.done({});
+  CHECK(copied.take());
+  CHECK(copied.take());
+  CHECK(p.words().word(slot).readers == 0);
+
+  const auto before = p.words().settlements().load();
+  writer->settle_copy(image, {});
+  wait_for_settlement(p, before);
+  CHECK(p.words().settled(slot, image.sequence, purpose::copies)->kept);
+  CHECK_FALSE(p.words().settled(slot, image.sequence));
+}
+
+TEST_CASE("a node that gives no copies says so, and a group that cannot be is settled") {
+  process p;
+  const auto writer = open(p);
+  box<image_to_copy> wanted;
+  writer->watch_copies([&](const image_to_copy& w) { wanted.put(w); });
+  const auto slot = p.save("/nowhere", 1, false);
+  const auto before = p.words().settlements().load();
+  auto nobody = two_nodes();
+  nobody.parity = 2;
+  p.words().want_copies(slot, nobody);
+  p.bell.ring();
+  wait_for_settlement(p, before);
+  CHECK(p.words().settled(slot, p.words().word(slot).sequence, purpose::copies)->why ==
+        "it was not said who holds its pieces");
+  p.words().want_copies(p.save("/nowhere", 2, false), two_nodes());
+  p.bell.ring();
+  box<result<void>> copied;
+  writer->copy(wanted.take(), [&](result<void> how) { copied.put(std::move(how)); });
+  CHECK(copied.take().error().what == "this node does not give copies to others");
 }
 
 TEST_CASE("an image that has changed under the writer's hands is not written") {
