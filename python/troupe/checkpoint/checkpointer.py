@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..programs import ProgramNotFound
 from .arena import Arena, View
+from .copies import NONE, UNDER_WAY, Copies, Group, Redundancy
 from .files import load_file, placed, require_writable
 from .image import Destination
 from .library import CheckpointError
@@ -61,8 +62,12 @@ class Checkpointer(ABC):
         save_timeout: float = 600,
         images: int = 2,
         copy_on_write: bool = False,
+        redundancy: Redundancy | None = None,
     ):
-        """Raises ValueError for wrong arguments. Raises CheckpointError at all ranks, with one line that names rank and
+        """`redundancy`: of several shards, how many nodes may be lost with their memory. With one shard the state is in the
+        memory of every node anyway.
+
+        Raises ValueError for wrong arguments. Raises CheckpointError at all ranks, with one line that names rank and
         reason, if a shard's rank cannot write to `checkpoint_dir` (which is made if there is none), has no memory that
         outlives it though actor-launcher started it, or could not protect its memory for `copy_on_write`.
         """
@@ -88,6 +93,12 @@ class Checkpointer(ABC):
             self.close()
             raise
         self._saves = Saves(self._arena, copy_on_write) if self._arena else None
+        self._copies: Copies | None = None
+        if redundancy and self.shards > 1:
+            saves = self._arena is not None
+            group = Group.agreed(self._ranks, redundancy, saves, save_timeout)
+            if group and self._arena:
+                self._copies = Copies(self._arena, group)
 
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
@@ -170,7 +181,10 @@ class Checkpointer(ABC):
             reason = str(error)
         except Exception as error:
             wrong, reason = error, f"{type(error).__name__}: {error}"
-        against = objections(self._ranks, step, disk, to, reason)
+        against, copies = objections(
+            self._ranks, step, disk, to, reason, self._copies.state() if self._copies else NONE
+        )
+        next_copies = self._copies and self._copies.agree(copies)
         if wrong:
             raise wrong
         if against:
@@ -178,6 +192,8 @@ class Checkpointer(ABC):
             return False
         if disk and to and self._saves:
             self._saves.want()
+        if next_copies and self._copies:
+            self._copies.want()
         return True
 
     def _destination(self, directory: str, file: str) -> Destination | None:
@@ -220,6 +236,26 @@ class Checkpointer(ABC):
                     self.me.rank, timeout, waiting,
                 )  # fmt: skip
                 return False
+
+    def wait_latest_copies(self, timeout: float = 60) -> int | None:
+        """Waits until the last copies at other nodes are there, or have failed, at all ranks, or `timeout` seconds have passed.
+        The newest step that all ranks have there: whatever node is lost next, training goes on from that or a later one. None:
+        there is none. Collective.
+        """
+        if self._saves:
+            self._saves.hear()
+        until = time.monotonic() + timeout
+        while True:
+            left = max(0.0, until - time.monotonic())
+            state = self._copies.state(min(SLICE, left)) if self._copies else NONE
+            rows = self._ranks.gather([state, not left])
+            if self._copies:
+                self._copies.agree([row[0] for row in rows])
+            if UNDER_WAY in (row[0] for row in rows) and not any(row[1] for row in rows):
+                continue
+            held = self._copies.held if self._copies else None
+            newest = max(row[0] for row in self._ranks.gather([-1 if held is None else held]))
+            return None if newest < 0 else newest
 
     def _last_settled(self, until: float) -> tuple[bool, str]:
         try:
@@ -268,6 +304,8 @@ class Checkpointer(ABC):
             for image in seen.found():
                 if (image.generation, image.step) == made:
                     state = seen.load(image, weights_only=weights_only, map_location=map_location)
+                    if self._copies:
+                        self._copies.want(image)  # the nodes may be others
                     return self.restored(state)
             raise CheckpointError(f"rank {self.me.rank}: step {made[1]} is not in memory any more")
         finally:
@@ -283,7 +321,7 @@ class Checkpointer(ABC):
             self._view.close()
         if self._saver:
             self._saver.close(self.save_timeout)
-        self._arena = self._view = self._saver = self._saves = None
+        self._arena = self._view = self._saver = self._saves = self._copies = None
         self._ranks.close()
 
     def __enter__(self) -> Self:

@@ -6,6 +6,7 @@ import logging
 import os
 
 from .checkpointer import Checkpointer
+from .copies import Redundancy
 from .retention import DeletionStrategy
 
 log = logging.getLogger("troupe.checkpoint")
@@ -16,8 +17,10 @@ class DdpCheckpointer(Checkpointer):
 
     `comm_backend`: ranks agree through gloo, whatever is said here. `deletion_strategy`: KeepLatestStep or KeepStepInterval;
     without one all steps are kept. `save_timeout`: seconds in which all shards of a step have to be written.
-    `replica_count`: a state with one shard is in the memory of every node anyway; of shards no copies are kept at other nodes
-    yet, so more than 0 is a ValueError then. `images`: how many are kept in memory, 2 to 4. `copy_on_write`: a save returns
+    `replica_count`: the shards of a step are in the memory of so many nodes each, up to 5: one less of a group of so many
+    nodes may be lost. `parity`: instead of copies, sums: 1 (XOR) or 2 (Reed-Solomon) of each `parity_group` nodes may be
+    lost, and a node holds parity / (parity_group - parity) of a shard's bytes for the others. A state with one shard is in the
+    memory of every node anyway. `images`: how many are kept in memory, 2 to 4. `copy_on_write`: a save returns
     when memory is protected, and it is copied behind that. See Checkpointer for the rest.
     """
 
@@ -33,13 +36,11 @@ class DdpCheckpointer(Checkpointer):
         *,
         images: int = 2,
         copy_on_write: bool = False,
+        parity: int = 0,
+        parity_group: int = 8,
     ):
         if comm_backend not in ("", "gloo"):
             log.info("comm_backend: ranks agree on checkpoints through gloo, not %s", comm_backend)
-        if replica_count and global_shard_num > 1:
-            raise ValueError(
-                f"replica_count is {replica_count}: no copies of shards are kept at other nodes yet; it is 0"
-            )
         super().__init__(
             checkpoint_dir,
             local_shard_num=local_shard_num,
@@ -48,6 +49,7 @@ class DdpCheckpointer(Checkpointer):
             save_timeout=save_timeout,
             images=images,
             copy_on_write=copy_on_write,
+            redundancy=Redundancy.chosen(replica_count, parity, parity_group),
         )
 
     def default_file(self, step: int) -> tuple[str, str]:

@@ -23,6 +23,7 @@ class Rank:
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1
+    node: int = 0  # its place among the nodes
     generation: int = 0  # of the workers, counted by actor-launcher
     launched: bool = False  # by actor-launcher
 
@@ -44,6 +45,7 @@ class Rank:
             rank,
             number("LOCAL_RANK", rank),  # without a launcher all ranks are on one machine
             world_size,
+            number("GROUP_RANK", 0),
             number("TROUPE_GENERATION", 0),
             "TROUPE_GENERATION" in os.environ,
         )

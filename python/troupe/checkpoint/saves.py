@@ -29,7 +29,7 @@ class Saves:
 
     def keep(self, me: Rank, step: int, state: Any, to: Destination | None, disk: bool) -> None:
         """Raises CheckpointError if there is no room for it, and what pickle raises."""
-        self._hear()
+        self.hear()
         self._arena.save(
             step,
             state,
@@ -60,12 +60,12 @@ class Saves:
 
         Raises CheckpointError if it was not kept.
         """
-        self._hear()
+        self.hear()
         if isinstance(self._last, str):
             raise CheckpointError(self._last)
         return self._last is None or self._arena.settled(self._last, within)
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
         """Waits until the last save is copied; a failure of that is no failure of what comes after it."""
         if not self._under_way:
             return
@@ -89,24 +89,27 @@ def require_valid(step: Any, storage_type: Any) -> None:
 
 
 def objections(
-    ranks: Agreement, step: Any, disk: bool, to: Destination | None, reason: str
-) -> list[str]:
+    ranks: Agreement, step: Any, disk: bool, to: Destination | None, reason: str, copies: int
+) -> tuple[list[str], list[int]]:
     """Why no rank saves this step: it could not be kept at one, for the `reason` there, or the ranks would not save the same.
+    And what each rank says of its last `copies`.
 
     Collective; one gather if there is nothing to object.
     """
     names = [number_of(to.directory), number_of(to.file)] if to else [0, 0]
-    rows = ranks.gather([not reason, 0 if reason else step, disk, *names])
+    rows = ranks.gather([not reason, 0 if reason else step, disk, *names, copies])
+    states = [row[5] for row in rows]
     failed = any(not row[0] for row in rows)
     shards = [row for row in rows if row[3]]
     same = len({(row[1], row[2]) for row in rows}) == 1
     one_directory = len({row[3] for row in shards}) <= 1
     files_of_their_own = len({row[4] for row in shards}) == len(shards)
     if not failed and same and one_directory and files_of_their_own:
-        return []
+        return [], states
     where = f" as {to.directory}/{to.file}" if to else ""
     storage = StorageType.DISK if disk else StorageType.MEMORY
-    return ranks.spoken(reason if failed else f"would save step {step} to {storage.name}{where}")
+    spoken = ranks.spoken(reason if failed else f"would save step {step} to {storage.name}{where}")
+    return spoken, states
 
 
 def number_of(name: str) -> int:
