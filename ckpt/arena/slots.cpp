@@ -110,12 +110,11 @@ std::optional<std::size_t> slots::kept_for_others() const {
   return std::nullopt;
 }
 
-std::size_t slots::most_images() const {
-  const auto for_others = [this](std::size_t i) { return word(i).copied || stays(word(i)); };
-  std::size_t most = images_max;
-  for (std::size_t i = 0; i < count(); ++i)
-    most += for_others(i) ? 1 : 0;
-  return most;
+/// Of those that nobody has borrowed: others count nowhere.
+std::size_t slots::most_images(const std::vector<std::size_t>& images) const {
+  return images_max + std::count_if(images.begin(), images.end(), [this](std::size_t i) {
+           return word(i).copied || stays(word(i));
+         });
 }
 
 bool slots::begin_in(std::size_t slot) {
@@ -138,7 +137,7 @@ std::optional<std::size_t> slots::begin() {
   for (const auto oldest : images)
     if (oldest != keep && begin_in(oldest))
       return oldest;
-  if (images.size() < most_images() && next && begin_in(*next))
+  if (images.size() < most_images(images) && next && begin_in(*next))
     return next;
   return std::nullopt;
 }
@@ -194,7 +193,13 @@ bool slots::want(std::size_t slot) {
 }
 
 bool slots::want_copies(std::size_t slot, const slot_group& by) {
-  table_.slots[slot].group = by;
+  const auto now = word(slot);
+  if (now.copied || now.state == slot_state::empty)
+    return false; // the node may be reading the group that was said before
+  auto& entry = table_.slots[slot];
+  // What became of copies of this image that were wanted before says nothing of these.
+  entry.outcomes[static_cast<std::size_t>(purpose::copies)].sequence = 0;
+  entry.group = by;
   return change(slot, [](slot_word& w) {
     w.copied = true;
     return w.state != slot_state::empty;
@@ -214,7 +219,8 @@ std::optional<slots::settlement> slots::settled(std::size_t slot, std::uint64_t 
 void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& how, purpose what) {
   const auto flag = what == purpose::disk ? &slot_word::wanted : &slot_word::copied;
   const auto now = word(slot);
-  if (!(now.*flag) || now.sequence != sequence)
+  // A slot that is being written has the sequence of the image before.
+  if (now.state != slot_state::ready || !(now.*flag) || now.sequence != sequence)
     return;
   auto& outcome = table_.slots[slot].outcomes[static_cast<std::size_t>(what)];
   outcome.kept = how.kept;

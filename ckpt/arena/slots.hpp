@@ -153,7 +153,8 @@ class slots {
   bool lend(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);
-  /// Pieces of it are to be held by this group. Also while it is `writing`. False: it is neither.
+  /// Pieces of it are to be held by this group. Also while it is `writing`. False: it is neither,
+  /// or they are already, and that is not settled yet.
   bool want_copies(std::size_t slot, const slot_group& by);
   /// From now on this image stays, and the one that did before need not. Nothing: none does.
   void keep_for_others(std::optional<std::uint64_t> sequence) {
@@ -193,7 +194,7 @@ class slots {
   bool begin_in(std::size_t slot);
   std::optional<std::size_t> empty() const;
   bool stays(const slot_word& word) const;
-  std::size_t most_images() const;
+  std::size_t most_images(const std::vector<std::size_t>& images) const;
   /// Images that nobody has borrowed, oldest first.
   std::vector<std::size_t> by_age() const;
 

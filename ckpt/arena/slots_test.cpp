@@ -1,40 +1,14 @@
-#include "ckpt/arena/slots.hpp"
+#include "ckpt/arena/testing/process.hpp"
 
 #include <doctest/doctest.h>
 
-#include <memory>
 #include <random>
 #include <set>
 #include <vector>
 
 using namespace troupe::ckpt;
-
-namespace {
-
-struct process {
-  explicit process(std::size_t count = 2)
-      : table(std::make_unique<slot_table>()), s(*table, count) {
-    s.format();
-  }
-  std::size_t save(std::uint64_t step) {
-    const auto slot = s.begin();
-    REQUIRE(slot);
-    s.finish(*slot, image(step));
-    return *slot;
-  }
-  static slot_image image(std::uint64_t step) {
-    slot_image i;
-    i.step = step;
-    i.bytes = 100 * step;
-    return i;
-  }
-  std::uint64_t newest_step() const { return s.image(s.newest().value()).step; }
-
-  std::unique_ptr<slot_table> table;
-  slots s;
-};
-
-} // namespace
+using testing::process;
+using testing::somewhere;
 
 TEST_CASE("a word keeps what it is made of") {
   for (const auto state : {slot_state::empty, slot_state::writing, slot_state::ready})
@@ -240,16 +214,6 @@ TEST_CASE("whatever both sides do, and whoever dies: once there is an image, one
 
 // ---- wanted
 // --------------------------------------------------------------------------------------
-
-namespace {
-
-slot_destination somewhere() {
-  slot_destination to;
-  to.shards = 1;
-  return to;
-}
-
-} // namespace
 
 TEST_CASE("an image that is wanted stays until it is settled, whoever dies") {
   process p;

@@ -1,5 +1,6 @@
 #include "ckpt/c/process_arena.hpp"
 
+#include "ckpt/erasure/stripes.hpp"
 #include "ckpt/image/torch_file.hpp"
 #include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/memory_room.hpp"
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -122,7 +124,7 @@ result<void> process_arena::copy_on_write() {
 }
 
 /// What images have already: it is theirs to use again.
-std::uint64_t process_arena::held() const {
+std::uint64_t process_arena::memory_held() const {
   return std::accumulate(
       memory_.begin(), memory_.end(), std::uint64_t{0},
       [](std::uint64_t sum, const os::shared_memory& m) { return sum + m.bytes(); });
@@ -134,9 +136,9 @@ result<void> process_arena::decide_images(std::uint64_t bytes) {
   const auto room = os::find_memory_room();
   if (!room)
     return tl::make_unexpected(room.error());
-  if (room->bytes + held() < bytes)
+  if (room->bytes + memory_held() < bytes)
     return too_little(bytes, *room);
-  const auto possible = (room->bytes + held()) / std::max<std::uint64_t>(bytes, 1);
+  const auto possible = (room->bytes + memory_held()) / std::max<std::uint64_t>(bytes, 1);
   slots_.keep(std::clamp<std::uint64_t>(possible, 1, slots_.images()));
   decided_ = true;
   return {};
@@ -206,6 +208,7 @@ result<void> process_arena::prepared() {
 }
 
 result<std::size_t> process_arena::begin(std::uint64_t bytes) {
+  last_saved_.reset();
   if (others_)
     return failure(errc::invalid, "this memory is another process's");
   if (const auto decided = decide_images(bytes); !decided)
@@ -239,6 +242,7 @@ result<void> process_arena::save(const order& o, bytes_at pickle,
   std::vector<piece> pieces{{image + file.pickle_at(), pickle.data, pickle.bytes}};
   for (std::size_t i = 0; i < storages.size(); ++i)
     pieces.push_back({image + file.storage_at(i), storages[i].data, storages[i].bytes});
+  last_saved_ = *slot;
   if (!background_) {
     copier_.run(pieces);
     return finish(*slot, made);
@@ -253,7 +257,8 @@ result<void> process_arena::finish(std::size_t slot, const order& o) {
     return shown;
   }
   slots_.finish(slot, o.what, o.to, o.wanted);
-  if (o.wanted)
+  // Copies may have been wanted while it was being copied itself.
+  if (o.wanted || slots_.word(slot).copied)
     saver_.ring();
   return {};
 }
@@ -265,13 +270,83 @@ result<void> process_arena::want(std::size_t slot) {
   return {};
 }
 
-result<bool> process_arena::settled(std::size_t slot, std::uint64_t sequence, duration within) {
+result<std::size_t> process_arena::want_copies(std::optional<std::size_t> slot,
+                                               const slot_group& by) {
+  if (others_)
+    return failure(errc::invalid, "this memory is another process's");
+  if (!slot && !last_saved_)
+    return failure(errc::invalid, "nothing was saved of which there could be copies");
+  const auto which = slot.value_or(last_saved_.value_or(0));
+  if (which >= slots_.count() || slots_.word(which).state == slot_state::empty)
+    return failure(errc::invalid, fmt::format("there is no image in slot {}", which));
+  if (!slots_.want_copies(which, by))
+    return failure(errc::overloaded,
+                   fmt::format("copies of the image in slot {} are being made already", which));
+  saver_.ring();
+  return which;
+}
+
+result<void> process_arena::keep_for_others(std::uint64_t sequence) {
+  if (others_)
+    return failure(errc::invalid, "this memory is another process's");
+  if (sequence == 0) {
+    slots_.keep_for_others(std::nullopt);
+    return {};
+  }
+  // The next save could never begin.
+  if (images() == 1)
+    return failure(errc::refused, "memory suffices for one image only: none can stay for others");
+  const auto all = newest_first();
+  if (std::none_of(all.begin(), all.end(),
+                   [&](std::size_t slot) { return this->sequence(slot) == sequence; }))
+    return failure(errc::invalid, fmt::format("no image here has the sequence {}", sequence));
+  slots_.keep_for_others(sequence);
+  return {};
+}
+
+result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequence) {
+  const auto is_there = [&] {
+    const auto now = slots_.word(slot);
+    return now.state == slot_state::ready && now.sequence == sequence;
+  };
+  if (!others_)
+    return failure(errc::invalid, "pieces of others' images are never in a process's own memory");
+  if (slot >= slots_.count() || !is_there())
+    return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
+  // Its holder may have made it larger since this was mapped.
+  if (const auto seen = memory_[slot].follow(); !seen)
+    return tl::make_unexpected(seen.error());
+  held_piece found;
+  if (memory_[slot].bytes() >= held_piece::bytes_before)
+    std::memcpy(&found, memory_[slot].data(), sizeof found);
+  const auto bytes = slots_.image(slot).bytes;
+  if (!is_there())
+    return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
+  const code c{found.members, found.parity};
+  const auto sound = found.magic == held_piece::magic_value && check(c) &&
+                     found.stripe < c.members && found.row < c.parity &&
+                     found.holder == holder(c, found.stripe, found.row);
+  if (!sound)
+    return failure(errc::invalid, fmt::format("slot {} holds no piece of others' images", slot));
+  std::uint64_t longest = 0;
+  for (std::uint32_t member = 0; member < c.members; ++member)
+    longest = std::max(longest, piece_bytes(c, found.bytes[member]));
+  const auto there = std::min(bytes, memory_[slot].bytes());
+  if (there < held_piece::bytes_before || there - held_piece::bytes_before < longest)
+    return failure(errc::invalid,
+                   fmt::format("the piece in slot {} has {} bytes, less than {} of images", slot,
+                               there, longest));
+  return found;
+}
+
+result<bool> process_arena::settled(std::size_t slot, std::uint64_t sequence, duration within,
+                                    purpose what) {
   if (slot >= slots_.count())
     return failure(errc::invalid, fmt::format("there is no slot {}", slot));
   const auto until = std::chrono::steady_clock::now() + within;
   for (;;) {
     const auto seen = slots_.settlements().load();
-    if (const auto how = slots_.settled(slot, sequence)) {
+    if (const auto how = slots_.settled(slot, sequence, what)) {
       if (!how->kept)
         return failure(errc::refused, how->why);
       return true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/arena/held_piece.hpp"
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/c/background_copy.hpp"
 #include "ckpt/copy/copier.hpp"
@@ -53,8 +54,13 @@ class process_arena {
   result<void> save(const order& o, bytes_at pickle, const std::vector<bytes_at>& storages);
   result<void> saved();
   result<void> want(std::size_t slot);
+  /// Without a slot: of the last save. Whose copies are wanted.
+  result<std::size_t> want_copies(std::optional<std::size_t> slot, const slot_group& by);
+  /// 0: none stays.
+  result<void> keep_for_others(std::uint64_t sequence);
   /// False: not known yet.
-  result<bool> settled(std::size_t slot, std::uint64_t sequence, duration within);
+  result<bool> settled(std::size_t slot, std::uint64_t sequence, duration within,
+                       purpose what = purpose::disk);
 
   /// An image that comes from elsewhere: a slot with memory for it.
   result<std::size_t> begin(std::uint64_t bytes);
@@ -64,6 +70,10 @@ class process_arena {
 
   result<void> lend(std::size_t slot);
   result<void> seal(std::size_t slot);
+
+  /// What the image of this sequence in memory for others' images is, a view. `invalid` if it is
+  /// gone, or no piece.
+  result<held_piece> held_in(std::size_t slot, std::uint64_t sequence);
 
   /// Whole images, newest first.
   std::vector<std::size_t> newest_first() const;
@@ -82,7 +92,7 @@ class process_arena {
                                                     const std::optional<descriptors>& left);
 
   result<void> take_over();
-  std::uint64_t held() const;
+  std::uint64_t memory_held() const;
   result<void> decide_images(std::uint64_t bytes);
   result<void> fit(std::size_t slot, std::uint64_t bytes);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
@@ -94,6 +104,7 @@ class process_arena {
   slots slots_;
   bool others_ = false; ///< another process's
   bool decided_ = false;
+  std::optional<std::size_t> last_saved_; ///< where the last save goes, be it copied or not
   copier copier_;
   std::unique_ptr<background_copy> background_; ///< with copy_on_write
   result<void> saved_; ///< how the last copy in the background ended; told once

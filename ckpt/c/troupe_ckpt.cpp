@@ -1,44 +1,17 @@
 #include "ckpt/c/troupe_ckpt.h"
 
+#include "ckpt/c/answer.hpp"
 #include "ckpt/c/process_arena.hpp"
 #include "ckpt/c/read_back.hpp"
 #include "ckpt/image/archive.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <exception>
 #include <numeric>
 
 using namespace troupe;
 using namespace troupe::ckpt;
 
-struct troupe_arena {
-  std::unique_ptr<process_arena> own;
-};
-
 namespace {
-
-void tell(std::string_view what, char* why, std::size_t why_bytes) {
-  if (why_bytes == 0)
-    return;
-  const auto bytes = std::min(what.size(), why_bytes - 1);
-  std::memcpy(why, what.data(), bytes);
-  why[bytes] = '\0';
-}
-
-/// Nothing is thrown into a caller's language.
-template<class Do>
-int answer(char* why, std::size_t why_bytes, Do&& what) {
-  try {
-    const result<void> done = what();
-    if (done)
-      return 0;
-    tell(done.error().what, why, why_bytes);
-  } catch (const std::exception& e) {
-    tell(e.what(), why, why_bytes);
-  }
-  return -1;
-}
 
 std::vector<bytes_at> all_of(const void* const* storages, const uint64_t* bytes, size_t count) {
   std::vector<bytes_at> all(count);
@@ -87,20 +60,6 @@ troupe_image told(const process_arena& arena, std::size_t slot) {
   return {image.step,           image.generation,      image.rank,
           image.world_size,     image.bytes,           slot,
           arena.sequence(slot), arena.descriptor(slot)};
-}
-
-/// The answer of those who say more than yes or no.
-template<class Do>
-int number(char* why, std::size_t why_bytes, Do&& what) {
-  int found = 0;
-  const auto done = answer(why, why_bytes, [&]() -> result<void> {
-    const result<int> counted = what();
-    if (!counted)
-      return tl::make_unexpected(counted.error());
-    found = *counted;
-    return {};
-  });
-  return done == 0 ? found : -1;
 }
 
 } // namespace
@@ -183,13 +142,7 @@ int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes)
 
 int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
                    char* why, size_t why_bytes) {
-  return number(why, why_bytes, [&]() -> result<int> {
-    const auto known = arena->own->settled(
-        slot, sequence, std::chrono::milliseconds(std::min<uint64_t>(within_ms, 1u << 30)));
-    if (!known)
-      return tl::make_unexpected(known.error());
-    return *known ? 1 : 0;
-  });
+  return settled(*arena, slot, sequence, within_ms, purpose::disk, why, why_bytes);
 }
 
 int troupe_begin(troupe_arena* arena, uint64_t bytes, troupe_image* made, void** memory, char* why,

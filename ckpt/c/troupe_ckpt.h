@@ -111,6 +111,69 @@ int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes)
 /* Fills in the checksums of an image, so that it is the file. */
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
 
+/* Copies at other nodes. The nodes of a group hold pieces of each other's images: of each stripe, to which all but the
+ * holders give a piece of theirs, `parity` sums. So `parity` nodes may be lost. */
+
+/* A group of ranks, and at which addresses their nodes hold pieces. */
+#define TROUPE_GROUP_MEMBERS 16
+typedef struct {
+  uint32_t members;        /* 2 to 16; */
+  uint32_t parity;         /* 1 or 2, or members - 1 up to 4 */
+  uint32_t me;             /* which of them this is */
+  const uint32_t* ranks;   /* of the members, */
+  const char* const* addresses; /* and "host:port" of each, at most 127 bytes */
+  uint64_t within_ms;      /* they are to be made within this time */
+} troupe_group;
+
+/* Copies of an image are wanted: the saver is told, and it stays as it is until that has settled it. `slot` names it, or is
+ * TROUPE_LAST_SAVE, with copy-on-write before it is whole as well, and then says its slot. Fails if copies of it are being
+ * made already. */
+#define TROUPE_LAST_SAVE UINT64_MAX
+int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why, size_t why_bytes);
+/* What became of them: as troupe_settled. 1: whoever of the group gave to the same stripes has as well, and all is held. */
+int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
+                          size_t why_bytes);
+/* From now on the image of this sequence stays, because other ranks go on from its step if they must, and the one that did
+ * before need not. 0: none stays. Fails where memory suffices for one image. */
+int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes);
+
+/* A parity that this node holds. In its slot it begins TROUPE_HELD_BEFORE bytes after the memory's begin. */
+#define TROUPE_HELD_BEFORE 4096
+typedef struct {
+  uint32_t members, parity;
+  uint32_t holder; /* which member this node is */
+  uint32_t stripe, row;
+  uint32_t ranks[TROUPE_GROUP_MEMBERS];
+  uint64_t bytes[TROUPE_GROUP_MEMBERS]; /* of the members' images; 0 of those that give nothing to the stripe */
+  uint32_t crc32[TROUPE_GROUP_MEMBERS];
+} troupe_held_piece;
+/* In a view of memory for others' images: what the image is that troupe_images told of. */
+int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_held_piece* held, char* why,
+                size_t why_bytes);
+
+/* These need no arena. A group that cannot be has no pieces, holders or terms. */
+
+/* Of each piece of an image; the last may be shorter. */
+uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t image_bytes);
+/* Which piece of its image a member gives to a stripe; -1: none. */
+int32_t troupe_piece_of(uint32_t members, uint32_t parity, uint32_t member, uint32_t stripe);
+/* Which member holds a stripe's parity; -1: there is none. */
+int32_t troupe_holder(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row);
+
+typedef struct {
+  uint32_t parity; /* 1: a parity, 0: a member's piece; */
+  uint32_t which;  /* its row, or the member */
+  uint32_t times;
+} troupe_term;
+/* The piece that member `lost` gave to a stripe, as a sum: so many of `terms`, which has room for TROUPE_GROUP_MEMBERS. Bit m
+ * of `images`: the image of member m is there; bit r of `parities`: the parity of row r is. 0: that is too little. */
+int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t lost, uint32_t images,
+                             uint32_t parities, troupe_term* terms);
+/* into += times * from, in the field that pieces are summed in. They do not overlap. */
+void troupe_accumulate(void* into, const void* from, uint64_t bytes, uint32_t times);
+/* Of these bytes behind those that have `before`; 0: there are none. */
+uint32_t troupe_crc32(uint32_t before, const void* bytes, uint64_t count);
+
 /* Whether these bytes are a whole, undamaged file of torch.save. */
 int troupe_verify(const void* file, uint64_t bytes, char* why, size_t why_bytes);
 

@@ -61,6 +61,23 @@ result<void> shared_memory::grow(std::uint64_t bytes) {
   return {};
 }
 
+result<void> shared_memory::follow() {
+  struct stat about {};
+  if (fstat(descriptor_, &about) != 0)
+    return refused("looking at a piece", bytes_);
+  const auto bytes = static_cast<std::uint64_t>(about.st_size);
+  if (bytes == bytes_)
+    return {};
+  auto* const at = bytes == 0 ? nullptr : map(descriptor_, bytes);
+  if (at == nullptr && bytes != 0)
+    return refused("mapping", bytes);
+  if (data_ != nullptr)
+    munmap(data_, bytes_);
+  data_ = at;
+  bytes_ = bytes;
+  return {};
+}
+
 result<void> shared_memory::clear() {
   if (data_ != nullptr)
     munmap(data_, bytes_);

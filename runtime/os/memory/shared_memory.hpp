@@ -31,6 +31,8 @@ class shared_memory {
 
   /// Maps so much, with what is there; addresses change. Precondition: not less than `bytes()`.
   result<void> grow(std::uint64_t bytes);
+  /// Maps as much as there is by now, if somebody else has made it more or less; addresses change.
+  result<void> follow();
   /// Gives the memory back; the descriptor stays.
   result<void> clear();
 

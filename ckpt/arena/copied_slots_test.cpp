@@ -1,0 +1,214 @@
+#include "ckpt/arena/testing/process.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <set>
+
+using namespace troupe::ckpt;
+using testing::process;
+using testing::somewhere;
+
+namespace {
+
+slot_group pair() {
+  slot_group by;
+  by.members = 2;
+  by.parity = 1;
+  by.me = 1;
+  by.ranks = {0, 1};
+  by.within_ms = 1000;
+  return by;
+}
+
+constexpr auto copies = purpose::copies;
+
+} // namespace
+
+TEST_CASE("a word keeps that copies are wanted, apart from all else") {
+  const slot_word only_copied{slot_state::ready, false, false, 0, 0, false, true};
+  CHECK(unpack(pack(only_copied)).copied);
+  CHECK_FALSE(unpack(pack(only_copied)).wanted);
+  const slot_word all_but{slot_state::ready, true, true, slot_word::readers_max, 77, true, false};
+  CHECK_FALSE(unpack(pack(all_but)).copied);
+  CHECK(unpack(pack(all_but)).sequence == 77);
+  CHECK(unpack(pack(all_but)).readers == slot_word::readers_max);
+}
+
+TEST_CASE("copies can be wanted of what is being written, and are when it is whole") {
+  process p;
+  CHECK_FALSE(p.s.want_copies(0, pair())); // there is nothing
+  const auto slot = p.s.begin().value();
+  REQUIRE(p.s.want_copies(slot, pair()));
+  p.s.finish(slot, process::image(1));
+  CHECK(p.s.word(slot).copied);
+  CHECK_FALSE(p.s.word(slot).wanted);
+  CHECK(p.s.group(slot).members == 2);
+  CHECK(p.s.group(slot).me == 1);
+  const auto whole = p.save(2);
+  CHECK_FALSE(p.s.word(whole).copied);
+  CHECK(p.s.want_copies(whole, pair()));
+}
+
+TEST_CASE("what is given up or left half by a process that died is not copied") {
+  process p;
+  const auto first = p.s.begin().value();
+  REQUIRE(p.s.want_copies(first, pair()));
+  p.s.abandon(first);
+  CHECK_FALSE(p.s.word(first).copied);
+  const auto second = p.s.begin().value();
+  REQUIRE(p.s.want_copies(second, pair()));
+  p.s.writer_died();
+  CHECK_FALSE(p.s.word(second).copied);
+  CHECK_FALSE(p.s.word(p.save(1)).copied);
+}
+
+TEST_CASE("an image of which copies are made stays until they are settled, whoever dies") {
+  process p;
+  const auto first = p.save(1);
+  const auto sequence = p.s.word(first).sequence;
+  REQUIRE(p.s.want_copies(first, pair()));
+  for (std::uint64_t step = 2; step < 12; ++step) {
+    CHECK(p.save(step) != first);
+    p.s.writer_died();
+    p.s.readers_died();
+    while (p.s.drop_surplus()) {
+    }
+    CHECK(p.s.image(first).step == 1);
+    CHECK(p.s.word(first).state == slot_state::ready);
+  }
+  CHECK_FALSE(p.s.settled(first, sequence, copies));
+  p.s.settle(first, sequence, {true, ""}, copies);
+  REQUIRE(p.s.settled(first, sequence, copies));
+  CHECK(p.s.settled(first, sequence, copies)->kept);
+  CHECK_FALSE(p.s.word(first).copied);
+  CHECK(p.s.drop_surplus() == first);
+}
+
+TEST_CASE("disk and copies are settled apart") {
+  process p;
+  const auto slot = p.s.begin().value();
+  p.s.finish(slot, process::image(1), somewhere(), true);
+  const auto sequence = p.s.word(slot).sequence;
+  REQUIRE(p.s.want_copies(slot, pair()));
+  p.s.settle(slot, sequence, {false, "rank 0 has gone"}, copies);
+  CHECK(p.s.settled(slot, sequence, copies)->why == "rank 0 has gone");
+  CHECK_FALSE(p.s.settled(slot, sequence));
+  CHECK(p.s.word(slot).wanted);
+  p.s.settle(slot, sequence, {true, ""});
+  CHECK(p.s.settled(slot, sequence)->kept);
+  CHECK_FALSE(p.s.settled(slot, sequence, copies)->kept);
+}
+
+TEST_CASE("copies that are being made keep the group that was said; when they are settled others "
+          "may be wanted, and nothing is known of these") {
+  process p;
+  const auto slot = p.save(1);
+  const auto sequence = p.s.word(slot).sequence;
+  REQUIRE(p.s.want_copies(slot, pair()));
+  auto other = pair();
+  other.me = 0;
+  CHECK_FALSE(p.s.want_copies(slot, other));
+  CHECK(p.s.group(slot).me == 1);
+  p.s.settle(slot, sequence, {true, ""}, copies);
+  REQUIRE(p.s.want_copies(slot, other));
+  CHECK(p.s.group(slot).me == 0);
+  CHECK_FALSE(p.s.settled(slot, sequence, copies));
+}
+
+TEST_CASE("what is settled late is not what comes to be written in the same slot") {
+  process p;
+  const auto slot = p.save(1);
+  const auto sequence = p.s.word(slot).sequence;
+  REQUIRE(p.s.want_copies(slot, pair()));
+  p.s.settle(slot, sequence, {true, ""}, copies);
+  p.save(2);
+  REQUIRE(p.s.begin() == slot);
+  REQUIRE(p.s.want_copies(slot, pair()));
+  p.s.settle(slot, sequence, {false, "late"}, copies);
+  CHECK(p.s.word(slot).copied);
+  p.s.finish(slot, process::image(3));
+  CHECK(p.s.word(slot).copied);
+}
+
+TEST_CASE("the image that stays for others does until another one stays") {
+  process p;
+  const auto first = p.save(1);
+  const auto kept = p.s.word(first).sequence;
+  CHECK_FALSE(p.s.kept_for_others());
+  p.s.keep_for_others(kept);
+  for (std::uint64_t step = 2; step < 12; ++step) {
+    CHECK(p.save(step) != first);
+    p.s.writer_died();
+    while (p.s.drop_surplus()) {
+    }
+    CHECK(p.s.kept_for_others() == first);
+  }
+  const auto newest = p.s.newest().value();
+  p.s.keep_for_others(p.s.word(newest).sequence);
+  CHECK(p.s.kept_for_others() == newest);
+  p.save(12);
+  CHECK(p.s.word(newest).state == slot_state::ready);
+  p.s.keep_for_others(std::nullopt);
+  CHECK_FALSE(p.s.kept_for_others());
+  std::set<std::size_t> used;
+  for (std::uint64_t step = 13; step < 17; ++step)
+    used.insert(p.save(step));
+  CHECK(used.count(newest) == 1);
+}
+
+TEST_CASE("no image stays for others in memory that was made anew") {
+  process p;
+  p.s.keep_for_others(p.s.word(p.save(1)).sequence);
+  p.s.format();
+  p.save(1);
+  CHECK_FALSE(p.s.kept_for_others());
+}
+
+TEST_CASE("what stays and what is copied come on top of the images that there can be") {
+  process p;
+  p.s.keep_for_others(p.s.word(p.save(1)).sequence);
+  REQUIRE(p.s.want_copies(p.save(2), pair()));
+  for (std::uint64_t step = 3; step < 3 + slots::images_max; ++step)
+    REQUIRE(p.s.hold(p.save(step)));
+  CHECK_FALSE(p.s.begin());
+  p.s.keep_for_others(std::nullopt);
+  CHECK(p.s.begin() == 0);
+}
+
+TEST_CASE("what was lent counts as no image, copied or not") {
+  process p;
+  const auto lent = p.save(1);
+  REQUIRE(p.s.want_copies(lent, pair()));
+  p.s.keep_for_others(p.s.word(lent).sequence);
+  REQUIRE(p.s.lend(lent));
+  for (std::uint64_t step = 2; step < 2 + slots::images_max; ++step)
+    REQUIRE(p.s.hold(p.save(step)));
+  CHECK_FALSE(p.s.begin());
+}
+
+TEST_CASE("in memory for others' images an empty slot comes first, then the oldest that may go") {
+  process p;
+  const auto put = [&p](std::uint64_t step, const std::function<bool(const slot_image&)>& may_go) {
+    const auto slot = p.s.begin_where(may_go);
+    if (slot)
+      p.s.finish(*slot, process::image(step));
+    return slot;
+  };
+  const auto none = [](const slot_image&) { return false; };
+  for (std::uint64_t step = 0; step < slots::count(); ++step)
+    REQUIRE(put(step, none) == step);
+  CHECK_FALSE(put(8, none));
+  CHECK(put(8, [](const slot_image& i) { return i.step >= 3; }) == 3);
+  CHECK(put(9, [](const slot_image& i) { return i.step >= 3; }) == 4);
+  // The newest may go as well, and one that is read may not.
+  CHECK(put(10, [](const slot_image& i) { return i.step == 9; }) == 4);
+  REQUIRE(p.s.hold(0));
+  CHECK_FALSE(put(11, [](const slot_image& i) { return i.step == 0; }));
+  p.s.release(0);
+  const auto begun = p.s.begin_where([](const slot_image& i) { return i.step == 0; });
+  REQUIRE(begun == 0);
+  CHECK_FALSE(put(12, [](const slot_image& i) { return i.step == 0; })); // it is being written
+  p.s.writer_died();
+  CHECK(put(12, none) == 0);
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "ckpt/arena/slots.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+namespace troupe::ckpt::testing {
+
+/// One that saves, and the words that it and its node share.
+struct process {
+  explicit process(std::size_t count = 2)
+      : table(std::make_unique<slot_table>()), s(*table, count) {
+    s.format();
+  }
+  std::size_t save(std::uint64_t step) {
+    const auto slot = s.begin();
+    REQUIRE(slot);
+    s.finish(*slot, image(step));
+    return *slot;
+  }
+  static slot_image image(std::uint64_t step) {
+    slot_image i;
+    i.step = step;
+    i.bytes = 100 * step;
+    return i;
+  }
+  std::uint64_t newest_step() const { return s.image(s.newest().value()).step; }
+
+  std::unique_ptr<slot_table> table;
+  slots s;
+};
+
+inline slot_destination somewhere() {
+  slot_destination to;
+  to.shards = 1;
+  return to;
+}
+
+} // namespace troupe::ckpt::testing

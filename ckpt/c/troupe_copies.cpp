@@ -1,0 +1,138 @@
+#include "ckpt/c/answer.hpp"
+#include "ckpt/c/process_arena.hpp"
+#include "ckpt/c/troupe_ckpt.h"
+#include "ckpt/erasure/stripes.hpp"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <iterator>
+
+using namespace troupe;
+using namespace troupe::ckpt;
+
+static_assert(TROUPE_GROUP_MEMBERS == slot_group::members_max &&
+              TROUPE_GROUP_MEMBERS == code::members_max);
+static_assert(TROUPE_HELD_BEFORE == held_piece::bytes_before);
+
+namespace {
+
+result<slot_group> group_of(const troupe_group& said) {
+  if (const auto checked = check(code{said.members, said.parity}); !checked)
+    return tl::make_unexpected(checked.error());
+  if (said.me >= said.members)
+    return failure(errc::invalid, fmt::format("member {} of a group of {}", said.me, said.members));
+  slot_group by;
+  by.members = said.members;
+  by.parity = said.parity;
+  by.me = said.me;
+  by.within_ms = said.within_ms;
+  std::copy_n(said.ranks, said.members, by.ranks.begin());
+  for (std::uint32_t member = 0; member < said.members; ++member) {
+    const std::string_view address(said.addresses[member]);
+    if (address.empty() || address.size() >= by.addresses[member].size())
+      return failure(errc::invalid,
+                     fmt::format("the address of rank {}'s node has 1 to {} bytes, not {}",
+                                 said.ranks[member], by.addresses[member].size() - 1,
+                                 address.size()));
+    std::copy(address.begin(), address.end(), by.addresses[member].begin());
+  }
+  return by;
+}
+
+troupe_held_piece told_of(const held_piece& piece) {
+  troupe_held_piece held{piece.members, piece.parity, piece.holder, piece.stripe,
+                         piece.row,     {},           {},           {}};
+  std::copy(piece.ranks.begin(), piece.ranks.end(), std::begin(held.ranks));
+  std::copy(piece.bytes.begin(), piece.bytes.end(), std::begin(held.bytes));
+  std::copy(piece.crc32.begin(), piece.crc32.end(), std::begin(held.crc32));
+  return held;
+}
+
+std::vector<bool> bits(std::uint32_t word, std::uint32_t count) {
+  std::vector<bool> all(count);
+  for (std::uint32_t i = 0; i < count; ++i)
+    all[i] = (word >> i & 1) != 0;
+  return all;
+}
+
+} // namespace
+
+int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why,
+                       size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto group = group_of(*by);
+    if (!group)
+      return tl::make_unexpected(group.error());
+    const auto named = *slot == TROUPE_LAST_SAVE ? std::nullopt : std::optional<std::size_t>(*slot);
+    const auto wanted = arena->own->want_copies(named, *group);
+    if (!wanted)
+      return tl::make_unexpected(wanted.error());
+    *slot = *wanted;
+    return {};
+  });
+}
+
+int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
+                          char* why, size_t why_bytes) {
+  return settled(*arena, slot, sequence, within_ms, purpose::copies, why, why_bytes);
+}
+
+int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&] { return arena->own->keep_for_others(sequence); });
+}
+
+int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_held_piece* held,
+                char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto found = view->own->held_in(slot, sequence);
+    if (!found)
+      return tl::make_unexpected(found.error());
+    *held = told_of(*found);
+    return {};
+  });
+}
+
+uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t image_bytes) {
+  const code c{members, parity};
+  return check(c) ? piece_bytes(c, image_bytes) : 0;
+}
+
+int32_t troupe_piece_of(uint32_t members, uint32_t parity, uint32_t member, uint32_t stripe) {
+  const code c{members, parity};
+  if (!check(c) || member >= members || stripe >= members)
+    return -1;
+  const auto piece = piece_of(c, member, stripe);
+  return piece ? static_cast<int32_t>(*piece) : -1;
+}
+
+int32_t troupe_holder(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row) {
+  const code c{members, parity};
+  if (!check(c) || stripe >= members || row >= parity)
+    return -1;
+  return static_cast<int32_t>(holder(c, stripe, row));
+}
+
+int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t lost,
+                             uint32_t images, uint32_t parities, troupe_term* terms) {
+  if (troupe_piece_of(members, parity, lost, stripe) < 0)
+    return 0;
+  const auto sum =
+      rebuilt({members, parity}, stripe, lost, bits(images, members), bits(parities, parity));
+  if (!sum)
+    return 0;
+  std::transform(sum->begin(), sum->end(), terms, [](const term& t) {
+    return troupe_term{t.parity ? 1u : 0u, t.which, t.times};
+  });
+  return static_cast<int32_t>(sum->size());
+}
+
+void troupe_accumulate(void* into, const void* from, uint64_t bytes, uint32_t times) {
+  accumulate(static_cast<char*>(into), static_cast<const char*>(from), bytes,
+             static_cast<std::uint8_t>(times));
+}
+
+uint32_t troupe_crc32(uint32_t before, const void* bytes, uint64_t count) {
+  return count == 0 ? before : libdeflate_crc32(before, bytes, count);
+}
