@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..programs import ProgramNotFound
 from .arena import Arena, View
-from .copies import NONE, UNDER_WAY, Copies, Group, Redundancy
+from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import load_file, placed, require_writable
 from .image import Destination
 from .library import CheckpointError
@@ -96,7 +96,7 @@ class Checkpointer(ABC):
         self._copies: Copies | None = None
         if redundancy and self.shards > 1:
             saves = self._arena is not None
-            group = Group.agreed(self._ranks, redundancy, saves, save_timeout)
+            group = agreed_group(self._ranks, redundancy, saves, save_timeout)
             if group and self._arena:
                 self._copies = Copies(self._arena, group)
 
@@ -193,7 +193,7 @@ class Checkpointer(ABC):
         if disk and to and self._saves:
             self._saves.want()
         if next_copies and self._copies:
-            self._copies.want()
+            self._copies.want(step, self.me.generation)
         return True
 
     def _destination(self, directory: str, file: str) -> Destination | None:
@@ -305,7 +305,7 @@ class Checkpointer(ABC):
                 if (image.generation, image.step) == made:
                     state = seen.load(image, weights_only=weights_only, map_location=map_location)
                     if self._copies:
-                        self._copies.want(image)  # the nodes may be others
+                        self._copies.want(image.step, image.generation, image)  # the nodes may be others
                     return self.restored(state)
             raise CheckpointError(f"rank {self.me.rank}: step {made[1]} is not in memory any more")
         finally:

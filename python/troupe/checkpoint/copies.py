@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from .arena import Arena
 from .image import Image
+from .library import MEMBERS as MEMBERS_MAX
 from .library import CheckpointError
 from .ranks import Agreement
+from .stripes import Code, Group
 
 log = logging.getLogger("troupe.checkpoint")
 
 ADDRESS = "TROUPE_COPIES_ADDRESS"  # set by actor-launcher: where others give their pieces to this node
-MEMBERS_MAX = 16
 PARITY_MAX = 4
 
 # What a rank says of its last copies.
@@ -50,67 +51,60 @@ class Redundancy:
             return cls(replica_count, replica_count - 1)
         return cls(parity_group, parity) if parity else None
 
-    def groups(self, nodes: int) -> list[range]:
-        """Nodes that hold pieces of each other's images: as many groups as there can be, nodes that are left over join them.
-        With more nodes than `members` in a group of copies these become sums, as long as two may be lost at most; else the
-        nodes left over make a smaller group, and one alone has none.
+    def groups(self, nodes: Sequence[int]) -> list[Sequence[int]]:
+        """Those of them that hold pieces of each other's images: as many groups as there can be, which nodes that are left
+        over join. Copies become sums in a group with more nodes than `members`. Where more than two may be lost nothing but
+        copies will do: there who is left over makes a smaller group.
         """
-        if nodes < 2:
-            return []
+        count = len(nodes)
         if self.parity > 2:
-            ends = [*range(0, nodes, self.members), nodes]
+            ends = [*range(0, count, self.members), count]
         else:
-            count = max(1, nodes // self.members, -(-nodes // MEMBERS_MAX))
-            ends = [nodes * number // count for number in range(count + 1)]
-        groups = [range(*each) for each in zip(ends, ends[1:], strict=False)]
-        return [group for group in groups if len(group) > 1]
+            groups = max(1, count // self.members, -(-count // MEMBERS_MAX))
+            ends = [count * number // groups for number in range(groups + 1)]
+        return [nodes[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
 
 
-@dataclass(frozen=True)
-class Group:
-    """Ranks at several nodes, in order, that hold pieces of each other's images. `me`: which of them this process is."""
-
-    ranks: tuple[int, ...]
-    addresses: tuple[str, ...]
-    parity: int
-    me: int
-    within: float  # seconds that giving an image may take
-
-    @classmethod
-    def agreed(cls, ranks: Agreement, how: Redundancy, saves: bool, within: float) -> Group | None:
-        """This rank's; none if it does not save, or there is nobody to hold its image. Collective."""
-        me = ranks.me
-        address = os.environ.get(ADDRESS, "")
-        rows = ranks.gather([saves, me.local_rank, me.node, bool(address)])
-        addresses = ranks.texts(address)
-        without = [rank for rank, row in enumerate(rows) if row[0] and not row[3]]
-        nodes = sorted({row[2] for row in rows if row[0]})
-        if without or len(nodes) < 2:
-            why = f"the node of rank {without[0]} takes none" if without else "there is one node"
-            log.warning("rank %d: images are not held by other nodes: %s", me.rank, why)
-            return None
-        if not saves:
-            return None
-        for group in how.groups(len(nodes)):
-            members = [nodes[number] for number in group]
-            if me.node not in members:
-                continue
-            theirs = [
-                rank
-                for node in members
-                for rank, row in enumerate(rows)
-                if row[0] and row[1:3] == [me.local_rank, node]
-            ]
-            if len(theirs) > 1:
-                return cls(
-                    tuple(theirs),
-                    tuple(addresses[rank] for rank in theirs),
-                    min(how.parity, len(theirs) - 1),
-                    theirs.index(me.rank),
-                    within,
-                )
-        log.warning("rank %d: its image is not held by other nodes: it is alone", me.rank)
+def agreed_group(ranks: Agreement, how: Redundancy, saves: bool, within: float) -> Group | None:
+    """Of this rank; none if it does not save, or there is nobody to hold its image. Collective."""
+    me = ranks.me
+    address = os.environ.get(ADDRESS, "")
+    rows = ranks.gather([saves, me.local_rank, me.node, bool(address)])
+    addresses = ranks.texts(address)
+    without = [rank for rank, row in enumerate(rows) if row[0] and not row[3]]
+    nodes = sorted({row[2] for row in rows if row[0]})
+    if without or len(nodes) < 2:
+        why = "there is one node" if len(nodes) < 2 else f"the node of rank {without[0]} takes none"
+        log.warning("rank %d: images are not held by other nodes: %s", me.rank, why)
         return None
+    if not saves:
+        return None
+    [members] = [group for group in how.groups(nodes) if me.node in group] or [[me.node]]
+    theirs = [
+        rank
+        for node in members
+        for rank, row in enumerate(rows)
+        if row[0] and row[1:3] == [me.local_rank, node]
+    ]
+    if len(theirs) < 2:
+        log.warning("rank %d: its images are not held by other nodes: it is alone", me.rank)
+        return None
+    code = Code(len(theirs), min(how.parity, len(theirs) - 1))
+    addressed = [addresses[rank] for rank in theirs]
+    return Group(code, theirs.index(me.rank), theirs, addressed, within)
+
+
+@dataclass
+class _Wanted:
+    generation: int
+    step: int
+    slot: int = -1
+    image: Image | None = None  # none as long as it is being saved
+
+    def find(self, images: Sequence[Image]) -> None:
+        for image in images:
+            if (image.slot, image.generation, image.step) == (self.slot, self.generation, self.step):
+                self.image = image
 
 
 class Copies:
@@ -121,42 +115,42 @@ class Copies:
     def __init__(self, arena: Arena, group: Group):
         self._arena = arena
         self.group = group
-        self._last: Image | None = None  # of which copies were wanted; its sequence is 0 as long as it is being saved
+        self._last: _Wanted | None = None
         self._held: int | None = None  # the step of the last that all ranks have there
 
-    def want(self, image: Image | None = None) -> None:
-        """Of an image; none: of what was saved last."""
-        self._last = self._arena.want_copies(self.group, image)
+    def want(self, step: int, generation: int, image: Image | None = None) -> None:
+        """Of an image of this step; none: of what was saved last."""
+        self._last = _Wanted(generation, step)
+        try:
+            self._last.slot = self._arena.want_copies(self.group, image)
+            self._last.image = image
+        except CheckpointError as error:
+            log.warning("step %d is not held by other nodes: %s", step, error)
 
     def state(self, within: float = 0) -> int:
         """How far the last ones are; waits `within` seconds for that to be known."""
         if self._last is None:
             return NONE
-        if not self._last.sequence and not self._find():
+        if not self._last.image:  # it is whole now, or was given up
+            self._last.find(self._arena.found())
+        if not self._last.image:
             return FAILED
         try:
-            done = self._arena.copies_settled(self._last, within)
+            done = self._arena.copies_settled(self._last.image, within)
         except CheckpointError:
             return FAILED  # the node has logged why
         return HELD if done else UNDER_WAY
-
-    def _find(self) -> bool:
-        """The last image, now that it is whole; False: it was given up."""
-        assert self._last
-        same = (self._last.slot, self._last.generation, self._last.step)
-        for image in self._arena.found():
-            if (image.slot, image.generation, image.step) == same:
-                self._last = image
-                return True
-        return False
 
     def agree(self, states: Sequence[int]) -> bool:
         """What all ranks said of their last ones. Whether the next may be made."""
         if UNDER_WAY in states:
             return False
-        if all(state in (HELD, NONE) for state in states) and self._last:
-            self._arena.keep_for_others(self._last.sequence)
-            self._held = self._last.step
+        if self._last and FAILED not in states:
+            try:
+                self._arena.keep_for_others(self._last.image)
+                self._held = self._last.step
+            except CheckpointError as error:
+                log.warning("step %d does not stay in memory: %s", self._last.step, error)
         return True
 
     @property
