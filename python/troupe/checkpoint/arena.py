@@ -13,6 +13,7 @@ import torch
 from . import library
 from .image import Destination, Image, Unfinished
 from .skeleton import Skeleton, pickled
+from .stripes import Group
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # Set by actor-launcher: descriptors of memory.
 VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # of this local rank
 OF_NODE = "TROUPE_CHECKPOINT_MEMORY_OF_NODE"  # of local rank 0, for the others
+OF_OTHERS = "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS"  # in which this node holds pieces for others
 
 
 def _storages(skeleton: Skeleton) -> tuple[ctypes.Array, ctypes.Array, int]:
@@ -71,6 +73,20 @@ class View:
             OF_NODE, f"this process does not see memory of local rank 0 ({OF_NODE} is not set)"
         )
         return cls(library.call("troupe_arena_view", library.Descriptors(*descriptors)))
+
+    @classmethod
+    def of_others(cls) -> View:
+        """Where this node holds pieces of other nodes' images for this local rank (see `stripes.held`). Raises CheckpointError if
+        there is no such memory, or nothing was ever held there, or this process called this before."""
+        descriptors = _inherited(
+            OF_OTHERS, f"this node holds nothing for others ({OF_OTHERS} is not set)"
+        )
+        return cls(library.call("troupe_arena_view", library.Descriptors(*descriptors)))
+
+    @property
+    def handle(self) -> Any:
+        """For functions of the native library."""
+        return self._handle
 
     def close(self) -> None:
         """Gives the memory back, but for what loaded tensors still use. Waits for a copy that is under way."""
@@ -235,6 +251,34 @@ class Arena(View):
         """
         waited = round(within * 1000)
         return library.call("troupe_settled", self._handle, image.slot, image.sequence, waited) == 1
+
+    def want_copies(self, by: Group, image: Image | None = None) -> int:
+        """Pieces of an image are to be held by a group; it stays as it is until that is settled. Without an image: of the last
+        save, be it whole yet or not. Returns its slot.
+
+        Raises CheckpointError if there is none, or copies of it are being made already.
+        """
+        slot = ctypes.c_uint64(library.LAST_SAVE if image is None else image.slot)
+        library.call("troupe_want_copies", self._handle, ctypes.byref(slot), by.raw())
+        return slot.value
+
+    def copies_settled(self, image: Image, within: float) -> bool:
+        """Whether its group holds the image's pieces; False: not known yet, after `within` seconds.
+
+        Raises CheckpointError if it does not, with the reason.
+        """
+        waited = round(within * 1000)
+        done = library.call(
+            "troupe_copies_settled", self._handle, image.slot, image.sequence, waited
+        )
+        return done == 1
+
+    def keep_for_others(self, image: Image | None) -> None:
+        """From now on this image stays, since other ranks go on from its step if they must; the one before it need not.
+
+        Raises CheckpointError if it is no more, or where memory suffices for one image only.
+        """
+        library.call("troupe_keep_for_others", self._handle, image.sequence if image else 0)
 
     def begin(
         self, size: int, step: int, *, generation: int = 0, rank: int = 0, world_size: int = 1

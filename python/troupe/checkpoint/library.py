@@ -22,6 +22,9 @@ class CheckpointError(RuntimeError):
 Bytes = ctypes.c_ubyte
 SLOTS = 8  # TROUPE_ARENA_SLOTS
 Descriptors = c_int32 * 10  # TROUPE_ARENA_DESCRIPTORS
+MEMBERS = 16  # TROUPE_GROUP_MEMBERS
+LAST_SAVE = 2**64 - 1  # TROUPE_LAST_SAVE
+HELD_BEFORE = 4096  # TROUPE_HELD_BEFORE
 
 
 class RawImage(ctypes.Structure):
@@ -51,6 +54,34 @@ class RawDestination(ctypes.Structure):
     ]
 
 
+class RawGroup(ctypes.Structure):
+    _fields_ = [
+        ("members", c_uint32),
+        ("parity", c_uint32),
+        ("me", c_uint32),
+        ("ranks", POINTER(c_uint32)),
+        ("addresses", POINTER(c_char_p)),
+        ("within_ms", c_uint64),
+    ]
+
+
+class RawHeld(ctypes.Structure):
+    _fields_ = [
+        ("members", c_uint32),
+        ("parity", c_uint32),
+        ("holder", c_uint32),
+        ("stripe", c_uint32),
+        ("row", c_uint32),
+        ("ranks", c_uint32 * MEMBERS),
+        ("bytes", c_uint64 * MEMBERS),
+        ("crc32", c_uint32 * MEMBERS),
+    ]
+
+
+class RawTerm(ctypes.Structure):
+    _fields_ = [("parity", c_uint32), ("which", c_uint32), ("times", c_uint32)]
+
+
 IMAGE, DESTINATION = POINTER(RawImage), POINTER(RawDestination)
 
 # name: (what it returns, its arguments but for the last two, which say where to say why and how much room is there)
@@ -74,6 +105,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_lend": (c_int, [c_void_p, c_uint64]),
     "troupe_seal": (c_int, [c_void_p, c_uint64]),
     "troupe_verify": (c_int, [c_void_p, c_uint64]),
+    "troupe_want_copies": (c_int, [c_void_p, POINTER(c_uint64), POINTER(RawGroup)]),
+    "troupe_copies_settled": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64]),
+    "troupe_keep_for_others": (c_int, [c_void_p, c_uint64]),
+    "troupe_held": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(RawHeld)]),
 }
 WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_close": (None, [c_void_p]),
@@ -81,6 +116,15 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_images": (c_uint32, [c_void_p]),
     "troupe_abandon": (None, [c_void_p, c_uint64]),
     "troupe_images": (c_int, [c_void_p, IMAGE]),
+    "troupe_piece_bytes": (c_uint64, [c_uint32, c_uint32, c_uint64]),
+    "troupe_piece_of": (c_int32, [c_uint32, c_uint32, c_uint32, c_uint32]),
+    "troupe_holder": (c_int32, [c_uint32, c_uint32, c_uint32, c_uint32]),
+    "troupe_rebuild_terms": (
+        c_int32,
+        [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(RawTerm)],
+    ),
+    "troupe_accumulate": (None, [c_void_p, c_void_p, c_uint64, c_uint32]),
+    "troupe_crc32": (c_uint32, [c_uint32, c_void_p, c_uint64]),
 }
 
 
