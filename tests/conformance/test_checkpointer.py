@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_loaded_is_named(tmp_path):
         ({"local_shard_num": 0}, "local_shard_num is 0"),
         ({"global_shard_num": 2}, "of 1 ranks only 1 save"),
         ({"save_timeout": 0}, "save_timeout is 0"),
-        ({"global_shard_num": 2, "replica_count": 1}, "no copies of shards are kept"),
+        ({"replica_count": 9}, "replica_count is 9; it is 0 to 5"),
         ({"deletion_strategy": KeepLatestStep(1, "/elsewhere")}, "it is for /elsewhere"),
     ],
 )
