@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from troupe.checkpoint import Arena
-from troupe.checkpoint.arena import OF_NODE, VARIABLE
+from troupe.checkpoint.arena import OF_NODE, OF_OTHERS, VARIABLE
 
 PATIENCE = 60
 
@@ -30,16 +30,21 @@ class Job:
         self.launched = launched
         self.generation = 0
         self.memory = [[Arena() for _ in range(procs)] for procs in nodes]
+        self.others: dict[int, Arena] = {}  # of local rank 0 of a node
 
     def loses(self, node: int) -> None:
         for arena in self.memory[node]:
             arena.close()
         self.memory[node] = [Arena() for _ in range(self.nodes[node])]
+        if others := self.others.pop(node, None):
+            others.close()
 
     def close(self) -> None:
         for node in range(len(self.nodes)):
             for arena in self.memory[node]:
                 arena.close()
+        for others in self.others.values():
+            others.close()
 
     def run(self, function: Callable[..., Any], *arguments: object) -> list[Any]:
         """`function(rank, *arguments)` at all ranks: what they returned, by rank. Raises the first error."""
@@ -59,6 +64,8 @@ class Job:
                     memory[VARIABLE] = duplicates(self.memory[node][local])
                 if self.launched and local > 0:
                     memory[OF_NODE] = duplicates(self.memory[node][0])
+                if local == 0 and node in self.others:
+                    memory[OF_OTHERS] = duplicates(self.others[node])
                 meeting = f"file://{self.directory}/meeting-{self.generation}"
                 ours, theirs = context.Pipe()
                 what = (theirs, environment, memory, meeting, function, arguments)

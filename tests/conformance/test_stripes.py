@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import mmap
+import os
 import select
 import zlib
 
@@ -174,6 +176,17 @@ def test_an_image_of_which_copies_are_wanted_stays(copy_on_write):
             arena.want_copies(a_pair(), image)
         newest = arena.newest()
         assert arena.want_copies(a_pair(me=1), newest) == newest.slot
+
+
+def test_what_becomes_whole_after_copies_were_wanted_is_told():
+    with Arena() as arena:
+        unfinished = arena.begin(10, 1)
+        slot = ctypes.c_uint64(unfinished.raw.slot)
+        library.call("troupe_want_copies", arena.handle, ctypes.byref(slot), a_pair().raw())
+        os.read(arena.descriptors[-1], 8)
+        assert not rung(arena)
+        arena.finish(unfinished)
+        assert rung(arena)
 
 
 def test_a_group_that_cannot_be_is_refused():

@@ -9,8 +9,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ..programs import ProgramNotFound
+<<<<<<< HEAD
 from .arena import Arena, View
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
+=======
+from .arena import OF_OTHERS, Arena, View
+>>>>>>> erasure
 from .files import load_file, placed, require_writable
 from .image import Destination
 from .library import CheckpointError
@@ -85,6 +89,7 @@ class Checkpointer(ABC):
         self.shard: int | None = None  # this rank's
         self._arena: Arena | None = None  # of a rank that saves
         self._view: View | None = None  # of one that does not, where its node has memory
+        self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
         self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
         try:
@@ -136,6 +141,11 @@ class Checkpointer(ABC):
     def _open_view(self, saves: bool, *_: object) -> None:
         if not saves and self.me.launched:
             self._view = View.of_this_node()
+        if self.shards > 1 and OF_OTHERS in os.environ:
+            try:
+                self._others = View.of_others()
+            except CheckpointError as error:  # whoever has lost his image misses what is there
+                log.warning("rank %d: pieces of other nodes' images: %s", self.me.rank, error)
 
     # ---- A framework's part ----
 
@@ -294,6 +304,7 @@ class Checkpointer(ABC):
                 self.shards,
                 self.shard,
                 lambda step: self._destination(*self.default_file(step)),
+                self._others,
             ).newest()
             if made is None:
                 return {}
@@ -319,9 +330,15 @@ class Checkpointer(ABC):
             self._arena.close()
         if self._view:
             self._view.close()
+        if self._others:
+            self._others.close()
         if self._saver:
             self._saver.close(self.save_timeout)
+<<<<<<< HEAD
         self._arena = self._view = self._saver = self._saves = self._copies = None
+=======
+        self._arena = self._view = self._others = self._saver = self._saves = None
+>>>>>>> erasure
         self._ranks.close()
 
     def __enter__(self) -> Self:

@@ -61,8 +61,8 @@ def number(variable: str, otherwise: int) -> int:
 
 
 class Agreement:
-    """What all ranks say to each other, over a gloo group of their own. Every method is a collective call: it returns when
-    all ranks have made it. Raises CheckpointError if one of them has gone, or did not come within `patience` seconds.
+    """What all ranks say to each other, over a gloo group of their own. Every method but `pass_on` is a collective call: it
+    returns when all ranks have made it. Raises CheckpointError if one of them has gone, or did not come within `patience` seconds.
     """
 
     def __init__(self, me: Rank, patience: float):
@@ -118,6 +118,14 @@ class Agreement:
         self.gather([0])  # nobody closes his end before all have read theirs
         if memory is not None:
             dist.destroy_process_group(few)
+
+    def pass_on(self, part: torch.Tensor, source: int, to: int) -> None:
+        """From one rank to another, which alone call it and give memory of the same size."""
+        with self._told():
+            if self.me.rank == source:
+                dist.send(part, dst=to, group=self.group)
+            else:
+                dist.recv(part, src=source, group=self.group)
 
     def _gathered(self, mine: torch.Tensor) -> list[torch.Tensor]:
         if self.group is None:

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 import torch
 
 from . import library
-from .arena import Arena, complete_steps
+from .arena import Arena, View, complete_steps
 from .files import contents
 from .image import Destination, Image
 from .library import CheckpointError
 from .ranks import Agreement, summary
+from .rebuilding import Made, Rebuilding, plan
 
 log = logging.getLogger("troupe.checkpoint")
 
 PIECE = 64 << 20  # bytes that are sent at once
 STEPS_LOOKED_AT = 64
-
-Made = tuple[int, int]  # the generation that made an image, and its step
 
 
 def newest_image(held: Mapping[int, Sequence[Made]], replicated: bool) -> Made | None:
@@ -68,6 +67,7 @@ class Recovery:
     shards: int  # of a step; with one the state is replicated
     shard: int | None  # this rank's
     to: Callable[[int], Destination | None]  # where a step's image would be written
+    others: View | None = None  # where this rank's node holds pieces of other nodes' images
 
     @property
     def replicated(self) -> bool:
@@ -87,6 +87,8 @@ class Recovery:
         }
         steps = self._complete_steps(held.keys())
         chosen = newest_image(held, self.replicated)
+        if not self.replicated and (again := self._rebuilt(chosen, mine, held, steps)):
+            return again
         if chosen and not self._outdone(chosen, held, steps):
             source = min(rank for rank, images in held.items() if chosen in images)
             lacking = [rank for rank, images in held.items() if chosen not in images]
@@ -98,6 +100,29 @@ class Recovery:
             return found
         if any(row[1] for row in rows):
             raise CheckpointError(summary(self.ranks.spoken(moved)))
+        return None
+
+    def _rebuilt(
+        self,
+        chosen: Made | None,
+        mine: dict[Made, Image],
+        held: Mapping[int, Sequence[Made]],
+        steps: Mapping[int, Sequence[int]],
+    ) -> Made | None:
+        """A newer step than `chosen`, where other nodes hold enough of the images that are not there."""
+        rebuilding, damaged = Rebuilding(self.ranks, self.arena, self.others, mine), set()
+        images, parities = rebuilding.known()
+        while what := plan(images, parities, damaged):
+            if (chosen and what.made <= chosen) or not what.rebuilt:
+                return None  # no copies are needed for it
+            if self._outdone(what.made, held, steps):
+                return None
+            if rebuilding.carry_out(what, self.to):
+                me, lost = self.ranks.me, {one.rank for one in what.rebuilt}
+                origin = "pieces at other nodes" if me.rank in lost else "memory"
+                log.info("rank %d: step %d comes from %s", me.rank, what.made[1], origin)
+                return what.made
+            damaged.add(what.made)
         return None
 
     def _held(self) -> tuple[dict[Made, Image], str]:
@@ -118,7 +143,9 @@ class Recovery:
         self, chosen: Made, held: Mapping[int, Sequence[Made]], steps: Mapping[int, Sequence[int]]
     ) -> bool:
         """Whether the disk has what was made while a rank was away, whose images are old therefore."""
-        if self.replicated or chosen == max(made for images in held.values() for made in images):
+        if self.replicated or chosen >= max(
+            (made for images in held.values() for made in images), default=chosen
+        ):
             return False
         step = newest_step(steps, self.replicated)
         return step is not None and step > chosen[1]
