@@ -1,6 +1,8 @@
 #pragma once
 
 #include "ckpt/catalog/checkpoint_host.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/ports/storage.hpp"
 #include "runtime/ports/transport.hpp"
 
@@ -24,8 +26,9 @@ class image_giver {
   /// Whoever waits hears that it was given up.
   ~image_giver();
 
-  /// `memory` stays as it is until `done` is called, once, at the latest a little after
-  /// `image.within`. Its checksums are filled in.
+  /// `memory` stays as it is until `done` is called, once, from that thread, at the latest a little
+  /// after `image.within`. Its checksums are filled in. `done` is called at once, with
+  /// `overloaded`, if limits::images_wanted_max are waiting already.
   void give(const image_to_copy& image, ports::bytes_view memory,
             std::function<void(result<void>)> done);
 

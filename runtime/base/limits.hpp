@@ -298,12 +298,19 @@ inline constexpr std::size_t copy_part = 1u << 20;
 inline constexpr std::size_t copy_window = 8u << 20;
 /// What a node gives to others in a second, unless told otherwise: training needs its network too.
 inline constexpr std::uint64_t copy_rate = 512u << 20;
+/// What a giver may send at once after a rest, when it is told how fast it may send at most.
+inline constexpr std::size_t copy_burst = 4u << 20;
+/// The largest image of which pieces are held.
+inline constexpr std::uint64_t copy_image_max = std::uint64_t{1} << 44;
+/// A giver that has nothing to give lets go of its links.
+inline constexpr auto copy_links_idle = 30s;
 /// Connections of givers at a holder: some for each member of its groups.
 inline constexpr std::size_t copy_givers_max = 16 * local_world_max;
 /// Parities of a step that one local rank's memory holds: with those of the step before it, as many
 /// as it has slots.
 inline constexpr std::uint32_t copy_parity_max = 4;
 static_assert(copy_part + (64u << 10) < frame_max && copy_window < send_queue_max);
+static_assert(copy_part <= copy_burst && copy_window / copy_part < credit_messages);
 
 // What is remembered.
 inline constexpr std::size_t failures_kept = 64;

@@ -8,7 +8,7 @@ from .project import Finding, Project, is_core, is_test, line_of
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
 STORE = "store"
-CKPT, CKPT_C, CATALOG, WRITER = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer"
+CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
 
 # folder -> the folders of ours it may include besides itself
 MAY_USE = {
@@ -22,12 +22,13 @@ MAY_USE = {
     CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS),
     CATALOG: (BASE, PORTS, CKPT),
     WRITER: (BASE, PORTS, CKPT, CATALOG, OS),
+    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS),
     ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG),
     OS: (BASE, MESSAGES, PORTS, LINK, STORE, CKPT),
-    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, ACTORS, OS),
+    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS),
     "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS),
-    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, ACTORS, OS, LAUNCH),
-    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, ACTORS, OS, LAUNCH),
+    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
+    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
 }
 
 # third-party and system headers -> who may include them (test code may include anything)
@@ -37,13 +38,14 @@ THIRD_PARTY = {
     # Manifests are JSON, for readers who are not us.
     r"boost/json/": (OS, LAUNCH, CATALOG),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, LAUNCH),
-    r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, OS),
+    r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
     r"CLI/": (LAUNCH,),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,
         LAUNCH,
         WRITER,
+        COPIES,
         "bench",
     ),
     r"doctest/": (),

@@ -1,0 +1,386 @@
+#include "ckpt/copies/image_giver.hpp"
+#include "ckpt/copies/piece_holder.hpp"
+#include "ckpt/copies/testing/memory_of_others.hpp"
+#include "ckpt/erasure/stripes.hpp"
+#include "runtime/base/random.hpp"
+#include "tests/link/asio_world.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::ckpt;
+using troupe::ckpt::testing::memory_of_others;
+
+namespace {
+
+/// Nodes of a group, each with memory for the others' images, on real links.
+struct nodes {
+  explicit nodes(const code& c) : how(c), memory(c.members), holders(c.members) {
+    for (std::uint32_t i = 0; i < how.members; ++i)
+      open(i);
+  }
+
+  ~nodes() {
+    givers.clear();
+    holders.clear();
+  }
+
+  void open(std::uint32_t member) {
+    auto made =
+        piece_holder::open(transport(), world.place(), "job", {memory[member].descriptors()},
+                           [this](const std::string&, const log::event& e) {
+                             const std::lock_guard held(lock);
+                             told.push_back(e.text);
+                           });
+    REQUIRE(made);
+    holders[member] = std::move(*made);
+  }
+
+  std::shared_ptr<ports::transport> transport() {
+    return {std::shared_ptr<void>{}, &world.transport()};
+  }
+
+  image_giver& giver(std::uint32_t member) {
+    while (givers.size() < how.members)
+      givers.push_back(std::make_unique<image_giver>(
+          transport(), giver_options{"job", fmt::format("node-{}", givers.size()), 0}));
+    return *givers[member];
+  }
+
+  image_to_copy image(std::uint32_t member, std::uint64_t step, std::size_t bytes) const {
+    image_to_copy i;
+    i.step = step;
+    i.made_by = generation{1};
+    i.rank = 10 + member;
+    i.world_size = 100;
+    i.bytes = bytes;
+    i.by.parity = how.parity;
+    i.by.me = member;
+    for (std::uint32_t m = 0; m < how.members; ++m)
+      i.by.members.push_back({10 + m, ports::to_string(holders[m]->where())});
+    i.within = 1min;
+    return i;
+  }
+
+  /// `member` gives this; the answer comes.
+  std::future<result<void>> gives(const image_to_copy& image, const std::string& content) {
+    auto answer = std::make_shared<std::promise<result<void>>>();
+    giver(image.by.me)
+        .give(image, {reinterpret_cast<const std::byte*>(content.data()), content.size()},
+              [answer](const result<void>& r) { answer->set_value(r); });
+    return answer->get_future();
+  }
+
+  /// All give images of this step; nothing goes wrong.
+  void all_give(std::uint64_t step, const std::vector<std::string>& images,
+                std::optional<held_step> whole = {}) {
+    std::vector<std::future<result<void>>> answers;
+    for (std::uint32_t m = 0; m < how.members; ++m) {
+      auto one = image(m, step, images[m].size());
+      one.whole = whole;
+      answers.push_back(gives(one, images[m]));
+    }
+    for (auto& a : answers) {
+      const auto r = a.get();
+      CHECK_MESSAGE(r.has_value(), (r ? "" : r.error().what));
+    }
+  }
+
+  const code how;
+  std::mutex lock;
+  std::vector<std::string> told;
+  std::vector<memory_of_others> memory;
+  troupe::testing::asio_world world;
+  std::vector<std::unique_ptr<piece_holder>> holders;
+  std::vector<std::unique_ptr<image_giver>> givers;
+};
+
+std::string some_bytes(std::uint64_t seed, std::size_t size) {
+  random_source chance(seed);
+  std::string bytes(size, '\0');
+  for (auto& b : bytes)
+    b = static_cast<char>(chance.next());
+  return bytes;
+}
+
+/// Of different lengths, which no piece divides.
+std::vector<std::string> some_images(const code& c, std::uint64_t seed) {
+  std::vector<std::string> images;
+  for (std::uint32_t m = 0; m < c.members; ++m)
+    images.push_back(some_bytes(seed + m, 2'500'000 + 300'001 * m));
+  return images;
+}
+
+std::string sum_of(const code& c, std::uint32_t stripe, std::uint32_t row,
+                   const std::vector<std::string>& images) {
+  std::string sum;
+  for (std::uint32_t m = 0; m < c.members; ++m)
+    if (const auto piece = piece_of(c, m, stripe)) {
+      const auto part = piece_in(c, images[m].size(), *piece);
+      if (sum.size() < part.bytes)
+        sum.resize(part.bytes);
+      accumulate(sum.data(), images[m].data() + part.from, part.bytes, coefficient(c, row, m));
+    }
+  return sum;
+}
+
+std::size_t held_of(const memory_of_others& memory, std::uint64_t step) {
+  const auto all = memory.held();
+  return static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [step](const auto& p) { return p.image.step == step; }));
+}
+
+void check_piece(const code& c, const memory_of_others::piece& p, std::uint32_t at,
+                 const std::vector<std::string>& images) {
+  CHECK(p.header.magic == held_piece::magic_value);
+  CHECK(p.header.members == c.members);
+  CHECK(p.header.parity == c.parity);
+  CHECK(p.header.holder == at);
+  CHECK(holder(c, p.header.stripe, p.header.row) == at);
+  CHECK(p.image.generation == 1);
+  CHECK(p.image.rank == 10 + at);
+  CHECK(p.image.world_size == 100);
+  CHECK((p.parity == sum_of(c, p.header.stripe, p.header.row, images)));
+  for (std::uint32_t m = 0; m < c.members; ++m) {
+    const bool gave = piece_of(c, m, p.header.stripe).has_value();
+    CHECK(p.header.ranks[m] == 10 + m);
+    CHECK(p.header.bytes[m] == (gave ? images[m].size() : 0));
+    CHECK(p.header.crc32[m] ==
+          (gave ? libdeflate_crc32(0, images[m].data(), images[m].size()) : 0));
+  }
+}
+
+} // namespace
+
+TEST_CASE("all give, and each holds the sums of what the others gave it") {
+  for (const auto& c : {code{2, 1}, code{3, 2}, code{4, 1}, code{5, 2}}) {
+    CAPTURE(c.members);
+    nodes n(c);
+    const auto images = some_images(c, 1);
+    n.all_give(1, images);
+    for (std::uint32_t m = 0; m < c.members; ++m) {
+      const auto held = n.memory[m].held();
+      REQUIRE(held.size() == c.parity);
+      for (const auto& p : held)
+        check_piece(c, p, m, images);
+    }
+    CHECK(n.told.empty());
+  }
+}
+
+TEST_CASE(
+    "steps follow each other: what is whole stays until the next is, and memory is used anew") {
+  const code c{5, 2};
+  nodes n(c);
+  std::optional<held_step> whole;
+  for (std::uint64_t step = 1; step <= 8; ++step) {
+    CAPTURE(step);
+    // Longer and shorter ones in the same memory.
+    auto images = some_images(c, 10 * step);
+    if (step % 2 == 0)
+      for (auto& i : images)
+        i.resize(i.size() / 3);
+    n.all_give(step, images, whole);
+    for (std::uint32_t m = 0; m < c.members; ++m) {
+      for (const auto& p : n.memory[m].held())
+        if (p.image.step == step)
+          check_piece(c, p, m, images);
+      CHECK(held_of(n.memory[m], step) == c.parity);
+      if (step > 1)
+        CHECK(held_of(n.memory[m], step - 1) == c.parity);
+    }
+    whole = held_step{generation{1}, step};
+  }
+}
+
+TEST_CASE("with as many pieces as there may be the step before the whole one goes") {
+  const code c{5, 4};
+  nodes n(c);
+  n.all_give(1, some_images(c, 1));
+  n.all_give(2, some_images(c, 2), held_step{generation{1}, 1});
+  for (const auto& memory : n.memory) {
+    CHECK(held_of(memory, 1) == 4);
+    CHECK(held_of(memory, 2) == 4);
+  }
+  // Nobody says that the second is whole: the first stays, and what has to go is the second.
+  n.all_give(3, some_images(c, 3), held_step{generation{1}, 1});
+  for (const auto& memory : n.memory) {
+    CHECK(held_of(memory, 1) == 4);
+    CHECK(held_of(memory, 2) == 0);
+    CHECK(held_of(memory, 3) == 4);
+  }
+  n.all_give(4, some_images(c, 4), held_step{generation{1}, 3});
+  for (const auto& memory : n.memory) {
+    CHECK(held_of(memory, 1) == 0);
+    CHECK(held_of(memory, 3) == 4);
+    CHECK(held_of(memory, 4) == 4);
+  }
+}
+
+TEST_CASE("where all pieces have to stay, another finds no memory") {
+  const code c{2, 1};
+  nodes n(c);
+  for (std::size_t i = 0; i < slots::count(); ++i) {
+    auto words = n.memory[0].words();
+    const auto slot = words.begin_where([](const slot_image&) { return false; });
+    REQUIRE(slot);
+    words.finish(*slot, {7, 1, 10, 100, 0});
+  }
+  auto image = n.image(1, 8, 10);
+  image.whole = held_step{generation{1}, 7};
+  const std::string content(10, 'x');
+  const auto answer = n.gives(image, content).get();
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().what ==
+        fmt::format("rank 10's copy at {}: the memory for others' images of local rank 0 holds 8 "
+                    "pieces that may not go",
+                    ports::to_string(n.holders[0]->where())));
+}
+
+TEST_CASE("a holder that goes is named, with its rank and address; the others drop their part") {
+  const code c{4, 1};
+  const auto images = some_images(c, 1);
+  nodes n(c);
+  // Three of four begin; the stripes that lack the fourth's piece wait for it.
+  std::vector<std::future<result<void>>> answers;
+  for (std::uint32_t m = 0; m < 3; ++m)
+    answers.push_back(n.gives(n.image(m, 1, images[m].size()), images[m]));
+  // Stripe 3 is held by the fourth, which needs nothing of its own.
+  REQUIRE(n.world.until([&n] { return n.memory[3].count(slot_state::ready) == 1; }));
+  const auto where = ports::to_string(n.holders[2]->where());
+  n.holders[2].reset();
+  for (std::uint32_t m = 0; m < 2; ++m) {
+    const auto answer = answers[m].get();
+    REQUIRE_FALSE(answer);
+    CHECK(answer.error().what.find(fmt::format("rank 12's copy at {}: ", where)) == 0);
+  }
+  CHECK(n.memory[2].count(slot_state::writing) == 0);
+}
+
+TEST_CASE("a giver that goes breaks what it began, and the others are told who") {
+  const code c{3, 1};
+  const auto images = some_images(c, 1);
+  const auto large = some_bytes(9, 20'000'000);
+  std::promise<result<void>> slow_answer;
+  nodes n(c);
+  auto lone = std::make_unique<image_giver>(n.transport(), giver_options{"job", "node-slow", 1});
+  lone->give(n.image(0, 1, large.size()),
+             {reinterpret_cast<const std::byte*>(large.data()), large.size()},
+             [&slow_answer](const result<void>& r) { slow_answer.set_value(r); });
+  // It has begun at both, and one byte a second will never be enough.
+  REQUIRE(n.world.until([&n] {
+    return n.memory[1].count(slot_state::writing) == 1 &&
+           n.memory[2].count(slot_state::writing) == 1;
+  }));
+  auto other = n.gives(n.image(1, 1, images[1].size()), images[1]);
+  REQUIRE(n.world.until([&n] { return n.memory[0].count(slot_state::writing) == 1; }));
+  lone.reset();
+  const auto given_up = slow_answer.get_future().get();
+  REQUIRE_FALSE(given_up);
+  CHECK(given_up.error().what == "copies are given up: this process ends");
+  const auto answer = other.get();
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().what.find(fmt::format("rank 12's copy at {}: rank 10 broke off: ",
+                                             ports::to_string(n.holders[2]->where()))) == 0);
+  // What the other had given in full waits for the third; the next steps find that nobody does.
+  std::uint64_t step = 1;
+  CHECK(n.world.until([&] {
+    n.all_give(++step, images);
+    return std::all_of(n.memory.begin(), n.memory.end(),
+                       [](const auto& m) { return m.count(slot_state::writing) == 0; });
+  }));
+  for (const auto& m : n.memory)
+    CHECK(held_of(m, 1) == 0);
+  const std::lock_guard held(n.lock);
+  CHECK_FALSE(n.told.empty());
+}
+
+TEST_CASE("time is up: the holder that lacks something is named") {
+  const code c{3, 1};
+  const auto images = some_images(c, 1);
+  nodes n(c);
+  auto image = n.image(0, 1, images[0].size());
+  image.within = 200ms;
+  const auto answer = n.gives(image, images[0]).get();
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().what == fmt::format("rank 11's copy at {}: not held within 200 ms",
+                                           ports::to_string(n.holders[1]->where())));
+}
+
+TEST_CASE("a new holder finds what the last one held, and drops what was half there") {
+  const code c{2, 1};
+  nodes n(c);
+  const auto images = some_images(c, 1);
+  n.all_give(1, images);
+  auto words = n.memory[0].words();
+  REQUIRE(words.begin_where([](const slot_image&) { return false; }));
+  n.holders[0].reset();
+  n.open(0);
+  CHECK(n.memory[0].count(slot_state::writing) == 0);
+  CHECK(held_of(n.memory[0], 1) == 1);
+  // The giver's link has gone with the old holder, or goes now: an image may fail of that, once.
+  const auto again = some_images(c, 2);
+  n.givers.clear();
+  n.all_give(2, again);
+  CHECK(held_of(n.memory[0], 2) == 1);
+}
+
+TEST_CASE("who is no giver of this job is turned away") {
+  nodes n({2, 1});
+  struct row {
+    messages::Hello::Role role;
+    const char* job;
+    const char* why;
+  };
+  for (const auto& r :
+       {row{messages::Hello::Role::NODE, "job",
+            "here copies of images are held: only nodes that give some may dial"},
+        row{messages::Hello::Role::PEER, "another",
+            "here copies of images of job \"job\" are held, not of job \"another\""}}) {
+    std::promise<std::string> refusal;
+    std::promise<void> closed;
+    ports::connection_ptr link;
+    std::mutex lock;
+    const auto hello =
+        messages::build<messages::Hello>({"stranger"}, [&r](messages::Hello::Builder b) {
+          b.setJob(r.job);
+          b.setNode("stranger");
+          b.setRole(r.role);
+        });
+    n.transport()->dial(n.holders[0]->where(), hello, [&](result<ports::connection_ptr> made) {
+      const std::lock_guard held(lock);
+      link = std::move(made.value());
+      link->open({[&refusal](const messages::any_msg& m) {
+                    if (m.is<messages::Refused>())
+                      refusal.set_value(m.as<messages::Refused>().read()->getReason().cStr());
+                  },
+                  [&closed](const ports::link_ending&) { closed.set_value(); }});
+    });
+    CHECK(refusal.get_future().get() == r.why);
+    closed.get_future().get();
+    const std::lock_guard held(lock);
+    link.reset();
+  }
+}
+
+TEST_CASE("what cannot be given is refused at once, or when its turn has come") {
+  nodes n({2, 1});
+  const std::string content(10, 'x');
+  auto wrong = n.image(1, 1, 10);
+  wrong.by.parity = 2;
+  CHECK_FALSE(n.gives(wrong, content).get());
+  wrong = n.image(1, 1, 10);
+  wrong.by.members[0].address = "nowhere";
+  const auto answer = n.gives(wrong, content).get();
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().what == "'nowhere' is no host:port");
+}

@@ -1,0 +1,321 @@
+#include "ckpt/copies/holder_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::ckpt {
+
+namespace {
+
+tl::unexpected<error> objection(std::string what) {
+  return failure(errc::invalid, std::move(what));
+}
+
+std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
+                                       std::uint32_t world_size) {
+  const std::set<std::uint32_t> distinct(ranks.begin(), ranks.end());
+  if (distinct.size() != ranks.size())
+    return "a rank is twice in the group";
+  if (*distinct.rbegin() >= world_size)
+    return fmt::format("rank {} is not in a world of {}", *distinct.rbegin(), world_size);
+  return std::nullopt;
+}
+
+} // namespace
+
+holder_core::effects holder_core::heard(connection_id from, const messages::any_msg& m) {
+  effects out;
+  if (m.is<messages::CopyBegin>())
+    begun(out, from, *m.as<messages::CopyBegin>().read());
+  else if (refused_.count(from) != 0)
+    return out;
+  else if (m.is<messages::CopyPiece>())
+    piece_came(out, from, m.as<messages::CopyPiece>());
+  else if (m.is<messages::CopyEnd>())
+    ended(out, from, m.as<messages::CopyEnd>().read()->getCrc32());
+  return out; // a kind of a newer giver is none of ours
+}
+
+holder_core::effects holder_core::closed(connection_id which, const std::string& reason) {
+  effects out;
+  refused_.erase(which);
+  const auto gone = givings_.extract(which);
+  if (gone.empty() || gone.mapped().ended)
+    return out;
+  const auto why = fmt::format("rank {} broke off: {}", gone.mapped().rank(), reason);
+  for (const auto id : gone.mapped().stripes)
+    break_stripe(out, id, why);
+  return out;
+}
+
+holder_core::effects holder_core::no_memory(stripe_id which, const std::string& why) {
+  effects out;
+  break_stripe(out, which, why);
+  return out;
+}
+
+// ---- A giver begins ----
+
+result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says) const {
+  giving g;
+  g.of.local = says.getLocalRank();
+  g.of.generation = says.getKey().getGeneration();
+  g.of.step = says.getKey().getStep();
+  g.of.world_size = says.getKey().getWorldSize();
+  g.of.parity = says.getParity();
+  g.of.holder = says.getHolder();
+  g.member = says.getGiver();
+  g.bytes = says.getBytes();
+  g.whole_generation = says.getWhole().getGeneration();
+  g.whole_step = says.getWhole().getStep();
+  // Judged before it is copied: a frame may hold millions of them.
+  if (says.getRanks().size() > code::members_max)
+    return objection(fmt::format("a group of {} is too large", says.getRanks().size()));
+  for (const auto rank : says.getRanks())
+    g.of.ranks.push_back(rank);
+  if (g.of.local >= local_ranks_)
+    return objection(fmt::format("there is no memory for others' images of local rank {}: {} have "
+                                 "some",
+                                 g.of.local, local_ranks_));
+  const auto how = g.of.how();
+  if (const auto fine = check(how); !fine)
+    return tl::make_unexpected(fine.error());
+  if (const auto wrong = wrong_ranks(g.of.ranks, g.of.world_size))
+    return objection(*wrong);
+  if (g.member >= how.members || g.of.holder >= how.members)
+    return objection(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
+                                 g.of.holder, how.members));
+  if (g.member == g.of.holder)
+    return objection(fmt::format("member {} is to hold pieces of its own image", g.member));
+  if (g.bytes == 0 || g.bytes > limits::copy_image_max)
+    return objection(fmt::format("no image has {} bytes", g.bytes));
+  return g;
+}
+
+std::optional<holder_core::stripe_id> holder_core::find(const group& of,
+                                                        std::uint32_t number) const {
+  for (const auto& [id, s] : stripes_)
+    if (s.number == number && s.of == of)
+      return id;
+  return std::nullopt;
+}
+
+void holder_core::begun(effects& out, connection_id from, messages::CopyBegin::Reader says) {
+  if (givings_.count(from) != 0)
+    return refuse(
+        out, from,
+        fmt::format("rank {} began another image before all was held", givings_.at(from).rank()));
+  refused_.erase(from);
+  auto g = judged(says);
+  if (!g)
+    return refuse(out, from, g.error().what);
+  if (given_again(out, *g))
+    return refuse(out, from,
+                  fmt::format("rank {} gives step {} of generation {} again", g->rank(), g->of.step,
+                              g->of.generation));
+  drop_forsaken(out, *g);
+  const auto how = g->of.how();
+  for (std::uint32_t number = 0; number < how.members; ++number)
+    for (std::uint32_t row = 0; row < how.parity; ++row)
+      if (holder(how, number, row) == g->of.holder && piece_of(how, g->member, number))
+        join(out, *g, number, row);
+  givings_.emplace(from, std::move(*g));
+}
+
+/// What it gave the first time is in sums already, and nothing takes it out again.
+bool holder_core::given_again(effects& out, const giving& g) {
+  std::vector<stripe_id> twice;
+  for (const auto& [id, s] : stripes_)
+    if (s.of == g.of && s.pieces[g.member].begun)
+      twice.push_back(id);
+  for (const auto id : twice)
+    break_stripe(out, id, fmt::format("rank {} gives its image again", g.rank()));
+  return !twice.empty();
+}
+
+/// Stripes of another step to which nobody gives any more, and for whose end nobody waits: all that
+/// gave to them have gone, and others never came.
+void holder_core::drop_forsaken(effects& out, const giving& newer) {
+  std::vector<stripe_id> forsaken;
+  for (const auto& [id, s] : stripes_) {
+    const auto waited_for =
+        std::any_of(givings_.begin(), givings_.end(),
+                    [which = id](const auto& g) { return g.second.stripes.count(which) != 0; });
+    if (s.of.local == newer.of.local && !waited_for &&
+        (s.of.step != newer.of.step || s.of.generation != newer.of.generation))
+      forsaken.push_back(id);
+  }
+  for (const auto id : forsaken)
+    break_stripe(out, id, "all that gave to it have gone");
+}
+
+void holder_core::join(effects& out, giving& g, std::uint32_t number, std::uint32_t row) {
+  const auto known = find(g.of, number);
+  const auto id = known ? *known : ++last_;
+  auto& s = stripes_[id];
+  const auto how = g.of.how();
+  const auto expected = piece_in(how, g.bytes, *piece_of(how, g.member, number)).bytes;
+  const auto longest = std::max(s.longest, expected);
+  const auto bytes = held_piece::bytes_before + longest;
+  if (!known) {
+    s.of = g.of;
+    s.number = number;
+    s.row = row;
+    out.push_back(
+        open{id, g.of.local, bytes, g.of.generation, g.of.step, g.whole_generation, g.whole_step});
+  } else if (longest > s.longest) {
+    out.push_back(grow{id, bytes});
+  }
+  s.longest = longest;
+  s.pieces[g.member] = {true, false, expected, 0};
+  s.header.bytes[g.member] = g.bytes;
+  g.stripes.insert(id);
+}
+
+// ---- It gives ----
+
+result<holder_core::stripe_id> holder_core::judged(const giving& g, piece_reader part) const {
+  const auto id = find(g.of, part.getStripe());
+  if (!id || g.stripes.count(*id) == 0)
+    return objection(
+        fmt::format("rank {} gives nothing to stripe {} here", g.rank(), part.getStripe()));
+  const auto& piece = stripes_.at(*id).pieces[g.member];
+  const auto bytes = part.getContent().size();
+  if (bytes == 0 || bytes > limits::copy_part)
+    return objection(fmt::format("rank {} gave a part of {} bytes", g.rank(), bytes));
+  if (part.getOffset() != piece.received)
+    return objection(fmt::format("rank {} gave the part at {} after {} bytes", g.rank(),
+                                 part.getOffset(), piece.received));
+  if (bytes > piece.expected - piece.received)
+    return objection(
+        fmt::format("rank {} gave more than the {} bytes of its piece", g.rank(), piece.expected));
+  return *id;
+}
+
+void holder_core::piece_came(effects& out, connection_id from,
+                             const messages::msg<messages::CopyPiece>& m) {
+  const auto at = givings_.find(from);
+  if (at == givings_.end() || at->second.ended)
+    return refuse(out, from, "a part of a piece came outside of an image");
+  const auto& g = at->second;
+  auto part = m.read();
+  const auto id = judged(g, *part);
+  if (!id)
+    return refuse(out, from, id.error().what);
+  auto& s = stripes_.at(*id);
+  auto& piece = s.pieces[g.member];
+  const auto bytes = part->getContent().size();
+  out.push_back(add{*id, piece.received, s.written, coefficient(g.of.how(), s.row, g.member), m});
+  piece.received += bytes;
+  s.written = std::max(s.written, piece.received);
+  out.push_back(reply{from, author_
+                                .write<messages::CopyTaken>(generation{g.of.generation},
+                                                            [bytes](auto b) { b.setBytes(bytes); })
+                                .any()});
+}
+
+// ---- It ends ----
+
+std::optional<std::string> holder_core::missing(const giving& g) const {
+  for (const auto id : g.stripes) {
+    const auto& piece = stripes_.at(id).pieces[g.member];
+    if (piece.received != piece.expected)
+      return fmt::format("rank {} ended after {} of {} bytes for stripe {}", g.rank(),
+                         piece.received, piece.expected, stripes_.at(id).number);
+  }
+  return std::nullopt;
+}
+
+void holder_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
+  const auto at = givings_.find(from);
+  if (at == givings_.end() || at->second.ended)
+    return refuse(out, from, "the end of an image came outside of one");
+  auto& g = at->second;
+  if (const auto lacks = missing(g))
+    return refuse(out, from, *lacks);
+  g.ended = true;
+  // Those that become whole are taken out of it.
+  for (const auto id : std::vector<stripe_id>(g.stripes.begin(), g.stripes.end())) {
+    auto& s = stripes_.at(id);
+    s.pieces[g.member].ended = true;
+    s.header.crc32[g.member] = crc32;
+    if (whole(s))
+      become_whole(out, id);
+  }
+}
+
+bool holder_core::whole(const stripe& s) const {
+  const auto how = s.of.how();
+  for (std::uint32_t member = 0; member < how.members; ++member)
+    if (piece_of(how, member, s.number) && !s.pieces[member].ended)
+      return false;
+  return true;
+}
+
+void holder_core::become_whole(effects& out, stripe_id which) {
+  const auto done = stripes_.extract(which);
+  const auto& s = done.mapped();
+  auto header = s.header;
+  header.magic = held_piece::magic_value;
+  header.members = s.of.how().members;
+  header.parity = s.of.parity;
+  header.holder = s.of.holder;
+  header.stripe = s.number;
+  header.row = s.row;
+  std::copy(s.of.ranks.begin(), s.of.ranks.end(), header.ranks.begin());
+  out.push_back(finish{which, header,
+                       slot_image{s.of.step, s.of.generation, s.of.ranks[s.of.holder],
+                                  s.of.world_size, held_piece::bytes_before + s.longest}});
+  for (auto g = givings_.begin(); g != givings_.end();) {
+    if (g->second.stripes.erase(which) == 0 || !g->second.stripes.empty()) {
+      ++g;
+      continue;
+    }
+    out.push_back(
+        reply{g->first,
+              author_.write<messages::CopyHeld>(generation{s.of.generation}, [](auto) {}).any()});
+    g = givings_.erase(g);
+  }
+}
+
+// ---- Something breaks ----
+
+void holder_core::break_stripe(effects& out, stripe_id which, const std::string& why) {
+  const auto broken = stripes_.extract(which);
+  if (broken.empty())
+    return;
+  const auto& s = broken.mapped();
+  out.push_back(drop{which});
+  out.push_back(note{{log::level::warning,
+                      "copies_broken",
+                      fmt::format("stripe {} of copies of step {} of generation {} is dropped: {}",
+                                  s.number, s.of.step, s.of.generation, why),
+                      {{"step", static_cast<std::int64_t>(s.of.step)},
+                       {"generation", static_cast<std::int64_t>(s.of.generation)},
+                       {"local_rank", static_cast<std::int64_t>(s.of.local)},
+                       {"why", why}}}});
+  std::vector<connection_id> gave;
+  for (const auto& [who, g] : givings_)
+    if (g.stripes.count(which) != 0)
+      gave.push_back(who);
+  // Refusing one may break more, and refuse others of them.
+  for (const auto who : gave)
+    if (givings_.count(who) != 0)
+      refuse(out, who, why);
+}
+
+/// What it has given in full counts for the others still.
+void holder_core::refuse(effects& out, connection_id who, const std::string& why) {
+  refused_.insert(who);
+  const auto gone = givings_.extract(who);
+  const auto about = gone.empty() ? generation{} : generation{gone.mapped().of.generation};
+  out.push_back(reply{
+      who, author_.write<messages::CopyRefused>(about, [&why](auto b) { b.setWhy(why); }).any()});
+  if (!gone.empty() && !gone.mapped().ended)
+    for (const auto id : gone.mapped().stripes)
+      break_stripe(out, id, why);
+}
+
+} // namespace troupe::ckpt

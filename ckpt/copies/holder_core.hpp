@@ -1,0 +1,153 @@
+#pragma once
+
+#include "ckpt/arena/held_piece.hpp"
+#include "ckpt/erasure/stripes.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// What a holder of copies does about what its givers say (messages/copies.capnp). Nothing that is
+/// received is taken for granted.
+///
+/// Effects are to be done in order. One that is about a stripe for which there was no memory is
+/// left out: `no_memory` says so, and what follows from that comes behind what there was to do.
+class holder_core {
+  static_assert(code::parity_max <= limits::copy_parity_max);
+
+ public:
+  using connection_id = std::uint64_t;
+  /// Never used twice.
+  using stripe_id = std::uint64_t;
+
+  /// Memory for a parity is to be found; images of these two steps may not go for it.
+  struct open {
+    stripe_id which = 0;
+    local_rank local = 0;
+    std::uint64_t bytes = 0; ///< with what is before the parity
+    std::uint64_t generation = 0, step = 0;
+    std::uint64_t whole_generation = 0, whole_step = 0; ///< both 0: none
+  };
+  /// It is to be longer.
+  struct grow {
+    stripe_id which = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// The message's content, times that, is added to the parity from `offset` on. From `fresh` on
+  /// nothing was added yet: there are zeros, whatever the memory holds.
+  struct add {
+    stripe_id which = 0;
+    std::uint64_t offset = 0, fresh = 0;
+    std::uint8_t times = 0;
+    messages::msg<messages::CopyPiece> message;
+  };
+  struct finish {
+    stripe_id which = 0;
+    held_piece header;
+    slot_image image;
+  };
+  struct drop {
+    stripe_id which = 0;
+  };
+  struct reply {
+    connection_id to = 0;
+    messages::any_msg message;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<open, grow, add, finish, drop, reply, note>;
+  using effects = std::vector<effect>;
+
+  holder_core(messages::author author, std::size_t local_ranks)
+      : author_(std::move(author)), local_ranks_(local_ranks) {}
+
+  effects heard(connection_id from, const messages::any_msg& m);
+  effects closed(connection_id which, const std::string& reason);
+  /// What was to be opened, or to grow, could not.
+  effects no_memory(stripe_id which, const std::string& why);
+
+  std::size_t stripes_open() const { return stripes_.size(); }
+
+ private:
+  /// What all givers to a stripe say alike.
+  struct group {
+    local_rank local = 0;
+    std::uint64_t generation = 0, step = 0;
+    std::uint32_t world_size = 0, parity = 0, holder = 0;
+    std::vector<std::uint32_t> ranks;
+
+    code how() const { return {static_cast<std::uint32_t>(ranks.size()), parity}; }
+    friend bool operator==(const group& a, const group& b) {
+      return std::tie(a.local, a.generation, a.step, a.world_size, a.parity, a.holder, a.ranks) ==
+             std::tie(b.local, b.generation, b.step, b.world_size, b.parity, b.holder, b.ranks);
+    }
+  };
+  struct member_piece {
+    bool begun = false, ended = false;
+    std::uint64_t expected = 0, received = 0;
+  };
+  /// One that is not whole yet.
+  struct stripe {
+    group of;
+    std::uint32_t number = 0, row = 0;
+    std::uint64_t longest = 0; ///< of the pieces that are known
+    std::uint64_t written = 0; ///< from there on nothing was added yet
+    std::array<member_piece, code::members_max> pieces;
+    held_piece header;
+  };
+  /// An image of which pieces are given on one connection, until all is held or something breaks.
+  struct giving {
+    group of;
+    std::uint32_t member = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t whole_generation = 0, whole_step = 0;
+    bool ended = false;
+    std::set<stripe_id> stripes; ///< that are not whole yet
+
+    std::uint32_t rank() const { return of.ranks[member]; }
+  };
+  using piece_reader = messages::CopyPiece::Reader;
+
+  void begun(effects& out, connection_id from, messages::CopyBegin::Reader says);
+  void piece_came(effects& out, connection_id from, const messages::msg<messages::CopyPiece>& m);
+  void ended(effects& out, connection_id from, std::uint32_t crc32);
+
+  result<giving> judged(messages::CopyBegin::Reader says) const;
+  result<stripe_id> judged(const giving& g, piece_reader part) const;
+  /// Which of them is not there in full, in words.
+  std::optional<std::string> missing(const giving& g) const;
+  std::optional<stripe_id> find(const group& of, std::uint32_t number) const;
+  bool given_again(effects& out, const giving& g);
+  void drop_forsaken(effects& out, const giving& newer);
+  void join(effects& out, giving& g, std::uint32_t number, std::uint32_t row);
+  bool whole(const stripe& s) const;
+  void become_whole(effects& out, stripe_id which);
+  void break_stripe(effects& out, stripe_id which, const std::string& why);
+  void refuse(effects& out, connection_id who, const std::string& why);
+
+  messages::author author_;
+  const std::size_t local_ranks_;
+  stripe_id last_ = 0;
+  /// No more than there are slots: what finds none is broken at once.
+  std::map<stripe_id, stripe> stripes_;
+  /// At most one for each connection, and so bounded as those are.
+  std::map<connection_id, giving> givings_;
+  /// What they still say about the image that was refused is not listened to.
+  std::set<connection_id> refused_;
+};
+
+} // namespace troupe::ckpt

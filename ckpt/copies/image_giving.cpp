@@ -1,0 +1,178 @@
+#include "ckpt/copies/image_giving.hpp"
+
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::ckpt {
+
+namespace {
+
+void write_key(messages::CopyKey::Builder out, generation g, std::uint64_t step,
+               std::uint32_t world_size) {
+  out.setGeneration(g.value);
+  out.setStep(step);
+  out.setWorldSize(world_size);
+}
+
+} // namespace
+
+image_giving::image_giving(holder_links& links, pace& rate, messages::author& author,
+                           const image_to_copy& image, ports::bytes_view memory, giving_plan plan,
+                           instant until)
+    : links_(links), rate_(rate), author_(author), image_(image), memory_(memory),
+      plan_(std::move(plan)), until_(until) {
+  for (const auto member : plan_.holders()) {
+    dialled_.insert(member);
+    awaited_.insert(member);
+  }
+}
+
+result<void> image_giving::begin(const messages::msg<messages::Hello>& hello) {
+  std::set<std::string> group;
+  for (const auto member : awaited_)
+    group.insert(address(member));
+  links_.drop_all_but(group, "copies are held elsewhere now");
+  for (const auto member : awaited_) {
+    const auto where = holder_address(address(member));
+    if (!where)
+      return tl::make_unexpected(where.error());
+    links_.dial(address(member), *where, hello);
+  }
+  return {};
+}
+
+void image_giving::fail(std::uint32_t member, const error& why) {
+  give_up({why.code, fmt::format("rank {}'s copy at {}: {}", image_.by.members[member].rank,
+                                 address(member), why.what)});
+}
+
+void image_giving::give_up(const error& why) {
+  if (ended_)
+    return;
+  ended_ = tl::make_unexpected(why);
+  for (const auto member : plan_.holders())
+    links_.drop(address(member), why.what);
+}
+
+// ---- What holders say ----
+
+void image_giving::hear(const holder_links::news& n) {
+  if (ended_)
+    return;
+  for (const auto member : plan_.holders()) {
+    if (address(member) != n.address)
+      continue;
+    if (const auto* const gone = std::get_if<holder_links::lost>(&n.what))
+      return fail(member, gone->why);
+    if (const auto* const said = std::get_if<holder_links::heard>(&n.what))
+      return hear(member, said->message);
+  }
+}
+
+void image_giving::hear(std::uint32_t member, const messages::any_msg& m) {
+  if (m.is<messages::CopyTaken>()) {
+    if (!plan_.taken(member, m.as<messages::CopyTaken>().read()->getBytes()))
+      fail(member, {errc::refused, "it has taken more than was sent"});
+  } else if (m.is<messages::CopyRefused>()) {
+    fail(member, {errc::refused, m.as<messages::CopyRefused>().read()->getWhy().cStr()});
+  } else if (m.is<messages::Refused>()) {
+    fail(member, {errc::refused, m.as<messages::Refused>().read()->getReason().cStr()});
+  } else if (m.is<messages::CopyHeld>()) {
+    if (ended_at_.count(member) == 0)
+      return fail(member, {errc::refused, "it holds what was not given yet"});
+    awaited_.erase(member);
+    if (awaited_.empty())
+      ended_ = result<void>{};
+  }
+}
+
+// ---- What is said to them ----
+
+void image_giving::step(instant now) {
+  wake_at_ = until_;
+  if (now >= until_ && !awaited_.empty())
+    return fail(*awaited_.begin(),
+                {errc::unavailable, fmt::format("not held within {}", in_words(image_.within))});
+  for (auto member = dialled_.begin(); member != dialled_.end();)
+    member = links_.is_connected(address(*member)) ? dialled_.erase(member) : std::next(member);
+  // A holder that is not there costs the others no memory.
+  if (!dialled_.empty())
+    return;
+  for (const auto member : plan_.holders())
+    if (given_.insert(member).second)
+      say_begin(member);
+  const auto part = plan_.next();
+  const auto when = part ? rate_.may_send(now, part->bytes) : until_;
+  if (part && when <= now) {
+    rate_.sent(now, part->bytes);
+    say_part(*part);
+    wake_at_ = std::nullopt;
+  } else if (sum_some()) {
+    wake_at_ = std::nullopt;
+  } else {
+    wake_at_ = std::min(until_, when);
+    for (const auto member : plan_.holders())
+      if (plan_.all_sent(member) && ended_at_.insert(member).second)
+        say_end(member);
+  }
+}
+
+void image_giving::say_begin(std::uint32_t member) {
+  links_.send(address(member),
+              author_
+                  .write<messages::CopyBegin>(image_.made_by,
+                                              [&](messages::CopyBegin::Builder b) {
+                                                write_key(b.initKey(), image_.made_by, image_.step,
+                                                          image_.world_size);
+                                                b.setLocalRank(image_.local);
+                                                b.setParity(image_.by.parity);
+                                                const auto& all = image_.by.members;
+                                                auto ranks =
+                                                    b.initRanks(static_cast<unsigned>(all.size()));
+                                                for (unsigned i = 0; i < all.size(); ++i)
+                                                  ranks.set(i, all[i].rank);
+                                                b.setGiver(image_.by.me);
+                                                b.setHolder(member);
+                                                b.setBytes(memory_.size);
+                                                if (image_.whole)
+                                                  write_key(b.initWhole(), image_.whole->made_by,
+                                                            image_.whole->step, image_.world_size);
+                                              })
+                  .any());
+}
+
+void image_giving::say_part(const giving_plan::part& p) {
+  const auto* const from = reinterpret_cast<const kj::byte*>(memory_.data) + p.from;
+  links_.send(address(p.member), author_
+                                     .write<messages::CopyPiece>(
+                                         image_.made_by,
+                                         [&](messages::CopyPiece::Builder b) {
+                                           b.setStripe(p.stripe);
+                                           b.setOffset(p.offset);
+                                           b.setContent({from, static_cast<std::size_t>(p.bytes)});
+                                         })
+                                     .any());
+  plan_.sent(p);
+}
+
+/// The checksum grows while holders are waited for. False: it is there.
+bool image_giving::sum_some() {
+  const auto bytes = std::min(limits::copy_part, memory_.size - summed_);
+  crc32_ = libdeflate_crc32(crc32_, memory_.data + summed_, bytes);
+  summed_ += bytes;
+  return bytes != 0;
+}
+
+void image_giving::say_end(std::uint32_t member) {
+  links_.send(
+      address(member),
+      author_.write<messages::CopyEnd>(image_.made_by, [this](auto b) { b.setCrc32(crc32_); })
+          .any());
+}
+
+} // namespace troupe::ckpt

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/copies/giving_plan.hpp"
+#include "ckpt/copies/holder_links.hpp"
+#include "ckpt/copies/pace.hpp"
+#include "messages/msg.hpp"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// One image on its way to its holders. Never waits: its owner calls `step` until that says how it
+/// ended, and sleeps in between until something happens on links, or until `wake_at`.
+class image_giving {
+ public:
+  image_giving(holder_links& links, pace& rate, messages::author& author,
+               const image_to_copy& image, ports::bytes_view memory, giving_plan plan,
+               instant until);
+
+  /// Dials the holders; other links go.
+  result<void> begin(const messages::msg<messages::Hello>& hello);
+  void hear(const holder_links::news& n);
+  /// Does a little of what there is to do.
+  void step(instant now);
+  /// Nothing: there is something to do now.
+  std::optional<instant> wake_at() const { return wake_at_; }
+  /// Nothing: it goes on.
+  const std::optional<result<void>>& ended() const { return ended_; }
+  /// All its links go, so that what is half there is dropped by those who hold it.
+  void give_up(const error& why);
+
+ private:
+  const std::string& address(std::uint32_t member) const {
+    return image_.by.members[member].address;
+  }
+  void fail(std::uint32_t member, const error& why);
+  void hear(std::uint32_t member, const messages::any_msg& m);
+  void say_begin(std::uint32_t member);
+  void say_part(const giving_plan::part& p);
+  void say_end(std::uint32_t member);
+  bool sum_some();
+
+  holder_links& links_;
+  pace& rate_;
+  messages::author& author_;
+  const image_to_copy& image_;
+  const ports::bytes_view memory_;
+  giving_plan plan_;
+  const instant until_;
+  std::set<std::uint32_t> dialled_, given_, awaited_; ///< without a link; told CopyBegin; not held
+  std::set<std::uint32_t> ended_at_;                  ///< told CopyEnd
+  std::size_t summed_ = 0;
+  std::uint32_t crc32_ = 0;
+  std::optional<instant> wake_at_;
+  std::optional<result<void>> ended_;
+};
+
+} // namespace troupe::ckpt

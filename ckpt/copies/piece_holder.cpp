@@ -1,0 +1,184 @@
+#include "ckpt/copies/piece_holder.hpp"
+
+#include "ckpt/copies/holder_core.hpp"
+#include "ckpt/copies/piece_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace troupe::ckpt {
+
+namespace {
+
+const char* const holder_name = "piece_holder";
+
+} // namespace
+
+/// What links and their events share. All of it happens on the transport's thread, but for the
+/// end.
+class holding_place : public std::enable_shared_from_this<holding_place> {
+ public:
+  holding_place(std::string job, piece_memory memory, log::sink sink)
+      : job_(std::move(job)), memory_(std::move(memory)), sink_(std::move(sink)),
+        core_(messages::author(holder_name), memory_.local_ranks()) {}
+
+  void accept(ports::peer p) {
+    const std::lock_guard held(lock_);
+    if (ended_)
+      return;
+    if (const auto why = objection(*p.hello.read()))
+      return turn_away(p, *why);
+    const auto id = ++last_;
+    const auto link = links_.emplace(id, std::move(p.link)).first->second;
+    link->open({[me = weak_from_this(), id](const messages::any_msg& m) {
+                  if (const auto self = me.lock())
+                    self->heard(id, m);
+                },
+                [me = weak_from_this(), id](const ports::link_ending& how) {
+                  if (const auto self = me.lock())
+                    self->closed(id, how.reason);
+                }});
+  }
+
+  /// Nothing happens after this. What is half there is dropped.
+  void end() {
+    std::map<holder_core::connection_id, ports::connection_ptr> gone;
+    const std::lock_guard held(lock_);
+    ended_ = true;
+    gone.swap(links_);
+    memory_.drop_all();
+  }
+
+ private:
+  std::optional<std::string> objection(messages::Hello::Reader hello) const {
+    if (hello.getRole() != messages::Hello::Role::PEER)
+      return "here copies of images are held: only nodes that give some may dial";
+    if (job_ != hello.getJob().cStr())
+      return fmt::format("here copies of images of job \"{}\" are held, not of job \"{}\"", job_,
+                         hello.getJob().cStr());
+    if (links_.size() >= limits::copy_givers_max)
+      return fmt::format("{} givers of copies are here already", links_.size());
+    return std::nullopt;
+  }
+
+  static void turn_away(const ports::peer& p, const std::string& why) {
+    const auto refusal = messages::author(holder_name).write<messages::Refused>({}, [&why](auto b) {
+      b.setReason(why);
+    });
+    (void)p.link->send(refusal.any());
+    p.link->close(why);
+  }
+
+  void heard(holder_core::connection_id from, const messages::any_msg& m) {
+    const std::lock_guard held(lock_);
+    const auto at = links_.find(from);
+    if (at == links_.end())
+      return;
+    act(core_.heard(from, m));
+    at->second->taken();
+  }
+
+  void closed(holder_core::connection_id which, const std::string& reason) {
+    const std::lock_guard held(lock_);
+    const auto gone = links_.extract(which);
+    if (!gone.empty())
+      act(core_.closed(which, reason));
+  }
+
+  void act(holder_core::effects first) {
+    std::deque<holder_core::effect> todo(std::make_move_iterator(first.begin()),
+                                         std::make_move_iterator(first.end()));
+    for (; !todo.empty(); todo.pop_front()) {
+      auto more = std::visit([this](const auto& e) { return perform(e); }, todo.front());
+      std::move(more.begin(), more.end(), std::back_inserter(todo));
+    }
+  }
+
+  holder_core::effects perform(const holder_core::open& o) {
+    const auto made = memory_.open(o);
+    return made ? holder_core::effects{} : core_.no_memory(o.which, made.error().what);
+  }
+  holder_core::effects perform(const holder_core::grow& g) {
+    const auto made = memory_.grow(g);
+    return made ? holder_core::effects{} : core_.no_memory(g.which, made.error().what);
+  }
+  holder_core::effects perform(const holder_core::add& a) {
+    memory_.add(a);
+    return {};
+  }
+  holder_core::effects perform(const holder_core::finish& f) {
+    memory_.finish(f);
+    return {};
+  }
+  holder_core::effects perform(const holder_core::drop& d) {
+    memory_.drop(d);
+    return {};
+  }
+  holder_core::effects perform(const holder_core::reply& r) {
+    // A link that takes no more closes itself; `closed` follows.
+    if (const auto at = links_.find(r.to); at != links_.end())
+      (void)at->second->send(r.message);
+    return {};
+  }
+  holder_core::effects perform(const holder_core::note& n) {
+    sink_(holder_name, n.event);
+    return {};
+  }
+
+  const std::string job_;
+  std::mutex lock_;
+  bool ended_ = false;
+  piece_memory memory_;
+  const log::sink sink_;
+  holder_core core_;
+  holder_core::connection_id last_ = 0;
+  std::map<holder_core::connection_id, ports::connection_ptr> links_;
+};
+
+class piece_holder::impl {
+ public:
+  impl(std::shared_ptr<ports::transport> transport, std::shared_ptr<holding_place> place,
+       std::unique_ptr<ports::listener> door)
+      : transport_(std::move(transport)), place_(std::move(place)), door_(std::move(door)) {}
+  ~impl() {
+    door_.reset();
+    place_->end();
+  }
+  ports::endpoint where() const { return door_->where(); }
+
+ private:
+  const std::shared_ptr<ports::transport> transport_; // stays as long as its links
+  const std::shared_ptr<holding_place> place_;
+  std::unique_ptr<ports::listener> door_;
+};
+
+piece_holder::piece_holder(std::unique_ptr<impl> own) : impl_(std::move(own)) {}
+piece_holder::~piece_holder() = default;
+
+result<std::unique_ptr<piece_holder>>
+piece_holder::open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
+                   const std::string& job, const std::vector<std::vector<int>>& arenas,
+                   log::sink sink) {
+  auto memory = piece_memory::map(arenas);
+  if (!memory)
+    return tl::make_unexpected(memory.error());
+  auto place = std::make_shared<holding_place>(job, std::move(*memory), std::move(sink));
+  auto door = transport->listen(where, [place](ports::peer p) { place->accept(std::move(p)); });
+  if (!door)
+    return tl::make_unexpected(door.error());
+  return std::unique_ptr<piece_holder>(
+      new piece_holder(std::make_unique<impl>(transport, std::move(place), std::move(*door))));
+}
+
+ports::endpoint piece_holder::where() const {
+  return impl_->where();
+}
+
+} // namespace troupe::ckpt

@@ -1,0 +1,157 @@
+#include "ckpt/copies/piece_memory.hpp"
+
+#include "runtime/base/invariant.hpp"
+#include "runtime/os/memory/memory_room.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <unistd.h>
+
+namespace troupe::ckpt {
+
+namespace {
+
+/// A mapping of its own, of a descriptor that stays the caller's.
+result<os::shared_memory> mapped(int descriptor) {
+  const auto own = ::dup(descriptor);
+  if (own < 0)
+    return failure(errc::refused,
+                   fmt::format("descriptor {}: {}", descriptor, std::strerror(errno)));
+  return os::shared_memory::adopt(own);
+}
+
+std::size_t in_use(const slots& words) {
+  std::size_t count = 0;
+  for (std::size_t slot = 0; slot < slots::count(); ++slot)
+    count += words.word(slot).state == slot_state::empty ? 0 : 1;
+  return count;
+}
+
+} // namespace
+
+result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& arenas) {
+  piece_memory all;
+  for (const auto& descriptors : arenas) {
+    invariant(descriptors.size() == arena_descriptors, "an arena is a table, slots, a bell");
+    auto table = mapped(descriptors.front());
+    if (!table)
+      return tl::make_unexpected(table.error());
+    if (table->bytes() < sizeof(slot_table))
+      return failure(errc::invalid, fmt::format("descriptor {} holds no table of others' images",
+                                                descriptors.front()));
+    auto& one = all.arenas_.emplace_back();
+    one.table = std::move(*table);
+    std::copy_n(descriptors.begin() + 1, one.memory.size(), one.memory.begin());
+    if (one.words().formatted())
+      one.words().writer_died();
+    else
+      one.words().format();
+  }
+  return all;
+}
+
+result<void> piece_memory::open(const holder_core::open& o) {
+  auto words = arenas_.at(o.local).words();
+  const auto slot = words.begin_where([&o](const slot_image& image) {
+    const bool same_step = image.generation == o.generation && image.step == o.step;
+    const bool of_whole = image.generation == o.whole_generation && image.step == o.whole_step;
+    return !same_step && !of_whole;
+  });
+  if (!slot)
+    return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
+                                              "holds {} pieces that may not go",
+                                              o.local, in_use(words)));
+  parity p{o.local, *slot, {}};
+  if (const auto made = lay_out(p, o.bytes); !made) {
+    words.abandon(*slot);
+    return made;
+  }
+  open_.emplace(o.which, std::move(p));
+  return {};
+}
+
+/// What was there before is no piece any more, whatever becomes of this one.
+result<void> piece_memory::lay_out(parity& p, std::uint64_t bytes) {
+  auto memory = mapped(arenas_[p.local].memory.at(p.slot));
+  if (!memory)
+    return tl::make_unexpected(memory.error());
+  p.memory = std::move(*memory);
+  if (const auto made = make_room(p, bytes); !made)
+    return made;
+  std::memset(p.memory.data(), 0, held_piece::bytes_before);
+  return {};
+}
+
+result<void> piece_memory::make_room(parity& p, std::uint64_t bytes) {
+  if (bytes <= p.memory.bytes())
+    return {};
+  const auto more = bytes - p.memory.bytes();
+  const auto room = os::find_memory_room();
+  if (!room)
+    return tl::make_unexpected(room.error());
+  if (room->bytes < more)
+    return failure(errc::refused,
+                   fmt::format("a copy for local rank {} needs {} MiB more memory, and there are "
+                               "{} MiB: {}",
+                               p.local, (more >> 20) + 1, room->bytes >> 20, room->bound));
+  return p.memory.grow(bytes);
+}
+
+result<void> piece_memory::grow(const holder_core::grow& g) {
+  const auto at = open_.find(g.which);
+  return at == open_.end() ? result<void>{} : make_room(at->second, g.bytes);
+}
+
+void piece_memory::add(const holder_core::add& a) {
+  const auto at = open_.find(a.which);
+  if (at == open_.end())
+    return;
+  auto part = a.message.read();
+  const auto content = part->getContent();
+  const auto* const from = reinterpret_cast<const char*>(content.begin());
+  const auto end = a.offset + content.size();
+  const auto& memory = at->second.memory;
+  invariant(held_piece::bytes_before + end <= memory.bytes(), "a parity longer than its memory");
+  auto* const sum = memory.data() + held_piece::bytes_before;
+  if (a.fresh <= a.offset && a.times == 1) {
+    std::memcpy(sum + a.offset, from, content.size());
+    return;
+  }
+  if (a.fresh < end)
+    std::memset(sum + std::max(a.fresh, a.offset), 0, end - std::max(a.fresh, a.offset));
+  accumulate(sum + a.offset, from, content.size(), a.times);
+}
+
+void piece_memory::finish(const holder_core::finish& f) {
+  auto done = open_.extract(f.which);
+  if (done.empty())
+    return;
+  auto& p = done.mapped();
+  auto* const header = new (p.memory.data()) held_piece(f.header);
+  // Who finds the magic finds all that is before it in time.
+  header->magic = 0;
+  std::atomic_thread_fence(std::memory_order_release);
+  header->magic = held_piece::magic_value;
+  arenas_[p.local].words().finish(p.slot, f.image);
+}
+
+void piece_memory::drop(const holder_core::drop& d) {
+  const auto gone = open_.extract(d.which);
+  if (!gone.empty())
+    arenas_[gone.mapped().local].words().abandon(gone.mapped().slot);
+}
+
+void piece_memory::drop_all() {
+  for (const auto& [id, p] : open_)
+    arenas_[p.local].words().abandon(p.slot);
+  open_.clear();
+}
+
+} // namespace troupe::ckpt

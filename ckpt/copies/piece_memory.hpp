@@ -1,0 +1,50 @@
+#pragma once
+
+#include "ckpt/copies/holder_core.hpp"
+#include "runtime/os/memory/shared_memory.hpp"
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace troupe::ckpt {
+
+/// The memory for others' images, one arena for each local rank, while parities come into being
+/// there: does what a holder_core decides about stripes. One thread at a time.
+class piece_memory {
+ public:
+  /// As for piece_holder::open.
+  static result<piece_memory> map(const std::vector<std::vector<int>>& arenas);
+
+  std::size_t local_ranks() const { return arenas_.size(); }
+
+  result<void> open(const holder_core::open& o);
+  result<void> grow(const holder_core::grow& g);
+  // Nothing happens for a stripe that could not be opened.
+  void add(const holder_core::add& a);
+  void finish(const holder_core::finish& f);
+  void drop(const holder_core::drop& d);
+  void drop_all();
+
+ private:
+  struct arena {
+    os::shared_memory table;
+    std::array<int, slot_table::slots_max> memory{};
+    slots words() const { return {*reinterpret_cast<slot_table*>(table.data()), 2}; }
+  };
+  /// Mapped as long as something is added.
+  struct parity {
+    local_rank local = 0;
+    std::size_t slot = 0;
+    os::shared_memory memory;
+  };
+
+  result<void> make_room(parity& p, std::uint64_t bytes);
+  result<void> lay_out(parity& p, std::uint64_t bytes);
+
+  std::vector<arena> arenas_;
+  std::map<holder_core::stripe_id, parity> open_;
+};
+
+} // namespace troupe::ckpt
