@@ -9,12 +9,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ..programs import ProgramNotFound
-<<<<<<< HEAD
-from .arena import Arena, View
-from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
-=======
 from .arena import OF_OTHERS, Arena, View
->>>>>>> erasure
+from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import load_file, placed, require_writable
 from .image import Destination
 from .library import CheckpointError
@@ -334,11 +330,7 @@ class Checkpointer(ABC):
             self._others.close()
         if self._saver:
             self._saver.close(self.save_timeout)
-<<<<<<< HEAD
-        self._arena = self._view = self._saver = self._saves = self._copies = None
-=======
-        self._arena = self._view = self._others = self._saver = self._saves = None
->>>>>>> erasure
+        self._arena = self._view = self._others = self._saver = self._saves = self._copies = None
         self._ranks.close()
 
     def __enter__(self) -> Self:
