@@ -49,7 +49,8 @@ typedef struct {
  * may run on, at most 8. `left`: 0, or the descriptors of an arena whose process has ended; they are ours then. 0 on
  * failure. */
 troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why, size_t why_bytes);
-/* The arena of another process, which goes on using it: only for troupe_images and troupe_lend. */
+/* The arena of another process, which goes on using it: only for troupe_images, troupe_lend and
+ * troupe_held. */
 troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes);
 /* Those of this arena, which stay its own. */
 void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors);

@@ -151,16 +151,27 @@ def test_images_of_another_size_than_was_summed_are_of_no_use():
 def test_parities_that_say_different_things_of_an_image_are_of_no_use():
     nodes = Nodes(Code(3, 1))
     parities = nodes.parities(1)
-    changed = parities[0].__class__(**{**vars(parities[0]), "crc32": (1, 2, 3)})
+    changed = Parity(**{**vars(parities[0]), "crc32": (1, 2, 3)})
     assert plan(nodes.sizes(1), [changed, *parities[1:]]) is None
+
+
+def test_parities_of_different_images_are_not_mixed():
+    nodes = Nodes(Code(5, 2))
+    parities = nodes.parities(0, 1)
+    assert plan(nodes.sizes(0, 1), parities)
+    # The third rank gave another image to the second parity of a stripe of which both are needed.
+    [at] = [i for i, p in enumerate(parities) if (p.stripe, p.row) == (3, 1)]
+    sums = list(parities[at].crc32)
+    sums[2] += 1
+    parities[at] = Parity(**{**vars(parities[at]), "crc32": tuple(sums)})
+    assert plan(nodes.sizes(0, 1), parities) is None
 
 
 def test_a_process_that_lost_its_image_takes_the_parity_at_its_own_node():
     nodes = Nodes(Code(3, 2))
-    here = [p for p in nodes.parities() if p.ranks[1] == 1]
-    moved = [p.__class__(**{**vars(p), "at": 1, "number": 99}) for p in here if p.at == 2]
-    what = plan(nodes.sizes(1), nodes.parities(1) + moved)
-    assert what and {(t.source, t.parity) for t in what.transfers} == {(1, 99)}
+    moved = [Parity(**{**vars(p), "at": 2, "number": 99}) for p in nodes.parities() if p.at == 0]
+    what = plan(nodes.sizes(2), nodes.parities(2) + moved)
+    assert what and {(t.source, t.parity) for t in what.transfers} == {(2, 99)}
 
 
 # ---- A few ranks ----
