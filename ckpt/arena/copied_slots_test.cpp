@@ -63,7 +63,8 @@ TEST_CASE("what is given up or left half by a process that died is not copied") 
   CHECK_FALSE(p.s.word(p.save(1)).copied);
 }
 
-TEST_CASE("an image of which copies are made stays until they are settled, whoever dies") {
+TEST_CASE("an image of which copies are made stays, whoever dies, and once that is settled until "
+          "copies of another are wanted") {
   process p;
   const auto first = p.save(1);
   const auto sequence = p.s.word(first).sequence;
@@ -82,6 +83,9 @@ TEST_CASE("an image of which copies are made stays until they are settled, whoev
   REQUIRE(p.s.settled(first, sequence, copies));
   CHECK(p.s.settled(first, sequence, copies)->kept);
   CHECK_FALSE(p.s.word(first).copied);
+  CHECK(p.save(12) != first);
+  CHECK_FALSE(p.s.drop_surplus());
+  REQUIRE(p.s.want_copies(p.save(13), pair()));
   CHECK(p.s.drop_surplus() == first);
 }
 
@@ -122,7 +126,7 @@ TEST_CASE("what is settled late is not what comes to be written in the same slot
   const auto sequence = p.s.word(slot).sequence;
   REQUIRE(p.s.want_copies(slot, pair()));
   p.s.settle(slot, sequence, {true, ""}, copies);
-  p.save(2);
+  REQUIRE(p.s.want_copies(p.save(2), pair()));
   REQUIRE(p.s.begin() == slot);
   REQUIRE(p.s.want_copies(slot, pair()));
   p.s.settle(slot, sequence, {false, "late"}, copies);

@@ -59,6 +59,7 @@ void slots::format() {
       outcome.sequence = 0;
   }
   table_.kept = 0;
+  table_.last_copied = 0;
   table_.magic.store(slot_table::magic_value);
 }
 
@@ -98,14 +99,15 @@ std::optional<std::size_t> slots::empty() const {
   return std::nullopt;
 }
 
-/// Not by a word of its own: the image that stays changes without its slot's.
-bool slots::stays(const slot_word& word) const {
-  return word.state == slot_state::ready && word.sequence == table_.kept.load();
+/// Not by a word of its own: which image stays changes without its slot's.
+bool slots::stays(std::size_t slot, const slot_word& word) const {
+  return word.state == slot_state::ready &&
+         (word.sequence == table_.kept.load() || table_.last_copied.load() == slot + 1);
 }
 
 std::optional<std::size_t> slots::kept_for_others() const {
   for (std::size_t i = 0; i < count(); ++i)
-    if (stays(word(i)))
+    if (word(i).state == slot_state::ready && word(i).sequence == table_.kept.load())
       return i;
   return std::nullopt;
 }
@@ -113,13 +115,13 @@ std::optional<std::size_t> slots::kept_for_others() const {
 /// Of those that nobody has borrowed: others count nowhere.
 std::size_t slots::most_images(const std::vector<std::size_t>& images) const {
   return images_max + std::count_if(images.begin(), images.end(), [this](std::size_t i) {
-           return word(i).copied || stays(word(i));
+           return word(i).copied || stays(i, word(i));
          });
 }
 
 bool slots::begin_in(std::size_t slot) {
-  return change(slot, [this](slot_word& w) {
-    if (w.readers != 0 || w.lent || w.wanted || w.copied || stays(w) ||
+  return change(slot, [this, slot](slot_word& w) {
+    if (w.readers != 0 || w.lent || w.wanted || w.copied || stays(slot, w) ||
         w.state == slot_state::writing)
       return false;
     w.state = slot_state::writing;
@@ -176,6 +178,8 @@ void slots::abandon(std::size_t slot) {
     return true;
   });
   invariant(done, "a save is given up in a slot that it did not begin");
+  auto its_copies = slot + 1;
+  table_.last_copied.compare_exchange_strong(its_copies, 0);
 }
 
 bool slots::lend(std::size_t slot) {
@@ -200,6 +204,7 @@ bool slots::want_copies(std::size_t slot, const slot_group& by) {
   // What became of copies of this image that were wanted before says nothing of these.
   entry.outcomes[static_cast<std::size_t>(purpose::copies)].sequence = 0;
   entry.group = by;
+  table_.last_copied = slot + 1;
   return change(slot, [](slot_word& w) {
     w.copied = true;
     return w.state != slot_state::empty;
@@ -237,8 +242,8 @@ void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& h
 std::optional<std::size_t> slots::drop_surplus() {
   const auto images = by_age();
   for (std::size_t i = 0; i + images_ < images.size(); ++i) {
-    const auto dropped = change(images[i], [this](slot_word& w) {
-      if (w.readers != 0 || w.wanted || w.copied || stays(w))
+    const auto dropped = change(images[i], [this, slot = images[i]](slot_word& w) {
+      if (w.readers != 0 || w.wanted || w.copied || stays(slot, w))
         return false;
       w = {slot_state::empty, false, false, 0, w.sequence};
       return true;

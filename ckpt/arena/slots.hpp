@@ -93,6 +93,9 @@ struct slot_table {
   std::atomic<std::uint64_t> magic;
   /// The sequence of the image that stays because other ranks rely on it; 0: none does.
   std::atomic<std::uint64_t> kept;
+  /// The slot of the last image of which copies were wanted, counted from 1. It stays, too: the
+  /// ranks are yet to agree that all of them have theirs. 0: there is none.
+  std::atomic<std::uint64_t> last_copied;
   /// Counts outcomes: the training process sleeps until it changes.
   std::atomic<std::uint32_t> settlements;
   std::array<entry, slots_max> slots;
@@ -153,7 +156,7 @@ class slots {
   bool lend(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);
-  /// Pieces of it are to be held by this group. Also while it is `writing`. False: it is neither,
+  /// Pieces of it are to be held by this group, and it stays until copies of another are wanted. Also while it is `writing`. False: it is neither,
   /// or they are already, and that is not settled yet.
   bool want_copies(std::size_t slot, const slot_group& by);
   /// From now on this image stays, and the one that did before need not. Nothing: none does.
@@ -193,7 +196,7 @@ class slots {
   bool change(std::size_t slot, Change&& with);
   bool begin_in(std::size_t slot);
   std::optional<std::size_t> empty() const;
-  bool stays(const slot_word& word) const;
+  bool stays(std::size_t slot, const slot_word& word) const;
   std::size_t most_images(const std::vector<std::size_t>& images) const;
   /// Images that nobody has borrowed, oldest first.
   std::vector<std::size_t> by_age() const;

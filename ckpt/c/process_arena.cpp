@@ -276,6 +276,9 @@ result<std::size_t> process_arena::want_copies(std::optional<std::size_t> slot,
     return failure(errc::invalid, "this memory is another process's");
   if (!slot && !last_saved_)
     return failure(errc::invalid, "nothing was saved of which there could be copies");
+  // The next save could never begin.
+  if (images() == 1)
+    return failure(errc::refused, "memory suffices for one image only: none can stay for others");
   const auto which = slot.value_or(last_saved_.value_or(0));
   if (which >= slots_.count() || slots_.word(which).state == slot_state::empty)
     return failure(errc::invalid, fmt::format("there is no image in slot {}", which));
@@ -293,9 +296,6 @@ result<void> process_arena::keep_for_others(std::uint64_t sequence) {
     slots_.keep_for_others(std::nullopt);
     return {};
   }
-  // The next save could never begin.
-  if (images() == 1)
-    return failure(errc::refused, "memory suffices for one image only: none can stay for others");
   const auto all = newest_first();
   if (std::none_of(all.begin(), all.end(),
                    [&](std::size_t slot) { return this->sequence(slot) == sequence; }))

@@ -45,7 +45,7 @@ while state["step"] < steps:
     step = state["step"] + 1
     state = {"step": step, "x": stepped(state["x"], step)}
     assert checkpointer.save_checkpoint(step, state, storage_type=StorageType.MEMORY), told
-    if step in (waits_at - 2, waits_at):
+    if step in (waits_at - 1, waits_at, steps - 1):
         held = checkpointer.wait_latest_copies(60)
         say(f"held{generation}", {"step": held, "told": told})
     while step == waits_at and generation < 2:  # until a node is lost
