@@ -1,6 +1,9 @@
 #include "ckpt/copies/holder_core.hpp"
 
 #include "ckpt/copies/testing/holder_vocabulary.hpp"
+#include "ckpt/copies/testing/holder_world.hpp"
+#include "tests/actors/fate.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
@@ -316,4 +319,22 @@ TEST_CASE("a piece with nothing in it counts when its giver ends") {
       held += line.find("hears held") != std::string::npos ? 1 : 0;
   }
   CHECK(held == 3);
+}
+
+TEST_CASE("whatever givers say, in whatever order: the world says what must hold") {
+  std::size_t finished = 0;
+  for (std::uint64_t seed = 0; seed < rounds(2'000); ++seed) {
+    CAPTURE(seed);
+    holder_world world(actors::testing::seeded(seed));
+    std::string complaint;
+    try {
+      for (int i = 0; i < 200; ++i)
+        world.strike();
+    } catch (const invariant_broken& e) {
+      complaint = e.what();
+    }
+    REQUIRE(complaint == "");
+    finished += world.finished();
+  }
+  CHECK(finished > rounds(2'000));
 }
