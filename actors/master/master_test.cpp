@@ -128,6 +128,25 @@ TEST_SUITE("master: one job") {
     CHECK(link->ended());
   }
 
+  TEST_CASE("who is neither a node nor a shell is turned away with one line") {
+    struct row {
+      std::uint16_t role;
+      const char* why;
+    };
+    for (const auto& r :
+         {row{2, "this is the job's master, and no node that holds copies of images"},
+          row{77, "the master does not know what role this peer has; it is of a newer version"}}) {
+      master_stage s;
+      s.begin();
+      const auto link = s.transport->knock(hello("x", 1, [&r](messages::Hello::Builder b) {
+        b.setRole(static_cast<messages::Hello::Role>(r.role));
+      }));
+      s.settle();
+      CHECK(heard(*link).find("Refused() (reason = \"") == 0);
+      CHECK(link->ended() == r.why);
+    }
+  }
+
   TEST_CASE("whoever runs the master may end the job") {
     master_stage s;
     s.begin();

@@ -2,6 +2,7 @@
 #include "ckpt/copies/piece_holder.hpp"
 #include "ckpt/copies/testing/memory_of_others.hpp"
 #include "ckpt/erasure/stripes.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/base/random.hpp"
 #include "tests/link/asio_world.hpp"
 
@@ -383,4 +384,28 @@ TEST_CASE("what cannot be given is refused at once, or when its turn has come") 
   const auto answer = n.gives(wrong, content).get();
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what == "'nowhere' is no host:port");
+}
+
+TEST_CASE("everybody who waits hears once, also of a giver that ends; too many are told at once") {
+  const code c{3, 1};
+  const auto images = some_images(c, 1);
+  std::mutex lock;
+  std::vector<int> answers(limits::images_wanted_max + 2);
+  nodes n(c);
+  const auto give = [&](std::size_t which) {
+    n.giver(0).give(n.image(0, which, images[0].size()),
+                    {reinterpret_cast<const std::byte*>(images[0].data()), images[0].size()},
+                    [&lock, &answers, which](const result<void>& r) {
+                      const std::lock_guard held(lock);
+                      answers[which] += r ? 1'000 : r.error().code == errc::overloaded ? 10 : 1;
+                    });
+  };
+  give(0);
+  // The first waits for what others do not give.
+  REQUIRE(n.world.until([&n] { return n.memory[1].count(slot_state::writing) == 1; }));
+  for (std::size_t which = 1; which < answers.size(); ++which)
+    give(which);
+  CHECK(answers.back() == 10);
+  n.givers.clear();
+  CHECK(std::all_of(answers.begin(), answers.end() - 1, [](int a) { return a == 1; }));
 }

@@ -83,7 +83,7 @@ TEST_CASE("every piece goes to all holders of its stripe, part by part") {
 }
 
 TEST_CASE("holders take turns, and each has a window of its own") {
-  auto plan = giving_plan::make(group(4, 1, 0), 100 * limits::copy_part);
+  auto plan = giving_plan::make(group(4, 1, 0), 1'000 * limits::copy_part);
   REQUIRE(plan);
   CHECK(plan->holders() == std::vector<std::uint32_t>{1, 2, 3});
   std::vector<std::uint32_t> turns;
@@ -93,11 +93,12 @@ TEST_CASE("holders take turns, and each has a window of its own") {
     on_the_way[part->member] += part->bytes;
     plan->sent(*part);
   }
-  REQUIRE(turns.size() == 3 * limits::copy_window / limits::copy_part);
+  const auto parts = limits::copy_window / limits::copy_part;
+  REQUIRE(turns.size() == 3 * parts);
   for (std::size_t i = 0; i + 1 < turns.size(); ++i)
     CHECK(turns[i] != turns[i + 1]);
   for (const std::uint32_t member : {1, 2, 3})
-    CHECK(on_the_way[member] == limits::copy_window);
+    CHECK(on_the_way[member] == parts * limits::copy_part);
   CHECK(plan->taken(2, limits::copy_part));
   const auto next = plan->next();
   REQUIRE(next);

@@ -293,8 +293,10 @@ inline constexpr unsigned drain_tries_max = 10;
 static_assert(steps_open_max < steps_settled_kept);
 
 // Copies of images at other nodes.
-/// One part of a piece, in a message of its own; and what a giver has on its way to one holder.
-inline constexpr std::size_t copy_part = 1u << 20;
+/// One part of a piece, in a message of its own: the memory of such messages is used again and
+/// again, while that of large ones goes back to the system and costs more than all else. And what a
+/// giver has on its way to one holder.
+inline constexpr std::size_t copy_part = 63u << 10;
 inline constexpr std::size_t copy_window = 8u << 20;
 /// What a node gives to others in a second, unless told otherwise: training needs its network too.
 inline constexpr std::uint64_t copy_rate = 512u << 20;
@@ -309,7 +311,7 @@ inline constexpr std::size_t copy_givers_max = 16 * local_world_max;
 /// Parities of a step that one local rank's memory holds: with those of the step before it, as many
 /// as it has slots.
 inline constexpr std::uint32_t copy_parity_max = 4;
-static_assert(copy_part + (64u << 10) < frame_max && copy_window < send_queue_max);
+static_assert(copy_part + 1024 <= (64u << 10) && copy_window < send_queue_max);
 static_assert(copy_part <= copy_burst && copy_window / copy_part < credit_messages);
 
 // What is remembered.

@@ -51,8 +51,26 @@ constexpr std::uint64_t sessions_per_incarnation = 1'000'000'000;
 using private_handle = sup::widened<handle, knocked>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
+/// Whoever is neither would find nobody here to talk to.
+std::optional<std::string> objection(messages::Hello::Reader hello) {
+  switch (hello.getRole()) {
+  case messages::Hello::Role::NODE:
+  case messages::Hello::Role::SHELL:
+    return std::nullopt;
+  case messages::Hello::Role::PEER:
+    return "this is the job's master, and no node that holds copies of images";
+  }
+  return "the master does not know what role this peer has; it is of a newer version";
+}
+
 void let_in(self_ptr self, const ports::peer& peer) {
   auto& s = *self->state;
+  if (const auto why = objection(*peer.hello.read())) {
+    (void)peer.link->send(
+        s.author.write<messages::Refused>({}, [&why](auto b) { b.setReason(*why); }).any());
+    peer.link->close(*why);
+    return;
+  }
   const session_id id{++s.sessions};
   const auto child = sup::worker(fmt::format("session {}", id.value), sup::restart::temporary,
                                  sup::stop_within{2s}, sup::address<session::handle>{},
