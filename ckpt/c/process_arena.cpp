@@ -330,7 +330,8 @@ result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequen
     return failure(errc::invalid, fmt::format("slot {} holds no piece of others' images", slot));
   std::uint64_t longest = 0;
   for (std::uint32_t member = 0; member < c.members; ++member)
-    longest = std::max(longest, piece_bytes(c, found.bytes[member]));
+    if (const auto piece = piece_of(c, member, found.stripe))
+      longest = std::max(longest, piece_in(c, found.bytes[member], *piece).bytes);
   const auto there = std::min(bytes, memory_[slot].bytes());
   if (there < held_piece::bytes_before || there - held_piece::bytes_before < longest)
     return failure(errc::invalid,

@@ -42,12 +42,16 @@ def coefficients(code: Code, row: int) -> list[int]:
 
 
 def parity_of(code: Code, images: Sequence[torch.Tensor], stripe: int, row: int) -> torch.Tensor:
-    held = torch.zeros(max(code.piece_bytes(i.numel()) for i in images), dtype=torch.uint8)
+    """As long as the longest of its pieces."""
+    pieces = {}
     for member, image in enumerate(images):
         piece = code.piece_of(member, stripe)
         if piece is not None:
             begin, end = code.piece_in(image.numel(), piece)
-            accumulate(held, image[begin:end], coefficients(code, row)[member])
+            pieces[member] = image[begin:end]
+    held = torch.zeros(max(map(len, pieces.values())), dtype=torch.uint8)
+    for member, piece in pieces.items():
+        accumulate(held, piece, coefficients(code, row)[member])
     return held
 
 

@@ -167,11 +167,20 @@ def _part(
     """Of a term: the rank that has it, the number of the parity, and where it begins and ends."""
     if term.parity:
         parity = rows[term.which]
-        longest = max(code.piece_bytes(size) for size in parity.bytes)
+        longest = max(_given(code, stripe, parity.bytes))
         return parity.at, parity.number, library.HELD_BEFORE, library.HELD_BEFORE + longest
     piece = code.piece_of(term.which, stripe)
     assert piece is not None
     return ranks[term.which], None, *code.piece_in(there[term.which], piece)
+
+
+def _given(code: Code, stripe: int, sizes: Sequence[int]) -> Iterator[int]:
+    """How much members give to a stripe whose images have these sizes."""
+    for member, size in enumerate(sizes):
+        piece = code.piece_of(member, stripe)
+        if piece is not None:
+            begin, end = code.piece_in(size, piece)
+            yield end - begin
 
 
 # ---- How it is carried out: every method is a collective call ----
