@@ -2,12 +2,27 @@
 
 #include "launch/program.hpp"
 
+#include <malloc.h>
+
 namespace troupe::launch {
+
+namespace {
+
+/// Else the C library gives the memory of every few parts back to the system, and asks for it
+/// again: that takes more time than sending them.
+void keep_memory_of_parts() {
+  constexpr int threshold = 2 * limits::copy_window;
+  ::mallopt(M_MMAP_THRESHOLD, threshold);
+  ::mallopt(M_TRIM_THRESHOLD, threshold);
+}
+
+} // namespace
 
 result<std::unique_ptr<image_copies>>
 image_copies::open(const launcher_options& o, const node_name& node, const ports::endpoint& where,
                    const std::vector<std::vector<int>>& memory, const log::sink& sink) {
   std::unique_ptr<image_copies> made(new image_copies);
+  keep_memory_of_parts();
   auto transport =
       open_transport(made->io_, o.common, sink, o.rendezvous.settings.lease, where.host);
   if (!transport)

@@ -150,6 +150,13 @@ TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refu
   CHECK(mentions(refused({"t.py"}, machine), "PET_NETWORK_CHECK"));
 }
 
+TEST_CASE("how fast copies are given") {
+  CHECK(accepted({"t.py"}).copy_rate == 512u << 20);
+  CHECK(accepted({"--copy-rate", "3", "t.py"}).copy_rate == 3u << 20);
+  CHECK(accepted({"--copy-rate=0", "t.py"}).copy_rate == 0);
+  CHECK(refused({"--copy-rate=-1", "t.py"}) == "--copy-rate: -1 is not from 0 to 1048576");
+}
+
 TEST_CASE("sizes and budgets") {
   const auto o = accepted({"--nnodes=2:7", "--node_unit=3", "--elasticity-config=ds.json",
                            "--elasticity-variant=uncapped", "--node-relaunches=0",
@@ -159,10 +166,6 @@ TEST_CASE("sizes and budgets") {
   CHECK(o.node_unit == 3);
   CHECK_FALSE(o.save_at_breakpoint);
   CHECK(accepted({"--save_at_breakpoint", "t.py"}).policy.save_at_breakpoint);
-  CHECK(o.copy_rate == 512u << 20);
-  CHECK(accepted({"--copy-rate", "3", "t.py"}).copy_rate == 3u << 20);
-  CHECK(accepted({"--copy-rate=0", "t.py"}).copy_rate == 0);
-  CHECK(refused({"--copy-rate=-1", "t.py"}) == "--copy-rate: -1 is not from 0 to 1048576");
   CHECK(o.elasticity_config == "ds.json");
   CHECK_FALSE(o.elasticity_capped);
   CHECK(*o.node_relaunches == 0);

@@ -11,7 +11,8 @@ $Cxx.namespace("troupe::messages");
 #           CopyBegin may follow on the same link.
 # Pace      The holder answers each CopyPiece with CopyTaken; the giver has at most limits::copy_window bytes on the way, and sends no
 #           faster than it was told to.
-# Repeats   There are none: what fails is not tried again, the next step is. A giver that begins the same step again breaks its stripes.
+# Repeats   There are none: what fails is not tried again, the next step is. A giver that begins the same step again breaks its stripes,
+#           and so does one that begins another step while others wait for it: its ranks have started again.
 # Loss      A giver that goes between CopyBegin and CopyEnd breaks its stripes: they are dropped, and all that gave to them are refused.
 # Fence     None is needed: a piece is known by generation and step, and what is used of them all ranks decide when they load.
 

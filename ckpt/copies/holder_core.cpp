@@ -135,20 +135,34 @@ bool holder_core::given_again(effects& out, const giving& g) {
   return !twice.empty();
 }
 
-/// Stripes of another step to which nobody gives any more, and for whose end nobody waits: all that
-/// gave to them have gone, and others never came.
+/// Whether the rank is yet to give to it.
+bool holder_core::awaits(const stripe& s, std::uint32_t rank) const {
+  const auto at = std::find(s.of.ranks.begin(), s.of.ranks.end(), rank);
+  if (at == s.of.ranks.end())
+    return false;
+  const auto member = static_cast<std::uint32_t>(at - s.of.ranks.begin());
+  return piece_of(s.of.how(), member, s.number) && !s.pieces[member].begun;
+}
+
+/// Stripes of another step that can never be whole: all that gave to them have gone; or who is yet
+/// to give to them gives `newer` instead, as ranks that have started again do.
 void holder_core::drop_forsaken(effects& out, const giving& newer) {
-  std::vector<stripe_id> forsaken;
+  std::map<stripe_id, std::string> forsaken;
   for (const auto& [id, s] : stripes_) {
     const auto waited_for =
         std::any_of(givings_.begin(), givings_.end(),
                     [which = id](const auto& g) { return g.second.stripes.count(which) != 0; });
-    if (s.of.local == newer.of.local && !waited_for &&
-        (s.of.step != newer.of.step || s.of.generation != newer.of.generation))
-      forsaken.push_back(id);
+    if (s.of.local != newer.of.local ||
+        (s.of.step == newer.of.step && s.of.generation == newer.of.generation))
+      continue;
+    if (!waited_for)
+      forsaken[id] = "all that gave to it have gone";
+    else if (s.of.generation < newer.of.generation || awaits(s, newer.rank()))
+      forsaken[id] = fmt::format("rank {} gives step {} of generation {} instead", newer.rank(),
+                                 newer.of.step, newer.of.generation);
   }
-  for (const auto id : forsaken)
-    break_stripe(out, id, "all that gave to it have gone");
+  for (const auto& [id, why] : forsaken)
+    break_stripe(out, id, why);
 }
 
 void holder_core::join(effects& out, giving& g, std::uint32_t number, std::uint32_t row) {

@@ -132,6 +132,7 @@ class holder_core {
   std::optional<std::string> missing(const giving& g) const;
   std::optional<stripe_id> find(const group& of, std::uint32_t number) const;
   bool given_again(effects& out, const giving& g);
+  bool awaits(const stripe& s, std::uint32_t rank) const;
   void drop_forsaken(effects& out, const giving& newer);
   void join(effects& out, giving& g, std::uint32_t number, std::uint32_t row);
   bool whole(const stripe& s) const;

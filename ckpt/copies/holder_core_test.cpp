@@ -234,6 +234,42 @@ TEST_CASE(
   CHECK(p.loses(2).empty());
 }
 
+TEST_CASE("who gives another step instead lets go those that wait for it") {
+  for (const auto& [later_step, later_generation] :
+       std::vector<std::pair<std::uint64_t, std::uint64_t>>{{11, 1}, {9, 1}, {10, 2}}) {
+    play p;
+    p.hears(1, say(of_four(1)));
+    p.hears(1, say_piece(0, 0, "0123456789"));
+    p.hears(1, say_end());
+    auto next = of_four(2);
+    next.step = later_step;
+    next.generation = later_generation;
+    const auto heard = p.hears(2, say(next));
+    REQUIRE(heard.size() == 3);
+    CHECK(heard[0] == "drop 1");
+    CHECK(heard[1] == "1 hears refused: rank 22 gives step " + std::to_string(later_step) +
+                          " of generation " + std::to_string(later_generation) + " instead");
+    CHECK(heard[2] == "open 2 in 0: 10");
+  }
+}
+
+TEST_CASE("one of another local rank, or who has given already, keeps nobody from waiting") {
+  play p;
+  for (const std::uint32_t who : {1, 2}) {
+    p.hears(who, say(of_four(who)));
+    p.hears(who, say_piece(0, 0, "0123456789"));
+    p.hears(who, say_end());
+  }
+  auto elsewhere = of_four(3);
+  elsewhere.step = 11;
+  elsewhere.local_rank = 1;
+  CHECK(p.hears(3, say(elsewhere)) == lines{"open 2 in 1: 10"});
+  auto after = of_four(2);
+  after.step = 11;
+  CHECK(p.hears(8, say(after)) == lines{"open 3 in 0: 10"});
+  CHECK(p.core.stripes_open() == 3);
+}
+
 TEST_CASE("who goes after its end breaks nothing") {
   play p;
   for (const std::uint32_t who : {1, 2, 3}) {
@@ -296,13 +332,8 @@ TEST_CASE("a stripe for which nobody waits goes when the next step comes") {
   p.hears(1, say_end());
   auto next = of_four(2);
   next.step = 11;
-  SUBCASE("somebody waits") {
-    CHECK(p.hears(2, say(next)) == lines{"open 2 in 0: 10"});
-  }
-  SUBCASE("nobody does") {
-    p.loses(1);
-    CHECK(p.hears(2, say(next)) == lines{"drop 1", "open 2 in 0: 10"});
-  }
+  p.loses(1);
+  CHECK(p.hears(2, say(next)) == lines{"drop 1", "open 2 in 0: 10"});
 }
 
 TEST_CASE("a piece with nothing in it counts when its giver ends") {

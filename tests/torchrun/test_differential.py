@@ -134,6 +134,8 @@ def without_deviations(seen: dict[str, Any], name: str) -> dict[str, Any]:
         worker["environment"].pop("TROUPE_LAUNCHER", None)  # launcher-variable
         worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY", None)  # memory-variable
         worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY_OF_NODE", None)
+        worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY_OF_OTHERS", None)
+        worker["environment"].pop("TROUPE_COPIES_ADDRESS", None)
         if name == "run path":
             worker.pop("leads session and group")  # sessions-of-run-path
             worker.pop("unbuffered")  # unbuffered-run-path
