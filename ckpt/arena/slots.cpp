@@ -59,6 +59,7 @@ void slots::format() {
       outcome.sequence = 0;
   }
   table_.kept = 0;
+  table_.agreed = 0;
   table_.last_copied = 0;
   table_.magic.store(slot_table::magic_value);
 }
@@ -105,9 +106,9 @@ bool slots::stays(std::size_t slot, const slot_word& word) const {
          (word.sequence == table_.kept.load() || table_.last_copied.load() == slot + 1);
 }
 
-std::optional<std::size_t> slots::kept_for_others() const {
+std::optional<std::size_t> slots::whole_with(std::uint64_t sequence) const {
   for (std::size_t i = 0; i < count(); ++i)
-    if (word(i).state == slot_state::ready && word(i).sequence == table_.kept.load())
+    if (word(i).state == slot_state::ready && word(i).sequence == sequence)
       return i;
   return std::nullopt;
 }
@@ -135,7 +136,7 @@ std::optional<std::size_t> slots::begin() {
   const auto next = empty();
   if (images.size() < images_ && next && begin_in(*next))
     return next;
-  const auto keep = images_ == 1 ? std::nullopt : newest();
+  const auto keep = images_ == 1 ? count() : agreed().value_or(newest().value_or(count()));
   for (const auto oldest : images)
     if (oldest != keep && begin_in(oldest))
       return oldest;
@@ -243,7 +244,7 @@ std::optional<std::size_t> slots::drop_surplus() {
   const auto images = by_age();
   for (std::size_t i = 0; i + images_ < images.size(); ++i) {
     const auto dropped = change(images[i], [this, slot = images[i]](slot_word& w) {
-      if (w.readers != 0 || w.wanted || w.copied || stays(slot, w))
+      if (slot == agreed() || w.readers != 0 || w.wanted || w.copied || stays(slot, w))
         return false;
       w = {slot_state::empty, false, false, 0, w.sequence};
       return true;

@@ -93,6 +93,9 @@ struct slot_table {
   std::atomic<std::uint64_t> magic;
   /// The sequence of the image that stays because other ranks rely on it; 0: none does.
   std::atomic<std::uint64_t> kept;
+  /// The sequence of the newest image that all ranks have made, as far as they have said so; 0: of
+  /// none. Without it a rank that dies while it saves could leave the others with newer ones only.
+  std::atomic<std::uint64_t> agreed;
   /// The slot of the last image of which copies were wanted, counted from 1. It stays, too: the
   /// ranks are yet to agree that all of them have theirs. 0: there is none.
   std::atomic<std::uint64_t> last_copied;
@@ -133,13 +136,16 @@ class slots {
 
   /// The newest image that is whole.
   std::optional<std::size_t> newest() const;
+  /// The newest that all ranks have, if that is known.
+  std::optional<std::size_t> agreed() const { return whole_with(table_.agreed.load()); }
   /// All slots, by the age of what they hold or held.
   std::array<std::size_t, slot_table::slots_max> oldest_first() const;
 
   // The training process. One thread of it at a time.
 
   /// The slot that the next save goes to, now `writing`: an empty one until there are as many
-  /// images as are to be kept, then the oldest that nobody reads or has borrowed; never the newest,
+  /// images as are to be kept, then the oldest that nobody reads or has borrowed; never the newest
+  /// that all ranks have (if that is not known, the newest),
   /// unless it is the only one to be kept. While all others are being read, one more than are to be
   /// kept. Nothing: there are as many as there can be, and all are being read. One that stays for
   /// others, and one of which copies are made, come on top of that.
@@ -165,7 +171,9 @@ class slots {
     table_.kept = sequence.value_or(0);
   }
   /// The slot of that image, if it is whole.
-  std::optional<std::size_t> kept_for_others() const;
+  std::optional<std::size_t> kept_for_others() const { return whole_with(table_.kept.load()); }
+  /// All ranks have an image of this one's step. 0: nothing is known of others.
+  void agree(std::uint64_t sequence) { table_.agreed = sequence; }
   struct settlement {
     bool kept = false;
     std::string why; ///< if it was not
@@ -196,6 +204,8 @@ class slots {
   template<class Change>
   bool change(std::size_t slot, Change&& with);
   bool begin_in(std::size_t slot);
+  /// The image of this sequence, if it is whole.
+  std::optional<std::size_t> whole_with(std::uint64_t sequence) const;
   std::optional<std::size_t> empty() const;
   bool stays(std::size_t slot, const slot_word& word) const;
   std::size_t most_images(const std::vector<std::size_t>& images) const;

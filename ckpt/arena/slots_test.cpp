@@ -248,6 +248,24 @@ TEST_CASE("only a whole image that has somewhere to go can be wanted") {
   CHECK(p.s.want(slot));
 }
 
+TEST_CASE("the newest image that all ranks have stays, not what one of them has beyond it") {
+  process p;
+  const auto common = p.save(1);
+  p.s.agree(p.s.word(common).sequence);
+  for (std::uint64_t step = 2; step < 6; ++step) {
+    CHECK(p.save(step) != common);
+    p.s.writer_died();
+    while (p.s.drop_surplus()) {
+    }
+    CHECK(p.s.agreed() == common);
+  }
+  const auto next = p.save(6);
+  p.s.agree(p.s.word(next).sequence);
+  CHECK(p.save(7) != next);
+  CHECK(p.save(8) != next);
+  CHECK(p.s.image(next).step == 6);
+}
+
 TEST_CASE("what is settled late is not another image's outcome") {
   process p;
   const auto slot = p.s.begin().value();

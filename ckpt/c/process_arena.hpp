@@ -58,6 +58,7 @@ class process_arena {
   result<std::size_t> want_copies(std::optional<std::size_t> slot, const slot_group& by);
   /// 0: none stays.
   result<void> keep_for_others(std::uint64_t sequence);
+  void agree(std::uint64_t sequence) { slots_.agree(sequence); }
   /// False: not known yet.
   result<bool> settled(std::size_t slot, std::uint64_t sequence, duration within,
                        purpose what = purpose::disk);

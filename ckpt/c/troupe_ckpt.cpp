@@ -140,6 +140,10 @@ int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes)
   return answer(why, why_bytes, [&] { return arena->own->want(slot); });
 }
 
+void troupe_agree(troupe_arena* arena, uint64_t sequence) {
+  arena->own->agree(sequence);
+}
+
 int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
                    char* why, size_t why_bytes) {
   return settled(*arena, slot, sequence, within_ms, purpose::disk, why, why_bytes);

@@ -82,6 +82,9 @@ int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_dest
 
 /* The image is to be written: the saver is told, and it stays as it is until that has settled it. */
 int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
+/* All ranks have an image of the same step as this one of this sequence: it stays until they agree on another, and it is what
+ * is written at a breakpoint. 0: nothing is known of others, and the newest is what counts. */
+void troupe_agree(troupe_arena* arena, uint64_t sequence);
 /* What became of an image that was wanted, waiting for at most so long. 1: it belongs to a complete step. 0: not known
  * yet. -1: it was not kept, and why. */
 int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,

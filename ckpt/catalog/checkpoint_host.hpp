@@ -110,7 +110,8 @@ class checkpoint_host {
   virtual void copy(const image_to_copy& image, std::function<void(result<void>)> done) = 0;
   virtual void settle_copy(const image_to_copy& image, const result<void>& how) = 0;
 
-  /// The newest whole image of every training process here is wanted too, unless it was before.
+  /// The newest image of every training process here that all ranks have (if that is not known: its
+  /// newest) is wanted too, unless it was before.
   virtual void want_newest() = 0;
 };
 

@@ -337,7 +337,9 @@ void image_writer::want_newest() {
       auto words = a.words();
       if (!words.formatted())
         continue;
-      const auto slot = words.newest();
+      // Others may be a step behind what is newest here.
+      const auto agreed = words.agreed();
+      const auto slot = agreed ? agreed : words.newest();
       if (slot && !words.settled(*slot, words.word(*slot).sequence))
         words.want(*slot);
     }

@@ -190,6 +190,19 @@ TEST_CASE("at a breakpoint the newest image is wanted, unless it was written") {
   CHECK(wanted.take().step == 3);
 }
 
+TEST_CASE("at a breakpoint a newer image than all ranks have is not wanted") {
+  const directory there;
+  process p;
+  const auto writer = open(p);
+  box<wanted_image> wanted;
+  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  const auto common = p.save(there.path, 1, false);
+  p.words().agree(p.words().word(common).sequence);
+  p.save(there.path, 2, false);
+  writer->want_newest();
+  CHECK(wanted.take().step == 1);
+}
+
 TEST_CASE("what makes no sense is settled, not written") {
   process p;
   const auto slot = p.save("relative", 1);

@@ -375,6 +375,14 @@ def test_shards_come_back_only_where_all_are_and_into_a_world_of_their_size(job,
         assert "of rank 0 of 2, and this is rank 0 of 3" in told[0]
 
 
+def test_whatever_one_rank_saves_alone_the_step_that_all_have_stays(job, tmp_path):
+    j, place = job(2), str(tmp_path / "c")
+    j.run(saving, place, [[4, 5], [6, 7, 8], []], SHARDS)
+    first, second = j.run(loading, place, SHARDS)
+    assert first == (5, {5.0}, True, "rank 0: step 5 comes from memory")
+    assert second == (6, {6.0}, True, "rank 1: step 5 comes from memory")
+
+
 def without_launcher(rank: int, place: str) -> tuple:
     with pytest.raises(CheckpointError, match="only actor-launcher's master can say when so many"):
         DdpCheckpointer(place, **SHARDS)

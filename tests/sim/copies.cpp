@@ -29,8 +29,8 @@ void copies::give(const host_ptr& launcher, const ckpt::image_to_copy& image,
   g.whole = true;
   world_.write(
       "-", fmt::format("ckpt   g{} step {} is held by others", image.made_by.value, image.step));
-  for (auto& [node, each] : g.given)
-    each.launcher->call_in(told_after, [each] { each.done({}); });
+  for (const auto& entry : g.given)
+    entry.second.launcher->call_in(told_after, [each = entry.second] { each.done({}); });
 }
 
 void copies::launcher_ended(const std::string& node, bool memory_is_lost) {
@@ -48,14 +48,13 @@ void copies::launcher_ended(const std::string& node, bool memory_is_lost) {
 }
 
 void copies::refuse(group& g, const std::string& gone) {
-  for (auto& [node, each] : std::exchange(g.given, {})) {
-    for (const auto& m : each.image.by.members)
+  for (const auto& entry : std::exchange(g.given, {}))
+    for (const auto& m : entry.second.image.by.members)
       if (m.address == gone)
-        each.launcher->call_in(told_after, [each, rank = m.rank, gone] {
+        entry.second.launcher->call_in(told_after, [each = entry.second, rank = m.rank, gone] {
           each.done(failure(errc::closed,
                             fmt::format("rank {} at {}: the connection was closed", rank, gone)));
         });
-  }
 }
 
 bool copies::can_be_rebuilt(const ckpt::image_to_copy& image) const {

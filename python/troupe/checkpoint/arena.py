@@ -154,9 +154,17 @@ class Arena(View):
 
     @classmethod
     def of_this_worker(
-        cls, images: int = 2, threads: int = 0, *, copy_on_write: bool = False
+        cls,
+        images: int = 2,
+        threads: int = 0,
+        *,
+        copy_on_write: bool = False,
+        agreed: bool = False,
     ) -> Arena:
         """The arena that `actor-launcher` keeps for this local rank, with what an earlier process of it has saved there.
+
+        `agreed`: this process, too, agrees with others on what it saves (see `agree`); else it does not matter any more what
+        an earlier one agreed on.
 
         It outlives this process and its node supervisor, and is gone with the launcher. Raises CheckpointError if there is
         none, or if it was opened before.
@@ -166,7 +174,10 @@ class Arena(View):
             f"this process has no memory that outlives it ({VARIABLE} is not set): it was not started by actor-launcher, "
             "or its local rank is beyond 63, or it has opened that memory before",
         )
-        return cls(images, threads, left=descriptors, copy_on_write=copy_on_write)
+        arena = cls(images, threads, left=descriptors, copy_on_write=copy_on_write)
+        if not agreed:
+            library.load().troupe_agree(arena.handle, 0)
+        return arena
 
     def close(self) -> None:
         super().close()
@@ -243,6 +254,11 @@ class Arena(View):
     def want(self, image: Image) -> None:
         """The image is to be written where its `save` said; it stays as it is until that is settled."""
         library.call("troupe_want", self._handle, image.slot)
+
+    def agree(self, image: Image) -> None:
+        """All ranks have an image of this one's step: it stays until they agree on another, and is what is written at a
+        breakpoint."""
+        library.load().troupe_agree(self._handle, image.sequence)
 
     def settled(self, image: Image, within: float) -> bool:
         """Whether an image that was wanted belongs to a complete step; False: not known yet, after `within` seconds.

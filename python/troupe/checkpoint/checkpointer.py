@@ -128,7 +128,7 @@ class Checkpointer(ABC):
         if self.shard is not None:
             require_writable(self.place)
         if saves and self.me.launched:
-            self._arena = Arena.of_this_worker(images, copy_on_write=copy_on_write)
+            self._arena = Arena.of_this_worker(images, copy_on_write=copy_on_write, agreed=True)
         elif saves:
             self._arena = Arena(images, copy_on_write=copy_on_write)
             if self.shard is not None:
@@ -196,6 +196,8 @@ class Checkpointer(ABC):
         if against:
             log.error("rank %d: step %s is not saved: %s", self.me.rank, step, summary(against))
             return False
+        if self._saves:
+            self._saves.agree()
         if disk and to and self._saves:
             self._saves.want()
         if next_copies and self._copies:
@@ -311,6 +313,8 @@ class Checkpointer(ABC):
             for image in seen.found():
                 if (image.generation, image.step) == made:
                     state = seen.load(image, weights_only=weights_only, map_location=map_location)
+                    if self._saves:
+                        self._saves.agree(image)
                     if self._copies:
                         self._copies.want(image.step, image.generation, image)  # the nodes may be others
                     return self.restored(state)

@@ -42,6 +42,12 @@ class Saves:
         )
         self._under_way = self._copy_on_write
 
+    def agree(self, image: Image | None = None) -> None:
+        """All ranks have this image, or what they kept last; unless that is being copied yet, which nobody can say of the
+        others' then."""
+        if not self._copy_on_write and (common := image or self._arena.newest()):
+            self._arena.agree(common)
+
     def want(self) -> None:
         """All ranks have kept what this one kept last: it is to be written."""
         if self._copy_on_write:
