@@ -156,8 +156,9 @@ class slots {
   bool lend(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);
-  /// Pieces of it are to be held by this group, and it stays until copies of another are wanted. Also while it is `writing`. False: it is neither,
-  /// or they are already, and that is not settled yet.
+  /// Pieces of it are to be held by this group, and it stays until copies of another are wanted.
+  /// Also while it is `writing`. False: it is neither, or they are already, and that is not settled
+  /// yet.
   bool want_copies(std::size_t slot, const slot_group& by);
   /// From now on this image stays, and the one that did before need not. Nothing: none does.
   void keep_for_others(std::optional<std::uint64_t> sequence) {
