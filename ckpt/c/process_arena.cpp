@@ -189,9 +189,6 @@ void process_arena::fill(std::uint64_t bytes, std::vector<bytes_at> storages) {
     if (background_)
       for (const auto& s : storages)
         os::move_to_huge_pages(const_cast<char*>(s.data), s.bytes, stop_);
-    for (std::size_t i = 0; i < slots_.count() && filled_; ++i)
-      if (memory_[i])
-        os::move_to_huge_pages(memory_[i].data(), bytes, stop_);
   });
 }
 
@@ -379,6 +376,12 @@ result<void> process_arena::lend(std::size_t slot) {
   if (slot >= slots_.count() || !slots_.lend(slot))
     return failure(errc::invalid, fmt::format("there is no image in slot {}", slot));
   return {};
+}
+
+std::unique_ptr<os::aligned_choice> process_arena::make_way(std::size_t slot) const {
+  if (slot >= slots_.count())
+    return nullptr;
+  return std::make_unique<os::aligned_choice>(descriptor(slot), slots_.image(slot).bytes);
 }
 
 result<void> process_arena::seal(std::size_t slot) {

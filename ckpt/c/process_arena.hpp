@@ -7,6 +7,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/bell.hpp"
+#include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/ports/storage.hpp"
 
@@ -70,6 +71,8 @@ class process_arena {
   void abandon(std::size_t slot) { slots_.abandon(slot); }
 
   result<void> lend(std::size_t slot);
+  /// The next mapping of an image, if somebody makes it while this lives, has huge pages if it can.
+  std::unique_ptr<os::aligned_choice> make_way(std::size_t slot) const;
   result<void> seal(std::size_t slot);
 
   /// What the image of this sequence in memory for others' images is, a view. `invalid` if it is

@@ -11,6 +11,10 @@
 using namespace troupe;
 using namespace troupe::ckpt;
 
+struct troupe_way {
+  std::unique_ptr<os::aligned_choice> own;
+};
+
 namespace {
 
 std::vector<bytes_at> all_of(const void* const* storages, const uint64_t* bytes, size_t count) {
@@ -217,6 +221,20 @@ int troupe_images(const troupe_arena* arena, troupe_image* found) {
 
 int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->lend(slot); });
+}
+
+troupe_way* troupe_make_way(const troupe_arena* arena, uint64_t slot) {
+  troupe_way* made = nullptr;
+  answer(nullptr, 0, [&]() -> result<void> {
+    if (auto own = arena->own->make_way(slot))
+      made = new troupe_way{std::move(own)};
+    return {};
+  });
+  return made;
+}
+
+void troupe_end_way(troupe_way* way) {
+  delete way;
 }
 
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {

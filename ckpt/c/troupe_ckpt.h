@@ -112,6 +112,12 @@ int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 int troupe_images(const troupe_arena* arena, troupe_image* found);
 /* The image is mapped for as long as somebody likes: the arena does not write there any more. */
 int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
+/* To be called before a library maps an image by its descriptor, and ended when it has: it will likely choose an address at
+ * which huge pages are mapped as such, so that reading each page for the first time takes a twentieth. Costs no memory. 0:
+ * there is nothing that could be done, which only costs time. */
+typedef struct troupe_way troupe_way;
+troupe_way* troupe_make_way(const troupe_arena* arena, uint64_t slot);
+void troupe_end_way(troupe_way* way);
 /* Fills in the checksums of an image, so that it is the file. */
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
 

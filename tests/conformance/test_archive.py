@@ -5,6 +5,7 @@ import ctypes
 import io
 import mmap
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -168,6 +169,41 @@ def test_what_was_loaded_stays_as_it_is_whatever_is_saved_after_it(arena):
         arena.save(step, {"x": torch.full((1 << 20,), float(step))})
         assert arena.newest().step == step
     assert bool((loaded["x"] == 1.0).all())
+
+
+def mapped_image_at():
+    """Where what torch has mapped begins: privately, as nobody else maps it."""
+    with open("/proc/self/maps") as maps:
+        return [int(line.split("-")[0], 16) for line in maps if "memfd:troupe-ckpt-" in line and " rw-p " in line]
+
+
+def occupied():
+    """Mappings that only take up room."""
+    with open("/proc/self/maps") as maps:
+        return sum(" ---p 00000000 00:00 0" in line for line in maps)
+
+
+def test_what_is_loaded_lies_where_huge_pages_can_be_mapped(arena):
+    state = {"x": torch.arange(10_000_000), "y": torch.ones(3)}
+    arena.prepare(state)
+    arena.wait_until_prepared()
+    arena.save(1, state)
+    aligned = 0
+    for _ in range(8):
+        loaded = arena.load(arena.newest())
+        same(loaded, state)
+        aligned += any(at % (2 << 20) == 0 for at in mapped_image_at())
+        del loaded
+    assert aligned  # another thread's mapping may have spoilt one of them, not all
+
+
+def test_an_image_that_cannot_be_read_leaves_nothing_occupied(arena):
+    arena.save(1, {"c": Custom("refused by weights_only", torch.zeros(4_000_000))})
+    before = occupied()
+    for _ in range(8):
+        with pytest.raises(pickle.UnpicklingError):
+            arena.load(arena.newest())
+    assert occupied() <= before
 
 
 def test_a_state_may_grow_and_shrink(arena):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -116,9 +116,19 @@ class View:
         `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
         """
         library.call("troupe_lend", self._handle, image.slot)
-        return torch.load(
-            image.path, mmap=True, weights_only=weights_only, map_location=map_location
-        )
+        with self._mapped_huge(image):
+            return torch.load(
+                image.path, mmap=True, weights_only=weights_only, map_location=map_location
+            )
+
+    @contextlib.contextmanager
+    def _mapped_huge(self, image: Image) -> Iterator[None]:
+        """Torch lets the kernel choose where it maps the image, which would not be where it maps huge pages."""
+        way = library.load().troupe_make_way(self._handle, image.slot)
+        try:
+            yield
+        finally:
+            library.load().troupe_end_way(way)
 
 
 class Arena(View):

@@ -114,6 +114,8 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_close": (None, [c_void_p]),
     "troupe_arena_descriptors": (None, [c_void_p, c_void_p]),
     "troupe_arena_images": (c_uint32, [c_void_p]),
+    "troupe_make_way": (c_void_p, [c_void_p, c_uint64]),
+    "troupe_end_way": (None, [c_void_p]),
     "troupe_abandon": (None, [c_void_p, c_uint64]),
     "troupe_agree": (None, [c_void_p, c_uint64]),
     "troupe_images": (c_int, [c_void_p, IMAGE]),

@@ -1,3 +1,4 @@
+#include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/memory_room.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 
@@ -10,6 +11,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace troupe::os;
@@ -54,6 +56,10 @@ std::uint64_t resident(const char* begin) {
       return std::stoull(line.substr(4)) << 10;
   }
   return 0;
+}
+
+bool aligned(const void* place) {
+  return reinterpret_cast<std::uintptr_t>(place) % huge_page_bytes == 0;
 }
 
 } // namespace
@@ -160,6 +166,64 @@ TEST_CASE("pages are there after populate, and not before") {
   stop = false;
   REQUIRE(memory->populate(4 * mib, stop));
   CHECK(there() == 4 * mib);
+}
+
+TEST_CASE("memory lies where huge pages can be mapped, whoever maps it and however it grew") {
+  auto memory = shared_memory::create("troupe-test", 0);
+  REQUIRE(memory);
+  for (const auto bytes : {2 * mib, 5 * mib + 12345, 64 * mib, 64 * mib + 1}) {
+    REQUIRE(memory->grow(bytes));
+    CHECK(aligned(memory->data()));
+    memory->data()[bytes - 1] = 1;
+    const auto theirs = shared_memory::adopt(dup(memory->descriptor()));
+    REQUIRE(theirs);
+    CHECK(aligned(theirs->data()));
+    CHECK(theirs->data()[bytes - 1] == 1);
+  }
+}
+
+TEST_CASE("the kernel's next choice for a file lies where huge pages can be mapped") {
+  const auto memory = shared_memory::create("troupe-test", 70 * mib);
+  REQUIRE(memory);
+  const auto map = [&](std::uint64_t bytes) {
+    auto* const at = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, memory->descriptor(), 0);
+    REQUIRE(at != MAP_FAILED);
+    return at;
+  };
+  for (const auto bytes : {2 * mib, 64 * mib, 64 * mib + 4096, 69 * mib + 77}) {
+    auto* const unlike = map(bytes + 4096 * 3); // so that chance does not make the next one aligned
+    void* mapped = nullptr;
+    {
+      const aligned_choice choice(memory->descriptor(), bytes);
+      REQUIRE(choice.made());
+      mapped = map(bytes);
+      CHECK(aligned(mapped));
+    }
+    munmap(mapped, bytes);
+    munmap(unlike, bytes + 4096 * 3);
+  }
+}
+
+TEST_CASE("where there is no choice nothing is said to have been made") {
+  const auto memory = shared_memory::create("troupe-test", mib);
+  REQUIRE(memory);
+  CHECK_FALSE(aligned_choice(memory->descriptor(), mib).made()); // less than a huge page
+  CHECK_FALSE(aligned_choice(-1, 8 * mib).made());
+  CHECK_FALSE(aligned_choice(memory->descriptor(), std::uint64_t{1} << 60).made());
+}
+
+TEST_CASE("moving to huge pages keeps what is there, and so does filling") {
+  const auto memory = shared_memory::create("troupe-test", 8 * mib);
+  REQUIRE(memory);
+  for (std::uint64_t i = 0; i < 8 * mib; ++i)
+    memory->data()[i] = static_cast<char>(i * 2654435761u >> 13);
+  const std::string before(memory->data(), 8 * mib);
+  const std::atomic<bool> stop{false};
+  const auto moved = move_to_huge_pages(memory->data(), 8 * mib, stop);
+  CHECK(moved % huge_page_bytes == 0); // nothing, where the system has none
+  CHECK(std::string(memory->data(), 8 * mib) == before);
+  REQUIRE(memory->populate(8 * mib, stop));
+  CHECK(std::string(memory->data(), 8 * mib) == before);
 }
 
 TEST_CASE("a descriptor of something else is refused in words") {

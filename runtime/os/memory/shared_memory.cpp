@@ -1,10 +1,13 @@
 #include "runtime/os/memory/shared_memory.hpp"
 
+#include "runtime/os/memory/huge_pages.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -27,13 +30,63 @@ tl::unexpected<error> refused(const char* what, std::uint64_t bytes) {
                                             std::strerror(errno)));
 }
 
+/// An address at which a mapping of so many bytes can have huge pages: the kernel puts those of
+/// files anywhere. 0 if it is too small for that, or there is no room. It is occupied.
+char* aligned_place(std::uint64_t bytes) {
+  if (bytes < huge_page_bytes)
+    return nullptr;
+  const auto room = bytes + huge_page_bytes;
+  auto* const found =
+      mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED)
+    return nullptr;
+  auto* const begin = static_cast<char*>(found);
+  const auto before =
+      (huge_page_bytes - reinterpret_cast<std::uintptr_t>(begin) % huge_page_bytes) %
+      huge_page_bytes;
+  if (before != 0)
+    munmap(begin, before);
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto end = (before + bytes + page - 1) / page * page;
+  if (end < room)
+    munmap(begin + end, room - end);
+  return begin + before;
+}
+
 char* map(int descriptor, std::uint64_t bytes) {
-  auto* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (at == MAP_FAILED)
+  auto* const place = aligned_place(bytes);
+  auto* const at = mmap(place, bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | (place == nullptr ? 0 : MAP_FIXED), descriptor, 0);
+  if (at == MAP_FAILED) // the place may be somebody else's by now: it is not given back
     return nullptr;
   // Only a wish: most kernels are set to give shared memory small pages whatever is asked.
   madvise(at, bytes, MADV_HUGEPAGE);
   return static_cast<char*>(at);
+}
+
+/// Makes the pages be there that are not. False: this kernel does not do that, or less is shown by
+/// now. The error is left in errno.
+std::optional<bool> make_pages(char* begin, std::uint64_t bytes) {
+  while (madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EINTR || errno == EAGAIN)
+      continue;
+    // A kernel before 5.14: whoever writes first waits for the pages.
+    if (errno == EINVAL || errno == EFAULT)
+      return false;
+    return std::nullopt;
+  }
+  return true;
+}
+
+/// The same, with as much of it on huge pages as the system has: they are made only where some page
+/// is there already. What they leave to do for the rest is nothing; without any, it is everything.
+std::optional<bool> make_pages_huge_if_possible(char* begin, std::uint64_t bytes,
+                                                const std::atomic<bool>& stop) {
+  for (std::uint64_t at = 0; at + huge_page_bytes <= bytes; at += huge_page_bytes)
+    if (const auto made = make_pages(begin + at, 1); made != true)
+      return made;
+  move_to_huge_pages(begin, bytes, stop);
+  return make_pages(begin, bytes);
 }
 
 } // namespace
@@ -131,15 +184,12 @@ result<void> shared_memory::show(std::uint64_t bytes) const {
 result<void> shared_memory::populate(std::uint64_t bytes, const std::atomic<bool>& stop) const {
   const auto end = std::min(bytes, bytes_);
   for (std::uint64_t at = 0; at < end && !stop; at += populate_step) {
-    const auto now = std::min(populate_step, end - at);
-    while (madvise(data_ + at, now, MADV_POPULATE_WRITE) != 0) {
-      if (errno == EINTR || errno == EAGAIN)
-        continue;
-      // A kernel before 5.14: whoever writes first waits for the pages. Or less is shown by now.
-      if (errno == EINVAL || errno == EFAULT)
-        return {};
+    const auto made =
+        make_pages_huge_if_possible(data_ + at, std::min(populate_step, end - at), stop);
+    if (!made)
       return refused("filling", bytes);
-    }
+    if (!*made)
+      return {};
   }
   return {};
 }

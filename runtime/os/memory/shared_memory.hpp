@@ -40,9 +40,9 @@ class shared_memory {
   /// behind that, though it stays mapped here. Precondition: at most `bytes()`.
   result<void> show(std::uint64_t bytes) const;
 
-  /// Makes the pages of the first `bytes` be there, so that whoever writes first does not wait for
-  /// them. Ends early when `stop` becomes true, or where less is shown. An error instead of a
-  /// signal where there is no memory.
+  /// Makes the pages of the first `bytes` be there, huge ones where the system has some, so that
+  /// whoever writes first does not wait for them. Ends early when `stop` becomes true, or where
+  /// less is shown. An error instead of a signal where there is no memory.
   result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop) const;
 
  private:
