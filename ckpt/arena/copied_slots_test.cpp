@@ -191,7 +191,7 @@ TEST_CASE("what was lent counts as no image, copied or not") {
   CHECK_FALSE(p.s.begin());
 }
 
-TEST_CASE("in memory for others' images an empty slot comes first, then the oldest that may go") {
+TEST_CASE("in memory for others' images the oldest that may go comes first, then an empty slot") {
   process p;
   const auto put = [&p](std::uint64_t step, const std::function<bool(const slot_image&)>& may_go) {
     const auto slot = p.s.begin_where(may_go);
@@ -200,7 +200,9 @@ TEST_CASE("in memory for others' images an empty slot comes first, then the olde
     return slot;
   };
   const auto none = [](const slot_image&) { return false; };
-  for (std::uint64_t step = 0; step < slots::count(); ++step)
+  REQUIRE(put(77, none) == 0);
+  REQUIRE(put(0, [](const slot_image& i) { return i.step == 77; }) == 0);
+  for (std::uint64_t step = 1; step < slots::count(); ++step)
     REQUIRE(put(step, none) == step);
   CHECK_FALSE(put(8, none));
   CHECK(put(8, [](const slot_image& i) { return i.step >= 3; }) == 3);

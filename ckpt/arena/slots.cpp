@@ -147,12 +147,11 @@ std::optional<std::size_t> slots::begin() {
 
 std::optional<std::size_t>
 slots::begin_where(const std::function<bool(const slot_image&)>& may_go) {
-  if (const auto next = empty(); next && begin_in(*next))
-    return next;
   for (const auto oldest : by_age())
     if (may_go(image(oldest)) && begin_in(oldest))
       return oldest;
-  return std::nullopt;
+  const auto next = empty();
+  return next && begin_in(*next) ? next : std::nullopt;
 }
 
 void slots::finish(std::size_t slot, const slot_image& image, const slot_destination& to,

@@ -150,8 +150,8 @@ class slots {
   /// kept. Nothing: there are as many as there can be, and all are being read. One that stays for
   /// others, and one of which copies are made, come on top of that.
   std::optional<std::size_t> begin();
-  /// An empty slot, else the oldest image that may go, now `writing`. For memory in which there are
-  /// others' images.
+  /// The oldest image that may go, which costs no more memory, else an empty slot, now `writing`.
+  /// For memory in which there are others' images.
   std::optional<std::size_t> begin_where(const std::function<bool(const slot_image&)>& may_go);
   /// Precondition: `slot` came from `begin`.
   void finish(std::size_t slot, const slot_image& image, const slot_destination& to = {},

@@ -48,7 +48,7 @@ result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& aren
                                                 descriptors.front()));
     auto& one = all.arenas_.emplace_back();
     one.table = std::move(*table);
-    std::copy_n(descriptors.begin() + 1, one.memory.size(), one.memory.begin());
+    std::copy_n(descriptors.begin() + 1, one.descriptors.size(), one.descriptors.begin());
     if (one.words().formatted())
       one.words().writer_died();
     else
@@ -68,31 +68,35 @@ result<void> piece_memory::open(const holder_core::open& o) {
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds {} pieces that may not go",
                                               o.local, in_use(words)));
-  parity p{o.local, *slot, {}};
+  const parity p{o.local, *slot};
   if (const auto made = lay_out(p, o.bytes); !made) {
     words.abandon(*slot);
     return made;
   }
-  open_.emplace(o.which, std::move(p));
+  open_.emplace(o.which, p);
   return {};
 }
 
 /// What was there before is no piece any more, whatever becomes of this one.
-result<void> piece_memory::lay_out(parity& p, std::uint64_t bytes) {
-  auto memory = mapped(arenas_[p.local].memory.at(p.slot));
-  if (!memory)
-    return tl::make_unexpected(memory.error());
-  p.memory = std::move(*memory);
+result<void> piece_memory::lay_out(const parity& p, std::uint64_t bytes) {
+  auto& memory = memory_of(p);
+  if (!memory) {
+    auto made = mapped(arenas_[p.local].descriptors.at(p.slot));
+    if (!made)
+      return tl::make_unexpected(made.error());
+    memory = std::move(*made);
+  }
   if (const auto made = make_room(p, bytes); !made)
     return made;
-  std::memset(p.memory.data(), 0, held_piece::bytes_before);
+  std::memset(memory.data(), 0, held_piece::bytes_before);
   return {};
 }
 
-result<void> piece_memory::make_room(parity& p, std::uint64_t bytes) {
-  if (bytes <= p.memory.bytes())
+result<void> piece_memory::make_room(const parity& p, std::uint64_t bytes) {
+  auto& memory = memory_of(p);
+  if (bytes <= memory.bytes())
     return {};
-  const auto more = bytes - p.memory.bytes();
+  const auto more = bytes - memory.bytes();
   const auto room = os::find_memory_room();
   if (!room)
     return tl::make_unexpected(room.error());
@@ -101,7 +105,7 @@ result<void> piece_memory::make_room(parity& p, std::uint64_t bytes) {
                    fmt::format("a copy for local rank {} needs {} MiB more memory, and there are "
                                "{} MiB: {}",
                                p.local, (more >> 20) + 1, room->bytes >> 20, room->bound));
-  return p.memory.grow(bytes);
+  return memory.grow(bytes);
 }
 
 result<void> piece_memory::grow(const holder_core::grow& g) {
@@ -117,7 +121,7 @@ void piece_memory::add(const holder_core::add& a) {
   const auto content = part->getContent();
   const auto* const from = reinterpret_cast<const char*>(content.begin());
   const auto end = a.offset + content.size();
-  const auto& memory = at->second.memory;
+  const auto& memory = memory_of(at->second);
   invariant(held_piece::bytes_before + end <= memory.bytes(), "a parity longer than its memory");
   auto* const sum = memory.data() + held_piece::bytes_before;
   if (a.fresh <= a.offset && a.times == 1) {
@@ -133,8 +137,8 @@ void piece_memory::finish(const holder_core::finish& f) {
   auto done = open_.extract(f.which);
   if (done.empty())
     return;
-  auto& p = done.mapped();
-  auto* const header = new (p.memory.data()) held_piece(f.header);
+  const auto& p = done.mapped();
+  auto* const header = new (memory_of(p).data()) held_piece(f.header);
   // Who finds the magic finds all that is before it in time.
   header->magic = 0;
   std::atomic_thread_fence(std::memory_order_release);

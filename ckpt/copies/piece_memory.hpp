@@ -30,18 +30,20 @@ class piece_memory {
  private:
   struct arena {
     os::shared_memory table;
-    std::array<int, slot_table::slots_max> memory{};
+    std::array<int, slot_table::slots_max> descriptors{};
+    /// Mapped from when something is first added there, and from then on: to touch each page of a
+    /// new mapping takes longer than to add to it.
+    std::array<os::shared_memory, slot_table::slots_max> memory;
     slots words() const { return {*reinterpret_cast<slot_table*>(table.data()), 2}; }
   };
-  /// Mapped as long as something is added.
   struct parity {
     local_rank local = 0;
     std::size_t slot = 0;
-    os::shared_memory memory;
   };
 
-  result<void> make_room(parity& p, std::uint64_t bytes);
-  result<void> lay_out(parity& p, std::uint64_t bytes);
+  os::shared_memory& memory_of(const parity& p) { return arenas_.at(p.local).memory.at(p.slot); }
+  result<void> make_room(const parity& p, std::uint64_t bytes);
+  result<void> lay_out(const parity& p, std::uint64_t bytes);
 
   std::vector<arena> arenas_;
   std::map<holder_core::stripe_id, parity> open_;
