@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Start
 from launchers import ROOT, Run, until
+from test_crashes import kill_supervisor
 
 PACKAGE = {"PYTHONPATH": str(ROOT / "python")}
 STEPS = 12
@@ -47,7 +48,7 @@ while state["step"] < steps:
     assert checkpointer.save_checkpoint(step, state, storage_type=StorageType.MEMORY), told
     if step in (waits_at - 1, waits_at, steps - 1):
         held = checkpointer.wait_latest_copies(60)
-        say(f"held{generation}", {"step": held, "told": told})
+        say(f"held{generation}", {"step": held, "told": told, "pid": os.getpid()})
     while step == waits_at and generation < 2:  # until a node is lost
         time.sleep(0.02)
 undisturbed = torch.zeros(50_000 + 1000 * rank)
@@ -71,6 +72,16 @@ def lost(run: Run, node: int) -> None:
     run.launchers[node].wait()
 
 
+def training(start: Start, place: Path, redundancy: dict, nodes: int) -> Run:
+    """A job whose ranks have all saved step WAITS_AT, and know that others hold it."""
+    script = place / "train.py"
+    script.write_text(TRAINS)
+    arguments = [str(place), json.dumps(redundancy), str(STEPS), str(WAITS_AT)]
+    run = start([str(script), *arguments], nodes=nodes, restarts=3, environment=PACKAGE)
+    until(lambda: said(place, "held1", nodes)[0]["step"] == WAITS_AT, 120, "the last copies")
+    return run
+
+
 @pytest.mark.parametrize(
     ("redundancy", "nodes", "losing"),
     [
@@ -82,12 +93,7 @@ def lost(run: Run, node: int) -> None:
 def test_what_a_lost_node_had_in_memory_comes_from_the_others(
     redundancy: dict, nodes: int, losing: list[int], start: Start, tmp_path: Path
 ) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(TRAINS)
-    arguments = [str(tmp_path), json.dumps(redundancy), str(STEPS), str(WAITS_AT)]
-    run = start([str(script), *arguments], nodes=nodes, restarts=3, environment=PACKAGE)
-    until(lambda: (tmp_path / "held1-0.json").exists(), 120, "copies")
-    until(lambda: said(tmp_path, "held1", nodes)[0]["step"] == WAITS_AT, 120, "the last copies")
+    run = training(start, tmp_path, redundancy, nodes)
     for node in losing:
         lost(run, node)
     for node in losing:
@@ -100,4 +106,17 @@ def test_what_a_lost_node_had_in_memory_comes_from_the_others(
         origin = "pieces" if rank in losing else "memory"
         assert any(origin in line for line in resumed["told"]), (rank, resumed["told"])
     assert [rank["held"] for rank in said(tmp_path, "done", nodes)] == [STEPS] * nodes
+    assert run.leftovers() == []
+
+
+def test_a_node_supervisor_that_crashed_takes_copies_at_the_place_that_others_know(
+    start: Start, tmp_path: Path
+) -> None:
+    run = training(start, tmp_path, {"replica_count": 2}, 2)
+    kill_supervisor(run, 1)
+    os.kill(said(tmp_path, "held1", 2)[0]["pid"], signal.SIGKILL)
+    assert run.wait(120) == [0, 0], run.err(0) + run.err(1)
+    for rank, resumed in enumerate(said(tmp_path, "resumed2", 2)):
+        assert resumed["told"] == [f"rank {rank}: step {WAITS_AT} comes from memory"]
+    assert [rank["held"] for rank in said(tmp_path, "done", 2)] == [STEPS] * 2
     assert run.leftovers() == []

@@ -37,9 +37,9 @@ class Checkpointer(ABC):
 
     Ranks with LOCAL_RANK < `local_shard_num` save; the first `global_shard_num` of them, in the order of ranks, make the
     shards of a step. With one shard the state is the same at all ranks, and a node that lacks it gets it from another. All
-    ranks take part in every agreement: the constructor, `save_checkpoint`, `wait_latest_checkpoint` and `load_checkpoint`
-    without a path are collective, to be called by every rank in the same order. (They agree through a gloo group of their
-    own, if torch.distributed is initialised and the world is larger than one.)
+    ranks take part in every agreement: the constructor, `save_checkpoint`, `wait_latest_checkpoint`, `wait_latest_copies` and
+    `load_checkpoint` without a path are collective, to be called by every rank in the same order. (They agree through a
+    gloo group of their own, if torch.distributed is initialised and the world is larger than one.)
 
     What a framework's own checkpointer adds:
 
@@ -87,19 +87,16 @@ class Checkpointer(ABC):
         self._view: View | None = None  # of one that does not, where its node has memory
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
+        self._copies: Copies | None = None  # of a rank whose image other nodes hold
         self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
         try:
             self._open(local_shard_num, images, copy_on_write)
+            if redundancy and self.shards > 1:
+                self._open_copies(redundancy)
         except BaseException:
             self.close()
             raise
         self._saves = Saves(self._arena, copy_on_write) if self._arena else None
-        self._copies: Copies | None = None
-        if redundancy and self.shards > 1:
-            saves = self._arena is not None
-            group = agreed_group(self._ranks, redundancy, saves, save_timeout)
-            if group and self._arena:
-                self._copies = Copies(self._arena, group)
 
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
@@ -142,6 +139,12 @@ class Checkpointer(ABC):
                 self._others = View.of_others()
             except CheckpointError as error:  # whoever has lost his image misses what is there
                 log.warning("rank %d: pieces of other nodes' images: %s", self.me.rank, error)
+
+    def _open_copies(self, how: Redundancy) -> None:
+        saves = self._arena is not None
+        group = agreed_group(self._ranks, how, saves, self.save_timeout)
+        if group and self._arena:
+            self._copies = Copies(self._arena, group)
 
     # ---- A framework's part ----
 
