@@ -2,8 +2,8 @@
 """What a save into memory costs the training process, and what a restore from there costs.
 
 Everything happens in one process and in turn: the copy that memory allows (two threads that memcpy the same bytes into
-memory that was touched before), ours, torch.save into /dev/shm, and torch.distributed.checkpoint.async_save, of which only
-the call counts. Nobody writes anything to a disk.
+memory that was touched before), ours, torch.save into /dev/shm, torch.distributed.checkpoint.async_save, of which only
+the call counts, and where it is installed DLRover, in a process of its own. Nobody writes anything to a disk.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import dlrover_peer
 import harness
 from harness import Summary, ratio
 from launchers import ROOT
@@ -95,6 +96,14 @@ def peers(state: dict, place: Path, figures) -> None:
     shutil.rmtree(folder)
 
 
+def dlrover(size: int, tensors: int) -> dlrover_peer.Peer | None:
+    try:
+        return dlrover_peer.Peer(size, tensors)
+    except ImportError as missing:
+        harness.progress(f"without DLRover ({missing}): {dlrover_peer.INSTALL}")
+        return None
+
+
 def ours(state: dict, arena, step: int, figures) -> None:
     figures["save"].append(seconds(lambda: arena.save(step, state)))
 
@@ -127,6 +136,7 @@ def measure(size: int, tensors: int, rounds: int) -> dict[str, list[float]]:
     except CheckpointError as refused:
         harness.progress(f"without copy-on-write: {refused}")
         watching = None
+    flash = dlrover(size, tensors)
     with Arena(threads=THREADS) as arena, tempfile.TemporaryDirectory(dir="/dev/shm") as place:
         for opened in filter(None, (arena, watching)):
             opened.prepare(state)
@@ -139,6 +149,11 @@ def measure(size: int, tensors: int, rounds: int) -> dict[str, list[float]]:
                 copy_on_write(state, watching, turn + 1, figures)
             first_save_and_restore(state, figures)
             peers(state, Path(place), figures)
+            if flash:
+                figures["DLRover, save to memory"].append(flash.seconds("save"))
+                figures["DLRover, load from memory"].append(flash.seconds("load"))
+    if flash:
+        flash.close()
     if watching:
         watching.close()
     return figures
