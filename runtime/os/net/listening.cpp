@@ -6,8 +6,13 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <limits>
+#include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 namespace troupe::os {
 
@@ -19,6 +24,16 @@ using boost::system::error_code;
 
 /// How often a free port is looked for that is free on all addresses of a name.
 constexpr int port_attempts = 16;
+/// Of two processes that listen at the same moment the kernel may tell both that the port is in use
+/// (2 of 20,000 tries on two processors): each sees the other's attempt. So who was refused tries
+/// again, after a pause that is not the other's.
+constexpr int rematches = 2;
+
+std::chrono::microseconds own_pause(int attempt) {
+  const auto mixed = static_cast<std::uint32_t>(::getpid() + attempt) * 2'654'435'761u;
+  return std::chrono::microseconds(500 + mixed % 3'000);
+}
+
 /// The kernel takes net.core.somaxconn instead.
 constexpr int backlog = std::numeric_limits<int>::max();
 
@@ -67,13 +82,17 @@ result<listening> listen_on(asio::io_context& context, const ports::endpoint& wh
                             std::vector<ip::tcp::endpoint> addresses) {
   // A port that is free on one address may be busy on the next: then another one is tried, if we
   // may choose.
-  const int attempts = where.port == 0 ? port_attempts : 1;
+  const int attempts = where.port == 0 ? port_attempts : 1 + rematches;
   error_code ec;
   for (int attempt = 0; attempt < attempts; ++attempt) {
+    if (where.port != 0 && attempt > 0)
+      std::this_thread::sleep_for(own_pause(attempt));
     listening open;
     ec = bind_all(context, addresses, open);
     if (!ec)
       return open;
+    if (where.port != 0 && ec != asio::error::address_in_use)
+      break;
   }
   const auto why = ec == asio::error::address_in_use
                        ? std::string("the port is in use by another program")
