@@ -42,9 +42,11 @@ bool has_unknown_enumerant(capnp::DynamicValue::Reader value) {
     return false;
   case capnp::DynamicValue::STRUCT: {
     const auto fields = value.as<capnp::DynamicStruct>();
-    for (auto field : fields.getSchema().getFields())
+    for (auto field : fields.getSchema().getNonUnionFields())
       if (has_unknown_enumerant(fields.get(field)))
         return true;
+    KJ_IF_MAYBE (member, fields.which())
+      return has_unknown_enumerant(fields.get(*member));
     return false;
   }
   default:
