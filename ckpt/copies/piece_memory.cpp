@@ -7,25 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
 
-#include <unistd.h>
-
 namespace troupe::ckpt {
 
 namespace {
-
-/// A mapping of its own, of a descriptor that stays the caller's.
-result<os::shared_memory> mapped(int descriptor) {
-  const auto own = ::dup(descriptor);
-  if (own < 0)
-    return failure(errc::refused,
-                   fmt::format("descriptor {}: {}", descriptor, std::strerror(errno)));
-  return os::shared_memory::adopt(own);
-}
 
 std::size_t in_use(const slots& words) {
   std::size_t count = 0;
@@ -40,7 +28,7 @@ result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& aren
   piece_memory all;
   for (const auto& descriptors : arenas) {
     invariant(descriptors.size() == arena_descriptors, "an arena is a table, slots, a bell");
-    auto table = mapped(descriptors.front());
+    auto table = os::shared_memory::share(descriptors.front());
     if (!table)
       return tl::make_unexpected(table.error());
     if (table->bytes() < sizeof(slot_table))
@@ -81,7 +69,7 @@ result<void> piece_memory::open(const holder_core::open& o) {
 result<void> piece_memory::lay_out(const parity& p, std::uint64_t bytes) {
   auto& memory = memory_of(p);
   if (!memory) {
-    auto made = mapped(arenas_[p.local].descriptors.at(p.slot));
+    auto made = os::shared_memory::share(arenas_[p.local].descriptors.at(p.slot));
     if (!made)
       return tl::make_unexpected(made.error());
     memory = std::move(*made);

@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include <unistd.h>
 
@@ -21,14 +19,6 @@ namespace {
 template<std::size_t Size>
 std::string text_of(const std::array<char, Size>& from) {
   return {from.begin(), std::find(from.begin(), from.end(), '\0')};
-}
-
-result<os::shared_memory> share(int descriptor) {
-  const auto own = ::dup(descriptor);
-  if (own < 0)
-    return failure(errc::refused,
-                   fmt::format("descriptor {}: {}", descriptor, std::strerror(errno)));
-  return os::shared_memory::adopt(own);
 }
 
 tl::unexpected<error> gone(const image_here& image) {
@@ -110,7 +100,7 @@ image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node, 
   std::vector<os::bell> bells;
   for (const auto& descriptors : arenas) {
     invariant(descriptors.size() == arena_descriptors, "an arena is a table, slots, a bell");
-    auto table = share(descriptors.front());
+    auto table = os::shared_memory::share(descriptors.front());
     if (!table)
       return tl::make_unexpected(table.error());
     if (table->bytes() < sizeof(slot_table))
@@ -237,7 +227,7 @@ void image_writer::write(const wanted_image& image,
 
 result<os::shared_memory> image_writer::mapped(const image_here& image) {
   auto words = arenas_.at(image.local).words();
-  auto memory = share(arenas_[image.local].memory.at(image.slot));
+  auto memory = os::shared_memory::share(arenas_[image.local].memory.at(image.slot));
   if (!memory)
     return memory;
   if (words.word(image.slot).sequence != image.sequence || memory->bytes() != image.bytes)

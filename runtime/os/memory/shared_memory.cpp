@@ -101,17 +101,18 @@ result<shared_memory> shared_memory::create(const std::string& name, std::uint64
   return made;
 }
 
+result<shared_memory> shared_memory::share(int descriptor) {
+  const auto own = dup(descriptor);
+  if (own < 0)
+    return failure(errc::refused,
+                   fmt::format("descriptor {}: {}", descriptor, std::strerror(errno)));
+  return adopt(own);
+}
+
 result<void> shared_memory::grow(std::uint64_t bytes) {
   if (const auto shown = show(bytes); !shown || bytes == 0)
     return shown;
-  auto* const at = map(descriptor_, bytes);
-  if (at == nullptr)
-    return refused("mapping", bytes);
-  if (data_ != nullptr)
-    munmap(data_, bytes_);
-  data_ = at;
-  bytes_ = bytes;
-  return {};
+  return remap(bytes);
 }
 
 result<void> shared_memory::follow() {
@@ -119,8 +120,10 @@ result<void> shared_memory::follow() {
   if (fstat(descriptor_, &about) != 0)
     return refused("looking at a piece", bytes_);
   const auto bytes = static_cast<std::uint64_t>(about.st_size);
-  if (bytes == bytes_)
-    return {};
+  return bytes == bytes_ ? result<void>{} : remap(bytes);
+}
+
+result<void> shared_memory::remap(std::uint64_t bytes) {
   auto* const at = bytes == 0 ? nullptr : map(descriptor_, bytes);
   if (at == nullptr && bytes != 0)
     return refused("mapping", bytes);

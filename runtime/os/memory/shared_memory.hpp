@@ -19,6 +19,8 @@ class shared_memory {
   static result<shared_memory> create(const std::string& name, std::uint64_t bytes);
   /// Maps what somebody else has made, whole, be it nothing yet. Takes the descriptor.
   static result<shared_memory> adopt(int descriptor);
+  /// The same; the descriptor stays the caller's.
+  static result<shared_memory> share(int descriptor);
 
   shared_memory(shared_memory&& other) noexcept;
   shared_memory& operator=(shared_memory&& other) noexcept;
@@ -46,6 +48,7 @@ class shared_memory {
   result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop) const;
 
  private:
+  result<void> remap(std::uint64_t bytes);
   shared_memory(int descriptor, char* data, std::uint64_t bytes)
       : descriptor_(descriptor), data_(data), bytes_(bytes) {}
 
