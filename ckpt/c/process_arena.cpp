@@ -144,6 +144,17 @@ result<void> process_arena::decide_images(std::uint64_t bytes) {
   return {};
 }
 
+void process_arena::pin_by(os::pinning how) {
+  stop_filling();
+  pinning_ = std::move(how);
+}
+
+/// Precondition: the slot shows at least so many bytes.
+void process_arena::pin(std::size_t slot, std::uint64_t bytes) {
+  if (pinning_ && !pinned_[slot].pin(memory_[slot].data(), bytes, *pinning_))
+    pinning_.reset(); // who asked for it knows why; what comes is not pinned, which takes longer
+}
+
 /// Memory for an image of that size, unless the slot has it.
 result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
   auto& memory = memory_[slot];
@@ -155,6 +166,7 @@ result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
     return tl::make_unexpected(room.error());
   if (room->bytes + memory.bytes() < bytes)
     return too_little(bytes, *room);
+  pinned_[slot].cut(0);
   return memory.grow(with_slack(bytes));
 }
 
@@ -184,11 +196,15 @@ void process_arena::fill(std::uint64_t bytes, std::vector<bytes_at> storages) {
     for (std::size_t i = 0; i < slots_.count() && filled_; ++i)
       if (memory_[i])
         filled_ = memory_[i].populate(bytes, stop_);
+    for (std::size_t i = 0; i < slots_.count() && filled_ && !stop_; ++i)
+      if (memory_[i].bytes() >= bytes && slots_.word(i).state == slot_state::empty)
+        pin(i, bytes);
     // What protecting a state costs is counted in pages: the fewer the better. (To their owner they
     // are not constant.)
     if (background_)
       for (const auto& s : storages)
-        os::move_to_huge_pages(const_cast<char*>(s.data), s.bytes, stop_);
+        if (s.data != nullptr)
+          os::move_to_huge_pages(const_cast<char*>(s.data), s.bytes, stop_);
   });
 }
 
@@ -222,9 +238,13 @@ result<std::size_t> process_arena::begin(std::uint64_t bytes) {
 }
 
 result<void> process_arena::save(const order& o, bytes_at pickle,
-                                 const std::vector<bytes_at>& storages) {
+                                 const std::vector<bytes_at>& storages, places_left* left) {
   if (auto before = saved(); !before)
     return before;
+  const auto elsewhere = [](const bytes_at& s) { return s.data == nullptr && s.bytes != 0; };
+  const auto some_left = std::any_of(storages.begin(), storages.end(), elsewhere);
+  if (some_left && left == nullptr)
+    return failure(errc::invalid, "a storage has no address");
   std::vector<std::uint64_t> sizes(storages.size());
   std::transform(storages.begin(), storages.end(), sizes.begin(),
                  [](const bytes_at& s) { return s.bytes; });
@@ -237,18 +257,41 @@ result<void> process_arena::save(const order& o, bytes_at pickle,
   auto* const image = memory_[*slot].data();
   file.write_frame(image);
   std::vector<piece> pieces{{image + file.pickle_at(), pickle.data, pickle.bytes}};
-  for (std::size_t i = 0; i < storages.size(); ++i)
-    pieces.push_back({image + file.storage_at(i), storages[i].data, storages[i].bytes});
-  last_saved_ = *slot;
-  if (!background_) {
-    copier_.run(pieces);
-    return finish(*slot, made);
+  if (some_left) {
+    if (filler_.joinable()) // which may be pinning it; it has nearly ended, or the copy waits less
+      filler_.join();
+    pin(*slot, made.what.bytes);
+    *left = {std::vector<char*>(storages.size()), image + pinned_[*slot].bytes()};
   }
-  background_->start(pieces, copier_, [this, slot = *slot, made] { saved_ = finish(slot, made); });
-  return {};
+  for (std::size_t i = 0; i < storages.size(); ++i)
+    if (elsewhere(storages[i]))
+      left->places[i] = image + file.storage_at(i);
+    else
+      pieces.push_back({image + file.storage_at(i), storages[i].data, storages[i].bytes});
+  last_saved_ = *slot;
+  parts_.begin(some_left, [this, slot = *slot, made](const result<void>& arrived) -> result<void> {
+    if (arrived)
+      return finish(slot, made);
+    slots_.abandon(slot);
+    return arrived;
+  });
+  copy(pieces);
+  return some_left || background_ ? result<void>{} : saved();
+}
+
+void process_arena::copy(const std::vector<piece>& pieces) {
+  if (background_)
+    return background_->start(pieces, copier_, [this] { parts_.copied(); });
+  copier_.run(pieces);
+  parts_.copied();
+}
+
+void process_arena::filled(const result<void>& how) {
+  parts_.filled(how);
 }
 
 result<void> process_arena::finish(std::size_t slot, const order& o) {
+  pinned_[slot].cut(o.what.bytes);
   if (auto shown = memory_[slot].show(o.what.bytes); !shown) {
     slots_.abandon(slot);
     return shown;
@@ -359,7 +402,7 @@ result<bool> process_arena::settled(std::size_t slot, std::uint64_t sequence, du
 result<void> process_arena::saved() {
   if (background_)
     background_->wait();
-  return std::exchange(saved_, result<void>{});
+  return parts_.ended();
 }
 
 std::vector<std::size_t> process_arena::newest_first() const {

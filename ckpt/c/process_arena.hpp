@@ -3,11 +3,13 @@
 #include "ckpt/arena/held_piece.hpp"
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/c/background_copy.hpp"
+#include "ckpt/c/save_parts.hpp"
 #include "ckpt/copy/copier.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/huge_pages.hpp"
+#include "runtime/os/memory/pinned_part.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/ports/storage.hpp"
 
@@ -45,6 +47,7 @@ class process_arena {
 
   /// See troupe_ckpt.h for what these do.
   result<void> copy_on_write();
+  void pin_by(os::pinning how);
   result<void> prepare(std::uint64_t bytes, std::vector<bytes_at> storages);
   result<void> prepared();
   struct order {
@@ -52,7 +55,15 @@ class process_arena {
     slot_destination to;
     bool wanted = false;
   };
-  result<void> save(const order& o, bytes_at pickle, const std::vector<bytes_at>& storages);
+  /// What the caller is to fill himself.
+  struct places_left {
+    std::vector<char*> places; ///< of each storage; null: it is not left
+    const char* pinned_end = nullptr;
+  };
+  /// Without `left` all storages have an address.
+  result<void> save(const order& o, bytes_at pickle, const std::vector<bytes_at>& storages,
+                    places_left* left);
+  void filled(const result<void>& how);
   result<void> saved();
   result<void> want(std::size_t slot);
   /// Without a slot: of the last save. Whose copies are wanted.
@@ -101,17 +112,21 @@ class process_arena {
   result<void> fit(std::size_t slot, std::uint64_t bytes);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
   void stop_filling();
+  void pin(std::size_t slot, std::uint64_t bytes);
+  void copy(const std::vector<piece>& pieces);
 
   os::shared_memory table_;
   slot_memory memory_;
+  std::array<os::pinned_part, slot_table::slots_max> pinned_;
+  std::optional<os::pinning> pinning_; ///< none: nothing is to be pinned, or the driver refuses
   os::bell saver_;
   slots slots_;
   bool others_ = false; ///< another process's
   bool decided_ = false;
   std::optional<std::size_t> last_saved_; ///< where the last save goes, be it copied or not
   copier copier_;
+  save_parts parts_;                            ///< what the last save still waits for
   std::unique_ptr<background_copy> background_; ///< with copy_on_write
-  result<void> saved_; ///< how the last copy in the background ended; told once
 
   std::thread filler_;
   std::atomic<bool> stop_{false};

@@ -127,17 +127,39 @@ troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t wh
   return opened;
 }
 
+int troupe_arena_pin_by(troupe_arena* arena, troupe_pin pin, troupe_unpin unpin, char* why,
+                        size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    arena->own->pin_by(
+        {[pin](char* begin, std::uint64_t bytes) { return pin(begin, bytes) == 0; }, unpin});
+    return {};
+  });
+}
+
 int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to,
                 int wanted, const void* pickle, uint64_t pickle_bytes, const void* const* storages,
-                const uint64_t* storage_bytes, size_t storage_count, char* why, size_t why_bytes) {
+                const uint64_t* storage_bytes, size_t storage_count, troupe_left* left, char* why,
+                size_t why_bytes) {
   return answer(why, why_bytes, [&]() -> result<void> {
     const auto where = destination_of(to);
     if (!where)
       return tl::make_unexpected(where.error());
-    return arena->own->save({image_of(*what), *where, wanted != 0},
-                            {static_cast<const char*>(pickle), pickle_bytes},
-                            all_of(storages, storage_bytes, storage_count));
+    process_arena::places_left found;
+    if (auto saved = arena->own->save({image_of(*what), *where, wanted != 0},
+                                      {static_cast<const char*>(pickle), pickle_bytes},
+                                      all_of(storages, storage_bytes, storage_count),
+                                      left != nullptr ? &found : nullptr);
+        !saved || left == nullptr)
+      return saved;
+    found.places.resize(storage_count);
+    std::copy(found.places.begin(), found.places.end(), left->places);
+    left->pinned_end = found.pinned_end;
+    return {};
   });
+}
+
+void troupe_filled(troupe_arena* arena, const char* failed) {
+  arena->own->filled(failed == nullptr ? result<void>{} : failure(errc::refused, failed));
 }
 
 int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {

@@ -71,14 +71,30 @@ uint32_t troupe_arena_images(const troupe_arena* arena);
  * let a process do that. To be said before troupe_arena_prepare. */
 int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes);
 
+/* How memory is made known to a device's driver. `pin` returns 0, or anything else if that cannot be: then nothing is pinned any
+ * more. They are called by threads of the arena's own, one at a time. From now on the memory of images with storages elsewhere is
+ * pinned, but for its end; to be said before troupe_arena_prepare, which does it beforehand. */
+typedef int (*troupe_pin)(void* begin, uint64_t bytes);
+typedef void (*troupe_unpin)(void* begin);
+int troupe_arena_pin_by(troupe_arena* arena, troupe_pin pin, troupe_unpin unpin, char* why, size_t why_bytes);
+
+/* The places of storages that are not in main memory. */
+typedef struct {
+  void** places;          /* room for one of each storage; of others 0 is put there */
+  const void* pinned_end; /* set by us: what lies behind it in the image is not pinned. One copy does not go across it. */
+} troupe_left;
+
 /* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied;
  * with copy-on-write before that, and then the storages (not these arrays) must stay until troupe_saved returns. Waits
  * for the copy before it, and fails with the reason if that one failed. `to` is kept with the image; 0: it cannot be
- * wanted. With `wanted` the image is wanted as soon as it is whole. */
+ * wanted. With `wanted` the image is wanted as soon as it is whole. A storage whose address is 0 is elsewhere: the caller fills
+ * its place, and the image is whole when he has said so by troupe_filled. `left` may be 0 where there is none. */
 int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to, int wanted,
                 const void* pickle, uint64_t pickle_bytes,
-                const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, char* why,
-                size_t why_bytes);
+                const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, troupe_left* left,
+                char* why, size_t why_bytes);
+/* The places that the last save left are filled, or are not to be, for a reason; 0: they are. Any thread may say it. */
+void troupe_filled(troupe_arena* arena, const char* failed);
 
 /* The image is to be written: the saver is told, and it stays as it is until that has settled it. */
 int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
@@ -105,7 +121,8 @@ int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char*
 int troupe_read_back(troupe_arena* arena, const char* place, uint64_t step, const char* file, troupe_image* made,
                      char* why, size_t why_bytes);
 
-/* Waits until the last save is copied. A failure of that is told once, here or by the next save. */
+/* Waits until the last save is copied; fails while the places that it left are not filled. A failure is told once, here or by
+ * the next save. */
 int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 
 /* The images that are whole, newest first; returns how many, at most TROUPE_ARENA_SLOTS. */

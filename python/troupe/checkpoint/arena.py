@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import library
+from .devices import PATIENCE, Arrival, Devices, Pinning, is_elsewhere, left_of, module_of
+from .files import first_line
 from .image import Destination, Image, Unfinished
 from .skeleton import Skeleton, pickled
 from .stripes import Group
@@ -24,16 +28,34 @@ VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # of this local rank
 OF_NODE = "TROUPE_CHECKPOINT_MEMORY_OF_NODE"  # of local rank 0, for the others
 OF_OTHERS = "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS"  # in which this node holds pieces for others
 
+PATIENCE_AT_EXIT = 60.0  # seconds, with a device that copies
 
-def _storages(skeleton: Skeleton) -> tuple[ctypes.Array, ctypes.Array, int]:
-    """Where they are, their sizes in bytes, and how many there are."""
-    count = len(skeleton.storages)
-    numbers = ctypes.c_uint64 * count
-    return (
-        numbers(*[storage.data_ptr() for storage in skeleton.storages]),
-        numbers(*[storage.nbytes() for storage in skeleton.storages]),
-        count,
-    )
+
+@dataclass
+class _Storages:
+    """Of a skeleton, for the native library."""
+
+    addresses: ctypes.Array  # in main memory; 0 of those that are elsewhere
+    sizes: ctypes.Array  # in bytes
+    count: int
+    elsewhere: torch.device | None  # of the first such storage
+
+    @classmethod
+    def of(cls, skeleton: Skeleton) -> _Storages:
+        count, elsewhere = len(skeleton.storages), None
+        numbers = ctypes.c_uint64 * count
+        addresses, sizes = numbers(), numbers()
+        for i, storage in enumerate(skeleton.storages):
+            sizes[i] = storage.nbytes()
+            if is_elsewhere(storage):
+                elsewhere = elsewhere or storage.device
+            else:
+                addresses[i] = storage.data_ptr()
+        return cls(addresses, sizes, count, elsewhere)
+
+    @property
+    def arguments(self) -> tuple[ctypes.Array, ctypes.Array, int]:
+        return self.addresses, self.sizes, self.count
 
 
 def _inherited(variable: str, missing: str) -> list[int]:
@@ -139,6 +161,9 @@ class Arena(View):
     this one's then, and so are the descriptors. With `copy_on_write` a save returns as soon as the state's memory is protected,
     and it is copied behind that; whoever writes to a part that is not copied yet waits for that part. Raises
     CheckpointError where the system does not let a process do that. One thread of the program at a time may use an arena.
+
+    Tensors of other devices are copied behind the call: what their device is told to do after it waits for that. Those that
+    one of `optimizers` alone changes are waited for only by its next step.
     """
 
     def __init__(
@@ -148,8 +173,13 @@ class Arena(View):
         *,
         left: Sequence[int] | None = None,
         copy_on_write: bool = False,
+        optimizers: Sequence[torch.optim.Optimizer] = (),
     ):
         self._pending: Skeleton | None = None  # whose storages are being copied
+        self._copy_on_write = copy_on_write
+        self._arrival: Arrival | None = None  # of what devices copy
+        self._pinning: Pinning | None = None
+        self._pinning_is_chosen = False
         super().__init__(
             library.call(
                 "troupe_arena_open", images, threads, library.Descriptors(*left) if left else None
@@ -159,8 +189,9 @@ class Arena(View):
             try:
                 library.call("troupe_arena_copy_on_write", self._handle)
             except library.CheckpointError:
-                self.close()
+                super().close()
                 raise
+        self._devices = Devices(optimizers)
 
     @classmethod
     def of_this_worker(
@@ -170,6 +201,7 @@ class Arena(View):
         *,
         copy_on_write: bool = False,
         agreed: bool = False,
+        optimizers: Sequence[torch.optim.Optimizer] = (),
     ) -> Arena:
         """The arena that `actor-launcher` keeps for this local rank, with what an earlier process of it has saved there.
 
@@ -184,14 +216,21 @@ class Arena(View):
             f"this process has no memory that outlives it ({VARIABLE} is not set): it was not started by actor-launcher, "
             "or its local rank is beyond 63, or it has opened that memory before",
         )
-        arena = cls(images, threads, left=descriptors, copy_on_write=copy_on_write)
+        arena = cls(
+            images, threads, left=descriptors, copy_on_write=copy_on_write, optimizers=optimizers
+        )
         if not agreed:
             library.load().troupe_agree(arena.handle, 0)
         return arena
 
-    def close(self) -> None:
+    def close(self, within: float = PATIENCE) -> None:
+        """As a view's. Raises CheckpointError, and closes nothing, if a device has not copied the last save `within` seconds."""
+        if self._arrival:
+            self._arrival.wait(within)
+        self._devices.close()
+        atexit.unregister(self.close)
         super().close()
-        self._pending = None
+        self._pending = self._arrival = self._pinning = None
 
     @property
     def images(self) -> int:
@@ -209,11 +248,14 @@ class Arena(View):
         """Makes memory for states like this one, in the background: without it the first save takes some times longer.
 
         With copy-on-write it also moves the state's own memory to huge pages, where the system has some, without which
-        protecting it takes about a sixth of the time that copying it does.
+        protecting it takes about a sixth of the time that copying it does. For tensors of devices it also makes the memory
+        known to their driver.
         """
         skeleton = pickled(state)
+        storages = _Storages.of(skeleton)
+        self._pin_for(storages.elsewhere)
         more = len(skeleton.pickle) + 4096 + 512 * len(skeleton.storages)  # headers and directory
-        library.call("troupe_arena_prepare", self._handle, more, *_storages(skeleton))
+        library.call("troupe_arena_prepare", self._handle, more, *storages.arguments)
 
     def wait_until_prepared(self) -> None:
         library.call("troupe_arena_prepared", self._handle)
@@ -228,36 +270,71 @@ class Arena(View):
         world_size: int = 1,
         to: Destination | None = None,
         wanted: bool = False,
-    ) -> None:
-        """Returns when the state may be changed: when it is copied, or with copy-on-write earlier. What is kept is the state
-        at the moment of the call. Waits for the copy before it. `to`: where the image is written, if that is ever wanted;
-        `wanted`: as soon as it is whole.
+    ) -> bool:
+        """Returns when the state may be changed: when it is copied, or with copy-on-write or on devices earlier. What is kept is
+        the state at the moment of the call. Waits for the copy before it. `to`: where the image is written, if that is ever
+        wanted; `wanted`: it is as soon as it is whole, if that is behind the call. Returns whether it is.
 
-        Raises CheckpointError if there is not enough memory for it, or all images are being read; what was saved before is
-        as it was. Raises what `pickled` raises.
+        Raises CheckpointError if there is not enough memory for it, or all images are being read, or a tensor has no data; what
+        was saved before is as it was. Raises what `pickled` raises.
         """
         skeleton = pickled(state)
-        for storage in skeleton.storages:
-            if storage.device.type != "cpu":
-                raise library.CheckpointError(
-                    f"a tensor is on {storage.device}: only tensors in main memory can be saved so far"
-                )
-        what = library.RawImage(step, generation, rank, world_size)
+        storages = _Storages.of(skeleton)
         self.wait()  # before the last state's storages may go
+        self._pin_for(storages.elsewhere)
+        behind = self._copy_on_write or storages.elsewhere is not None
+        what = library.RawImage(step, generation, rank, world_size)
+        places = (ctypes.c_uint64 * storages.count)()
+        left = library.RawLeft(places)
         self._pending = skeleton
         library.call(
             "troupe_save",
             self._handle,
             ctypes.byref(what),
             to.raw() if to else None,
-            wanted,
+            wanted and behind,
             skeleton.pickle,
             len(skeleton.pickle),
-            *_storages(skeleton),
+            *storages.arguments,
+            ctypes.byref(left),
         )
+        self._fill(skeleton, places, left.pinned_end)
+        return behind
+
+    def _pin_for(self, device: torch.device | None) -> None:
+        """Once for an arena, when it first sees a tensor of a device."""
+        if self._pinning_is_chosen or device is None:
+            return
+        module_of(device)
+        self._pinning_is_chosen = True
+        # No driver copies, nor is asked, when the interpreter has gone.
+        atexit.register(self.close, PATIENCE_AT_EXIT)
+        if pinning := Pinning.of(device):
+            library.call("troupe_arena_pin_by", self._handle, pinning.pin, pinning.unpin)
+            self._pinning = pinning
+
+    def _fill(self, skeleton: Skeleton, places: ctypes.Array, pinned_end: int) -> None:
+        """Has devices copy to the places that were left."""
+        left = left_of(skeleton.storages, places)
+        if not left:
+            return
+        try:
+            ends = self._devices.begin(left, pinned_end)
+        except Exception as error:
+            self._filled(f"copying from a device could not begin: {first_line(error)}")
+            self.wait()  # and raises that
+        else:
+            self._arrival = Arrival(ends, self._filled)
+
+    def _filled(self, why_not: str) -> None:
+        """By any thread."""
+        library.load().troupe_filled(self._handle, why_not.encode() if why_not else None)
 
     def wait(self) -> None:
         """Until the last save is copied. Raises CheckpointError if that failed."""
+        if self._arrival:
+            self._arrival.wait()
+        self._arrival = None
         library.call("troupe_saved", self._handle)
         self._pending = None
 

@@ -6,7 +6,10 @@ import logging
 import os
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from ..programs import ProgramNotFound
 from .arena import OF_OTHERS, Arena, View
@@ -63,9 +66,11 @@ class Checkpointer(ABC):
         images: int = 2,
         copy_on_write: bool = False,
         redundancy: Redundancy | None = None,
+        optimizers: Sequence[torch.optim.Optimizer] = (),
     ):
         """`redundancy`: of several shards, how many nodes may be lost with their memory. With one shard the state is in the
-        memory of every node anyway.
+        memory of every node anyway. `optimizers`: tensors of devices that one of these alone changes (its parameters, its state)
+        are copied while training goes on, until its next step; else whatever a device does after a save waits for all copies.
 
         Raises ValueError for wrong arguments. Raises CheckpointError at all ranks, with one line that names rank and
         reason, if a shard's rank cannot write to `checkpoint_dir` (which is made if there is none), has no memory that
@@ -88,6 +93,7 @@ class Checkpointer(ABC):
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
+        self._optimizers = tuple(optimizers)
         self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
         try:
             self._open(local_shard_num, images, copy_on_write)
@@ -96,7 +102,7 @@ class Checkpointer(ABC):
         except BaseException:
             self.close()
             raise
-        self._saves = Saves(self._arena, copy_on_write) if self._arena else None
+        self._saves = Saves(self._arena) if self._arena else None
 
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
@@ -125,9 +131,11 @@ class Checkpointer(ABC):
         if self.shard is not None:
             require_writable(self.place)
         if saves and self.me.launched:
-            self._arena = Arena.of_this_worker(images, copy_on_write=copy_on_write, agreed=True)
+            self._arena = Arena.of_this_worker(
+                images, copy_on_write=copy_on_write, agreed=True, optimizers=self._optimizers
+            )
         elif saves:
-            self._arena = Arena(images, copy_on_write=copy_on_write)
+            self._arena = Arena(images, copy_on_write=copy_on_write, optimizers=self._optimizers)
             if self.shard is not None:
                 self._saver = PrivateSaver(self._arena)
 
@@ -172,6 +180,7 @@ class Checkpointer(ABC):
     ) -> bool:
         """Keeps the state of this moment in memory; with DISK it is also written, while training goes on.
 
+        Tensors of a device are copied behind the call: what the device is told to do after it waits for that, on the device.
         `step`: 0 to 2⁶³ - 1. `path`: `<checkpoint_dir>/<directory>/<file>` instead of the default. Returns False at all ranks,
         and logs why, if it could not be kept at any: there is not enough memory, or all of it holds images that are still
         being written. What was saved before is as it was. Raises ValueError for wrong arguments and what pickle raises for
@@ -283,13 +292,14 @@ class Checkpointer(ABC):
     # ---- Loading ----
 
     def load_checkpoint(
-        self, resume_path: str = "", *, weights_only: bool = True, map_location: Any = None
+        self, resume_path: str = "", *, weights_only: bool = True, map_location: Any = "cpu"
     ) -> Any:
         """The newest state: from memory, from a peer's memory, or from the disk; {} if there is none.
 
         Tensors are the image's memory and are not copied, until somebody writes to them. `resume_path`: that file instead, read
-        by this rank alone. `weights_only` and `map_location` as in torch.load. Raises CheckpointError if what there is cannot
-        be read, or if there are several shards and they were saved by a world of another size.
+        by this rank alone. `weights_only` and `map_location` as in torch.load, but that tensors are in main memory unless it says
+        otherwise: None has each on the device that it was saved from, which may be another rank's. Raises CheckpointError if what
+        there is cannot be read, or if there are several shards and they were saved by a world of another size.
         """
         if resume_path:
             state = load_file(resume_path, weights_only=weights_only, map_location=map_location)

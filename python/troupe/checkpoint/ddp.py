@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
+
+import torch
 
 from .checkpointer import Checkpointer
 from .copies import Redundancy
@@ -21,7 +24,8 @@ class DdpCheckpointer(Checkpointer):
     nodes may be lost. `parity`: instead of copies, sums: 1 (XOR) or 2 (Reed-Solomon) of each `parity_group` nodes may be
     lost, and a node holds parity / (parity_group - parity) of a shard's bytes for the others. A state with one shard is in the
     memory of every node anyway. `images`: how many are kept in memory, 2 to 4. `copy_on_write`: a save returns
-    when memory is protected, and it is copied behind that. See Checkpointer for the rest.
+    when memory is protected, and it is copied behind that. `optimizers`: with tensors on devices, see Checkpointer, as for the
+    rest.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class DdpCheckpointer(Checkpointer):
         copy_on_write: bool = False,
         parity: int = 0,
         parity_group: int = 8,
+        optimizers: Sequence[torch.optim.Optimizer] = (),
     ):
         if comm_backend not in ("", "gloo"):
             log.info("comm_backend: ranks agree on checkpoints through gloo, not %s", comm_backend)
@@ -50,6 +55,7 @@ class DdpCheckpointer(Checkpointer):
             images=images,
             copy_on_write=copy_on_write,
             redundancy=Redundancy.chosen(replica_count, parity, parity_group),
+            optimizers=optimizers,
         )
 
     def default_file(self, step: int) -> tuple[str, str]:

@@ -78,9 +78,16 @@ class RawHeld(ctypes.Structure):
     ]
 
 
+class RawLeft(ctypes.Structure):
+    _fields_ = [("places", POINTER(c_uint64)), ("pinned_end", c_uint64)]
+
+
 class RawTerm(ctypes.Structure):
     _fields_ = [("parity", c_uint32), ("which", c_uint32), ("times", c_uint32)]
 
+
+PIN = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64)
+UNPIN = ctypes.CFUNCTYPE(None, c_void_p)
 
 IMAGE, DESTINATION = POINTER(RawImage), POINTER(RawDestination)
 
@@ -91,9 +98,13 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_prepare": (c_int, [c_void_p, c_uint64, c_void_p, c_void_p, c_size_t]),
     "troupe_arena_prepared": (c_int, [c_void_p]),
     "troupe_arena_copy_on_write": (c_int, [c_void_p]),
+    "troupe_arena_pin_by": (c_int, [c_void_p, PIN, UNPIN]),
     "troupe_save": (
         c_int,
-        [c_void_p, IMAGE, DESTINATION, c_int, c_char_p, c_uint64, c_void_p, c_void_p, c_size_t],
+        [
+            *[c_void_p, IMAGE, DESTINATION, c_int, c_char_p, c_uint64],
+            *[c_void_p, c_void_p, c_size_t, POINTER(RawLeft)],
+        ],
     ),
     "troupe_saved": (c_int, [c_void_p]),
     "troupe_want": (c_int, [c_void_p, c_uint64]),
@@ -116,6 +127,7 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_images": (c_uint32, [c_void_p]),
     "troupe_make_way": (c_void_p, [c_void_p, c_uint64]),
     "troupe_end_way": (None, [c_void_p]),
+    "troupe_filled": (None, [c_void_p, c_char_p]),
     "troupe_abandon": (None, [c_void_p, c_uint64]),
     "troupe_agree": (None, [c_void_p, c_uint64]),
     "troupe_images": (c_int, [c_void_p, IMAGE]),

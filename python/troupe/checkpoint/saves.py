@@ -18,11 +18,10 @@ STEP_MAX = 2**63 - 1
 
 
 class Saves:
-    """Into an arena. `copy_on_write`: the arena's."""
+    """Into an arena."""
 
-    def __init__(self, arena: Arena, copy_on_write: bool):
+    def __init__(self, arena: Arena):
         self._arena = arena
-        self._copy_on_write = copy_on_write
         self._under_way = False  # a copy behind the call, of which nothing was heard
         self._to_disk = False  # and it is of a save that was to be written
         self._last: Image | str | None = None  # that was to be written; or why it will not be
@@ -30,27 +29,26 @@ class Saves:
     def keep(self, me: Rank, step: int, state: Any, to: Destination | None, disk: bool) -> None:
         """Raises CheckpointError if there is no room for it, and what pickle raises."""
         self.hear()
-        self._arena.save(
+        self._under_way = self._arena.save(
             step,
             state,
             generation=me.generation,
             rank=me.rank,
             world_size=me.world_size,
             to=to,
-            # Whole only later, when nobody would be there to want it.
-            wanted=self._copy_on_write and disk and to is not None,
+            # One that is whole only later nobody would be there to want.
+            wanted=disk and to is not None,
         )
-        self._under_way = self._copy_on_write
 
     def agree(self, image: Image | None = None) -> None:
         """All ranks have this image, or what they kept last; unless that is being copied yet, which nobody can say of the
         others' then."""
-        if not self._copy_on_write and (common := image or self._arena.newest()):
+        if not self._under_way and (common := image or self._arena.newest()):
             self._arena.agree(common)
 
     def want(self) -> None:
         """All ranks have kept what this one kept last: it is to be written."""
-        if self._copy_on_write:
+        if self._under_way:
             self._to_disk = True
             return
         image = self._arena.newest()

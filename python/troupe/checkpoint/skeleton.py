@@ -6,8 +6,11 @@ The format is torch/serialization.py's (`_save` in 2.13): storages are left out 
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +35,7 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=PROTOCOL)
         self.storages: list[torch.UntypedStorage] = []
         self.keys: dict[int, str] = {}  # by the identity of a storage
-        self.types: dict[int, torch.dtype] = {}  # by the place of its data
+        self.types: dict[tuple[str, int], torch.dtype] = {}  # by the place of its data
 
     def persistent_id(self, obj: Any) -> tuple | None:
         if isinstance(obj, torch.storage.TypedStorage):
@@ -43,8 +46,9 @@ class _Pickler(pickle.Pickler):
             elements = obj.nbytes()
         else:
             return None
+        location = torch.serialization.location_tag(storage)
         if storage.data_ptr():
-            known = self.types.setdefault(storage.data_ptr(), dtype)
+            known = self.types.setdefault((location, storage.data_ptr()), dtype)
             if known != dtype:
                 raise ValueError(
                     f"two tensors view the same data as {known} and as {dtype}; torch.load could not give both back"
@@ -53,7 +57,19 @@ class _Pickler(pickle.Pickler):
         if key is None:
             key = self.keys[storage._cdata] = str(len(self.storages))
             self.storages.append(storage)
-        return ("storage", kind, key, torch.serialization.location_tag(storage), elements)
+        return ("storage", kind, key, location, elements)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """A pickler keeps all that it has met, thousands of objects without a cycle: looking for one takes as long as the rest."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def pickled(state: Any) -> Skeleton:
@@ -63,5 +79,6 @@ def pickled(state: Any) -> Skeleton:
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
-    pickler.dump(state)
+    with _without_collector():
+        pickler.dump(state)
     return Skeleton(file.getvalue(), pickler.storages)
