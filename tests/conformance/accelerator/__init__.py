@@ -21,16 +21,16 @@ _loaded = False
 
 
 def load(folder: Path | None = None) -> None:
-    """Builds, where it is not built in that folder already, and registers; again it does nothing. With ccache where there is one."""
+    """Builds it, where that folder does not hold it already, and registers it; called again it does nothing."""
     global _loaded
     if _loaded:
         return
     folder = folder or ROOT / "build" / "accelerator" / f"torch-{torch.__version__}"
     folder.mkdir(parents=True, exist_ok=True)
-    torch.utils.rename_privateuse1_backend("fake")
     _build(folder)
     from . import fake
 
+    torch.utils.rename_privateuse1_backend("fake")
     torch._register_device_module("fake", fake)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _loaded = True

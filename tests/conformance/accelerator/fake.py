@@ -1,10 +1,12 @@
 """torch.fake: what torch.cuda is to CUDA, and what a test steers the device with.
 
-    hold(device)      the streams that are not the default one stop before their next entry
-    go(device)        they go on
-    entries(device)   how many copies, events, waits and releases of memory are queued or under way, in all streams
-    fail_next_copy()  the next copy that is enqueued fails: the event recorded after it raises RuntimeError from then
-                      on; without an event, whoever next waits for its stream is told once
+    hold(device)              the streams that are not the default one stop before their next entry
+    go(device)                they go on
+    entries(device)           how many copies, events, waits and releases of memory are queued or under way, in all
+                              streams
+    until_waited_for(device)  returns when some thread computes or copies on the device and so waits for a stream of it
+    fail_next_copy()          the next copy that is enqueued fails: the event recorded after it raises RuntimeError from
+                              then on; without an event, whoever next waits for its stream is told once
 """
 
 from __future__ import annotations
@@ -78,6 +80,10 @@ def go(device: torch.types.Device = None) -> None:
 
 def entries(device: torch.types.Device = None) -> int:
     return torch.ops.fake.entries(_index(device))
+
+
+def until_waited_for(device: torch.types.Device = None) -> None:
+    torch.ops.fake.until_waited_for(_index(device))
 
 
 def fail_next_copy() -> None:

@@ -349,6 +349,9 @@ TORCH_LIBRARY(fake, library) {
   });
   library.def("entries(int device) -> int",
               [](std::int64_t device) { return queues().entries(static_cast<int>(device)); });
+  library.def("until_waited_for(int device) -> ()", [](std::int64_t device) {
+    unlocked([device] { queues().until_waited_for(static_cast<int>(device)); });
+  });
   library.def("fail_next_copy() -> ()", [] { queues().fail_next_copy(); });
 }
 

@@ -134,11 +134,23 @@ class device_queues {
     std::unique_lock lock(mutex_);
     queue& of = at(stream);
     const std::uint64_t until = of.pushed;
-    if (!changed_.wait_for(lock, patience, [&of, until] { return of.finished >= until; }))
+    ++waiting_.at(stream.device);
+    changed_.notify_all();
+    const bool ended =
+        changed_.wait_for(lock, patience, [&of, until] { return of.finished >= until; });
+    --waiting_.at(stream.device);
+    if (!ended)
       throw std::runtime_error("fake device: stream " + std::to_string(stream.number) +
                                " does not end; it is held or waits for one that is");
     if (!of.failure.empty())
       throw std::runtime_error(std::exchange(of.failure, {}));
+  }
+
+  // Waits until somebody waits for a stream of the device.
+  void until_waited_for(int device) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, patience, [this, device] { return waiting_.at(device) != 0; }))
+      throw std::runtime_error("fake device: nobody waits for a stream of it");
   }
 
   // Waits.
@@ -282,6 +294,7 @@ class device_queues {
   std::array<std::array<queue, streams_per_device>, device_count> queues_;
   std::array<bool, device_count> held_{};
   std::array<int, device_count> handed_out_{};
+  std::array<int, device_count> waiting_{}; // threads that a stream's end is awaited by
   std::string next_failure_;
   std::vector<block*> graveyard_;
 };
