@@ -136,7 +136,7 @@ class Devices:
         """Queues the copies. The events of their ends: whatever is queued on the current streams from now on comes after
         them, but for what only the optimizers change: of that, the next step does.
 
-        Memory from `pinned_end` on is not pinned. Raises what PyTorch raises; then nothing is being copied any more.
+        Memory from `pinned_end` on is not pinned. The storages must stay until those events have come. Raises what PyTorch raises; then nothing is being copied any more.
         """
         later = self._of_optimizers() if self._optimizers else set()
         self._before_step = []  # of the save before, which has ended
@@ -171,7 +171,7 @@ class Devices:
                     continue
                 with module.stream(stream):
                     for one in some:
-                        copy(one, pinned_end, stream)
+                        copy(one, pinned_end)
                 end = stream.record_event()
                 if some is now:
                     module.current_stream(device).wait_event(end)
@@ -194,8 +194,8 @@ class Devices:
             module_of(device).current_stream(device).wait_event(event)
 
 
-def copy(one: Left, pinned_end: int, stream: Any) -> None:
-    """Queued on `stream`, the current one of the storage's device."""
+def copy(one: Left, pinned_end: int) -> None:
+    """Queued on the current stream of the storage's device."""
     device, count = one.storage.device, one.storage.nbytes()
     source = torch.empty(0, dtype=torch.uint8, device=device).set_(one.storage)
     memory = (library.Bytes * count).from_address(one.address)
@@ -204,7 +204,6 @@ def copy(one: Left, pinned_end: int, stream: Any) -> None:
     for begin, end in ((0, pinned), (pinned, count)):  # no driver copies across the end
         if begin < end:
             into[begin:end].copy_(source[begin:end], non_blocking=True)
-    source.record_stream(stream)
 
 
 class Arrival:
