@@ -169,7 +169,7 @@ def training() -> Iterator[tuple[Arena, torch.nn.Module, torch.optim.Optimizer]]
         go_on()
 
 
-def test_the_optimizers_step_waits_for_what_it_changes_and_nothing_else_does(training):
+def test_the_optimizers_step_waits_for_what_it_changes_and_nothing_else_does(training, monkeypatch):
     arena, model, optimizer = training
     before = model.weight.detach().cpu()
     fake.hold(0)
@@ -183,8 +183,9 @@ def test_the_optimizers_step_waits_for_what_it_changes_and_nothing_else_does(tra
     found = loaded(arena, 1)
     assert torch.equal(found["model"]["weight"], before)
     assert not torch.equal(model.weight.detach().cpu(), before)
+    monkeypatch.setattr(arena._devices, "_wait_before_step", lambda: pytest.fail("it is closed"))
     arena.close()
-    optimizer.step()  # nothing of the arena is asked any more
+    optimizer.step()
 
 
 def test_what_is_not_the_optimizers_is_waited_for_at_once(training):
