@@ -341,6 +341,25 @@ TEST_CASE("crash: what a killed process has made visible only is not relied upon
     }
 }
 
+TEST_CASE("crash: a claim that a killed process has made visible only is not relied upon") {
+  for (std::uint64_t call = 0;; call += stride({}))
+    for (std::uint64_t cut = 0;; cut += stride({})) {
+      INFO("kill at ", call, ", power cut at ", cut);
+      job j(in_the_place + cut % 4);
+      j.disk().plan(mishap::kill, call);
+      j.run(step_by);
+      if (!j.disk().has_happened())
+        return;
+      j.disk().plan(mishap::power_cut, cut);
+      j.run(step_by);
+      const bool over = !j.disk().has_happened();
+      j.disk().plan(mishap::none, 0);
+      j.check();
+      if (over)
+        break;
+    }
+}
+
 TEST_CASE("crash: a bit that the disk has turned is noticed when the step is loaded") {
   std::uint64_t noticed = 0;
   for (std::uint64_t seed = 1; seed <= rounds(100); ++seed) {
