@@ -173,11 +173,13 @@ class Checkpointer(ABC):
         """Keeps the state of this moment in memory; with DISK it is also written, while training goes on.
 
         `step`: 0 to 2⁶³ - 1. `path`: `<checkpoint_dir>/<file>` or `<checkpoint_dir>/<directory>/<file>` instead of the default;
-        in either form with the step in its name, since no step is written over another. A file that is in `checkpoint_dir`
-        already, and of no step, is not written over either: `wait_latest_checkpoint` says so. Returns False at all ranks, and logs why, if it could not be kept at any: there is not enough memory, or all of it holds images that are still
-        being written. What was saved before is as it was. Raises ValueError for wrong arguments and what pickle raises for
-        what it cannot write, at the ranks where that happens; the others return False. Raises CheckpointError if the ranks
-        have lost each other.
+        its name has to differ from step to step, since no step is written over another, nor `<checkpoint_dir>/<file>` over a
+        file that is there and no step's: then it is `wait_latest_checkpoint` that returns False and says why.
+
+        Returns False at all ranks, and logs why, if it could not be kept at any: there is not enough memory, or all of it holds
+        images that are still being written. What was saved before is as it was. Raises ValueError for wrong arguments and what
+        pickle raises for what it cannot write, at the ranks where that happens; the others return False. Raises
+        CheckpointError if the ranks have lost each other.
         """
         reason, wrong, to = "", None, None
         disk = storage_type is StorageType.DISK

@@ -51,18 +51,18 @@ def placed(place: str, path: str) -> tuple[str, str]:
 
     Raises ValueError if the path is neither `<place>/<file>` nor `<place>/<directory>/<file>`.
     """
-    whole = os.path.abspath(path)
-    parts = os.path.relpath(whole, place).split(os.sep)
-    if os.path.join(place, *parts) != whole or whole == place or len(parts) > 2 or os.pardir in parts:
-        raise ValueError(
-            f"path: '{path}' is neither {place}/<file> nor {place}/<directory>/<file>"
-        )
-    for part in parts:
-        if part.startswith(".") or len(os.fsencode(part)) > NAME_BYTES:
+    above, file = os.path.split(os.path.abspath(path))
+    outer, directory = os.path.split(above)
+    if above == place:
+        directory = IN_PLACE
+    elif outer != place:
+        raise ValueError(f"path: '{path}' is neither {place}/<file> nor {place}/<directory>/<file>")
+    for part in [file] if directory == IN_PLACE else [directory, file]:
+        if not part or part.startswith(".") or len(os.fsencode(part)) > NAME_BYTES:
             raise ValueError(
-                f"path: '{path}': '{part}' begins with a dot or has more than {NAME_BYTES} bytes"
+                f"path: '{path}': '{part}' is empty, begins with a dot or has more than {NAME_BYTES} bytes"
             )
-    return (IN_PLACE, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+    return directory, file
 
 
 def require_writable(place: str) -> None:
