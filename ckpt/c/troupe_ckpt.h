@@ -29,7 +29,7 @@ typedef struct {
 } troupe_image;
 
 /* Where an image is written, if it is wanted: <place>/<directory>/<file>, or <place>/<file> with "." for the directory.
- * There a file belongs to one step; of that name there is none yet, or none but this step's. */
+ * No two steps have a directory in common, nor a file in the place itself; nor is a file replaced there that is of no step. */
 typedef struct {
   const char* place;     /* an absolute path, at most 1023 bytes */
   const char* directory; /* of the step; at most 255 bytes, as the file's name */

@@ -277,7 +277,7 @@ result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
                       "here has named it; it stays",
                       step, file));
   }
-  // Also if it was there: who wrote it may have ended before it was durable.
+  // Also if it is there: who wrote it may have ended before that was durable.
   return storage_->replace(name, "");
 }
 

@@ -58,8 +58,8 @@ struct committed {
 ///              dlrover_latest.txt, …
 ///     remove   the manifest, then every claimed file, then the folder, then .troupe/steps/100
 ///
-/// Files and directories that no step of ours has named are never removed. Nobody looks into them;
-/// whether one has the name of a file that is to be claimed is seen.
+/// Files and directories that no step of ours has named are never read and never removed; in the
+/// place itself they are not replaced either.
 class step_catalog {
  public:
   /// Reads what is there. With a node's name only shards that it wrote are expected here. `storage`
@@ -75,9 +75,8 @@ class step_catalog {
   /// So is any that a tracker may name still.
   result<void> begin(std::uint64_t step, const std::string& directory);
   /// Before a shard of a step that was begun is put. Of a step that is in place the file becomes
-  /// its own; `refused` if the file is another step's, or is there and nobody's: replacing it, or
-  /// removing it with this step, would lose it. Of any other step every file in its directory is
-  /// its own.
+  /// its own; `refused` if it is another step's, or there and no step's: replacing it, or removing
+  /// it with this step, would lose it. A step with a directory has all files there already.
   result<void> claim(std::uint64_t step, const std::string& file);
   /// It will not be completed: retention may take it.
   void give_up(std::uint64_t step);
