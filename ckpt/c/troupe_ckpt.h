@@ -28,7 +28,8 @@ typedef struct {
   int32_t descriptor; /* set by us: of the memory, whose size is `bytes`; belongs to the arena */
 } troupe_image;
 
-/* Where an image is written, if it is wanted: <place>/<directory>/<file>. */
+/* Where an image is written, if it is wanted: <place>/<directory>/<file>, or <place>/<file> with "." for the directory.
+ * No two steps have a directory in common, nor a file in the place itself; nor is a file replaced there that is of no step. */
 typedef struct {
   const char* place;     /* an absolute path, at most 1023 bytes */
   const char* directory; /* of the step; at most 255 bytes, as the file's name */

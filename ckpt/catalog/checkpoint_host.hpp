@@ -19,7 +19,7 @@ namespace troupe::ckpt {
 /// Where a training process wants an image of its state written, and what else belongs to it.
 struct destination {
   std::string place;     ///< a directory, absolute
-  std::string directory; ///< of the step, below it
+  std::string directory; ///< of the step, below it; or `.`: the place itself
   std::string file;      ///< of this shard, below that
   framework whose = framework::ddp;
   std::uint32_t shard = 0, shards = 1; ///< this one of so many make the step

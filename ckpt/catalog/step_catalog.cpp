@@ -1,53 +1,16 @@
 #include "ckpt/catalog/step_catalog.hpp"
 
+#include "ckpt/catalog/step_names.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace troupe::ckpt {
 
 namespace {
-
-constexpr std::string_view markers = ".troupe/steps";
-
-std::string marker_of(std::uint64_t step) {
-  return fmt::format("{}/{}", markers, step);
-}
-
-std::string manifest_in(const std::string& directory) {
-  return fmt::format("{}/{}", directory, manifest_name);
-}
-
-/// The step whose marker has this name; none for names of others, also not for "007".
-std::optional<std::uint64_t> step_of_marker(const std::string& name) {
-  std::uint64_t step = 0;
-  const char* begin = name.data() + markers.size() + 1;
-  const char* end = name.data() + name.size();
-  const auto [last, wrong] = std::from_chars(begin, end, step);
-  if (wrong != std::errc() || last != end || marker_of(step) != name)
-    return std::nullopt;
-  return step;
-}
-
-result<void> check_directory(const std::string& directory) {
-  if (auto valid = ports::valid_name(directory); !valid)
-    return valid;
-  if (directory.substr(0, directory.find('/')) == markers.substr(0, markers.find('/')))
-    return failure(errc::invalid, fmt::format("'{}' cannot be a step's directory", directory));
-  return {};
-}
-
-/// Removing one would remove the other.
-bool overlap(const std::string& a, const std::string& b) {
-  const auto& shorter = a.size() < b.size() ? a : b;
-  const auto& longer = a.size() < b.size() ? b : a;
-  return longer.compare(0, shorter.size(), shorter) == 0 &&
-         (longer.size() == shorter.size() || longer[shorter.size()] == '/');
-}
 
 void not_complete(found_step& found, step_state state, std::string why) {
   found.state = state;
@@ -112,10 +75,11 @@ result<void> step_catalog::look_again(std::uint64_t step) {
 
 /// An error only if nothing can be said about the step now.
 result<void> step_catalog::read_manifest(found_step& found) {
-  const auto name = manifest_in(found.directory);
+  const auto folder = folder_of(found.step, found.directory);
+  const auto name = manifest_in(folder);
   const auto text = storage_->get_small(name, limits::manifest_bytes_max);
   if (!text) {
-    const auto listed = storage_->list(found.directory);
+    const auto listed = storage_->list(folder);
     if (!listed)
       return tl::make_unexpected(listed.error());
     const bool there = std::any_of(listed->begin(), listed->end(),
@@ -139,26 +103,44 @@ result<void> step_catalog::read_manifest(found_step& found) {
   return {};
 }
 
-/// Cheap enough for one step, not for all: a list of its directory.
+/// What is there of a step's files. In the place itself only these are looked for, since all the
+/// rest there is other steps' or nobody's.
+result<std::map<std::string, std::uint64_t>> step_catalog::sizes_of(const found_step& found) {
+  std::vector<std::string> where;
+  if (found.directory != in_place)
+    where.push_back(found.directory);
+  else
+    for (const auto& s : found.says.shards)
+      if (expects_here(s))
+        where.push_back(s.name);
+  std::map<std::string, std::uint64_t> sizes;
+  for (const auto& name : where) {
+    const auto listed = storage_->list(name);
+    if (!listed)
+      return tl::make_unexpected(listed.error());
+    for (const auto& file : *listed)
+      sizes[file.name] = file.bytes;
+  }
+  return sizes;
+}
+
+/// Cheap enough for one step, not for all: it looks at each of its files.
 void step_catalog::check_sizes(found_step& found) {
-  const auto listed = storage_->list(found.directory);
-  if (!listed) {
-    not_complete(found, step_state::damaged, listed.error().what);
+  const auto sizes = sizes_of(found);
+  if (!sizes) {
+    not_complete(found, step_state::damaged, sizes.error().what);
     return;
   }
-  std::map<std::string, std::uint64_t> sizes;
-  for (const auto& file : *listed)
-    sizes[file.name] = file.bytes;
   for (const auto& s : found.says.shards) {
     if (!expects_here(s))
       continue;
-    const auto name = found.directory + "/" + s.name;
-    const auto there = sizes.find(name);
-    if (there != sizes.end() && there->second == s.file.bytes)
+    const auto name = file_in(found.directory, s.name);
+    const auto there = sizes->find(name);
+    if (there != sizes->end() && there->second == s.file.bytes)
       continue;
-    auto why = there == sizes.end() ? fmt::format("'{}' is missing", name)
-                                    : fmt::format("'{}' has {} bytes, its manifest says {}", name,
-                                                  there->second, s.file.bytes);
+    auto why = there == sizes->end() ? fmt::format("'{}' is missing", name)
+                                     : fmt::format("'{}' has {} bytes, its manifest says {}", name,
+                                                   there->second, s.file.bytes);
     not_complete(found, step_state::damaged, std::move(why));
     return;
   }
@@ -188,7 +170,7 @@ std::uint64_t step_catalog::next_sequence() const {
 
 result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,
                         ports::bytes_room into, const std::atomic<bool>& stop) {
-  const auto name = from.directory + "/" + which.name;
+  const auto name = file_in(from.directory, which.name);
   const auto got = storage.get(name, into, stop);
   if (!got)
     return failure(got.error().code, fmt::format("step {}: {}", from.step, got.error().what));
@@ -208,10 +190,9 @@ result<void> load_shard(ports::storage& storage, const found_step& from, const s
 result<void> step_catalog::begin(std::uint64_t step, const std::string& directory) {
   if (auto sound = check_directory(directory); !sound)
     return sound;
-  for (const auto& [other, found] : steps_)
-    if (other != step && overlap(found.directory, directory))
-      return failure(errc::refused, fmt::format("step {} cannot be in '{}': step {} is in '{}'",
-                                                step, directory, other, found.directory));
+  if (directory != in_place)
+    if (auto free = check_free(step, directory); !free)
+      return free;
   const auto known = steps_.find(step);
   if (known == steps_.end() && steps_.size() >= limits::steps_kept_max)
     return failure(errc::overloaded,
@@ -231,7 +212,7 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
                                  "trackers up to date first",
                                  step));
     // Before the first of its shards is replaced: it must not look complete with other bytes.
-    if (auto removed = storage_->remove(manifest_in(directory)); !removed)
+    if (auto removed = storage_->remove(manifest_in(folder_of(step, directory))); !removed)
       return removed;
     not_complete(known->second, step_state::incomplete, "it was begun again");
   }
@@ -247,6 +228,59 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
   return {};
 }
 
+/// What would be replaced or removed with another step is refused. Claims are looked at anew, since
+/// other nodes make and remove some.
+result<void> step_catalog::check_free(std::uint64_t step, const std::string& name) {
+  const auto top = name.substr(0, name.find('/'));
+  for (const auto& [other, found] : steps_) {
+    if (other == step)
+      continue;
+    if (found.directory == in_place) {
+      const auto claimed = storage_->list(claim_of(other, top));
+      if (!claimed)
+        return tl::make_unexpected(claimed.error());
+      if (!claimed->empty())
+        return failure(errc::refused,
+                       fmt::format("step {} cannot be in '{}': step {} is in the file '{}'; name "
+                                   "files by their step",
+                                   step, name, other, top));
+    } else if (overlap(found.directory, name)) {
+      return failure(errc::refused, fmt::format("step {} cannot be in '{}': step {} is in '{}'",
+                                                step, name, other, found.directory));
+    }
+  }
+  return {};
+}
+
+result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
+  const auto known = steps_.find(step);
+  if (known == steps_.end())
+    return failure(errc::invalid, fmt::format("step {} was never begun here", step));
+  if (known->second.directory != in_place)
+    return {};
+  if (auto sound = check_file_in_place(file); !sound)
+    return sound;
+  const auto name = claim_of(step, file);
+  const auto before = storage_->list(name);
+  if (!before)
+    return tl::make_unexpected(before.error());
+  if (before->empty()) {
+    if (auto free = check_free(step, file); !free)
+      return free;
+    const auto there = storage_->list(file);
+    if (!there)
+      return tl::make_unexpected(there.error());
+    if (!there->empty())
+      return failure(
+          errc::refused,
+          fmt::format("step {} cannot be in '{}': it is there already, and no step known "
+                      "here has named it; it stays",
+                      step, file));
+  }
+  // Also if it is there: who wrote it may have ended before that was durable.
+  return storage_->replace(name, "");
+}
+
 void step_catalog::give_up(std::uint64_t step) {
   const auto known = steps_.find(step);
   if (known != steps_.end() && known->second.state == step_state::writing)
@@ -257,7 +291,9 @@ result<void> step_catalog::point(const std::vector<tracker>& trackers) {
   const auto* named = newest();
   // Who wrote it may have ended before it was durable, and it must be before anybody relies on it.
   if (named != nullptr && found_newest_ == named->step)
-    if (auto again = storage_->replace(manifest_in(named->directory), to_text(named->says)); !again)
+    if (auto again = storage_->replace(manifest_in(folder_of(named->step, named->directory)),
+                                       to_text(named->says));
+        !again)
       return again;
   found_newest_.reset();
   trackers_behind_ = true;
@@ -311,7 +347,8 @@ result<void> step_catalog::complete(found_step& entry, manifest m) {
                                               m.step));
   }
   last_sequence_ = std::max(last_sequence_, m.sequence);
-  if (auto written = storage_->replace(manifest_in(entry.directory), text); !written)
+  const auto name = manifest_in(folder_of(entry.step, entry.directory));
+  if (auto written = storage_->replace(name, text); !written)
     return written;
   entry.state = step_state::complete;
   entry.says = std::move(m);
@@ -336,14 +373,34 @@ void step_catalog::retain(retention keep, committed& done) {
 /// In this order a crash leaves a step that is complete, or one that the next retention removes.
 result<void> step_catalog::remove(std::uint64_t step) {
   found_step& going = steps_.at(step);
-  if (auto removed = storage_->remove(manifest_in(going.directory)); !removed)
+  const auto folder = folder_of(step, going.directory);
+  if (auto removed = storage_->remove(manifest_in(folder)); !removed)
     return removed;
   not_complete(going, step_state::incomplete, "it is being removed");
-  if (auto removed = storage_->remove(going.directory); !removed)
+  if (going.directory == in_place)
+    if (auto removed = remove_claimed(folder); !removed)
+      return removed;
+  if (auto removed = storage_->remove(folder); !removed)
     return removed;
   if (auto removed = storage_->remove(marker_of(step)); !removed)
     return removed;
   steps_.erase(step);
+  return {};
+}
+
+/// The files of a step that is in place. Also those of which nothing is there: whoever removed them
+/// may have ended before that was durable.
+result<void> step_catalog::remove_claimed(const std::string& folder) {
+  const auto claims = storage_->list(folder);
+  if (!claims)
+    return tl::make_unexpected(claims.error());
+  for (const auto& claim : *claims) {
+    const auto file = claim.name.substr(folder.size() + 1);
+    if (!check_file_in_place(file))
+      continue; // No claim of ours.
+    if (auto removed = storage_->remove(file); !removed)
+      return removed;
+  }
   return {};
 }
 

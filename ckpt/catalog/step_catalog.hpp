@@ -48,7 +48,18 @@ struct committed {
 ///              dlrover_latest.txt, …
 ///     remove   the manifest, then the directory, then .troupe/steps/100
 ///
-/// Files and directories that no step of ours has named are never looked at, and never removed.
+/// A step may be in place: its directory is `.`, and its files lie in the place itself. Then
+/// .troupe/in_place/100 is what a directory is otherwise, but for the shards:
+///
+///     begin    .troupe/steps/100 says `.`
+///     claim    .troupe/in_place/100/a.pt, empty: from now on a.pt in the place is ours to remove
+///     put      a.pt, …, by whoever has them
+///     commit   .troupe/in_place/100/.troupe-manifest.json; from now on it is complete
+///              dlrover_latest.txt, …
+///     remove   the manifest, then every claimed file, then the folder, then .troupe/steps/100
+///
+/// Files and directories that no step of ours has named are never read and never removed; in the
+/// place itself they are not replaced either.
 class step_catalog {
  public:
   /// Reads what is there. With a node's name only shards that it wrote are expected here. `storage`
@@ -63,6 +74,10 @@ class step_catalog {
   /// any more after that; the newest complete one is `refused`: it is there, and nothing newer is.
   /// So is any that a tracker may name still.
   result<void> begin(std::uint64_t step, const std::string& directory);
+  /// Before a shard of a step that was begun is put. Of a step that is in place the file becomes
+  /// its own; `refused` if it is another step's, or there and no step's: replacing it, or removing
+  /// it with this step, would lose it. A step with a directory has all files there already.
+  result<void> claim(std::uint64_t step, const std::string& file);
   /// It will not be completed: retention may take it.
   void give_up(std::uint64_t step);
 
@@ -90,11 +105,14 @@ class step_catalog {
 
   result<void> read_step(std::uint64_t step);
   result<void> read_manifest(found_step& found);
+  result<std::map<std::string, std::uint64_t>> sizes_of(const found_step& found);
   void check_sizes(found_step& found);
   void check_newest();
+  result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> complete(found_step& entry, manifest m);
   std::uint64_t sequence_for(const found_step& entry) const;
   result<void> remove(std::uint64_t step);
+  result<void> remove_claimed(const std::string& folder);
   void retain(retention keep, committed& done);
 
   ports::storage* storage_;

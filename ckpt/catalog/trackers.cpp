@@ -2,6 +2,14 @@
 
 namespace troupe::ckpt {
 
+namespace {
+
+constexpr const char* of_megatron = "latest_checkpointed_iteration.txt";
+constexpr const char* of_deepspeed = "latest";
+constexpr const char* of_dlrover = "dlrover_latest.txt";
+
+} // namespace
+
 const char* layout_of(framework whose) {
   switch (whose) {
   case framework::ddp:
@@ -25,16 +33,20 @@ std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
     break;
   case framework::megatron:
     // Read as a number, or the word "release", which is not ours to write.
-    all.push_back({"latest_checkpointed_iteration.txt", std::to_string(step)});
+    all.push_back({of_megatron, std::to_string(step)});
     break;
   case framework::deepspeed:
     // Read as a tag: a directory's name.
-    all.push_back({"latest", step_directory});
+    all.push_back({of_deepspeed, step_directory});
     break;
   }
   // Last: who reads both believes this one.
-  all.push_back({"dlrover_latest.txt", std::to_string(step)});
+  all.push_back({of_dlrover, std::to_string(step)});
   return all;
+}
+
+bool is_tracker(std::string_view name) {
+  return name == of_megatron || name == of_deepspeed || name == of_dlrover;
 }
 
 } // namespace troupe::ckpt

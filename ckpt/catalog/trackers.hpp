@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::ckpt {
@@ -22,5 +23,8 @@ struct tracker {
 /// Those that a framework's own loader reads, and DLRover's, which is always there.
 std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
                                  const std::string& step_directory);
+
+/// Whether some framework's tracker is called so.
+bool is_tracker(std::string_view name);
 
 } // namespace troupe::ckpt

@@ -1,5 +1,6 @@
 #include "ckpt/writer/image_writer.hpp"
 
+#include "ckpt/catalog/step_names.hpp"
 #include "ckpt/erasure/stripes.hpp"
 #include "ckpt/image/archive.hpp"
 #include "runtime/base/invariant.hpp"
@@ -69,7 +70,7 @@ std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, loca
           {to.keep_latest, to.keep_every},
           patience_of(to.save_within_ms)};
   const bool sound = !w.to.place.empty() && w.to.place.front() == '/' &&
-                     ports::valid_name(w.to.directory + "/" + w.to.file) &&
+                     ports::valid_name(file_in(w.to.directory, w.to.file)) &&
                      w.to.shard < w.to.shards && w.to.shards <= limits::shards_max;
   return sound ? std::optional(std::move(w)) : std::nullopt;
 }

@@ -1,5 +1,6 @@
 #include "ckpt/writer/place_writer.hpp"
 
+#include "ckpt/catalog/step_names.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
@@ -66,7 +67,9 @@ result<ports::receipt> place_writer::write(const wanted_image& image, ports::byt
     }
     begun_.insert(this_save);
   }
-  auto put = storage_->put(image.to.directory + "/" + image.to.file, bytes, stop);
+  auto put = (*known)->claim(image.step, image.to.file).and_then([this, &image, bytes, &stop] {
+    return storage_->put(file_in(image.to.directory, image.to.file), bytes, stop);
+  });
   if (!put) {
     (*known)->give_up(image.step);
     begun_.erase(this_save);

@@ -65,6 +65,21 @@ struct node {
   place_writer writer;
 };
 
+/// The image of a step that lies in the place itself.
+wanted_image image_in_place(std::uint64_t step, std::uint32_t shard, std::uint32_t shards,
+                            const std::string& file) {
+  auto w = node::image(step, shard, shards);
+  w.to.directory = ".";
+  w.to.file = file;
+  return w;
+}
+
+commit_order order_of(const node& n, const wanted_image& w, const std::vector<shard>& shards) {
+  auto o = n.order(w, {});
+  o.says.shards = shards;
+  return o;
+}
+
 } // namespace
 
 TEST_CASE("a step is there, named by its tracker, and older ones go") {
@@ -177,6 +192,65 @@ TEST_CASE("a shard that comes late does not replace one of the step that is comp
   REQUIRE(quick.save(2, "second life", generation{2}));
   REQUIRE(slow.write(node::image(2), "first life, long ago"));
   CHECK(place.files.at("2/rank_0.pt") == "second life");
+}
+
+TEST_CASE("steps in the place itself, with a shard of each of two nodes") {
+  memory_place shared;
+  node first(shared, "n0"), second(shared, "n1");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    const auto a = image_in_place(step, 0, 2, "a-" + std::to_string(step));
+    const auto b = image_in_place(step, 1, 2, "b-" + std::to_string(step));
+    const auto order = order_of(first, a,
+                                {{a.to.file, first.write(a, "a").value(), "n0"},
+                                 {b.to.file, second.write(b, "bb").value(), "n1"}});
+    REQUIRE(first.writer.commit(order));
+    // A successor sees that it is written.
+    CHECK(node(shared, "n1").write(b, "other").value().bytes == 2);
+  }
+  CHECK(shared.files.at("a-3") == "a");
+  CHECK(shared.files.at("b-2") == "bb");
+  CHECK(shared.files.count("a-1") + shared.files.count("b-1") == 0); // two are kept
+  CHECK(shared.files.at("dlrover_latest.txt") == "3");
+}
+
+TEST_CASE("steps in the place itself, where each of two nodes has a directory of its own") {
+  memory_place here, there;
+  node first(here, "n0"), second(there, "n1");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    const auto a = image_in_place(step, 0, 2, "a-" + std::to_string(step));
+    const auto b = image_in_place(step, 1, 2, "b-" + std::to_string(step));
+    auto order = order_of(first, a,
+                          {{a.to.file, first.write(a, "a").value(), "n0"},
+                           {b.to.file, second.write(b, "bb").value(), "n1"}});
+    order.says.sequence = first.writer.commit(order).value();
+    order.follows = true;
+    CHECK(second.writer.commit(order) == order.says.sequence);
+  }
+  CHECK(here.files.count("a-1") + there.files.count("b-1") == 0);
+  CHECK(here.files.count("a-3") + there.files.count("b-3") == 2);
+  CHECK(here.files.count("b-3") + there.files.count("a-3") == 0);
+}
+
+TEST_CASE("a file in the place that is another step's is told, and stays with its step") {
+  memory_place place;
+  node n(place);
+  const auto save = [&n](std::uint64_t step, const std::string& bytes) -> result<std::uint64_t> {
+    const auto w = image_in_place(step, 0, 1, "model.pt");
+    const auto written = n.write(w, bytes);
+    if (!written)
+      return tl::make_unexpected(written.error());
+    return n.writer.commit(order_of(n, w, {{"model.pt", *written, "n0"}}));
+  };
+  REQUIRE(save(1, "state 1"));
+  const auto refused = save(2, "state 2");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "step 2 cannot be in 'model.pt': step 1 is in the file "
+                                "'model.pt'; name files by their step");
+  CHECK(place.files.at("model.pt") == "state 1");
+  // In a directory of its own it may be called so; then the step that was refused is forgotten.
+  REQUIRE(n.save(3, "state 3"));
+  CHECK(place.files.count(".troupe/steps/2") == 0);
+  CHECK(place.files.at("model.pt") == "state 1");
 }
 
 TEST_CASE("two nodes with a directory each commit the same step in both") {

@@ -80,8 +80,8 @@ class storage {
   /// Puts a small file in the place of another, with put's promises.
   virtual result<void> replace(const std::string& name, std::string_view content) = 0;
 
-  /// Every file below a directory (of all, for an empty name), sorted; names as put has them. None
-  /// if there is no such directory.
+  /// Every file below a directory (of all, for an empty name), sorted; names as put has them. Of a
+  /// file: that one. None if there is neither.
   virtual result<std::vector<stored_file>> list(const std::string& below) = 0;
 
   /// Removes a file, or everything below a directory, durably. What is not there is no error; of

@@ -22,7 +22,7 @@ from troupe.checkpoint import (
     StorageType,
     complete_steps,
 )
-from troupe.checkpoint.files import load_file, placed
+from troupe.checkpoint.files import Contents, contents, load_file, placed
 from troupe.checkpoint.recovery import newest_image, newest_step
 from troupe.checkpoint.retention import kept
 
@@ -86,12 +86,17 @@ def test_which_steps_a_strategy_keeps():
 def test_what_a_path_may_be():
     assert placed("/a", "/a/best/model.pt") == ("best", "model.pt")
     assert placed("/a", "/a/./100/../7/x") == ("7", "x")
-    for wrong in ("/a/x", "/a", "/a/b/c/d", "/b/c/d", "b/c", "/a/../b/c"):
-        with pytest.raises(ValueError, match="is not of the form /a/<directory>/<file>"):
+    assert placed("/a", "/a/checkpoint-100.pt") == (".", "checkpoint-100.pt")
+    assert placed("/a", "/a/./x/../y/") == (".", "y")
+    assert placed("/", "/x") == (".", "x")
+    for wrong in ("/a", "/a/b/c/d", "/b/c/d", "b/c", "/a/../b/c", "/a/../b", "/"):
+        with pytest.raises(ValueError, match="is neither /a/<file> nor /a/<directory>/<file>"):
             placed("/a", wrong)
-    for hidden in ("/a/.troupe/x", "/a/b/.x", f"/a/{'b' * 256}/x"):
+    for hidden in ("/a/.troupe/x", "/a/b/.x", f"/a/{'b' * 256}/x", "/a/.x", f"/a/{'b' * 256}"):
         with pytest.raises(ValueError, match="begins with a dot or has more than 255 bytes"):
             placed("/a", hidden)
+    with pytest.raises(ValueError, match="'' is empty"):
+        placed("/", "/")
 
 
 def test_a_file_that_cannot_be_loaded_is_named(tmp_path):
@@ -186,6 +191,51 @@ def test_what_was_saved_last_is_whole_after_the_end_and_comes_back(tmp_path):
         assert is_state_of(checkpointer.load_checkpoint(str(tmp_path / "3/rank_0.pt")), 3)
 
 
+def test_steps_in_the_place_itself(tmp_path):
+    (tmp_path / "base.pt").write_text("theirs")
+    keep = KeepLatestStep(2, tmp_path)
+    with DdpCheckpointer(tmp_path, deletion_strategy=keep) as checkpointer:
+        for step in (100, 200, 300):
+            path = str(tmp_path / f"checkpoint-{step}.pt")
+            assert checkpointer.save_checkpoint(step, state_of(step), path)
+            assert checkpointer.wait_latest_checkpoint(60)
+            assert is_state_of(torch.load(path), step)
+    assert complete_steps(str(tmp_path)) == [300, 200]
+    assert contents(str(tmp_path), 300) == Contents(1, ["checkpoint-300.pt"])
+    assert (tmp_path / "dlrover_latest.txt").read_text() == "300"
+    assert sorted(name.name for name in tmp_path.iterdir()) == [
+        ".troupe", "base.pt", "checkpoint-200.pt", "checkpoint-300.pt", "dlrover_latest.txt"
+    ]  # fmt: skip
+    assert (tmp_path / "base.pt").read_text() == "theirs"
+    code = "import sys; from troupe.checkpoint import DdpCheckpointer as C; print(C(sys.argv[1]).load_checkpoint()['step'])"
+    new = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, check=True)
+    assert new.stdout == b"300\n"
+
+
+def test_a_file_in_the_place_is_not_written_over(tmp_path, caplog):
+    (tmp_path / "base.pt").write_text("theirs")
+
+    def refused(step: int, file: str) -> str:
+        caplog.clear()
+        assert checkpointer.save_checkpoint(step, state_of(step), str(tmp_path / file))
+        assert not checkpointer.wait_latest_checkpoint(60)
+        return caplog.text
+
+    with DdpCheckpointer(tmp_path, deletion_strategy=KeepLatestStep(1, tmp_path)) as checkpointer:
+        assert checkpointer.save_checkpoint(1, state_of(1), str(tmp_path / "model.pt"))
+        line = "step 2 cannot be in 'model.pt': step 1 is in the file 'model.pt'; name files by their step"
+        assert line in refused(2, "model.pt")
+        assert "step 3 cannot be in 'base.pt': it is there already" in refused(3, "base.pt")
+        assert "'latest' cannot be the name of a step's file" in refused(4, "latest")
+        assert complete_steps(str(tmp_path)) == [1]
+        assert is_state_of(torch.load(tmp_path / "model.pt"), 1)
+        # A later step takes the older ones along, and nothing that is not theirs.
+        assert checkpointer.save_checkpoint(5, state_of(5), str(tmp_path / "other.pt"))
+        assert checkpointer.wait_latest_checkpoint(60)
+    assert not (tmp_path / "model.pt").exists()
+    assert (tmp_path / "base.pt").read_text() == "theirs"
+
+
 SAVES_AND_GOES = """
 import os, signal, sys, torch
 from troupe.checkpoint import DdpCheckpointer
@@ -239,7 +289,7 @@ def test_what_is_wrong_with_a_save_is_raised_and_the_state_before_it_stays(tmp_p
                 checkpointer.save_checkpoint(step, state_of(2))
         with pytest.raises(ValueError, match="storage_type is 'disk'"):
             checkpointer.save_checkpoint(2, state_of(2), storage_type="disk")
-        with pytest.raises(ValueError, match="is not of the form"):
+        with pytest.raises(ValueError, match="is neither"):
             checkpointer.save_checkpoint(2, state_of(2), path="/tmp/x.pt")
         with pytest.raises((AttributeError, TypeError), match="lambda|local"):
             checkpointer.save_checkpoint(2, {"x": lambda: 0})
@@ -307,7 +357,7 @@ def test_a_save_that_fails_at_one_rank_is_none_at_any(job, tmp_path):
         assert failed[0] is False
         assert failed[1].startswith(f"rank {rank}: step 5 is not saved: rank 1: an image of this state needs")
     assert mine["wrong"][0] is False and "rank 1: ValueError: path: '/tmp/x'" in mine["wrong"][1]
-    assert "is not of the form" in theirs["wrong"][0]
+    assert "is neither" in theirs["wrong"][0]
     assert mine["after"] == theirs["after"] == (True,)
 
 
@@ -373,6 +423,20 @@ def test_shards_come_back_only_where_all_are_and_into_a_world_of_their_size(job,
     j.memory.append([Job(tmp_path, [1]).memory[0][0] for _ in range(2)])
     for told in j.run(loading, place, SHARDS):
         assert "of rank 0 of 2, and this is rank 0 of 3" in told[0]
+
+
+def saving_in_place(rank: int, place: str) -> tuple:
+    checkpointer = DdpCheckpointer(place, **SHARDS)
+    paths = ["a.pt", f"b-{rank}.pt", ["c/c.pt", "c.pt"][rank]]
+    kept = [checkpointer.save_checkpoint(5, state_of(5), f"{place}/{path}", MEMORY) for path in paths]
+    return (kept, *said.lines)
+
+
+def test_each_shard_in_the_place_has_a_file_of_its_own(job, tmp_path):
+    for kept, *lines in job(2).run(saving_in_place, str(tmp_path / "c")):
+        assert kept == [False, True, False]
+        assert "rank 1: would save step 5 to MEMORY as ./a.pt" in lines[0]
+        assert "rank 1: would save step 5 to MEMORY as ./c.pt" in lines[1]
 
 
 def test_whatever_one_rank_saves_alone_the_step_that_all_have_stays(job, tmp_path):

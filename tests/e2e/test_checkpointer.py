@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import Start
 from launchers import ROOT, until
 
@@ -110,7 +111,7 @@ import os, sys
 import torch, torch.distributed as dist
 from troupe.checkpoint import CheckpointError, DdpCheckpointer
 
-place, step = sys.argv[1], int(sys.argv[2])
+place, step, file = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
 checkpointer = DdpCheckpointer(place, local_shard_num=world, global_shard_num=world)
@@ -120,24 +121,29 @@ except CheckpointError as error:
     sys.exit(f"load: {error}")
 print(f"rank {rank} had {state and (state['step'], state['rank'], state['x'].sum().item())}", flush=True)
 big = torch.full((8 << 20,), float(rank + 1))
-assert checkpointer.save_checkpoint(step, {"step": step, "rank": rank, "x": big})
+path = file and f"{place}/{file.format(step=step, rank=rank)}"
+assert checkpointer.save_checkpoint(step, {"step": step, "rank": rank, "x": big}, path)
 os._exit(0)  # right after it
 """
 
 
+@pytest.mark.parametrize("file", ["", "model-{step}.{rank}.pt"], ids=["directories", "in place"])
 def test_shards_of_a_job_that_ends_right_after_saving_are_there_for_the_next(
-    start: Start, tmp_path: Path
+    start: Start, tmp_path: Path, file: str
 ) -> None:
     script, place = tmp_path / "shards.py", tmp_path / "checkpoints"
     script.write_text(SHARDS)
     for step, had in ((5, {}), (6, 5)):
-        run = start([str(script), str(place), str(step)], procs=2, environment=PACKAGE)
+        run = start([str(script), str(place), str(step), file], procs=2, environment=PACKAGE)
         assert run.wait(60) == [0], run.err()
         for rank in range(2):
             expected = had and (had, rank, float((8 << 20) * (rank + 1)))
             assert f"rank {rank} had {expected}" in run.out(), run.out()
         assert complete_steps(place)[0] == step
-        assert sorted(p.name for p in (place / str(step)).glob("*.pt")) == ["rank_0.pt", "rank_1.pt"]
-    alone = start([str(script), str(place), "7"], procs=1, environment=PACKAGE)
+        default = f"{step}/rank_{{rank}}.pt"
+        files = [place / (file or default).format(step=step, rank=rank) for rank in range(2)]
+        pattern = f"model-{step}.*" if file else f"{step}/*.pt"
+        assert sorted(place.glob(pattern)) == files
+    alone = start([str(script), str(place), "7", file], procs=1, environment=PACKAGE)
     assert alone.wait(60) == [1]
     assert "was saved by 2 ranks as 2 shards, and this world of 1 has 1" in alone.err()

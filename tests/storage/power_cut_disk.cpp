@@ -340,6 +340,8 @@ class simulated_process final : public os::file_ops {
     const auto found = disk_.find(path);
     if (!found)
       return -ENOENT;
+    if (!disk_.nodes_.at(*found).directory)
+      return -ENOTDIR;
     for (const auto& [name, number] : disk_.nodes_.at(*found).names)
       into.push_back({name, disk_.nodes_.at(number).directory ? kind::directory : kind::file});
     return 0;

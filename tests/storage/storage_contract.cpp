@@ -123,7 +123,12 @@ void listing_and_removing(const storage_place& place) {
                                                              "100/rank_0.pt", "100/rank_1.pt"});
     CHECK(names(*storage).size() == 7);
     CHECK(storage->list("")->back().bytes == 6);
-    CHECK(names(*storage, "latest").empty()); // a file has nothing below it
+  }
+  SUBCASE("a file is listed itself, and there is nothing below it") {
+    CHECK(names(*storage, "latest") == std::vector<std::string>{"latest"});
+    CHECK(storage->list("100/below/it")->at(0).bytes == 12);
+    CHECK(names(*storage, "latest/below").empty());
+    CHECK(names(*storage, "100/rank_1.pt/below/it").empty());
   }
   SUBCASE("one file") {
     REQUIRE(storage->remove("100/rank_0.pt"));

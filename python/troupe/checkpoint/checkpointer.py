@@ -180,12 +180,16 @@ class Checkpointer(ABC):
     ) -> bool:
         """Keeps the state of this moment in memory; with DISK it is also written, while training goes on.
 
+        `step`: 0 to 2⁶³ - 1. `path`: `<checkpoint_dir>/<file>` or `<checkpoint_dir>/<directory>/<file>` instead of the default;
+        its name has to differ from step to step, since no step is written over another, nor `<checkpoint_dir>/<file>` over a
+        file that is there and no step's: then it is `wait_latest_checkpoint` that returns False and says why.
+
         Tensors of a device are copied behind the call: what the device is told to do after it waits for that, on the device.
-        `step`: 0 to 2⁶³ - 1. `path`: `<checkpoint_dir>/<directory>/<file>` instead of the default. Returns False at all ranks,
-        and logs why, if it could not be kept at any: there is not enough memory, or all of it holds images that are still
-        being written. What was saved before is as it was. Raises ValueError for wrong arguments and what pickle raises for
-        what it cannot write, at the ranks where that happens; the others return False. Raises CheckpointError if the ranks
-        have lost each other.
+
+        Returns False at all ranks, and logs why, if it could not be kept at any: there is not enough memory, or all of it holds
+        images that are still being written. What was saved before is as it was. Raises ValueError for wrong arguments and what
+        pickle raises for what it cannot write, at the ranks where that happens; the others return False. Raises
+        CheckpointError if the ranks have lost each other.
         """
         reason, wrong, to = "", None, None
         disk = storage_type is StorageType.DISK

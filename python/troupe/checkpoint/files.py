@@ -16,6 +16,7 @@ from . import library
 from .library import CheckpointError
 
 MANIFEST = ".troupe-manifest.json"
+IN_PLACE = "."  # the directory of a step whose files lie in the place itself
 NAME_BYTES = 255
 PLACE_BYTES = 1023
 
@@ -35,7 +36,9 @@ def contents(place: str, step: int) -> Contents:
     """
     try:
         with open(os.path.join(place, ".troupe/steps", str(step)), encoding="utf-8") as marker:
-            path = os.path.join(place, marker.read(), MANIFEST)
+            directory = marker.read()
+        own = f".troupe/in_place/{step}" if directory == IN_PLACE else directory
+        path = os.path.join(place, own, MANIFEST)
         with open(path, encoding="utf-8") as file:
             manifest = json.load(file)
         return Contents(manifest["world_size"], [shard["name"] for shard in manifest["shards"]])
@@ -44,17 +47,22 @@ def contents(place: str, step: int) -> Contents:
 
 
 def placed(place: str, path: str) -> tuple[str, str]:
-    """Directory and file of a custom path. Raises ValueError if it is not `<place>/<directory>/<file>`."""
-    whole = os.path.abspath(path)
-    parts = os.path.relpath(whole, place).split(os.sep)
-    if os.path.dirname(os.path.dirname(whole)) != place or len(parts) != 2:
-        raise ValueError(f"path: '{path}' is not of the form {place}/<directory>/<file>")
-    for part in parts:
-        if part.startswith(".") or len(os.fsencode(part)) > NAME_BYTES:
+    """Directory and file of a custom path; the directory is IN_PLACE for a file directly in the place.
+
+    Raises ValueError if the path is neither `<place>/<file>` nor `<place>/<directory>/<file>`.
+    """
+    above, file = os.path.split(os.path.abspath(path))
+    outer, directory = os.path.split(above)
+    if above == place:
+        directory = IN_PLACE
+    elif outer != place:
+        raise ValueError(f"path: '{path}' is neither {place}/<file> nor {place}/<directory>/<file>")
+    for part in [file] if directory == IN_PLACE else [directory, file]:
+        if not part or part.startswith(".") or len(os.fsencode(part)) > NAME_BYTES:
             raise ValueError(
-                f"path: '{path}': '{part}' begins with a dot or has more than {NAME_BYTES} bytes"
+                f"path: '{path}': '{part}' is empty, begins with a dot or has more than {NAME_BYTES} bytes"
             )
-    return parts[0], parts[1]
+    return directory, file
 
 
 def require_writable(place: str) -> None:

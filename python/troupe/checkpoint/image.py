@@ -35,9 +35,10 @@ class Image:
 class Destination:
     """The file `<place>/<directory>/<file>`, and the step that it belongs to.
 
-    `place`: an absolute path. `framework`: whose trackers are written, 0 DDP, 1 FSDP, 2 Megatron, 3 DeepSpeed. The step is
-    complete when all of `shards` are written, of which this is number `shard`, and all within `save_within` seconds. Of older
-    steps those are kept that are among the `keep_latest` newest or multiples of `keep_every`; with 0 for both, all.
+    `place`: an absolute path. `directory`: "." for a file in the place itself, which is this step's alone. `framework`: whose
+    trackers are written, 0 DDP, 1 FSDP, 2 Megatron, 3 DeepSpeed. The step is complete when all of `shards` are written, of
+    which this is number `shard`, and all within `save_within` seconds. Of older steps those are kept that are among the
+    `keep_latest` newest or multiples of `keep_every`; with 0 for both, all.
     """
 
     place: str

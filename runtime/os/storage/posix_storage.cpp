@@ -172,8 +172,10 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
     return failure(errc::refused, fmt::format("'{}' is too deep below '{}'", path, root_));
   std::vector<directory_entry> entries;
   const int answer = files_->entries(path, entries);
-  if (answer == -ENOENT || (answer == -ENOTDIR && depth == 0))
+  if (answer == -ENOENT)
     return {};
+  if (answer == -ENOTDIR && depth == 0)
+    return list_file(name, found);
   if (answer < 0)
     return tl::make_unexpected(complaint("listed", path, -answer));
   for (const auto& entry : entries) {
@@ -194,6 +196,19 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
       return failure(errc::overloaded,
                      fmt::format("'{}' has more than {} files", root_, limits::storage_list_max));
   }
+  return {};
+}
+
+/// What is listed may be a file itself, or below one and therefore not there.
+result<void> posix_storage::list_file(const std::string& name,
+                                      std::vector<ports::stored_file>& found) {
+  const auto path = path_of(name);
+  const auto size = files_->size_of(path);
+  if (size == -ENOENT || size == -ENOTDIR)
+    return {};
+  if (size < 0)
+    return tl::make_unexpected(complaint("listed", path, static_cast<int>(-size)));
+  found.push_back({name, static_cast<std::uint64_t>(size)});
   return {};
 }
 

@@ -70,6 +70,7 @@ class posix_storage final : public ports::storage {
 
   result<void> list_into(const std::string& name, std::size_t depth,
                          std::vector<ports::stored_file>& found);
+  result<void> list_file(const std::string& name, std::vector<ports::stored_file>& found);
   result<void> remove_tree(const std::string& path, std::size_t depth);
 
   std::string root_;

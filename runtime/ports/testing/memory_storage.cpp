@@ -96,7 +96,7 @@ result<std::vector<stored_file>> memory_storage::list(const std::string& below) 
       return tl::make_unexpected(std::move(begun.error()));
   std::vector<stored_file> found;
   for (const auto& [name, content] : place_.files)
-    if (is_below(name, below))
+    if (name == below || is_below(name, below))
       found.push_back({name, content.size()});
   return found;
 }

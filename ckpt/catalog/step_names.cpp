@@ -1,0 +1,77 @@
+#include "ckpt/catalog/step_names.hpp"
+
+#include "ckpt/catalog/manifest.hpp"
+#include "ckpt/catalog/trackers.hpp"
+#include "runtime/ports/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace troupe::ckpt {
+
+namespace {
+
+constexpr std::string_view own_names = ".troupe";
+
+} // namespace
+
+std::string marker_of(std::uint64_t step) {
+  return fmt::format("{}/{}", markers, step);
+}
+
+std::optional<std::uint64_t> step_of_marker(const std::string& name) {
+  std::uint64_t step = 0;
+  const char* begin = name.data() + markers.size() + 1;
+  const char* end = name.data() + name.size();
+  const auto [last, wrong] = std::from_chars(begin, end, step);
+  if (wrong != std::errc() || last != end || marker_of(step) != name)
+    return std::nullopt;
+  return step;
+}
+
+result<void> check_directory(const std::string& directory) {
+  if (directory == in_place)
+    return {};
+  if (auto valid = ports::valid_name(directory); !valid)
+    return valid;
+  if (directory.substr(0, directory.find('/')) == own_names)
+    return failure(errc::invalid, fmt::format("'{}' cannot be a step's directory", directory));
+  return {};
+}
+
+result<void> check_file_in_place(const std::string& file) {
+  if (auto valid = ports::valid_name(file); !valid)
+    return valid;
+  if (file.find('/') != std::string::npos)
+    return failure(errc::invalid,
+                   fmt::format("'{}' does not lie directly in the place of its step", file));
+  if (file.compare(0, own_names.size(), own_names) == 0 || is_tracker(file))
+    return failure(errc::invalid, fmt::format("'{}' cannot be the name of a step's file", file));
+  return {};
+}
+
+std::string folder_of(std::uint64_t step, const std::string& directory) {
+  return directory == in_place ? fmt::format(".troupe/in_place/{}", step) : directory;
+}
+
+std::string manifest_in(const std::string& folder) {
+  return fmt::format("{}/{}", folder, manifest_name);
+}
+
+std::string file_in(const std::string& directory, const std::string& file) {
+  return directory == in_place ? file : fmt::format("{}/{}", directory, file);
+}
+
+std::string claim_of(std::uint64_t step, const std::string& file) {
+  return fmt::format("{}/{}", folder_of(step, std::string(in_place)), file);
+}
+
+bool overlap(const std::string& a, const std::string& b) {
+  const auto& shorter = a.size() < b.size() ? a : b;
+  const auto& longer = a.size() < b.size() ? b : a;
+  return longer.compare(0, shorter.size(), shorter) == 0 &&
+         (longer.size() == shorter.size() || longer[shorter.size()] == '/');
+}
+
+} // namespace troupe::ckpt
