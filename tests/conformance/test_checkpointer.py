@@ -399,6 +399,29 @@ def test_a_node_that_was_lost_gets_the_state_from_a_peer_and_all_ranks_see_it(jo
     assert three == (6, {6.0}, True, line.format(3, "memory"))
 
 
+def beginning_with(rank: int, place: str, path: str) -> list[int]:
+    """What a script does whose command line names the file that it begins with."""
+    checkpointer = DdpCheckpointer(place)
+    steps = [checkpointer.load_checkpoint(path)["step"]]
+    steps.append(checkpointer.load_checkpoint(path)["step"])
+    assert checkpointer.save_checkpoint(steps[0] + 1, state_of(steps[0] + 1), "", MEMORY)
+    steps.append(checkpointer.load_checkpoint(path)["step"])
+    steps.append(checkpointer.load_checkpoint()["step"])
+    return steps
+
+
+def test_workers_that_are_started_again_do_not_begin_again(job, tmp_path):
+    place, path = tmp_path / "c", str(tmp_path / "pretrained.pt")
+    torch.save(state_of(5), path)
+    with DdpCheckpointer(place) as checkpointer:  # of a job before this one
+        assert checkpointer.save_checkpoint(77, state_of(77))
+    j = job(2, 1)
+    assert j.run(beginning_with, str(place), path) == [[5, 5, 5, 6]] * 3
+    assert j.run(beginning_with, str(place), path) == [[6, 5, 5, 7]] * 3
+    j.loses(0)
+    assert j.run(beginning_with, str(place), path) == [[7, 5, 5, 8]] * 3
+
+
 def test_ranks_that_were_killed_apart_go_on_from_one_step(job, tmp_path):
     j, place = job(1, 1), str(tmp_path / "c")
     j.run(saving, place, [[5], [6], []], ONE)

@@ -92,6 +92,7 @@ class Checkpointer(ABC):
         self._view: View | None = None  # of one that does not, where its node has memory
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
+        self._fresh = True  # nothing was loaded or saved by this process
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
         self._optimizers = tuple(optimizers)
         self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
@@ -192,6 +193,7 @@ class Checkpointer(ABC):
         CheckpointError if the ranks have lost each other.
         """
         reason, wrong, to = "", None, None
+        self._fresh = False
         disk = storage_type is StorageType.DISK
         try:
             require_valid(step, storage_type)
@@ -300,14 +302,23 @@ class Checkpointer(ABC):
     ) -> Any:
         """The newest state: from memory, from a peer's memory, or from the disk; {} if there is none.
 
-        Tensors are the image's memory and are not copied, until somebody writes to them. `resume_path`: that file instead, read
-        by this rank alone. `weights_only` and `map_location` as in torch.load, but that tensors are in main memory unless it says
-        otherwise: None has each on the device that it was saved from, which may be another rank's. Raises CheckpointError if what
-        there is cannot be read, or if there are several shards and they were saved by a world of another size.
+        `resume_path`: the file that the job begins with, instead of the disk's newest step; workers that are started again have
+        something newer in memory, which is taken. After the first load or save it is just a file, read by this rank alone.
+        Tensors are the image's memory and are not copied, until somebody writes to them. `weights_only` and `map_location` as
+        in torch.load, but that tensors are in main memory unless it says otherwise: None has each on the device that it was
+        saved from, which may be another rank's. Raises CheckpointError if what there is cannot be read, or if there are several
+        shards and they were saved by a world of another size.
         """
-        if resume_path:
-            state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
-            return self.restored(state)
+        first, self._fresh = self._fresh, False
+        if first or not resume_path:
+            found = self._newest(not resume_path, weights_only, map_location)
+            if found or not resume_path:
+                return self.restored(found[0]) if found else {}
+        state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
+        return self.restored(state)
+
+    def _newest(self, disk: bool, weights_only: bool, map_location: Any) -> list[Any]:
+        """The state alone, or nothing."""
         arena, own = self._arena, None
         if not arena and not self._view:  # without a launcher nobody holds it for this rank
             arena = own = Arena()
@@ -320,9 +331,10 @@ class Checkpointer(ABC):
                 self.shard,
                 lambda step: self._destination(*self.default_file(step)),
                 self._others,
+                disk,
             ).newest()
             if made is None:
-                return {}
+                return []
             # The ranks that only look come after those that hold it.
             self._ranks.gather([0])
             seen = arena or self._view
@@ -334,7 +346,7 @@ class Checkpointer(ABC):
                         self._saves.agree(image)
                     if self._copies:
                         self._copies.want(image.step, image.generation, image)  # the nodes may be others
-                    return self.restored(state)
+                    return [state]
             raise CheckpointError(f"rank {self.me.rank}: step {made[1]} is not in memory any more")
         finally:
             if own:

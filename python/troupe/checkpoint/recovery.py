@@ -68,6 +68,7 @@ class Recovery:
     shard: int | None  # this rank's
     to: Callable[[int], Destination | None]  # where a step's image would be written
     others: View | None = None  # where this rank's node holds pieces of other nodes' images
+    disk: bool = True  # whether complete steps at `place` are looked for
 
     @property
     def replicated(self) -> bool:
@@ -85,7 +86,7 @@ class Recovery:
             for rank, row in enumerate(rows)
             if row[0]
         }
-        steps = self._complete_steps(held.keys())
+        steps = self._complete_steps(held.keys()) if self.disk else {}
         chosen = newest_image(held, self.replicated)
         if not self.replicated and (again := self._rebuilt(chosen, mine, held, steps)):
             return again
@@ -98,7 +99,7 @@ class Recovery:
             return chosen
         if found := self._from_disk(steps):
             return found
-        if any(row[1] for row in rows):
+        if self.disk and any(row[1] for row in rows):
             raise CheckpointError(summary(self.ranks.spoken(moved)))
         return None
 
