@@ -115,6 +115,11 @@ class Pinning:
 # ---- Copies ----
 
 
+def place_of(storage: torch.UntypedStorage) -> tuple[torch.device, int]:
+    """The same for all views of it."""
+    return storage.device, storage.data_ptr()
+
+
 class Devices:
     """The streams on which images are filled. `optimizers`: what they alone change may be copied until their next step."""
 
@@ -136,9 +141,10 @@ class Devices:
         """Queues the copies. The events of their ends: whatever is queued on the current streams from now on comes after
         them, but for what only the optimizers change: of that, the next step does.
 
-        Memory from `pinned_end` on is not pinned. The storages must stay until those events have come. Raises what PyTorch raises; then nothing is being copied any more.
+        Memory from `pinned_end` on is not pinned. The storages must stay until those events have come. Raises what PyTorch
+        raises; then nothing is being copied any more.
         """
-        later = self._of_optimizers() if self._optimizers else set()
+        later = self._of_optimizers()
         self._before_step = []  # of the save before, which has ended
         ends: list[Any] = []
         try:
@@ -146,8 +152,8 @@ class Devices:
                 here = [one for one in left if one.storage.device == device]
                 ends += self._begin_at(
                     device,
-                    [one for one in here if one.storage.data_ptr() not in later],
-                    [one for one in here if one.storage.data_ptr() in later],
+                    [one for one in here if place_of(one.storage) not in later],
+                    [one for one in here if place_of(one.storage) in later],
                     pinned_end,
                 )
         except BaseException:
@@ -179,14 +185,14 @@ class Devices:
                     self._before_step.append((device, end))
                 yield end
 
-    def _of_optimizers(self) -> set[int]:
-        """Where the storages begin."""
+    def _of_optimizers(self) -> set[tuple[torch.device, int]]:
+        """The places of their storages."""
         tensors: list[Any] = []
         for optimizer in self._optimizers:
             tensors += [one for group in optimizer.param_groups for one in group["params"]]
             for state in optimizer.state.values():
                 tensors += [one for one in state.values() if isinstance(one, torch.Tensor)]
-        return {one.untyped_storage().data_ptr() for one in tensors}
+        return {place_of(one.untyped_storage()) for one in tensors}
 
     def _wait_before_step(self) -> None:
         waits, self._before_step = self._before_step, []
