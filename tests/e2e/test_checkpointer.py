@@ -19,7 +19,7 @@ STEPS = 60
 
 # Every rank's part of a step is a function of rank and step, so whoever knows the rule knows the end of an undisturbed run.
 TRAINS = """
-import json, logging, os, sys, time
+import json, logging, os, sys, threading, time
 from pathlib import Path
 import torch, torch.distributed as dist
 from troupe.checkpoint import DdpCheckpointer, KeepLatestStep, StorageType
@@ -28,6 +28,10 @@ place, steps, device = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if device == "fake":
     import accelerator
     accelerator.load()
+
+def let_go():  # of a device that copies nothing before somebody has to wait for it
+    torch.fake.until_waited_for(0)
+    torch.fake.go(0)
 rank, life = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 told = []
 logging.getLogger("troupe.checkpoint").setLevel(logging.INFO)
@@ -43,7 +47,7 @@ def stepped(x, update):
 ckpt = place / "checkpoints"
 checkpointer = DdpCheckpointer(ckpt, deletion_strategy=KeepLatestStep(2, ckpt))
 state = checkpointer.load_checkpoint() or {"step": 0, "x": torch.zeros(100_000)}
-x = state["x"].to(device)
+x, resumed = state["x"].to(device), state["step"]
 record = {"pid": os.getpid(), "resumed": state["step"], "told": told}
 (place / f"{life}-{rank}.part").write_text(json.dumps(record))
 (place / f"{life}-{rank}.part").rename(place / f"{life}-{rank}.json")
@@ -51,9 +55,13 @@ while state["step"] < steps:
     step = state["step"] + 1
     update = part(rank, step)
     dist.all_reduce(update)
+    if device == "fake" and step > resumed + 1:
+        threading.Thread(target=let_go, daemon=True).start()
     stepped(x, update)
     state = {"step": step, "x": x}
     kept = [checkpointer.save_checkpoint(step, state)] if step % 10 == 0 else []
+    if device == "fake":
+        torch.fake.hold(0)
     assert all([*kept, checkpointer.save_checkpoint(step, state, storage_type=StorageType.MEMORY)]), told
     if rank == 0:
         (place / "step").write_text(str(step))
@@ -64,6 +72,8 @@ while state["step"] < steps:
 undisturbed = torch.zeros(100_000)
 for step in range(1, steps + 1):
     stepped(undisturbed, part(0, step) + part(1, step))
+if device == "fake":
+    torch.fake.go(0)
 assert torch.equal(undisturbed, x.cpu()), "not the weights of a run that nobody disturbed"
 assert checkpointer.wait_latest_checkpoint(60), told
 (place / f"done-{rank}").write_text("")
@@ -103,7 +113,7 @@ def test_killed_at_any_point_training_ends_with_the_same_bits(
     run = start(command, procs=2, restarts=2, environment=WITH_DEVICE)
     for life in range(2):
         ranks = lives(tmp_path, life)
-        killed_at = min(step_of(tmp_path) + chance.randrange(1, STEPS // 4), STEPS - 5)
+        killed_at = min(step_of(tmp_path) + chance.randrange(1 + behind, STEPS // 4), STEPS - 5)
         until(lambda: step_of(tmp_path) >= killed_at, 60, f"step {killed_at}")
         last = step_of(tmp_path)
         os.kill(ranks[chance.randrange(2)]["pid"], signal.SIGKILL)
