@@ -12,7 +12,7 @@ import pytest
 import torch
 from others_memory import view_of
 
-from troupe.checkpoint import Arena, CheckpointError
+from troupe.checkpoint import Arena, CheckpointError, library
 
 ELEMENTS = 100_000
 
@@ -75,6 +75,14 @@ def test_a_state_that_is_held_until_the_next_is_loaded_takes_one_slot_more(arena
         assert loaded is None or is_of(loaded["x"], step - 1)
         loaded = arena.load(arena.newest())
     assert len(used) == 3
+
+
+def test_an_image_that_is_about_to_be_mapped_is_kept(arena):
+    image = save(arena, 1)
+    lending = library.call("troupe_lend", arena.handle, image.slot, image.sequence)
+    assert image.slot not in slots_of(arena, range(2, 8))
+    library.load().troupe_end_lending(lending)
+    assert image.slot in slots_of(arena, range(8, 12))
 
 
 @pytest.mark.parametrize("change", [False, True])
