@@ -161,7 +161,8 @@ class slots {
   /// The image of this sequence is mapped by somebody, in whichever process, for as long as he
   /// likes. False: it is no more.
   bool lend(std::size_t slot, std::uint64_t sequence);
-  /// Nobody has mapped what was lent, nor is about to.
+  /// It is not lent any more. For who then makes sure that nobody has it mapped, and else lends it
+  /// again, before he begins anything.
   void give_back(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);

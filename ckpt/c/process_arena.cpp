@@ -430,12 +430,15 @@ result<process_arena::lending> process_arena::lend(std::size_t slot, std::uint64
   return lending{std::move(*reader), std::move(way)};
 }
 
-/// What was lent and nobody has mapped any more. Asks the kernel for each, which takes
-/// microseconds.
+/// What was lent and nobody has mapped any more. Asks the kernel for each: that takes microseconds.
 void process_arena::take_back() {
   for (std::size_t i = 0; i < slots_.count(); ++i)
-    if (slots_.word(i).lent)
-      os::while_nobody_reads(descriptor(i), [this, i] { slots_.give_back(i); });
+    if (const auto word = slots_.word(i); word.lent) {
+      // In this order: who opens it behind the question is yet to say himself that it is lent.
+      slots_.give_back(i);
+      if (!os::sole_reader::open(descriptor(i)))
+        slots_.lend(i, word.sequence);
+    }
 }
 
 result<void> process_arena::seal(std::size_t slot) {

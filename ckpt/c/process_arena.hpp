@@ -84,8 +84,8 @@ class process_arena {
 
   /// An image that somebody opens and maps while this lives; then with huge pages, if it can be.
   struct lending {
-    /// Before the slot is said to be lent, and until it is mapped: whoever finds that nobody reads
-    /// a slot that is lent knows that nobody is about to, either.
+    /// Opened before the slot is said to be lent, and until it is mapped: when nobody reads a slot,
+    /// nobody has it mapped, and who is about to has not said yet that it is lent.
     os::memory_reader reader;
     std::unique_ptr<os::aligned_choice> way;
   };

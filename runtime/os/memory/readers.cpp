@@ -22,28 +22,6 @@ unique_fd open_to_read(int descriptor, int more_flags) {
       return unique_fd(opened);
 }
 
-/// A lease to write is granted to the only one who has opened a file, and keeps others out.
-class sole_lease {
- public:
-  explicit sole_lease(int opened) : opened_(opened) {
-    // The kernel tells of who waits by a signal, and its own choice would end this process. This
-    // one does nothing to a program that has not asked for it.
-    granted_ = fcntl(opened, F_SETSIG, SIGURG) == 0 && fcntl(opened, F_SETLEASE, F_WRLCK) == 0;
-  }
-  sole_lease(const sole_lease&) = delete;
-  sole_lease& operator=(const sole_lease&) = delete;
-  /// Not left to closing the file: a child that was forked meanwhile would have it open.
-  ~sole_lease() {
-    if (granted_)
-      fcntl(opened_, F_SETLEASE, F_UNLCK);
-  }
-  bool granted() const { return granted_; }
-
- private:
-  int opened_;
-  bool granted_ = false;
-};
-
 } // namespace
 
 result<memory_reader> memory_reader::open(int descriptor) {
@@ -54,14 +32,22 @@ result<memory_reader> memory_reader::open(int descriptor) {
   return memory_reader(std::move(opened));
 }
 
-bool while_nobody_reads(int descriptor, const std::function<void()>& what) {
-  const auto opened = open_to_read(descriptor, O_NONBLOCK);
-  if (!opened)
-    return false;
-  const sole_lease lease(opened.get());
-  if (lease.granted())
-    what();
-  return lease.granted();
+/// By a lease to write, which is granted to the only one who has opened a file, and keeps others
+/// out.
+std::optional<sole_reader> sole_reader::open(int descriptor) {
+  auto opened = open_to_read(descriptor, O_NONBLOCK);
+  // The kernel tells of who waits by a signal, and its own choice would end this process. This one
+  // does nothing to a program that has not asked for it.
+  if (!opened || fcntl(opened.get(), F_SETSIG, SIGURG) != 0 ||
+      fcntl(opened.get(), F_SETLEASE, F_WRLCK) != 0)
+    return std::nullopt;
+  return sole_reader(std::move(opened));
+}
+
+/// Not left to closing the file: a child that was forked meanwhile has it open.
+sole_reader::~sole_reader() {
+  if (leased_)
+    fcntl(leased_.get(), F_SETLEASE, F_UNLCK);
 }
 
 } // namespace troupe::os

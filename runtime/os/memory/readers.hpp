@@ -3,7 +3,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/os/process/unique_fd.hpp"
 
-#include <functional>
+#include <optional>
 #include <utility>
 
 namespace troupe::os {
@@ -14,7 +14,7 @@ namespace troupe::os {
 /// Who maps a descriptor that was handed to him has opened nothing, and is not counted.
 class memory_reader {
  public:
-  /// The descriptor stays the caller's. Waits while somebody else is in `while_nobody_reads`.
+  /// The descriptor stays the caller's. Waits while there is a `sole_reader`.
   /// `refused` where it cannot be opened.
   static result<memory_reader> open(int descriptor);
 
@@ -23,10 +23,20 @@ class memory_reader {
   unique_fd opened_;
 };
 
-/// Does it if nobody reads that memory, and nobody can open it meanwhile: `memory_reader`s wait
-/// that come. False, and nothing done: somebody reads it or may write it, or it cannot be known.
-/// That is so before Linux 5.3, without /proc, where leases of files are switched off, and for a
-/// process that is neither of the user who made the memory nor privileged. Never waits.
-bool while_nobody_reads(int descriptor, const std::function<void()>& what);
+/// The only one who has opened it, be it to read or to write. Others who open it wait.
+class sole_reader {
+ public:
+  /// Never waits. Nothing: somebody else reads it, or it cannot be known. That is so before Linux
+  /// 5.3, without /proc, where leases of files are switched off, and for a process that is neither
+  /// of the user who made the memory nor privileged.
+  static std::optional<sole_reader> open(int descriptor);
+  sole_reader(sole_reader&& other) noexcept = default;
+  /// Those who wait may read. To be soon: the kernel lets them after some time (45 s) anyway.
+  ~sole_reader();
+
+ private:
+  explicit sole_reader(unique_fd leased) : leased_(std::move(leased)) {}
+  unique_fd leased_;
+};
 
 } // namespace troupe::os

@@ -29,10 +29,7 @@ shared_memory something() {
 }
 
 bool nobody_reads(const shared_memory& memory) {
-  bool done = false;
-  const auto nobody = while_nobody_reads(memory.descriptor(), [&done] { done = true; });
-  CHECK(done == nobody);
-  return nobody;
+  return sole_reader::open(memory.descriptor()).has_value();
 }
 
 /// Whether this system says it at all: an old kernel, or a sandbox, does not.
@@ -148,33 +145,38 @@ TEST_CASE("a forked child reads what was mapped, though its parent does not any 
   CHECK(nobody_reads(memory));
 }
 
-TEST_CASE("a child that is forked while it is made sure that nobody reads keeps nobody out") {
+TEST_CASE("a child that is forked while there is a sole reader keeps nobody out") {
   if (!is_known())
     return;
   const auto memory = something();
   std::optional<forked> child;
-  REQUIRE(while_nobody_reads(memory.descriptor(), [&child] { child.emplace(); }));
+  {
+    const auto sole = sole_reader::open(memory.descriptor());
+    REQUIRE(sole);
+    child.emplace();
+  }
   const auto file = opened(memory, O_RDONLY | O_NONBLOCK);
   CHECK(file >= 0);
   close(file);
-  CHECK_FALSE(nobody_reads(memory)); // as far as can be seen: it was opened for that
+  CHECK_FALSE(nobody_reads(memory)); // as far as can be seen: the child has it open
   child.reset();
   CHECK(nobody_reads(memory));
 }
 
-TEST_CASE("who comes while it is made sure that nobody reads waits, and harms nobody") {
+TEST_CASE("who comes while there is a sole reader waits, and harms nobody") {
   if (!is_known())
     return;
   const auto memory = something();
   std::optional<troupe::result<memory_reader>> late;
   std::thread comes;
-  const auto nobody = while_nobody_reads(memory.descriptor(), [&memory, &late, &comes] {
-    CHECK_FALSE(nobody_reads(memory)); // who asks the same is told at once
+  {
+    const auto sole = sole_reader::open(memory.descriptor());
+    REQUIRE(sole);
+    CHECK_FALSE(nobody_reads(memory)); // who wants to be it as well is told at once
     CHECK(opened(memory, O_RDONLY | O_NONBLOCK) < 0);
     CHECK(errno == EWOULDBLOCK);
     comes = std::thread([&memory, &late] { late = memory_reader::open(memory.descriptor()); });
-  });
-  REQUIRE(nobody);
+  }
   comes.join();
   REQUIRE(late);
   CHECK(late->has_value());
@@ -185,5 +187,5 @@ TEST_CASE("who comes while it is made sure that nobody reads waits, and harms no
 
 TEST_CASE("of what is no memory nothing is known") {
   CHECK_FALSE(memory_reader::open(-1));
-  CHECK_FALSE(while_nobody_reads(-1, [] { FAIL("nobody reads nothing"); }));
+  CHECK_FALSE(sole_reader::open(-1));
 }
