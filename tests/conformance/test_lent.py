@@ -77,6 +77,22 @@ def test_a_state_that_is_held_until_the_next_is_loaded_takes_one_slot_more(arena
     assert len(used) == 3
 
 
+def test_no_memory_is_prepared_instead_of_what_was_dropped(arena):
+    save(arena, 1)
+    state = arena.load(save(arena, 2))
+
+    def slots_with_memory():
+        arena.prepare({"x": torch.zeros(ELEMENTS)})
+        arena.wait_until_prepared()
+        return sum(os.fstat(slot).st_size > 0 for slot in arena.descriptors[1:-1])
+
+    del state
+    assert slots_with_memory() == 2
+    state = arena.load(arena.newest())
+    assert slots_with_memory() == 3
+    assert is_of(state["x"], 2)
+
+
 def test_an_image_that_is_about_to_be_mapped_is_kept(arena):
     image = save(arena, 1)
     lending = library.call("troupe_lend", arena.handle, image.slot, image.sequence)
