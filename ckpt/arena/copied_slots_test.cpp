@@ -185,7 +185,7 @@ TEST_CASE("what was lent counts as no image, copied or not") {
   const auto lent = p.save(1);
   REQUIRE(p.s.want_copies(lent, pair()));
   p.s.keep_for_others(p.s.word(lent).sequence);
-  REQUIRE(p.s.lend(lent));
+  REQUIRE(p.lend(lent));
   for (std::uint64_t step = 2; step < 2 + slots::images_max; ++step)
     REQUIRE(p.s.hold(p.save(step)));
   CHECK_FALSE(p.s.begin());

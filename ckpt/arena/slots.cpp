@@ -182,10 +182,17 @@ void slots::abandon(std::size_t slot) {
   table_.last_copied.compare_exchange_strong(its_copies, 0);
 }
 
-bool slots::lend(std::size_t slot) {
-  return change(slot, [](slot_word& w) {
+bool slots::lend(std::size_t slot, std::uint64_t sequence) {
+  return change(slot, [sequence](slot_word& w) {
     w.lent = true;
-    return w.state == slot_state::ready;
+    return w.state == slot_state::ready && w.sequence == sequence;
+  });
+}
+
+void slots::give_back(std::size_t slot) {
+  change(slot, [](slot_word& w) {
+    w.lent = false;
+    return true;
   });
 }
 

@@ -23,8 +23,8 @@ enum class slot_state : std::uint8_t {
 struct slot_word {
   slot_state state = slot_state::empty;
   bool sealed = false; ///< its checksums are filled in
-  /// It is mapped by those who restored from it: as long as their tensors live it may not change,
-  /// and how long that is nobody knows. It is free again when the process has died.
+  /// Those who restored from it may have it mapped: as long as their tensors live it may not
+  /// change. It is free again when nobody has, or the process has died.
   bool lent = false;
   std::uint16_t readers = 0;  ///< who writes it out or sends it, at most `readers_max`
   std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
@@ -158,8 +158,12 @@ class slots {
               bool wanted = false);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
-  /// `slot` is mapped by somebody for as long as he likes. False: it is no whole image any more.
-  bool lend(std::size_t slot);
+  /// The image of this sequence is mapped by somebody, in whichever process, for as long as he
+  /// likes. False: it is no more.
+  bool lend(std::size_t slot, std::uint64_t sequence);
+  /// It is not lent any more. For who then makes sure that nobody has it mapped, and else lends it
+  /// again, before he begins anything.
+  void give_back(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);
   /// Pieces of it are to be held by this group, and it stays until copies of another are wanted.

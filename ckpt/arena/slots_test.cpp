@@ -103,11 +103,11 @@ TEST_CASE("with one image to be kept a save overwrites it") {
   CHECK(p.newest_step() == 2);
 }
 
-TEST_CASE("what was restored from is not written to as long as the process lives") {
+TEST_CASE("what was restored from is not written to until the process has died") {
   process p;
   p.save(1);
   const auto lent = p.save(2);
-  REQUIRE(p.s.lend(lent));
+  REQUIRE(p.lend(lent));
   for (std::uint64_t step = 3; step < 10; ++step)
     CHECK(p.save(step) != lent);
   CHECK(p.s.image(lent).step == 2);
@@ -119,24 +119,77 @@ TEST_CASE("what was restored from is not written to as long as the process lives
   CHECK(p.newest_step() == 9);
 }
 
-TEST_CASE("a process that restores again and again runs out of slots") {
+TEST_CASE("a process that restores again and again and gives nothing back runs out of slots") {
   process p;
   p.save(1);
   for (std::uint64_t step = 2; step <= slots::count(); ++step) {
-    REQUIRE(p.s.lend(p.s.newest().value()));
+    REQUIRE(p.lend(p.s.newest().value()));
     p.save(step);
   }
-  REQUIRE(p.s.lend(p.s.newest().value()));
+  REQUIRE(p.lend(p.s.newest().value()));
   CHECK_FALSE(p.s.begin());
+}
+
+TEST_CASE("what is given back is written to again, and is the image that it was until then") {
+  process p;
+  p.save(1);
+  const auto lent = p.save(2);
+  REQUIRE(p.lend(lent));
+  REQUIRE(p.lend(lent)); // to somebody else
+  p.save(3);
+  CHECK(p.save(4) != lent);
+  p.s.give_back(lent);
+  CHECK(p.s.word(lent).state == slot_state::ready);
+  CHECK(p.s.image(lent).step == 2);
+  CHECK(p.save(5) == lent);
+  CHECK(p.newest_step() == 5);
+}
+
+TEST_CASE("restoring again and again takes no more slots than are lent at once") {
+  process p;
+  p.save(1);
+  for (std::uint64_t step = 2; step < 4 * slots::count(); ++step) {
+    const auto lent = p.s.newest().value();
+    REQUIRE(p.lend(lent));
+    CHECK(p.save(step) != lent);
+    p.s.give_back(lent);
+  }
+  CHECK(p.s.word(3).state == slot_state::empty); // three did
+}
+
+TEST_CASE("giving back changes nothing else of a slot") {
+  process p;
+  const auto slot = p.save(1);
+  p.s.finish(p.s.begin().value(), process::image(2), somewhere(), true);
+  const auto wanted = p.s.newest().value();
+  REQUIRE(p.s.hold(wanted));
+  p.s.mark_sealed(wanted);
+  for (const auto lent : {slot, wanted}) {
+    const auto before = pack(p.s.word(lent));
+    REQUIRE(p.lend(lent));
+    CHECK(pack(p.s.word(lent)) != before);
+    p.s.give_back(lent);
+    CHECK(pack(p.s.word(lent)) == before);
+  }
+}
+
+TEST_CASE("an image that another has replaced cannot be lent") {
+  process p;
+  const auto slot = p.save(1);
+  const auto sequence = p.s.word(slot).sequence;
+  p.save(2);
+  REQUIRE(p.save(3) == slot);
+  CHECK_FALSE(p.s.lend(slot, sequence));
+  CHECK_FALSE(p.s.word(slot).lent);
 }
 
 TEST_CASE("only whole images can be held or lent") {
   process p;
   CHECK_FALSE(p.s.hold(0));
-  CHECK_FALSE(p.s.lend(0));
+  CHECK_FALSE(p.lend(0));
   const auto begun = p.s.begin();
   CHECK_FALSE(p.s.hold(*begun));
-  CHECK_FALSE(p.s.lend(*begun));
+  CHECK_FALSE(p.lend(*begun));
   CHECK_FALSE(p.s.word(*begun).lent);
 }
 

@@ -176,6 +176,7 @@ result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> s
   stop_filling();
   if (const auto decided = decide_images(bytes); !decided)
     return decided;
+  take_back();
   std::size_t images = 0;
   for (std::size_t i = 0; i < slots_.count() && images < slots_.images(); ++i) {
     if (slots_.word(i).lent)
@@ -226,6 +227,7 @@ result<std::size_t> process_arena::begin(std::uint64_t bytes) {
     return failure(errc::invalid, "this memory is another process's");
   if (const auto decided = decide_images(bytes); !decided)
     return tl::make_unexpected(decided.error());
+  take_back();
   const auto slot = slots_.begin();
   if (!slot)
     return failure(errc::overloaded, "all images that there can be are being written out, or are "
@@ -415,16 +417,28 @@ std::vector<std::size_t> process_arena::newest_first() const {
   return found;
 }
 
-result<void> process_arena::lend(std::size_t slot) {
-  if (slot >= slots_.count() || !slots_.lend(slot))
-    return failure(errc::invalid, fmt::format("there is no image in slot {}", slot));
-  return {};
+result<process_arena::lending> process_arena::lend(std::size_t slot, std::uint64_t sequence) {
+  const auto gone = fmt::format("there is no image {} in slot {}", sequence, slot);
+  if (slot >= slots_.count())
+    return failure(errc::invalid, gone);
+  auto reader = os::memory_reader::open(descriptor(slot));
+  if (!reader)
+    return tl::make_unexpected(reader.error());
+  if (!slots_.lend(slot, sequence))
+    return failure(errc::invalid, gone);
+  auto way = std::make_unique<os::aligned_choice>(descriptor(slot), slots_.image(slot).bytes);
+  return lending{std::move(*reader), std::move(way)};
 }
 
-std::unique_ptr<os::aligned_choice> process_arena::make_way(std::size_t slot) const {
-  if (slot >= slots_.count())
-    return nullptr;
-  return std::make_unique<os::aligned_choice>(descriptor(slot), slots_.image(slot).bytes);
+/// What was lent and nobody has mapped any more. Asks the kernel for each: that takes microseconds.
+void process_arena::take_back() {
+  for (std::size_t i = 0; i < slots_.count(); ++i)
+    if (const auto word = slots_.word(i); word.lent) {
+      // In this order: who opens it behind the question is yet to say himself that it is lent.
+      slots_.give_back(i);
+      if (!os::sole_reader::open(descriptor(i)))
+        slots_.lend(i, word.sequence);
+    }
 }
 
 result<void> process_arena::seal(std::size_t slot) {

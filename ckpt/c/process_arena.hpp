@@ -10,6 +10,7 @@
 #include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/pinned_part.hpp"
+#include "runtime/os/memory/readers.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/ports/storage.hpp"
 
@@ -81,9 +82,14 @@ class process_arena {
   result<void> finish(std::size_t slot, const order& o);
   void abandon(std::size_t slot) { slots_.abandon(slot); }
 
-  result<void> lend(std::size_t slot);
-  /// The next mapping of an image, if somebody makes it while this lives, has huge pages if it can.
-  std::unique_ptr<os::aligned_choice> make_way(std::size_t slot) const;
+  /// An image that somebody opens and maps while this lives; then with huge pages, if it can be.
+  struct lending {
+    /// Opened before the slot is said to be lent, and until it is mapped: when nobody reads a slot,
+    /// nobody has it mapped, and who is about to has not said yet that it is lent.
+    os::memory_reader reader;
+    std::unique_ptr<os::aligned_choice> way;
+  };
+  result<lending> lend(std::size_t slot, std::uint64_t sequence);
   result<void> seal(std::size_t slot);
 
   /// What the image of this sequence in memory for others' images is, a view. `invalid` if it is
@@ -109,6 +115,7 @@ class process_arena {
   result<void> take_over();
   std::uint64_t memory_held() const;
   result<void> decide_images(std::uint64_t bytes);
+  void take_back();
   result<void> fit(std::size_t slot, std::uint64_t bytes);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
   void stop_filling();

@@ -11,8 +11,8 @@
 using namespace troupe;
 using namespace troupe::ckpt;
 
-struct troupe_way {
-  std::unique_ptr<os::aligned_choice> own;
+struct troupe_lending {
+  process_arena::lending own;
 };
 
 namespace {
@@ -241,22 +241,21 @@ int troupe_images(const troupe_arena* arena, troupe_image* found) {
   return static_cast<int>(all.size());
 }
 
-int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&] { return arena->own->lend(slot); });
-}
-
-troupe_way* troupe_make_way(const troupe_arena* arena, uint64_t slot) {
-  troupe_way* made = nullptr;
-  answer(nullptr, 0, [&]() -> result<void> {
-    if (auto own = arena->own->make_way(slot))
-      made = new troupe_way{std::move(own)};
+troupe_lending* troupe_lend(troupe_arena* arena, uint64_t slot, uint64_t sequence, char* why,
+                            size_t why_bytes) {
+  troupe_lending* made = nullptr;
+  answer(why, why_bytes, [&]() -> result<void> {
+    auto own = arena->own->lend(slot, sequence);
+    if (!own)
+      return tl::make_unexpected(own.error());
+    made = new troupe_lending{std::move(*own)};
     return {};
   });
   return made;
 }
 
-void troupe_end_way(troupe_way* way) {
-  delete way;
+void troupe_end_lending(troupe_lending* lending) {
+  delete lending;
 }
 
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {

@@ -128,14 +128,15 @@ int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 
 /* The images that are whole, newest first; returns how many, at most TROUPE_ARENA_SLOTS. */
 int troupe_images(const troupe_arena* arena, troupe_image* found);
-/* The image is mapped for as long as somebody likes: the arena does not write there any more. */
-int troupe_lend(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
-/* To be called before a library maps an image by its descriptor, and ended when it has: it will likely choose an address at
- * which huge pages are mapped as such, so that reading each page for the first time takes a twentieth. Costs no memory. 0:
- * there is nothing that could be done, which only costs time. */
-typedef struct troupe_way troupe_way;
-troupe_way* troupe_make_way(const troupe_arena* arena, uint64_t slot);
-void troupe_end_way(troupe_way* way);
+/* To be called before a library opens an image as a file, by its descriptor's name in /proc, and maps it, and ended when it
+ * has. From then on the arena does not write there as long as any of that is mapped, by this process or a child that it has
+ * forked; where the kernel does not say whether it is, as long as the arena's process lives. (Who maps the descriptor
+ * itself has opened nothing, and is not seen.) The library will likely choose an address at which huge pages are mapped as
+ * such, so that reading each page for the first time takes a twentieth. 0: the image of this sequence is no more, or cannot
+ * be opened. */
+typedef struct troupe_lending troupe_lending;
+troupe_lending* troupe_lend(troupe_arena* arena, uint64_t slot, uint64_t sequence, char* why, size_t why_bytes);
+void troupe_end_lending(troupe_lending* lending);
 /* Fills in the checksums of an image, so that it is the file. */
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
 

@@ -133,24 +133,24 @@ class View:
         return next(iter(self.found()), None)
 
     def load(self, image: Image, *, weights_only: bool = True, map_location: Any = None) -> Any:
-        """The state of an image, without a copy: its tensors are the image's memory, which is theirs from then on.
+        """The state of an image, without a copy: its tensors are the image's memory, which is theirs as long as one of them lives,
+        here or in a process forked from this one. Then a save may use it again.
 
         `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
         """
-        library.call("troupe_lend", self._handle, image.slot)
-        with self._mapped_huge(image):
+        with self._lent(image):
             return torch.load(
                 image.path, mmap=True, weights_only=weights_only, map_location=map_location
             )
 
     @contextlib.contextmanager
-    def _mapped_huge(self, image: Image) -> Iterator[None]:
-        """Torch lets the kernel choose where it maps the image, which would not be where it maps huge pages."""
-        way = library.load().troupe_make_way(self._handle, image.slot)
+    def _lent(self, image: Image) -> Iterator[None]:
+        """While torch maps it. Torch lets the kernel choose where, which would not be where it maps huge pages."""
+        lending = library.call("troupe_lend", self._handle, image.slot, image.sequence)
         try:
             yield
         finally:
-            library.load().troupe_end_way(way)
+            library.load().troupe_end_lending(lending)
 
 
 class Arena(View):
