@@ -344,6 +344,23 @@ def test_a_checkpoint_of_a_device_on_the_disk(tmp_path):
     assert torch.equal(state["w"], weight.cpu())
 
 
+def test_what_all_have_stays_while_the_next_step_is_copied(tmp_path):
+    weight = torch.arange(COUNT, dtype=torch.float32)
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.save_checkpoint(10, {"w": weight})
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        weight = checkpointer.load_checkpoint()["w"].to("fake:0")
+        arena = checkpointer._arena
+        assert arena
+        for step in (11, 12, 13, 14):
+            fake.hold(0)
+            assert checkpointer.save_checkpoint(step, {"w": weight}, storage_type=StorageType.MEMORY)
+            meanwhile = arena.newest()
+            fake.go(0)
+            arena.wait()
+            assert meanwhile and meanwhile.step == step - 1
+
+
 def test_a_failed_copy_to_be_written_is_told_when_it_is_waited_for(tmp_path):
     with DdpCheckpointer(tmp_path) as checkpointer:
         fake.fail_next_copy()

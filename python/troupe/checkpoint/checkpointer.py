@@ -93,6 +93,7 @@ class Checkpointer(ABC):
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
         self._fresh = True  # nothing was loaded or saved by this process
+        self._behind = False  # the last save may still be copied at some rank
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
         self._optimizers = tuple(optimizers)
         self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
@@ -194,6 +195,8 @@ class Checkpointer(ABC):
         """
         reason, wrong, to = "", None, None
         self._fresh = False
+        if self._behind:
+            self._agree_on_last()
         disk = storage_type is StorageType.DISK
         try:
             require_valid(step, storage_type)
@@ -205,8 +208,14 @@ class Checkpointer(ABC):
             reason = str(error)
         except Exception as error:
             wrong, reason = error, f"{type(error).__name__}: {error}"
-        against, copies = objections(
-            self._ranks, step, disk, to, reason, self._copies.state() if self._copies else NONE
+        against, self._behind, copies = objections(
+            self._ranks,
+            step,
+            disk,
+            to,
+            reason,
+            self._saves is not None and self._saves.behind,
+            self._copies.state() if self._copies else NONE,
         )
         next_copies = self._copies and self._copies.agree(copies)
         if wrong:
@@ -214,13 +223,22 @@ class Checkpointer(ABC):
         if against:
             log.error("rank %d: step %s is not saved: %s", self.me.rank, step, summary(against))
             return False
-        if self._saves:
+        if self._saves and not self._behind:
             self._saves.agree()
         if disk and to and self._saves:
             self._saves.want()
         if next_copies and self._copies:
             self._copies.want(step, self.me.generation)
         return True
+
+    def _agree_on_last(self) -> None:
+        """The last save was copied behind its call at some rank, and by now that has ended: what all have stays while the next one
+        is copied."""
+        image = self._saves.last_whole() if self._saves else None
+        made = [image.generation, image.step] if image else [0, -1]
+        rows = self._ranks.gather([self._saves is not None, *made])
+        if self._saves and image and all(row[1:] == made for row in rows if row[0]):
+            self._saves.agree(image)
 
     def _destination(self, directory: str, file: str) -> Destination | None:
         """Of this rank's shard; whoever has none has nothing to write."""

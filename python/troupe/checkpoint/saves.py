@@ -40,10 +40,19 @@ class Saves:
             wanted=disk and to is not None,
         )
 
+    @property
+    def behind(self) -> bool:
+        """Whether what was kept last may still be copied."""
+        return self._under_way
+
+    def last_whole(self) -> Image | None:
+        """What was kept last, or before it if that failed. Waits until it is copied."""
+        self.hear()
+        return self._arena.newest()
+
     def agree(self, image: Image | None = None) -> None:
-        """All ranks have this image, or what they kept last; unless that is being copied yet, which nobody can say of the
-        others' then."""
-        if not self._under_way and (common := image or self._arena.newest()):
+        """All ranks have this image, or what they kept last: it stays while the next one is copied."""
+        if common := image or self._arena.newest():
             self._arena.agree(common)
 
     def want(self) -> None:
@@ -93,27 +102,33 @@ def require_valid(step: Any, storage_type: Any) -> None:
 
 
 def objections(
-    ranks: Agreement, step: Any, disk: bool, to: Destination | None, reason: str, copies: int
-) -> tuple[list[str], list[int]]:
+    ranks: Agreement,
+    step: Any,
+    disk: bool,
+    to: Destination | None,
+    reason: str,
+    behind: bool,
+    copies: int,
+) -> tuple[list[str], bool, list[int]]:
     """Why no rank saves this step: it could not be kept at one, for the `reason` there, or the ranks would not save the same.
-    And what each rank says of its last `copies`.
+    Whether it is copied `behind` the call at any. And what each rank says of its last `copies`.
 
     Collective; one gather if there is nothing to object.
     """
     names = [number_of(to.directory), number_of(to.file)] if to else [0, 0]
-    rows = ranks.gather([not reason, 0 if reason else step, disk, *names, copies])
-    states = [row[5] for row in rows]
+    rows = ranks.gather([not reason, 0 if reason else step, disk, *names, behind, copies])
+    some_behind, states = any(row[5] for row in rows), [row[6] for row in rows]
     failed = any(not row[0] for row in rows)
     shards = [row for row in rows if row[3]]
     same = len({(row[1], row[2]) for row in rows}) == 1
     one_directory = len({row[3] for row in shards}) <= 1
     files_of_their_own = len({row[4] for row in shards}) == len(shards)
     if not failed and same and one_directory and files_of_their_own:
-        return [], states
+        return [], some_behind, states
     where = f" as {to.directory}/{to.file}" if to else ""
     storage = StorageType.DISK if disk else StorageType.MEMORY
     spoken = ranks.spoken(reason if failed else f"would save step {step} to {storage.name}{where}")
-    return spoken, states
+    return spoken, some_behind, states
 
 
 def number_of(name: str) -> int:
