@@ -122,7 +122,8 @@ def test_the_file_names_the_devices_as_torch_save_does(arena: Arena):
 
 
 def test_a_state_in_main_memory_is_whole_when_the_call_returns(arena: Arena, driver: type[Driver]):
-    assert arena.save(1, {"w": torch.ones(8 * MIB)}) is False
+    nothing = torch.zeros(0, device="fake:0")
+    assert arena.save(1, {"w": torch.ones(8 * MIB), "nothing": nothing}) is False
     assert arena.newest() is not None
     assert not driver.pinned
 

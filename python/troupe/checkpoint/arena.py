@@ -47,10 +47,10 @@ class _Storages:
         addresses, sizes = numbers(), numbers()
         for i, storage in enumerate(skeleton.storages):
             sizes[i] = storage.nbytes()
-            if is_elsewhere(storage):
-                elsewhere = elsewhere or storage.device
-            else:
+            if not is_elsewhere(storage):
                 addresses[i] = storage.data_ptr()
+            elif sizes[i]:
+                elsewhere = elsewhere or storage.device
         return cls(addresses, sizes, count, elsewhere)
 
     @property
