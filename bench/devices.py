@@ -8,26 +8,18 @@ which only the call counts. Where PyTorch finds no such device it says so and me
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import harness
-from harness import Summary, ratio
 from launchers import ROOT
+from snapshot import seconds, writers
 
 sys.path.insert(0, str(ROOT / "python"))
-
-
-def seconds(what: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    what()
-    return time.perf_counter() - began
 
 
 class Bus:
@@ -75,20 +67,6 @@ def ours(state: dict, arena, step: int, device, name: str, figures) -> None:
         figures[f"{name}, {what}"].append(time.perf_counter() - began)
 
 
-def peers(state: dict, place: Path, figures) -> None:
-    import torch
-    import torch.distributed.checkpoint as dcp
-
-    figures["torch.save"].append(seconds(lambda: torch.save(state, place / "state.pt")))
-    folder = place / "dcp"
-    pending = []
-    figures["dcp.async_save, the call"].append(
-        seconds(lambda: pending.append(dcp.async_save(state, checkpoint_id=folder, no_dist=True)))
-    )
-    pending[0].result()
-    shutil.rmtree(folder)
-
-
 def measure(size: int, tensors: int, rounds: int, device: str) -> dict[str, list[float]]:
     import torch
 
@@ -115,7 +93,7 @@ def measure(size: int, tensors: int, rounds: int, device: str) -> dict[str, list
             figures["limit"].append(seconds(limit))
             ours(state, arena, turn + 1, where, "save", figures)
             ours(state, overlapping, turn + 1, where, "save with optimizers=", figures)
-            peers(state, Path(place), figures)
+            writers(state, Path(place), figures)
     return figures
 
 
@@ -141,18 +119,11 @@ def main() -> None:
         print(f"devices: not measured, since PyTorch finds no {chosen.device} device here")
         return
     figures = measure(chosen.mib << 20, chosen.tensors, chosen.rounds, chosen.device)
-    summaries = {name: Summary.of([1e3 * s for s in samples]) for name, samples in figures.items()}
-    rows = [
-        [name, str(summary), ratio(summaries["limit"], summary)]
-        for name, summary in summaries.items()
-    ]
-    harness.report(
+    harness.report_against_limit(
         "devices",
         f"{chosen.mib} MiB on {chosen.device}, ms: median (p10 – p90) of {chosen.rounds} in turn",
-        ["", "ms", "× limit"],
-        rows,
-        dict(summaries),
-        ["limit: a copy of as many bytes into pinned memory that was touched before."],
+        figures,
+        "a copy of as many bytes into pinned memory that was touched before.",
     )
 
 
