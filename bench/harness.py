@@ -134,15 +134,11 @@ def peer_of(launchers: Sequence[Launcher]) -> tuple[str | None, str | None]:
     return ours, TORCHRUN.name if TORCHRUN in launchers else None
 
 
-def report_against_limit(
-    name: str, title: str, seconds: dict[str, list[float]], limit: str
-) -> None:
+def report_against_limit(name: str, title: str, seconds: dict[str, list[float]], limit: str):
     """What took how many seconds, of which "limit" is what the machine allows: in ms, and how often the limit."""
     summaries = {what: Summary.of([1e3 * s for s in all]) for what, all in seconds.items()}
     rows = [[what, str(one), ratio(summaries["limit"], one)] for what, one in summaries.items()]
-    report(
-        name, title, ["", "ms", "× limit"], rows, dict(summaries), [f"limit: {limit}"]
-    )
+    report(name, title, ["", "ms", "× limit"], rows, dict(summaries), [f"limit: {limit}"])
 
 
 def progress(text: str) -> None:

@@ -41,8 +41,8 @@ class Checkpointer(ABC):
     Ranks with LOCAL_RANK < `local_shard_num` save; the first `global_shard_num` of them, in the order of ranks, make the
     shards of a step. With one shard the state is the same at all ranks, and a node that lacks it gets it from another. All
     ranks take part in every agreement: the constructor, `save_checkpoint`, `wait_latest_checkpoint`, `wait_latest_copies` and
-    `load_checkpoint` without a path are collective, to be called by every rank in the same order. (They agree through a
-    gloo group of their own, if torch.distributed is initialised and the world is larger than one.)
+    `load_checkpoint` (but for a path after the first load or save) are collective, to be called by every rank in the same
+    order. (They agree through a gloo group of their own, if torch.distributed is initialised and the world is larger than one.)
 
     What a framework's own checkpointer adds:
 
