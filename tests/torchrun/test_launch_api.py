@@ -70,6 +70,85 @@ def test_workers_end_with_the_program_that_launched_them(
     until(lambda: not list(processes_tagged(tag)), 60, "nothing is left")
 
 
+# What a worker must have done when it is gone, and a thread of a gloo group that is in the middle of Python code when
+# the function returns: a tear-down of the interpreter aborts the process there.
+LEAVES_THINGS_OPEN = """
+import atexit, os, pathlib, sys, threading, time
+import troupe
+
+def leaves_things_open(seen):
+    import torch, torch.distributed as dist
+    rank = os.environ["RANK"]
+    dist.init_process_group("gloo")
+    dist.all_reduce(torch.ones(1))
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    work.get_future().add_done_callback(lambda _: time.sleep(1))
+    time.sleep(0.2)  # the other rank has joined in, and the group's thread has begun to sleep
+
+    def late():
+        time.sleep(0.3)
+        pathlib.Path(seen, "thread" + rank).touch()
+
+    threading.Thread(target=late).start()
+    atexit.register(lambda: pathlib.Path(seen, "handler" + rank).touch())
+    sys.left_open = open(pathlib.Path(seen, "file" + rank), "w")
+    sys.left_open.write("whole")
+    sys.stdout.write("said by %s\\n" % rank)
+    return rank
+
+if __name__ == "__main__":
+    for _ in range(3):
+        config = troupe.LaunchConfig(1, 1, nproc_per_node=2, rdzv_endpoint="localhost:0", max_restarts=0)
+        assert troupe.launch(config, leaves_things_open)(sys.argv[1]) == {0: "0", 1: "1"}
+"""
+
+
+def test_what_a_function_leaves_open_does_not_fail_its_worker(
+    python: Python, tmp_path: Path
+) -> None:
+    (tmp_path / "open.py").write_text(LEAVES_THINGS_OPEN)
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    said = finished(python("open.py", seen))
+    assert sorted(said.splitlines()) == 3 * ["said by 0"] + 3 * ["said by 1"]
+    assert sorted(file.name for file in seen.iterdir()) == [
+        f"{what}{rank}" for what in ("file", "handler", "thread") for rank in (0, 1)
+    ]
+    assert [(seen / f"file{rank}").read_text() for rank in (0, 1)] == ["whole", "whole"]
+
+
+def test_workers_leave_with_the_interpreters_own_exit_codes(python: Python, tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text("""
+import sys
+import troupe
+
+def leaves(how):
+    if how == "interrupted":
+        raise KeyboardInterrupt
+    if how == "full":
+        sys.stdout = open("/dev/full", "w")
+        print("lost")
+        return
+    sys.exit(how)
+
+if __name__ == "__main__":
+    for how in ("a text", 300, None, "full", "interrupted"):
+        config = troupe.LaunchConfig(1, 1, 1, rdzv_endpoint="localhost:0", max_restarts=0)
+        try:
+            troupe.launch(config, leaves)(how)
+            print(how, "returned")
+        except troupe.ChildFailedError as e:
+            print(how, e.get_first_failure()[1].exitcode)
+""")
+    assert finished(python("leaves.py")).splitlines() == [
+        "a text 1",
+        "300 44",
+        "None returned",
+        "full 120",
+        "interrupted -2",
+    ]
+
+
 def test_torchs_own_configuration_and_exception_serve_as_well(
     python: Python, tmp_path: Path
 ) -> None:
