@@ -168,3 +168,36 @@ def test_shards_of_a_job_that_ends_right_after_saving_are_there_for_the_next(
     alone = start([str(script), str(place), "7", file], procs=1, environment=PACKAGE)
     assert alone.wait(60) == [1]
     assert "was saved by 2 ranks as 2 shards, and this world of 1 has 1" in alone.err()
+
+
+# The group's thread is in the middle of Python code when the script ends, as it now and then is by itself.
+ENDS_WITH_ALL_OPEN = """
+import atexit, os, sys, time
+import torch, torch.distributed as dist
+from troupe.checkpoint import DdpCheckpointer
+
+dist.init_process_group("gloo")
+checkpointer = DdpCheckpointer(sys.argv[1])
+assert checkpointer.save_checkpoint(1, {"x": torch.ones(10)})
+work = dist.all_reduce(torch.ones(1), group=checkpointer._ranks.group, async_op=True)
+work.get_future().add_done_callback(lambda _: time.sleep(1))
+time.sleep(0.2)
+if os.fork() == 0:
+    atexit._run_exitfuncs()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+if sys.argv[2] == "groups destroyed":
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("how", ["as it is", "groups destroyed"])
+def test_a_script_may_end_with_its_checkpointer_open(
+    start: Start, tmp_path: Path, how: str
+) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS_WITH_ALL_OPEN)
+    run = start([str(script), str(tmp_path / "checkpoints"), how], procs=2, environment=PACKAGE)
+    assert run.wait(60) == [0], run.err()
+    assert run.leftovers() == []
+    assert complete_steps(tmp_path / "checkpoints") == [1]

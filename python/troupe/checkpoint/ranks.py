@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
@@ -71,12 +72,23 @@ class Agreement:
         self.group = None
         if me.world_size > 1:
             self.group = dist.new_group(backend="gloo", timeout=self.patience)
+            # A thread of the group may still be letting go of the last call's tensors. It needs the interpreter's lock
+            # for that, and aborts the process if the interpreter is being torn down (pytorch/pytorch#117762).
+            self._process = os.getpid()
+            atexit.register(self._close_at_exit)
 
     def close(self) -> None:
-        """Not collective."""
+        """Not collective. Ends the group's threads."""
+        if self.group is not None:
+            atexit.unregister(self._close_at_exit)
         if self.group is not None and dist.is_initialized():
-            dist.destroy_process_group(self.group)
+            with contextlib.suppress(ValueError):  # the script has destroyed all groups and made others
+                dist.destroy_process_group(self.group)
         self.group = None
+
+    def _close_at_exit(self) -> None:
+        if os.getpid() == self._process:  # a forked child has none of the group's threads and would wait for them
+            self.close()
 
     def gather(self, numbers: Sequence[int]) -> list[list[int]]:
         """Of every rank its numbers, of which all give as many. Exact for 64 bits with a sign."""
