@@ -8,7 +8,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from check import RULES
-from checks import schemas, tree
+from checks import schemas, tree, wording
 from checks.project import Project
 
 ONCE = "#pragma once\n"
@@ -224,6 +224,31 @@ OFFENDERS = {
         {"docs/a.md": "see [b](b.md)"},
         "docs/a.md:1: the link to b.md leads nowhere",
     ),
+    "a clause without a component, in a comment": (
+        {"launch/a.cpp": "int x; // whoever reads it\n", "CMakeLists.txt": "launch/a.cpp"},
+        "launch/a.cpp:1: 'whoever' is no component",
+    ),
+    "in a message": (
+        {"launch/a.cpp": 'f("nobody came");\n', "CMakeLists.txt": "launch/a.cpp"},
+        "launch/a.cpp:1: 'nobody' is no component",
+    ),
+    "in a docstring": ({"demo/a.py": '"""\nWho asks is told."""\n'}, "demo/a.py:2: 'Who'"),
+    "in a schema": ({"messages/a.capnp": "# Who wrote it.\n"}, "messages/a.capnp:1: 'Who'"),
+    "in a script": ({"demo/run": "x=1 # somebody else's\n"}, "demo/run:1: 'somebody'"),
+    "on a page": ({"docs/a.md": "A node that leaves\nloses his place.\n"}, "docs/a.md:2: 'his'"),
+    "a node that is a who": ({"docs/a.md": "the node who left\n"}, "docs/a.md:1: 'who'"),
+    "more clauses than are listed": (
+        {"docs/a.md": "nobody\nnobody\n", wording.LEFT: "docs 1\n"},
+        "docs: has 2 such clauses (above), 1 are listed",
+    ),
+    "fewer clauses than are listed": (
+        {"docs/a.md": "nobody\n", wording.LEFT: "docs 2\n"},
+        "docs has 1 such clauses left, not 2: scripts/check.py --lower-wording",
+    ),
+    "a folder that is listed and has none": (
+        {wording.LEFT: "docs/adr 2\n"},
+        "docs/adr has 0 such clauses left, not 2",
+    ),
 }
 
 
@@ -252,6 +277,47 @@ class Rules(unittest.TestCase):
         self.assertEqual(
             findings({"demo/a.py": "\n" * 501, "docs/adr/1.md": "demo/a.py is long because"}), []
         )
+
+
+class Wording(unittest.TestCase):
+    def found(self, path, text):
+        return [finding.text.split("'")[1] for finding in wording.clauses(Project.of({path: text}))]
+
+    def test_code_is_no_prose(self):
+        for path, text in {
+            "a.cpp": '#include "a/who.hpp"\nauto he = who(nobody.his); struct somebody {};\n',
+            "a.py": "who = he.whoever(nobody)\n",
+            "a.capnp": "struct Who { he @0 :Text; }\n",
+            "a/CMakeLists.txt": "add_test(NAME who COMMAND nobody)\n",
+            "a.md": "```sh\nwho am i\n```\n`who` and [a link](who.md), http://nobody.org/he\n> Who is this? a citation\n",
+        }.items():
+            with self.subTest(path):
+                self.assertEqual(self.found(path, text), [])
+
+    def test_names_in_comments_are_no_words(self):
+        self.assertEqual(
+            self.found("a.cpp", "// candidate.who, who_lost(), `who`, who.py, --who, $who, x->his, he::x\n"),
+            [],
+        )
+
+    def test_people_may_be_who(self):
+        self.assertEqual(
+            self.found("a.md", "The person who started it, users who wait, an attacker who knows.\n"),
+            [],
+        )
+        self.assertEqual(self.found("a.md", "a node who waits, those who\n"), ["who"] * 2)
+
+    def test_each_place_of_prose_is_read(self):
+        cpp = '/* Who */ int a; // he\nauto s = R"(nobody)"; // theirs, whose, whom: shell, hero, whole\n'
+        self.assertEqual(self.found("a.cpp", cpp), ["Who", "he", "nobody"])
+        self.assertEqual(self.found("a.py", "# he\nx = f'nobody {who}'\n"), ["he", "nobody"])
+
+    def test_numbers_only_fall(self):
+        texts = {"docs/a.md": "nobody\n", "docs/adr/b.md": "who\n", wording.LEFT: "docs 2\ndocs/adr 1\ndemo 3\n"}
+        lowered = wording.lowered(Project.of(texts))
+        self.assertEqual(lowered, wording.HEADING + "docs 1\ndocs/adr 1\n")
+        self.assertEqual(list(wording.rule(Project.of({**texts, wording.LEFT: lowered}))), [])
+        self.assertIsNone(wording.lowered(Project.of({**texts, wording.LEFT: "docs 1\n"})))
 
 
 class Tree(unittest.TestCase):
