@@ -1,5 +1,7 @@
 #include "actors/topology.hpp"
 
+#include "runtime/sup/shell.hpp"
+
 namespace troupe::actors {
 
 using sup::budget;
@@ -25,31 +27,36 @@ sup::tree master_tree(const master_world& world, const master_options& options,
     tell(where);
   };
 
-  // Each child relies on those above it: nobody announces what the journal does not have,
-  // rendezvous counts on membership's order of events, recovery on rendezvous's, and a session on
-  // all of them. So a crash takes along everything below it.
+  // Each child relies on those above it: no decision is announced that the journal does not have,
+  // the planner counts on membership's order of events, a generation on its planner, and a session
+  // on all of them. So a crash takes along everything below it. Nodes do not notice: a shutdown by
+  // supervision is no order to stop training.
   return sup::rest_for_one(
              "master", patience,
              {
                  sup::worker("journal", restart::permanent, stop_within{5s}, at.journal,
-                             [store = world.journal](sup::context& ctx) {
-                               return journal::start(ctx, store);
+                             [o = options.journal, store = world.journal](sup::context& ctx) {
+                               return journal::start(ctx, o, store);
                              }),
                  sup::worker("membership", restart::permanent, stop_within{1s}, at.membership,
                              [o = options.membership, at,
                               tell = events.on_everyone_left](sup::context& ctx) {
                                return membership::start(ctx, o, at, tell);
                              }),
-                 sup::worker("rendezvous", restart::permanent, stop_within{1s}, at.rendezvous,
-                             [o = options.rendezvous, at](sup::context& ctx) {
-                               return rendezvous::start(ctx, o, at);
-                             }),
-                 sup::worker("recovery", restart::permanent, stop_within{1s}, at.recovery,
-                             [o = options.recovery, at, tell = events.on_verdict](
-                                 sup::context& ctx) { return recovery::start(ctx, o, at, tell); }),
                  // Before the sessions, since new links are what brings its state back.
                  sup::worker("catalog", restart::permanent, stop_within{1s}, at.catalog,
                              [at](sup::context& ctx) { return catalog::start(ctx, at); }),
+                 sup::worker("recovery", restart::permanent, stop_within{1s}, at.recovery,
+                             [o = options, at, tell = events.on_verdict](sup::context& ctx) {
+                               return recovery::start(ctx, o.rendezvous, o.recovery, at, tell);
+                             }),
+                 // children: generation/rendezvous
+                 // children: generation/member
+                 // One at a time, temporary: which one follows is the planner's decision. What a
+                 // failed one is charged to counts for the life of the job.
+                 sup::dynamic(
+                     "job", budget{options.recovery.max_restarts, sup::for_life}, at.job,
+                     [planner = at.recovery](const sup::child_end& e) { sup::post(planner, e); }),
                  // children: session, one per connected peer, temporary: the peer dials again.
                  sup::dynamic("sessions", patience, at.sessions),
                  sup::worker("gateway", restart::permanent, stop_within{1s}, at.gateway,
@@ -79,33 +86,36 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
   return sup::one_for_one(
              "node_supervisor", patience,
              {
-                 // Processes whose leader has crashed belong to nobody's generation any more: they
-                 // end with it.
+                 // Processes whose agent has crashed belong to no generation that anything could
+                 // steer: they end with it, before the next agent begins and is asked what runs
+                 // here. With the agent beside worker_group below this node, a new agent would have
+                 // to clear what it finds first, and hold back every question meanwhile.
                  sup::rest_for_one(
-                     "worker_group", patience,
+                     "training", patience,
                      {
                          sup::worker(
-                             "leader", restart::permanent, stop_within{1s}, at.leader,
-                             [o = options, at, processes = world.processes, stores = world.stores,
-                              keeping = world.keeping, tell = events.on_over](sup::context& ctx) {
-                               return leader::start(ctx, o.leader, o.program, o.uplink.address,
-                                                    processes, stores, keeping, at, tell);
+                             "agent", restart::permanent, stop_within{1s}, at.agent,
+                             [o = options, at,
+                              of = agent::world{world.processes, world.stores, world.keeping},
+                              tell = events.on_over](sup::context& ctx) {
+                               return agent::start(ctx, o.agent, o.program, of, at, tell);
                              }),
-                         // children: worker_process, one per local rank, temporary: only a new
-                         // generation starts another.
-                         sup::dynamic("processes", patience, at.processes),
+                         // children: generation/worker, one generation at most: the next one is
+                         // started by the agent when the last one is gone.
+                         sup::dynamic("worker_group", patience, at.worker_group,
+                                      agent::hears_of_ends(at.agent)),
                      }),
                  sup::worker(
                      "checkpoint_saver", restart::permanent, stop_within{1s}, at.checkpoint_saver,
-                     [name = options.leader.node, at, host = world.checkpoints](sup::context& ctx) {
+                     [name = options.agent.node, at, host = world.checkpoints](sup::context& ctx) {
                        return checkpoint_saver::start(ctx, name, host, at);
                      }),
-                 // Last, since its first hello says what the leader says.
+                 // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,
                              [o = options, at, jitter, who, transport = world.transport,
                               keeping = world.keeping](sup::context& ctx) {
                                return uplink::start(ctx, o.uplink, jitter, who, o.master, transport,
-                                                    keeping, at);
+                                                    keeping, o.on_prepare, at);
                              }),
              })
       .at(at.root);

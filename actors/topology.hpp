@@ -13,8 +13,8 @@
 #include <functional>
 #include <memory>
 
-/// Both supervision trees, as data. The first file to read: who exists, who watches whom, in which
-/// order, and why.
+/// Both supervision trees, as data. The first file to read: which actors exist, which of them
+/// supervises which, in which order they start, and why.
 namespace troupe::actors {
 
 struct master_world {
@@ -23,13 +23,14 @@ struct master_world {
 };
 
 struct master_options {
+  journal_options journal;
   membership_options membership;
   rendezvous_options rendezvous;
   recovery_options recovery;
   gateway::options gateway;
 };
 
-/// What whoever runs the master hears of it; from an actor's thread.
+/// What the master tells the process that runs it. An actor's thread makes these calls.
 struct master_events {
   std::function<void(const ports::endpoint&)> on_listening;
   std::function<void(const recovery_core::verdict&)> on_verdict;
@@ -50,8 +51,10 @@ struct node_world {
 
 struct node_options {
   uplink_options uplink;
-  leader_options leader;
-  leader::program program;
+  agent_options agent;
+  training_program program;
+  /// Hears of each generation that this node is to prepare for; from an actor's thread.
+  std::function<void(const messages::msg<messages::Prepare>&)> on_prepare = [](const auto&) {};
   ports::endpoint master;
   /// For incarnations and jitter.
   std::uint64_t seed = 0;

@@ -126,7 +126,7 @@ def buried(run: Run) -> tuple[float, int, int]:
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):
-        until(lambda: not processes_of(run.tag, run.directory), 2, "nobody is left")
+        until(lambda: not processes_of(run.tag, run.directory), 2, "no process is left")
     took = (time.monotonic() - began) * 1e3
     left, groups = len(left_of(run)), int(grouped and group.exists())
     end_all(run)

@@ -151,7 +151,7 @@ def node_freezes(launcher: Launcher) -> float:
 
 
 def starts_alone(launcher: Launcher) -> float:
-    """From exec to the worker's first act, with nobody else there, beyond an interpreter's own."""
+    """From exec to the worker's first act, without another node, beyond an interpreter's own."""
     began = time.monotonic_ns()
     with job(launcher, 1) as one:
         return ms(began, one.world_after(0, 1))

@@ -1,6 +1,6 @@
 """What the benchmarks share: statistics, facts about the machine, tables, JSON files.
 
-A figure here means nothing by itself, it depends on the machine and on who else uses it. So peers
+A figure here means nothing by itself, it depends on the machine and on what else runs there. So peers
 are measured in turn within the same run, and what is quoted is the ratio.
 """
 

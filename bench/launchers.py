@@ -91,7 +91,7 @@ def base_environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port that nobody has, nor is given by the kernel before it is used: that gives higher ones."""
+    """A free port below the range from which the kernel gives ports, so that it stays free until it is used."""
     given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.randrange(10_000, max(given, 20_000))
@@ -162,14 +162,14 @@ def processes_tagged(tag: str) -> Iterator[int]:
         if entry.name.isdigit():
             try:
                 environment = (entry / "environ").read_bytes()
-            except OSError:  # ended meanwhile, or belongs to somebody else
+            except OSError:  # ended meanwhile, or belongs to another user
                 continue
             if wanted in environment.split(b"\0") and alive(int(entry.name)):
                 yield int(entry.name)
 
 
 def processes_of(tag: str, directory: Path) -> set[int]:
-    """The tagged ones, and who works in the directory: environments can be cleared."""
+    """The tagged ones, and those that work in the directory: environments can be cleared."""
     found = set(processes_tagged(tag))
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -248,7 +248,7 @@ class Run:
         return next((pid for pid, what in found if what == name), None)
 
     def supervisor(self, node: int = 0) -> int:
-        """Who holds the node's link: torchrun itself, of ours the keeper's child."""
+        """The process that holds the node's link: torchrun itself, of ours the keeper's child."""
         if self.launcher.is_torchrun:
             return self.launchers[node].pid
         return until(lambda: self.part("troupe-node", node), 30, "a node supervisor")

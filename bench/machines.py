@@ -38,13 +38,13 @@ class Network:
         return f"10.213.0.{machine + 1}"
 
     def name(self, **machines: int) -> None:
-        """Who is known by name from now on."""
+        """Gives machines names; an earlier name is forgotten."""
         lines = [f"{self.address(at)} {name}\n" for name, at in machines.items()]
         self.hosts.write_text("".join(["127.0.0.1 localhost\n", *lines]))
 
     def command(self, machine: int, line: Sequence[str]) -> list[str]:
         """The same command line, on that machine."""
-        # `ip netns exec` gives the command mounts of its own, so this hides nobody else's file.
+        # `ip netns exec` gives the command mounts of its own, so this hides the file for that command only.
         shell = f'mount --bind "{self.hosts}" /etc/hosts && exec "$@"'
         return ["ip", "netns", "exec", self.machines[machine], "sh", "-c", shell, "sh", *line]
 

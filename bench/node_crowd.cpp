@@ -75,10 +75,40 @@ any_msg hello(std::size_t node) {
       .any();
 }
 
+void write_row(TreeNode::Builder row, const char* name, const char* kind) {
+  row.setName(name);
+  row.setKind(kind);
+  row.setState("running");
+  row.setUptimeMs(60'000);
+}
+
+/// What a node supervisor with eight ranks answers to a shell.
+any_msg tree(const stamp& from) {
+  return build<TreeReport>(from,
+                           [](auto b) {
+                             auto root = b.initRoots(1)[0];
+                             write_row(root, "node_supervisor", "one_for_one");
+                             auto parts = root.initChildren(4);
+                             write_row(parts[0], "agent", "worker");
+                             write_row(parts[1], "worker_group", "dynamic");
+                             write_row(parts[2], "checkpoint_saver", "worker");
+                             write_row(parts[3], "uplink", "worker");
+                             auto generation = parts[1].initChildren(1)[0];
+                             write_row(generation, "generation 1", "one_fate");
+                             auto ranks = generation.initChildren(8);
+                             for (unsigned i = 0; i < ranks.size(); ++i) {
+                               write_row(ranks[i], fmt::format("rank {}", i).c_str(), "worker");
+                               ranks[i].setPhase(
+                                   fmt::format("rank {} runs as pid {}", i, 4711 + i));
+                             }
+                           })
+      .any();
+}
+
 void hear(crowd& all, std::size_t node, const any_msg& m) {
   const auto& link = all.links[node];
   link->taken();
-  const stamp from{name_of(node) + "/leader", {}, m.envelope().about};
+  const stamp from{name_of(node) + "/agent", {}, m.envelope().about};
   result<void> said;
   if (m.is<Refused>()) {
     fmt::print(stderr, "{}: {}\n", name_of(node), m.as<Refused>().read()->getReason().cStr());
@@ -95,6 +125,8 @@ void hear(crowd& all, std::size_t node, const any_msg& m) {
   } else if (m.is<Start>()) {
     all.start.reached(all.began);
     said = link->send(build<Running>(from, [node](auto b) { b.setNode(name_of(node)); }).any());
+  } else if (m.is<TreeRequest>()) {
+    said = link->send(tree({name_of(node) + "/uplink", {}, {}, 1, m.envelope().correlation}));
   }
   if (!said)
     fmt::print(stderr, "{}: {}\n", name_of(node), said.error().what);

@@ -3,7 +3,7 @@
 
 Everything happens in one process and in turn: the copy that memory allows (two threads that memcpy the same bytes into
 memory that was touched before), ours, torch.save into /dev/shm, torch.distributed.checkpoint.async_save, of which only
-the call counts, and where it is installed DLRover, in a process of its own. Nobody writes anything to a disk.
+the call counts, and where it is installed DLRover, in a process of its own. Nothing is written to a disk.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def state_of(size: int, tensors: int) -> dict:
 
 
 def touch(state: dict) -> None:
-    """A byte of each page, as who copies it somewhere reads it."""
+    """Reads a byte of each page, as a copy does."""
     for tensor in state.values():
         tensor[::1024].sum()
 

@@ -43,7 +43,7 @@ MASTERS = (0, 1)  # machines
 NODES = (2, 3, 4)
 WORLD = 2
 PORT = 29400
-RESTARTED_AFTER = 1.0  # by whoever watches over launchers and masters
+RESTARTED_AFTER = 1.0  # by the service that watches over launchers and masters
 LONG, SHORT = 4.0, 0.8  # s; beyond any lease, and within it
 STARTS_WITHIN, GOES_ON_WITHIN = 120, 60
 
@@ -63,7 +63,7 @@ class Training:
         return [str(ROOT / "demo" / "train_lm.py"), where, *shape, "--report-every=500"]
 
     def events(self) -> list[dict]:
-        """All so far. Whoever watches must not take the time of those who train."""
+        """All so far. Watching must not take processor time from training."""
         with contextlib.suppress(FileNotFoundError), open(self.directory / "progress.jsonl", "rb") as file:
             file.seek(self.read_to)
             whole = file.read().rpartition(b"\n")[0].splitlines(keepends=True)

@@ -11,7 +11,7 @@ how often the script was started: the global batch of a step is a function of th
 each rank takes its part of it, and the model has no other randomness. So there is no random state
 to save.
 
-The checkpoint directory must be one that all nodes share. For those who watch from outside it also
+The checkpoint directory must be one that all nodes share. For monitoring from outside it also
 gets `progress.jsonl` (written by rank 0: a line each when it has started, has imported torch and is
 ready to train, one per step, one at the end) and `worker-<rank>.pid`.
 """
@@ -60,7 +60,7 @@ class Progress:
 
 
 if __name__ == "__main__":
-    # Before the import of torch, which takes seconds: whoever watches sees the process at once.
+    # Before the import of torch, which takes seconds: the process is visible at once.
     options = parse_options()
     options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
     (options.checkpoint_dir / f"worker-{RANK}.pid").write_text(f"{os.getpid()}\n")

@@ -1,10 +1,14 @@
 #include "launch/machine.hpp"
 #include "launch/macros.hpp"
 #include "launch/numa.hpp"
+#include "launch/open_files.hpp"
 #include "launch/program.hpp"
 #include "launch/supervisor_life.hpp"
 #include "runtime/os/keeper/keeper.hpp"
+#include "runtime/os/keeper/life_record.hpp"
+#include "runtime/os/net/job_token.hpp"
 #include "runtime/os/process/launch_plan.hpp"
+#include "runtime/os/process/local_services.hpp"
 
 #include <fmt/format.h>
 
@@ -64,8 +68,26 @@ std::string mark_below(const machine_facts& machine) {
   return outer->second + "/" + own;
 }
 
+/// The token is read once. Every process of the launcher inherits it in memory, so a supervisor
+/// that is started again needs no file that may be gone by then.
+result<void> read_token(common_options& o) {
+  if (o.token_file.empty() || !o.token.empty() || !o.certificate.empty())
+    return {};
+  const auto token = os::job_token::read(o.token_file);
+  if (!token)
+    return tl::make_unexpected(token.error());
+  o.token = token->secret();
+  o.token_file.clear();
+  return {};
+}
+
 /// All that can be found out, and objected to, before there is a second process.
-result<launch_facts> facts_of(const launcher_options& o, const machine_facts& machine) {
+result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) {
+  const auto open_files = os::raise_open_files();
+  if (const auto why = objection_to_open_files(o, open_files.now))
+    return failure(errc::unavailable, *why);
+  if (auto read = read_token(o.common); !read)
+    return tl::make_unexpected(read.error());
   auto contract = contract_on(o, machine);
   if (!contract)
     return tl::make_unexpected(contract.error());
@@ -79,8 +101,9 @@ result<launch_facts> facts_of(const launcher_options& o, const machine_facts& ma
   const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
   contract->checkpoint_memory = memory.descriptors();
   contract->memory_for_others = memory.descriptors_for_others();
-  return launch_facts{o,  machine, *contract, *directory, node_name_of(o), random_seed(),
-                      {}, memory};
+  return launch_facts{
+      o,  machine, *contract, *directory, node_name_of(o), random_seed(), open_files.before,
+      {}, memory};
 }
 
 /// This process is the keeper: it lives as long as the launcher does.
@@ -89,6 +112,7 @@ int keep(const launch_facts& facts) {
   keeper.ending_signals = facts.options.signals.ending;
   keeper.passed_on_signals = facts.options.signals.passed_on;
   keeper.mark = fmt::format("{}={}", mark_variable, facts.contract.environment.at(mark_variable));
+  keeper.records = os::place_of_life_records();
   keeper.complain = [](const std::string& what) { complain(program, what, exit_failure); };
   keeper.supervise = [&facts](os::keeper_client& client) { return live(facts, client); };
   keeper.serve_store = [&facts](const os::packet& order, const os::unique_fd& answer) {
@@ -101,7 +125,7 @@ int keep(const launch_facts& facts) {
 } // namespace
 
 int main(int argc, char** argv) {
-  prepare_process();
+  prepare_process(program);
   const auto machine = this_machine();
   const auto parsed = parse_launcher(arguments_of(argc, argv), machine);
   if (const auto code = unless_parsed(program, parsed))

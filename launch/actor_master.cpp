@@ -1,6 +1,7 @@
-#include "launch/job_policy.hpp"
 #include "launch/machine.hpp"
+#include "launch/master_journal.hpp"
 #include "launch/master_run.hpp"
+#include "launch/master_wiring.hpp"
 #include "launch/program.hpp"
 #include "launch/run_directory.hpp"
 #include "runtime/os/net/descriptor_limit.hpp"
@@ -14,45 +15,28 @@ using namespace troupe::launch;
 namespace {
 
 constexpr auto program = "actor-master";
-constexpr unsigned engine_threads = 2;
-
-result<actors::master_options> master_options_of(const master_program_options& o) {
-  actors::master_options m;
-  m.membership.job = o.rdzv_id;
-  m.membership.nodes_min = o.nodes_min;
-  m.membership.nodes_max = o.nodes_max;
-  m.rendezvous.nodes_min = o.nodes_min;
-  m.rendezvous.nodes_max = o.nodes_max;
-  m.rendezvous.join_timeout = o.rendezvous.join_timeout.value_or(limits::join_timeout);
-  m.rendezvous.last_call = o.rendezvous.last_call_timeout;
-  m.recovery.max_restarts = o.max_restarts;
-  m.recovery.settle = limits::verdict_settles;
-  m.gateway.listen_on = o.listen;
-  if (auto applied = apply_policy(o.policy, std::nullopt, m); !applied)
-    return tl::make_unexpected(applied.error());
-  return m;
-}
 
 int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   // Two per node: a node that comes back may dial before its old link is noticed to be gone.
   if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
     return complain(program, raised.error().what, exit_failure);
   os::io_thread io;
-  sup::engine engine(engine_threads);
+  sup::engine engine(master_run::threads);
   auto transport = open_transport(io, o.common, log->sink(), o.rendezvous.lease);
   if (!transport)
     return complain(program, transport.error().what, exit_failure);
   const auto directory = run_directory::make({}, o.rdzv_id);
   if (!directory)
     return complain(program, directory.error().what, exit_failure);
-  auto journal = open_journal(o.journal, *directory);
+  auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o), log->sink());
   if (!journal)
     return complain(program, journal.error().what, exit_failure);
-  const auto options = master_options_of(o);
+  auto options = master_options_of(settings_of(o));
   if (!options)
     return complain(program, options.error().what, exit_failure);
+  options->journal = journal->options;
   auto master =
-      master_run::start(engine.system(), {*transport, std::move(*journal)}, *options, log->sink());
+      master_run::start(engine.system(), {*transport, journal->store}, *options, log->sink());
   if (!master)
     return complain(program,
                     master.error().code == errc::refused
@@ -70,12 +54,10 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
                            ports::to_string((*master)->where())),
                {{"endpoint", ports::to_string((*master)->where())}}});
   const signal_watch signals(io, parse_signals(signals_by_default)->ending, [&master](int number) {
-    (*master)->abandon(
+    (*master)->interrupt(
         fmt::format("the master received {}", ports::to_string(ports::exit_status{true, number})));
   });
-  const auto verdict = (*master)->verdict().get();
-  (*master)->everyone_left().wait_for(limits::farewell_within);
-  (*master)->shutdown();
+  const auto verdict = (*master)->farewell();
   log.reset();
   directory->tidy_up();
   if (verdict.success)
@@ -86,7 +68,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
 } // namespace
 
 int main(int argc, char** argv) {
-  prepare_process();
+  prepare_process(program);
   const auto parsed = parse_master(arguments_of(argc, argv), this_machine());
   if (const auto code = unless_parsed(program, parsed))
     return *code;

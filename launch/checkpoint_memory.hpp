@@ -19,6 +19,12 @@ class checkpoint_memory {
   /// 1,024.
   static constexpr std::uint32_t local_ranks_max = 64;
 
+  /// Of one process of the launcher: the descriptors themselves, and the one more that maps the
+  /// table of slots.
+  static constexpr std::uint64_t open_files_per_local_rank(bool for_others) {
+    return (for_others ? 2 : 1) * 10;
+  }
+
   /// `for_others`: in a job of several nodes each local rank has as much again, for pieces of
   /// other nodes' images.
   checkpoint_memory(std::uint32_t local_ranks, bool for_others);

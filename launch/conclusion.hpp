@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "launch/failure_summary.hpp"
 
 #include <map>
@@ -8,9 +8,9 @@
 
 namespace troupe::launch {
 
-/// What is left to do when a job has failed: the text for people, and the error file for whoever
-/// started this launcher (TORCHELASTIC_ERROR_FILE in its own environment), if the root cause wrote
-/// one. Answers the text, with a line before it if that file could not be written.
+/// What is left to do when a job has failed: the text for people, and the error file for the
+/// process that started this launcher (TORCHELASTIC_ERROR_FILE in its own environment), if the root
+/// cause wrote one. Answers the text, with a line before it if that file could not be written.
 std::string conclude_failure(const std::string& what, const node_name& node,
                              const actors::node_outcome& outcome,
                              const std::map<std::string, std::string>& environment,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/master/rendezvous/elasticity.hpp"
+#include "actors/master/recovery/elasticity.hpp"
 #include "runtime/base/result.hpp"
 
 #include <string>

@@ -19,8 +19,8 @@ struct recorded_error {
 /// Nothing if it is not an error file.
 std::optional<recorded_error> read_error_file(const std::string& content);
 
-/// The same error file with `message.errorCode`, as torchrun passes it on to whoever started it.
-/// The older form stays as it is.
+/// The same error file with `message.errorCode`, as torchrun passes it on to the process that
+/// started it. The older form stays as it is.
 std::string with_error_code(const std::string& content, std::int32_t code);
 
 /// An error file for an error whose own is on another node.

@@ -116,8 +116,8 @@ TEST_SUITE("failure_summary") {
   }
 
   TEST_CASE("without failures the reason stands in their place") {
-    CHECK(failure_summary("a.py", {}, "nobody came") ==
-          "===========\na.py FAILED\n-----------\nnobody came\n===========\n");
+    CHECK(failure_summary("a.py", {}, "no node came") ==
+          "===========\na.py FAILED\n-----------\nno node came\n===========\n");
   }
 
   TEST_CASE("what failed here after the verdict is added, once") {
@@ -140,7 +140,7 @@ TEST_SUITE("failure_summary") {
 }
 
 TEST_SUITE("conclusion") {
-  TEST_CASE("whoever started the launcher gets the root cause's error file, with its exit code") {
+  TEST_CASE("the launcher's starter gets the root cause's error file, with its exit code") {
     const auto place = (std::filesystem::temp_directory_path() /
                         ("troupe_own_error." + std::to_string(::getpid())))
                            .string();

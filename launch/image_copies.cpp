@@ -28,7 +28,8 @@ image_copies::open(const launcher_options& o, const node_name& node, const ports
   if (!transport)
     return tl::make_unexpected(transport.error());
   made->transport_ = std::move(*transport);
-  auto holder = ckpt::piece_holder::open(made->transport_, where, o.rdzv_id, memory, sink);
+  auto holder =
+      ckpt::piece_holder::open(made->transport_, where, o.rdzv_id, made->owners_, memory, sink);
   if (!holder)
     return tl::make_unexpected(holder.error());
   made->holder_ = std::move(*holder);

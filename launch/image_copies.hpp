@@ -25,6 +25,9 @@ class image_copies {
   /// Where others give their pieces.
   ports::endpoint where() const { return holder_->where(); }
 
+  /// To be told of each generation that this node is prepared for; may outlive this.
+  const std::shared_ptr<ckpt::rank_owners>& owners() const { return owners_; }
+
   /// For the node's writer, which may outlive this.
   ckpt::image_writer::giver giver() const;
 
@@ -34,6 +37,7 @@ class image_copies {
   // In this order: links end before the thread does.
   os::io_thread io_;
   std::shared_ptr<ports::transport> transport_;
+  const std::shared_ptr<ckpt::rank_owners> owners_ = std::make_shared<ckpt::rank_owners>();
   std::unique_ptr<ckpt::piece_holder> holder_;
   std::shared_ptr<ckpt::image_giver> giver_;
 };

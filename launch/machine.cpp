@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace troupe::launch {
@@ -58,30 +53,6 @@ std::uint64_t random_seed() {
   if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
     std::abort(); // as good as impossible, and nothing is safe without it
   return seed;
-}
-
-std::string address_towards(const std::string& host) {
-  const std::string loopback = "127.0.0.1";
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0 || !found)
-    return loopback;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
-  const int socket = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0)
-    return loopback;
-  sockaddr_storage mine{};
-  socklen_t size = sizeof mine;
-  // Connecting a datagram socket sends nothing; it only has the kernel choose the way.
-  const bool known = ::connect(socket, found->ai_addr, found->ai_addrlen) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&mine), &size) == 0;
-  ::close(socket);
-  char text[NI_MAXHOST] = {};
-  if (!known || ::getnameinfo(reinterpret_cast<sockaddr*>(&mine), size, text, sizeof text, nullptr,
-                              0, NI_NUMERICHOST) != 0)
-    return loopback;
-  return text;
 }
 
 } // namespace troupe::launch

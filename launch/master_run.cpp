@@ -1,5 +1,6 @@
 #include "launch/master_run.hpp"
 
+#include "messages/kinds.hpp"
 #include "runtime/sup/shell.hpp"
 
 namespace troupe::launch {
@@ -25,7 +26,7 @@ result<std::unique_ptr<master_run>> master_run::start(caf::actor_system& system,
                                                       const actors::master_world& world,
                                                       const actors::master_options& options,
                                                       const log::sink& sink) {
-  std::unique_ptr<master_run> run(new master_run);
+  std::unique_ptr<master_run> run(new master_run(world));
   auto listening = std::make_shared<std::promise<result<ports::endpoint>>>();
   auto told = std::make_shared<std::atomic<bool>>(false);
   auto answer = listening->get_future();
@@ -60,8 +61,32 @@ master_run::~master_run() {
   shutdown();
 }
 
-void master_run::abandon(const std::string& reason) {
-  sup::post(at_.recovery, actors::recovery::abandon_job{reason});
+actors::recovery_core::verdict master_run::farewell() {
+  const auto v = verdict().get();
+  everyone_left().wait();
+  shutdown();
+  record_end();
+  return v;
+}
+
+/// Without it the next master tells the verdict again before a new run can begin; nothing else
+/// depends on it.
+void master_run::record_end() {
+  messages::author author("master", world_.journal->opened_as());
+  const auto done = std::make_shared<std::promise<void>>();
+  world_.journal->append(author.write<messages::FarewellEnded>({}, [](auto) {}).any(),
+                         [done](const result<std::uint64_t>&) { done->set_value(); });
+  done->get_future().wait_for(limits::request_within);
+}
+
+void master_run::interrupt(const std::string& reason) {
+  if (!shared_->interrupted.exchange(true)) {
+    sup::post(at_.recovery, actors::recovery::abandon_job{reason});
+    return;
+  }
+  // Without a verdict the first one is still to be recorded, and the journal waits for its disk.
+  shared_->conclude({false, reason});
+  shared_->leave();
 }
 
 void master_run::shutdown() {

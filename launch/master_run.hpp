@@ -6,8 +6,10 @@
 
 #include <caf/fwd.hpp>
 
+#include <atomic>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe::launch {
@@ -15,6 +17,9 @@ namespace troupe::launch {
 /// A running master tree, and what it came to.
 class master_run {
  public:
+  /// Of the engine it is to run on, which it shares with no other tree.
+  static constexpr unsigned threads = 2;
+
   /// Starts the tree and waits until it listens; the error says why it cannot.
   static result<std::unique_ptr<master_run>> start(caf::actor_system& system,
                                                    const actors::master_world& world,
@@ -27,14 +32,17 @@ class master_run {
   /// Ready when the job is over or the master has given up (then with the reason).
   std::shared_future<actors::recovery_core::verdict> verdict() const { return shared_->verdict; }
 
-  /// Ready when, after the verdict, the last node has heard it and left, or is lost.
+  /// Ready when, after the verdict, every node has left, is lost, or has had the time that its
+  /// workers and its last saves may take; or when interrupt() was called again.
   std::shared_future<void> everyone_left() const { return shared_->left; }
 
-  /// Ends the job: every node is told, and `reason` with it.
-  void abandon(const std::string& reason);
+  /// Waits for the verdict and then for everyone_left(), and ends the tree. What is queued on its
+  /// links, the verdict above all, is still sent.
+  actors::recovery_core::verdict farewell();
 
-  /// Ends the tree. What is queued on its links, the verdict above all, is still sent.
-  void shutdown();
+  /// A signal of the user. The first ends the job: every node is told, and `reason` with it. The
+  /// second ends the wait for the nodes.
+  void interrupt(const std::string& reason);
 
  private:
   struct shared {
@@ -44,6 +52,7 @@ class master_run {
     std::shared_future<void> left{left_promise.get_future()};
     std::atomic<bool> known{false};
     std::atomic<bool> all_left{false};
+    std::atomic<bool> interrupted{false};
     void leave() {
       if (!all_left.exchange(true))
         left_promise.set_value();
@@ -54,7 +63,12 @@ class master_run {
     }
   };
 
-  master_run() = default;
+  explicit master_run(actors::master_world world) : world_(std::move(world)) {}
+  void shutdown();
+  /// The next master on this journal begins a new run.
+  void record_end();
+
+  actors::master_world world_;
 
   std::shared_ptr<shared> shared_ = std::make_shared<shared>();
   actors::master_addresses at_;

@@ -7,7 +7,7 @@ namespace troupe::launch {
 namespace {
 
 /// Enough for every child's own limit in actors/topology.cpp.
-constexpr auto tree_end_within = 15s;
+constexpr auto node_end_within = 15s;
 
 } // namespace
 
@@ -19,6 +19,7 @@ std::unique_ptr<node_run> node_run::start(caf::actor_system& system,
   const actors::node_events events{
       [shared = run->shared_](const actors::node_outcome& o) { shared->conclude(o); }};
   const auto on_end = [shared = run->shared_](const sup::ending& end) {
+    shared->gave_up = end && !shared->known;
     shared->conclude(
         {false,
          "the node supervisor ended: " + (end ? end->what : std::string("it was stopped")),
@@ -34,16 +35,16 @@ node_run::~node_run() {
 }
 
 void node_run::interrupt(int signal) {
-  sup::post(at_.leader, actors::leader::interrupt{signal});
+  sup::post(at_.agent, actors::agent::interrupt{signal});
 }
 
 void node_run::pass_on(int signal) {
-  sup::post(at_.leader, actors::leader::pass_on{signal});
+  sup::post(at_.agent, actors::agent::pass_on{signal});
 }
 
 void node_run::shutdown() {
   if (root_ && !root_->ended())
-    root_->shutdown(tree_end_within);
+    root_->shutdown(node_end_within);
 }
 
 } // namespace troupe::launch

@@ -23,6 +23,10 @@ class node_run {
   /// Ready when this node's processes are gone and it has nothing more to do.
   std::shared_future<actors::node_outcome> outcome() const { return shared_->outcome; }
 
+  /// Whether the outcome is that the tree could not be started or kept up, for want of memory or by
+  /// a bug of ours. Known with the outcome.
+  bool gave_up() const { return shared_->gave_up; }
+
   /// Passes the user's signal on to the workers and leaves the job; from any thread.
   void interrupt(int signal);
 
@@ -35,7 +39,7 @@ class node_run {
   struct shared {
     std::promise<actors::node_outcome> promise;
     std::shared_future<actors::node_outcome> outcome{promise.get_future()};
-    std::atomic<bool> known{false};
+    std::atomic<bool> known{false}, gave_up{false};
     void conclude(const actors::node_outcome& o) {
       if (!known.exchange(true))
         promise.set_value(o);

@@ -1,12 +1,11 @@
 #include "launch/numa.hpp"
 #include "launch/options/values.hpp"
+#include "runtime/os/contents_of.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <sched.h>
 
@@ -31,11 +30,6 @@ cpu_set parse_cpu_list(const std::string& text) {
 
 namespace {
 
-std::string content_of(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// Directory entries, in order of their names; none if there is no such directory.
 std::vector<fs::path> entries(const fs::path& directory) {
   std::error_code none;
@@ -56,7 +50,7 @@ std::optional<unsigned> number_behind(const std::string& word, const fs::path& p
 }
 
 std::optional<unsigned> first_of(const fs::path& list) {
-  const auto cpus = parse_cpu_list(content_of(list));
+  const auto cpus = parse_cpu_list(os::contents_of(list));
   return cpus.empty() ? std::nullopt : std::optional(*cpus.begin());
 }
 
@@ -65,8 +59,8 @@ std::optional<unsigned> largest_cache(const fs::path& cpu) {
   std::int64_t largest = -1;
   std::optional<unsigned> first;
   for (const auto& index : entries(cpu / "cache")) {
-    const auto type = stripped(content_of(index / "type"));
-    const auto level = python_int(content_of(index / "level"));
+    const auto type = stripped(os::contents_of(index / "type"));
+    const auto level = python_int(os::contents_of(index / "level"));
     if ((type != "Unified" && type != "Data") || !level || *level <= largest)
       continue;
     largest = *level;
@@ -85,12 +79,12 @@ std::vector<gpu> all_gpus(const fs::path& root) {
   std::vector<gpu> gpus;
   for (const auto& directory : entries(root / "proc/driver/nvidia/gpus")) {
     gpu g;
-    const auto information = content_of(directory / "information");
+    const auto information = os::contents_of(directory / "information");
     const auto at = information.find("GPU-");
     if (at != std::string::npos)
       g.uuid = stripped(information.substr(at, information.find('\n', at) - at));
-    const auto node =
-        python_int(content_of(root / "sys/bus/pci/devices" / directory.filename() / "numa_node"));
+    const auto node = python_int(
+        os::contents_of(root / "sys/bus/pci/devices" / directory.filename() / "numa_node"));
     // -1: a machine with one node only.
     g.node = static_cast<unsigned>(std::max<std::int64_t>(0, node.value_or(0)));
     gpus.push_back(std::move(g));
@@ -128,12 +122,12 @@ numa_topology read_numa_topology(const std::string& root, const machine_facts& m
   t.gpus = visible(all_gpus(top), machine);
   for (const auto& node : entries(top / "sys/devices/system/node"))
     if (const auto number = number_behind("node", node))
-      t.nodes[*number] = parse_cpu_list(content_of(node / "cpulist"));
+      t.nodes[*number] = parse_cpu_list(os::contents_of(node / "cpulist"));
   for (const auto& cpu : entries(top / "sys/devices/system/cpu")) {
     const auto number = number_behind("cpu", cpu);
     if (!number)
       continue;
-    if (const auto socket = python_int(content_of(cpu / "topology/physical_package_id")))
+    if (const auto socket = python_int(os::contents_of(cpu / "topology/physical_package_id")))
       t.socket[*number] = static_cast<unsigned>(std::max<std::int64_t>(0, *socket));
     if (const auto core = first_of(cpu / "topology/thread_siblings_list"))
       t.core[*number] = *core;

@@ -33,10 +33,16 @@ struct common_options {
   std::string certificate;
   std::string key;
   std::string authority;
+  /// The authority's certificate revocation list; empty: none.
+  std::string revoked;
   /// The file with the job's token, or, from a variable only, the token itself; none of them: one
   /// for this machine.
   std::string token_file;
   std::string token;
+  /// Else this end talks to processes of its own user on this machine only.
+  bool reaches_other_machines() const {
+    return !certificate.empty() || !token_file.empty() || !token.empty();
+  }
 };
 
 /// `--numa-binding`: the CPUs a worker may use, by the GPU with its local rank.
@@ -48,8 +54,8 @@ enum class numa_binding {
   core_complex, ///< cores of the node that share a cache
 };
 
-/// `--start-method`: how a Python that starts workers for `--run-path` would make them. Nobody
-/// asks: the launcher starts every worker itself.
+/// `--start-method`: how a Python that starts workers for `--run-path` would make them. It has no
+/// effect: the launcher starts every worker itself.
 enum class start_method { spawn, fork, forkserver };
 
 struct launcher_options {
@@ -89,6 +95,10 @@ struct launcher_options {
   std::uint64_t copy_rate = limits::copy_rate;
   std::optional<std::int64_t> copy_rate_said; ///< MiB
 
+  /// How long this node trains on without a link to its master.
+  duration master_away_timeout = limits::train_on_within;
+  std::optional<std::int64_t> master_away_said; ///< seconds
+
   /// The script is a module's name.
   bool module = false;
   /// The script is a program of its own.
@@ -118,7 +128,16 @@ struct master_program_options {
 
 struct shell_options {
   common_options common;
-  ports::endpoint master{"127.0.0.1", 29400};
+  /// Nothing: the one that this user has on this machine.
+  std::optional<ports::endpoint> master;
+  /// One document in JSON instead of lines.
+  bool json = false;
+  /// Ask again, so often.
+  std::optional<duration> watch;
+  /// Which rows: of one node (empty: all), so many levels below the master, in trouble.
+  std::string node;
+  std::optional<unsigned> depth;
+  bool troubled = false;
 };
 
 /// The user asked for text (--help, --version) instead of a run.

@@ -1,5 +1,7 @@
 #include "launch/options.hpp"
 
+#include "launch/options/values.hpp"
+
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -157,6 +159,14 @@ TEST_CASE("how fast copies are given") {
   CHECK(refused({"--copy-rate=-1", "t.py"}) == "--copy-rate: -1 is not from 0 to 1048576");
 }
 
+TEST_CASE("how long a node trains on without its master") {
+  CHECK(accepted({"t.py"}).master_away_timeout == 30min);
+  CHECK(accepted({"--master-away-timeout", "7200", "t.py"}).master_away_timeout == 2h);
+  CHECK(accepted({"--master-away-timeout=0", "t.py"}).master_away_timeout == 0s);
+  CHECK(refused({"--master-away-timeout=-1", "t.py"}) ==
+        "--master-away-timeout: -1 seconds; 0 to 604800 are possible");
+}
+
 TEST_CASE("sizes and budgets") {
   const auto o = accepted({"--nnodes=2:7", "--node_unit=3", "--elasticity-config=ds.json",
                            "--elasticity-variant=uncapped", "--node-relaunches=0",
@@ -240,10 +250,72 @@ TEST_CASE("help names every option and runs nothing") {
     CHECK_MESSAGE(mentions(text->text, name), name);
 }
 
-TEST_CASE("a shell needs a master and something to show") {
-  CHECK(std::holds_alternative<refusal>(parse_shell({"tree"}, eight_cpus())));
-  CHECK(std::holds_alternative<refusal>(parse_shell({"--master", "h:1"}, eight_cpus())));
-  const auto p = parse_shell({"--master", "h:1", "tree"}, eight_cpus());
-  REQUIRE(std::holds_alternative<shell_options>(p));
-  CHECK(std::get<shell_options>(p).master == ports::endpoint{"h", 1});
+TEST_CASE("no program's help is wider than 80 columns, and no line of it is blank at its end") {
+  const auto lines = [](const auto& parsed) {
+    const auto* text = std::get_if<just_print>(&parsed);
+    REQUIRE(text);
+    return split(text->text, '\n');
+  };
+  for (const auto& all : {lines(parse_launcher({"--help"}, eight_cpus())),
+                          lines(parse_master({"--help"}, eight_cpus())),
+                          lines(parse_shell({"--help"}, eight_cpus()))})
+    for (const auto& line : all) {
+      CHECK_MESSAGE(line.size() < 80, line);
+      CHECK_MESSAGE((line.empty() || line.back() != ' '), line);
+    }
+}
+
+TEST_SUITE("shell options") {
+  shell_options look(const std::vector<std::string>& arguments,
+                     const machine_facts& machine = eight_cpus()) {
+    const auto p = parse_shell(arguments, machine);
+    if (const auto* e = std::get_if<refusal>(&p))
+      FAIL(e->what);
+    return std::get<shell_options>(p);
+  }
+  std::string no_look(const std::vector<std::string>& arguments) {
+    const auto p = parse_shell(arguments, eight_cpus());
+    REQUIRE(std::holds_alternative<refusal>(p));
+    CHECK(std::get<refusal>(p).exit_code == 2);
+    return std::get<refusal>(p).what;
+  }
+
+  TEST_CASE("options stand before and behind what is to be looked at") {
+    CHECK(look({"--master", "h:1", "tree"}).master == ports::endpoint{"h", 1});
+    const auto o = look({"--json", "tree", "--node=n1", "--depth", "3", "--troubled"});
+    CHECK(!o.master);
+    CHECK((o.json && o.troubled && o.node == "n1" && o.depth == 3u && !o.watch));
+  }
+
+  TEST_CASE(
+      "the master may be named by the environment; an option goes first, wherever it stands") {
+    auto machine = eight_cpus();
+    machine.environment = {{"TROUPE_MASTER_ADDR", "m"}, {"PET_MASTER", "other:1"}};
+    CHECK(look({"tree", "--master=h:1"}, machine).master == ports::endpoint{"h", 1});
+    CHECK(look({"--master=h:1", "tree", "--json"}, machine).master == ports::endpoint{"h", 1});
+    machine.environment.erase("PET_MASTER");
+    CHECK(look({"tree"}, machine).master->host == "m");
+  }
+
+  TEST_CASE("--watch, with and without a number") {
+    CHECK(look({"tree", "--watch"}).watch == 2s);
+    CHECK(look({"tree", "--watch", "0.5"}).watch == 500ms);
+    CHECK(look({"--watch", "5", "tree"}).watch == 5s);
+    CHECK(look({"tree", "--watch=10", "--json"}).watch == 10s);
+    CHECK(look({"--watch", "tree"}).watch == 2s);
+  }
+
+  TEST_CASE("what is wrong is said in one line") {
+    CHECK(mentions(no_look({}), "There is: tree"));
+    CHECK(mentions(no_look({"--master", "h:1"}), "There is: tree"));
+    CHECK(mentions(no_look({"forest"}), "'forest' is not known"));
+    CHECK(mentions(no_look({"tree", "tree"}), "'tree' is not known"));
+    CHECK(mentions(no_look({"tree", "5"}), "'5' is not known"));
+    CHECK(mentions(no_look({"tree", "--watch", "0"}), "--watch: 0 seconds; 0.1 to 3600"));
+    CHECK(mentions(no_look({"tree", "--watch", "nan"}), "--watch: nan seconds"));
+    CHECK(mentions(no_look({"tree", "--watch=soon"}), "'soon' is not known"));
+    CHECK(mentions(no_look({"tree", "--depth=-1"}), "--depth: -1 levels"));
+    CHECK(mentions(no_look({"tree", "--master=a:b:c"}), "--master"));
+    CHECK(mentions(no_look({"tree", "--wide"}), "unknown option --wide"));
+  }
 }

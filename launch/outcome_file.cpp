@@ -71,8 +71,8 @@ result<void> outcome_file::write(const std::string& node,
   return {};
 }
 
-actors::leader::program heard_by(const std::shared_ptr<outcome_file>& outcome,
-                                 const output_contract& output, actors::leader::program program) {
+actors::training_program heard_by(const std::shared_ptr<outcome_file>& outcome,
+                                  const output_contract& output, actors::training_program program) {
   program.adopted = [outcome, output,
                      adopted = std::move(program.adopted)](const actors::assignment& a) {
     outcome->assigned(a, files_of(output, a).error_file);

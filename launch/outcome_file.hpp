@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/worker_group/leader/leader.hpp"
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "launch/worker_files.hpp"
 #include "runtime/base/result.hpp"
 
@@ -45,7 +45,7 @@ class outcome_file {
 };
 
 /// `program`, and `outcome` hears of every worker that is about to be started.
-actors::leader::program heard_by(const std::shared_ptr<outcome_file>& outcome,
-                                 const output_contract& output, actors::leader::program program);
+actors::training_program heard_by(const std::shared_ptr<outcome_file>& outcome,
+                                  const output_contract& output, actors::training_program program);
 
 } // namespace troupe::launch

@@ -1,5 +1,9 @@
 #include "launch/placement.hpp"
 
+#include "runtime/base/time.hpp"
+
+#include <fmt/format.h>
+
 namespace troupe::launch {
 
 placement place_master(const launcher_options& o) {
@@ -15,6 +19,21 @@ placement place_master(const launcher_options& o) {
     return {hosting::elsewhere, r.endpoint};
   // At an endpoint there may be a master already (actor-master); a static address is rank 0's own.
   return {r.node_rank && r.at_first_node ? hosting::here : hosting::if_able, r.endpoint};
+}
+
+log::event told_at_start(const ports::endpoint& master, bool runs_here, duration away_timeout) {
+  const auto where = ports::to_string(master);
+  auto text =
+      runs_here
+          ? fmt::format("this node runs the job's master at {}; if this machine is lost for good, "
+                        "the other nodes train on for at most {} and recover from no failure "
+                        "(actor-master on another machine avoids that)",
+                        where, in_words(away_timeout))
+          : fmt::format("this node runs no master; it looks for the job's at {}", where);
+  return {runs_here ? log::level::story : log::level::info,
+          "master_placed",
+          std::move(text),
+          {{"endpoint", where}, {"here", runs_here}}};
 }
 
 } // namespace troupe::launch

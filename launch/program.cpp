@@ -1,6 +1,6 @@
 #include "launch/program.hpp"
 
-#include "runtime/os/journal/sqlite_journal.hpp"
+#include "runtime/os/process/local_services.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -11,6 +11,9 @@
 #include <climits>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
 
 #include <poll.h>
 #include <unistd.h>
@@ -45,31 +48,51 @@ void leave(int exit_code) {
   std::_Exit(exit_code);
 }
 
-void prepare_process() {
+namespace {
+
+const char* terminating_program = "troupe";
+
+/// A system that is out of memory, threads or descriptors is the user's to mend: that is an exit
+/// code and no core dump. Everything else is a bug of ours, whose core dump tells where.
+[[noreturn]] void end_with_one_line() {
+  try {
+    if (const auto reason = std::current_exception())
+      std::rethrow_exception(reason);
+    complain(terminating_program, "internal error: terminated without an exception", exit_failure);
+  } catch (const std::bad_alloc&) {
+    leave(complain(terminating_program, "out of memory", exit_failure));
+  } catch (const std::runtime_error& e) {
+    leave(complain(terminating_program, e.what(), exit_failure));
+  } catch (const std::exception& e) {
+    complain(terminating_program, fmt::format("internal error: {}", e.what()), exit_failure);
+  } catch (...) {
+    complain(terminating_program, "internal error: an unknown exception", exit_failure);
+  }
+  std::abort();
+}
+
+} // namespace
+
+void prepare_process(const char* program) {
+  if (const auto opened = os::open_missing_streams(); !opened)
+    leave(complain(program, opened.error().what, exit_failure));
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  terminating_program = program;
+  std::set_terminate(end_with_one_line);
 }
 
 result<std::unique_ptr<os::logs>> open_log(const common_options& o) {
   return os::logs::open({o.talk, stderr, o.json_log});
 }
 
-result<std::unique_ptr<ports::journal_store>> open_journal(const std::string& named,
-                                                           const run_directory& directory) {
-  auto journal = named.empty()
-                     ? os::sqlite_journal::open(directory.journal(), os::durability::process)
-                     : os::sqlite_journal::open(named, os::durability::power_cut);
-  if (!journal)
-    return tl::make_unexpected(journal.error());
-  return std::move(*journal);
-}
-
 namespace {
 
 result<os::proof> proof_of(const common_options& o) {
-  if (!o.certificate.empty())
-    return os::tls_files{o.certificate, o.key, o.authority};
-  if (o.token_file.empty() && o.token.empty())
+  if (!o.reaches_other_machines())
     return os::local_token{};
+  if (!o.certificate.empty())
+    return os::tls_files{o.certificate, o.key, o.authority, o.revoked};
   auto token = o.token.empty() ? os::job_token::read(o.token_file) : os::job_token::parse(o.token);
   if (!token)
     return tl::make_unexpected(token.error());

@@ -1,10 +1,8 @@
 #pragma once
 
 #include "launch/options.hpp"
-#include "launch/run_directory.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/os/net/asio_transport.hpp"
-#include "runtime/ports/journal_store.hpp"
 
 #include <functional>
 #include <memory>
@@ -18,11 +16,12 @@ namespace troupe::launch {
 /// Exit codes, as torchrun has them.
 inline constexpr int exit_success = 0;
 inline constexpr int exit_failure = 1;
+inline constexpr int exit_usage = 2;
 
 std::vector<std::string> arguments_of(int argc, char** argv);
 
-/// Writes to stderr, unless that takes nothing for limits::log_end_within: whoever should read it
-/// may have stopped.
+/// Writes to stderr, unless that takes nothing for limits::log_end_within: its reader may have
+/// stopped.
 void say(std::string_view text);
 
 /// "actor-launcher: what is wrong", on stderr.
@@ -41,11 +40,14 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
 }
 
 /// Ends the program without another word: the library would still flush its streams, and wait for
-/// whoever should read them.
+/// their readers.
 [[noreturn]] void leave(int exit_code);
 
-/// Before any thread: SIGPIPE is ignored, so that a closed pipe is an error where it is written to.
-void prepare_process();
+/// The first thing that a program does, before it opens a file or starts a thread. Opens a closed
+/// stdin, stdout or stderr on /dev/null; makes a closed pipe and a full quota of file size (ulimit
+/// -f) errors where they are written to, and not signals; and has an exception that reaches no
+/// handler end the program with one line for the user.
+void prepare_process(const char* program);
 
 /// The console and, if asked for, the JSON file; dropping it writes what is queued.
 result<std::unique_ptr<os::logs>> open_log(const common_options& o);
@@ -56,11 +58,6 @@ result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, cons
                                                          const log::sink& sink,
                                                          std::optional<duration> lease = {},
                                                          const std::string& dial_from = {});
-
-/// The journal that the user named (--journal), which a later master may take up after a power cut,
-/// or else one in the run's directory: it serves this run, and ends with this machine.
-result<std::unique_ptr<ports::journal_store>> open_journal(const std::string& named,
-                                                           const run_directory& directory);
 
 /// Calls `on_signal` from the I/O thread for each of these signals, until dropped.
 class signal_watch {

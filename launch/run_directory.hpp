@@ -1,8 +1,11 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "runtime/os/process/unique_fd.hpp"
 
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace troupe::launch {
 
@@ -11,6 +14,8 @@ class run_directory {
  public:
   /// Makes `<log_dir>/<job>_<random>`, or a temporary directory if `log_dir` is empty. "/dev/null"
   /// means that workers get no files; then there is a temporary directory for the journal only.
+  /// Temporary directories of runs that were killed are removed, unless a worker has left something
+  /// there.
   static result<run_directory> make(const std::string& log_dir, const std::string& job);
 
   /// For the workers; empty if they get none.
@@ -22,12 +27,15 @@ class run_directory {
   void tidy_up() const;
 
  private:
-  run_directory(std::string path, std::string for_workers, bool temporary)
-      : path_(std::move(path)), for_workers_(std::move(for_workers)), temporary_(temporary) {}
+  run_directory(std::string path, std::string for_workers, bool temporary,
+                std::shared_ptr<const os::unique_fd> owner)
+      : path_(std::move(path)), for_workers_(std::move(for_workers)), temporary_(temporary),
+        owner_(std::move(owner)) {}
 
   std::string path_;
   std::string for_workers_;
   bool temporary_;
+  std::shared_ptr<const os::unique_fd> owner_;
 };
 
 } // namespace troupe::launch

@@ -1,10 +1,13 @@
 #include "launch/supervisor_life.hpp"
 
 #include "ckpt/writer/image_writer.hpp"
+#include "launch/command_digest.hpp"
 #include "launch/conclusion.hpp"
+#include "launch/endpoint_name.hpp"
 #include "launch/image_copies.hpp"
-#include "launch/job_policy.hpp"
+#include "launch/master_journal.hpp"
 #include "launch/master_run.hpp"
+#include "launch/master_wiring.hpp"
 #include "launch/narrative.hpp"
 #include "launch/node_run.hpp"
 #include "launch/outcome_file.hpp"
@@ -16,6 +19,7 @@
 #include "runtime/os/keeper/kept_messages.hpp"
 #include "runtime/os/keeper/kept_process_host.hpp"
 #include "runtime/os/keeper/kept_store_host.hpp"
+#include "runtime/os/net/addresses.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/os/store/asio_store_host.hpp"
 #include "runtime/sup/engine.hpp"
@@ -23,6 +27,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include <unistd.h>
@@ -32,37 +39,24 @@ namespace troupe::launch {
 namespace {
 
 constexpr auto program = "actor-launcher";
-/// One for the actors, one so that a process being started does not hold them up.
-constexpr unsigned engine_threads = 2;
-
-result<actors::master_options> master_options_of(const launcher_options& o,
-                                                 const ports::endpoint& where) {
-  actors::master_options m;
-  m.membership.job = o.rdzv_id;
-  m.membership.nodes_min = o.nodes_min;
-  m.membership.nodes_max = o.nodes_max;
-  m.rendezvous.nodes_min = o.nodes_min;
-  m.rendezvous.nodes_max = o.nodes_max;
-  m.rendezvous.join_timeout = o.rendezvous.settings.join_timeout.value_or(limits::join_timeout);
-  m.rendezvous.last_call = o.rendezvous.settings.last_call_timeout;
-  m.rendezvous.prepare_within = o.shutdown_timeout + limits::prepare_slack;
-  m.recovery.max_restarts = o.max_restarts;
-  m.recovery.settle = limits::verdict_settles;
-  m.gateway.listen_on = where;
-  if (auto applied = apply_policy(o.policy, o.processes_per_node, m); !applied)
-    return tl::make_unexpected(applied.error());
-  return m;
-}
+/// Nothing that a node's actors do waits for a disk or a network.
+constexpr unsigned engine_threads = 1;
 
 /// --local-addr, which may be in brackets; empty if it was not given.
 std::string own_address_said(const launcher_options& o) {
   return parse_host(o.local_addr).value_or(o.local_addr);
 }
 
-/// Where other nodes reach this one.
-std::string own_address(const launcher_options& o, const ports::endpoint& master) {
+/// Where this node listens for copies of other nodes' images. Its address for others is known once
+/// it has a link; until then a master at a loopback address, or a node that no other machine can
+/// know, says that no other machine comes.
+std::string listens_for_copies_at(const launcher_options& o, const ports::endpoint& master) {
   const auto said = own_address_said(o);
-  return said.empty() ? address_towards(master.host) : said;
+  if (!said.empty())
+    return said;
+  if (os::is_loopback(master.host))
+    return master.host;
+  return o.common.reaches_other_machines() ? "*" : "127.0.0.1";
 }
 
 /// As for torchrun: then rank 0's worker hosts the store.
@@ -73,35 +67,39 @@ bool leaves_store_to_worker(const machine_facts& machine) {
 
 actors::node_options node_options_of(const launcher_options& o, const machine_facts& machine,
                                      const placement& where, const node_name& name,
-                                     std::uint64_t seed, actors::leader::program p) {
+                                     std::uint64_t seed, actors::training_program p) {
   const auto& master = where.master;
   actors::node_options n;
   n.uplink.job = o.rdzv_id;
   n.uplink.node = name;
-  n.uplink.address = own_address(o, master);
+  n.uplink.address = own_address_said(o);
   n.uplink.slots = o.processes_per_node;
+  n.uplink.role = o.role;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
   if (o.nodes_said) {
     n.uplink.nodes_min = o.nodes_min;
     n.uplink.nodes_max = o.nodes_max;
   }
+  n.uplink.stop_within = o.shutdown_timeout;
+  n.uplink.command = command_of(o);
   n.uplink.master = ports::to_string(master);
   n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
-  n.leader.node = n.uplink.node;
-  n.leader.host = host_name();
-  n.leader.slots = o.processes_per_node;
-  n.leader.stop_within = o.shutdown_timeout;
-  n.leader.hosts_store = !leaves_store_to_worker(machine);
-  n.leader.store_port = where.store_port;
-  n.leader.save_at_breakpoint = o.policy.save_at_breakpoint;
+  n.uplink.train_on_within = o.master_away_timeout;
+  n.agent.node = n.uplink.node;
+  n.agent.host = host_name();
+  n.agent.slots = o.processes_per_node;
+  n.agent.stop_within = o.shutdown_timeout;
+  n.agent.hosts_store = !leaves_store_to_worker(machine);
+  n.agent.store_port = where.store_port;
+  n.agent.save_at_breakpoint = o.policy.save_at_breakpoint;
   n.program = std::move(p);
   n.master = master;
   n.seed = seed;
   return n;
 }
 
-/// Where the master is, for a successor: no other one may be made, and where nobody asked for a
-/// port the nodes know the one that was picked.
+/// Where the master is, for a successor: no other one may be made, and without a port option the
+/// nodes know the one that was picked.
 constexpr std::size_t place_of_master = os::first_place_of_others;
 /// The port that this node's workers have told others.
 constexpr std::size_t place_of_copies = place_of_master + 1;
@@ -117,50 +115,81 @@ class life {
 
   int run() {
     auto contract = facts_.contract;
-    const auto open_files = os::raise_open_files();
     auto transport = open_transport(io_, options_.common, log_->sink(),
                                     options_.rendezvous.settings.lease, own_address_said(options_));
     if (!transport)
-      return complain(program, transport.error().what, exit_failure);
+      return cannot_go_on(transport.error().what);
     const std::shared_ptr<ports::process_host> processes = std::make_shared<os::kept_process_host>(
-        io_, keeper_, os::process_host_options{open_files, log_->sink()});
+        io_, slow_, keeper_, os::process_host_options{facts_.open_files, log_->sink()});
     const auto stores = std::make_shared<os::kept_store_host>(io_, keeper_, log_->sink());
     const auto keeping = std::make_shared<os::kept_messages>(keeper_);
 
     auto where = place();
     if (const auto why = objection_to_store(where))
-      return complain(program, *why, exit_failure);
+      return cannot_go_on(*why);
+    if (const auto named = await_endpoint(where); !named)
+      return cannot_go_on(named.error().what);
     auto started = host_master(*transport, where);
     if (!started)
-      return complain(program, started.error().what, exit_failure);
+      return cannot_go_on(started.error().what);
     const auto master = std::move(*started);
     if (master)
       where.master = master->where();
     remember(where.master, master != nullptr);
+    if (keeper_.earlier_lives() == 0 && options_.nodes_max > 1)
+      log_->sink()(program,
+                   told_at_start(where.master, master != nullptr, options_.master_away_timeout));
 
-    contract.zone = zone_towards(own_address(options_, where.master), where.master.host);
-    auto copies = give_copies(contract, own_address(options_, where.master));
+    contract.zone = zone_towards(own_address_said(options_), where.master.host);
+    auto copies = give_copies(contract, listens_for_copies_at(options_, where.master));
     output_ = std::make_shared<worker_output>(contract.output, console_, facts_.progress);
-    const auto node_options = node_options_of(
+    auto node_options = node_options_of(
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
+    if (copies)
+      tell_ranks(node_options, copies->owners(), *keeping);
     const auto images =
         ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
                                  copies ? copies->giver() : ckpt::image_writer::giver{});
     if (!images)
-      return complain(program, images.error().what, exit_failure);
+      return cannot_go_on(images.error().what);
     auto node = node_run::start(engine_.system(), {*transport, processes, stores, keeping, *images},
                                 node_options, master ? log_->sink() : told_by_node(log_->sink()));
+    if (keeper_.earlier_lives() > 0)
+      log_->sink()(program, {log::level::warning,
+                             "supervisor_restarted",
+                             "the node supervisor crashed and was restarted",
+                             {{"earlier_lives", std::int64_t{keeper_.earlier_lives()}}}});
     keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
     const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
     copies.reset(); // the writer of images, which goes after it, hears what was given up
     // What it captured goes now; the I/O thread may be about to call it.
     keeper_.on_user_signal([](int) {});
+    os::call_on(slow_, [] {});
     os::call_on(io_, [] {});
     return code;
   }
 
  private:
+  /// In the first life the user has to change something, and the job ends. A successor starts from
+  /// what has worked before: what it lacks (a file, room on a disk, descriptors) may be back at the
+  /// next try, and the workers train on meanwhile.
+  int cannot_go_on(const std::string& why) {
+    if (keeper_.earlier_lives() == 0)
+      return complain(program, why, exit_failure);
+    keeper_.failed(why);
+    leave(exit_failure);
+  }
+
+  /// A tree that gave up is to the keeper what a crash is: this life ends, with the master that may
+  /// be in it, and another one begins. To wait for the end of the job would be to wait for a node
+  /// that never comes.
+  [[noreturn]] void crash(const std::string& why) {
+    log_.reset();
+    keeper_.failed(why);
+    leave(exit_failure);
+  }
+
   /// Where the master is, or was when this node's supervisor was last alive.
   placement place() const {
     auto where = place_master(options_);
@@ -182,7 +211,7 @@ class life {
   }
 
   /// In a job of several nodes, if this one can have a part in it; `contract` is told where.
-  /// Without it training goes on, and whoever wants copies is told that there are none.
+  /// Without it training goes on, and a worker that wants copies is told that there are none.
   std::unique_ptr<image_copies> give_copies(worker_contract& contract,
                                             const std::string& own) const {
     if (contract.memory_for_others.empty())
@@ -200,9 +229,20 @@ class life {
       return nullptr;
     }
     const auto where = (*opened)->where();
-    contract.copies_address = ports::to_string(where);
+    contract.copies_port = where.port;
     (void)keeper_.keep(place_of_copies, std::to_string(where.port));
     return std::move(*opened);
+  }
+
+  /// The holder of others' copies must know which node runs which ranks, also of a generation that
+  /// was started before this supervisor.
+  static void tell_ranks(actors::node_options& node,
+                         const std::shared_ptr<ckpt::rank_owners>& owners,
+                         ports::keeping& keeping) {
+    const auto underway = keeping.kept(ports::kept_as::underway);
+    if (underway.is<messages::Underway>())
+      owners->learn(underway.as<messages::Underway>().read()->getWorld());
+    node.on_prepare = [owners](const auto& m) { owners->learn(m.read()->getWorld()); };
   }
 
   /// A busy port will not become free by trying again. Later it is our own store that is there.
@@ -221,51 +261,84 @@ class life {
       return node.pass_on(number);
     node.interrupt(number);
     if (master)
-      master->abandon(fmt::format("the launcher of node {} received {}", facts_.node,
-                                  ports::to_string(ports::exit_status{true, number})));
+      master->interrupt(fmt::format("the launcher of node {} received {}", facts_.node,
+                                    ports::to_string(ports::exit_status{true, number})));
   }
 
-  /// The master, if this launcher is to run it; nothing if somebody else does. To take the address
-  /// is the only way to know whether it is ours and free, also for launchers that start at the same
-  /// moment: if it is refused, dialling it is what tells the user more.
+  /// Whether the address is ours decides where the master runs, so the name must resolve first. A
+  /// supervisor that was restarted knows that, and its workers need it at once.
+  result<void> await_endpoint(const placement& where) {
+    if (where.host == placement::hosting::elsewhere || keeper_.earlier_lives() > 0 ||
+        look_up(where.master.host).empty())
+      return {};
+    std::mutex mutex;
+    std::condition_variable stop;
+    bool stopped = false;
+    keeper_.on_user_signal([&](int number) {
+      const auto& ending = options_.signals.ending;
+      const std::lock_guard lock(mutex);
+      stopped |= std::find(ending.begin(), ending.end(), number) != ending.end();
+      stop.notify_all();
+    });
+    name_wait by;
+    by.now = [] { return std::chrono::steady_clock::now(); };
+    by.pause = [&](duration d) {
+      std::unique_lock lock(mutex);
+      return !stop.wait_for(lock, d, [&stopped] { return stopped; });
+    };
+    by.log = log_->sink();
+    auto named =
+        await_name(where.master.host,
+                   options_.rendezvous.settings.read_timeout.value_or(limits::connect_within), by);
+    // Until the node is there, signals are kept for it again.
+    keeper_.on_user_signal(nullptr);
+    os::call_on(io_, [] {});
+    return stopped ? failure(errc::closed, "stopped before it was known where the master runs")
+                   : named;
+  }
+
+  /// The master, if this launcher is to run it; nothing if another process does. To take the
+  /// address is the only way to know whether it is ours and free, also for launchers that start at
+  /// the same moment: if it is refused, dialling it is what tells the user more.
   result<std::unique_ptr<master_run>>
   host_master(const std::shared_ptr<ports::transport>& transport, const placement& where) {
     if (where.host == placement::hosting::elsewhere)
       return std::unique_ptr<master_run>{};
-    auto started = start_master(transport, where.master);
-    if (!started && where.host == placement::hosting::if_able &&
-        started.error().code == errc::refused)
+    const bool if_able = where.host == placement::hosting::if_able;
+    auto options = master_options_of(settings_of(options_, where.master));
+    if (!options)
+      return tl::make_unexpected(options.error());
+    auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
+                                       owner_of(options_, facts_.seed), log_->sink());
+    if (!journal && if_able && !address_is_free(*transport, where.master))
+      return std::unique_ptr<master_run>{}; // the master that is there may well have that journal
+    if (!journal)
+      return tl::make_unexpected(journal.error());
+    options->journal = journal->options;
+    masters_engine_.emplace(master_run::threads);
+    auto started = master_run::start(masters_engine_->system(), {transport, journal->store},
+                                     *options, log_->sink());
+    if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;
   }
 
-  result<std::unique_ptr<master_run>>
-  start_master(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where) {
-    auto journal = open_journal(options_.journal, facts_.directory);
-    if (!journal)
-      return tl::make_unexpected(journal.error());
-    const auto options = master_options_of(options_, where);
-    if (!options)
-      return tl::make_unexpected(options.error());
-    return master_run::start(engine_.system(), {transport, std::move(*journal)}, *options,
-                             log_->sink());
+  static bool address_is_free(ports::transport& transport, const ports::endpoint& where) {
+    return transport.listen(where, [](const auto&) {}).has_value();
   }
 
   int conclude(const node_name& name, node_run& node, master_run* master,
                ports::process_host& files) {
     const auto outcome = node.outcome().get();
-    // The others hear the verdict from this master before it goes.
-    if (master) {
-      master->verdict().wait();
-      // And their last saves are complete.
-      master->everyone_left().wait_for(limits::farewell_within +
-                                       (options_.policy.save_at_breakpoint
-                                            ? duration(limits::last_saves_within)
-                                            : duration::zero()));
-    }
+    if (node.gave_up())
+      crash(outcome.reason);
+    // The others hear the verdict from this master, and their last saves are complete, before it
+    // goes.
+    if (master)
+      master->everyone_left().wait();
     node.shutdown();
     if (master)
-      master->shutdown();
+      (void)master->farewell();
     const auto unshown = output_->drain();
     log_.reset();
     if (unshown)
@@ -301,7 +374,11 @@ class life {
   const std::shared_ptr<outcome_file> outcome_ =
       std::make_shared<outcome_file>(options_.outcome_file);
   os::io_thread io_;
+  /// What may wait for a disk: log files, programs, the workers' store.
+  os::io_thread slow_{"troupe-slow"};
   sup::engine engine_{engine_threads};
+  /// The master has one of its own, so that neither it nor the node holds up the other.
+  std::optional<sup::engine> masters_engine_;
 };
 
 void tell_beginning(const launcher_options& o, const log::sink& to) {
@@ -324,15 +401,15 @@ int live(const launch_facts& facts, os::keeper_client& keeper) {
     return complain(program, log.error().what, exit_failure);
   if (keeper.earlier_lives() == 0)
     tell_beginning(facts.options, (*log)->sink());
-  else
-    (*log)->sink()(program, {log::level::warning,
-                             "supervisor_restarted",
-                             "the node supervisor crashed and was restarted",
-                             {{"earlier_lives", std::int64_t{keeper.earlier_lives()}}}});
   return life(facts, keeper, std::move(*log)).run();
 }
 
 void serve_store(const launch_facts& facts, const os::packet& order, const os::unique_fd& answer) {
+  // Of the checkpoint memory a store has no use: its open files are for its clients.
+  for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
+    for (const auto& of_one_rank : inherited)
+      for (const int descriptor : of_one_rank)
+        ::close(descriptor);
   const auto log = open_log(facts.options.common);
   os::store_host_options options;
   if (log)

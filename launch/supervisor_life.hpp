@@ -22,6 +22,9 @@ struct launch_facts {
   node_name node;
   /// For incarnation and jitter: a successor is the same node.
   std::uint64_t seed = 0;
+  /// The soft limit of open files as the launcher found it, for workers: programs that use select()
+  /// break when more than 1,024 files may be open.
+  std::uint64_t open_files = 0;
   shown_progress progress;
   checkpoint_memory memory;
 };

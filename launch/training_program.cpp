@@ -31,9 +31,9 @@ std::string log_tail_of(const std::string& stderr_file, ports::process_host& fil
   return end ? last_lines(*end) : std::string{};
 }
 
-actors::obituary obituary_of(const worker_files& left, const ports::exit_status& status,
-                             ports::process_host& files, bool memory_ran_out) {
-  actors::obituary o;
+actors::exit_report exit_report_of(const worker_files& left, const ports::exit_status& status,
+                                   ports::process_host& files, bool memory_ran_out) {
+  actors::exit_report o;
   o.message = ports::to_string(status);
   o.out_of_memory = memory_ran_out;
   o.log_tail = log_tail_of(left.stderr_file, files);
@@ -57,10 +57,10 @@ actors::obituary obituary_of(const worker_files& left, const ports::exit_status&
 
 } // namespace
 
-actors::leader::program program_of(const worker_contract& contract,
-                                   const std::shared_ptr<worker_output>& output,
-                                   const std::shared_ptr<ports::process_host>& processes) {
-  actors::leader::program p;
+actors::training_program program_of(const worker_contract& contract,
+                                    const std::shared_ptr<worker_output>& output,
+                                    const std::shared_ptr<ports::process_host>& processes) {
+  actors::training_program p;
   // As counted when a worker was started last.
   const auto kills = std::make_shared<std::atomic<std::uint64_t>>(0);
   p.spec = [contract, output, kills](const actors::assignment& a) -> result<ports::process_spec> {
@@ -71,8 +71,8 @@ actors::leader::program program_of(const worker_contract& contract,
   };
   p.explain = [contract, processes, kills](const actors::assignment& a,
                                            const ports::exit_status& status) {
-    return obituary_of(files_of(contract.output, a), status, *processes,
-                       memory_kills().value_or(0) > *kills);
+    return exit_report_of(files_of(contract.output, a), status, *processes,
+                          memory_kills().value_or(0) > *kills);
   };
   p.adopted = [output](const actors::assignment& a) { output->resume(a); };
   p.ended = [output](const actors::assignment& a) { output->end(a); };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/worker_group/leader/leader.hpp"
+#include "actors/node_supervisor/training_program.hpp"
 #include "launch/worker_environment.hpp"
 #include "launch/worker_output.hpp"
 
@@ -8,10 +8,10 @@
 
 namespace troupe::launch {
 
-/// The training program as the leader sees it: command and environment of each worker, its files,
+/// The training program as the agent sees it: command and environment of each worker, its files,
 /// and what it left behind about a failure.
-actors::leader::program program_of(const worker_contract& contract,
-                                   const std::shared_ptr<worker_output>& output,
-                                   const std::shared_ptr<ports::process_host>& processes);
+actors::training_program program_of(const worker_contract& contract,
+                                    const std::shared_ptr<worker_output>& output,
+                                    const std::shared_ptr<ports::process_host>& processes);
 
 } // namespace troupe::launch

@@ -97,7 +97,7 @@ std::optional<std::vector<int>> descriptors_of(std::string_view text) {
 /// Writes out what one process, which no launcher started, wants written. Started by
 /// troupe.checkpoint; ends after its standard input has ended and all is written.
 int main(int argc, char** argv) {
-  prepare_process();
+  prepare_process(program);
   const auto descriptors = argc == 2 ? descriptors_of(argv[1]) : std::nullopt;
   if (!descriptors)
     return complain(program,

@@ -23,7 +23,7 @@ worker_contract contract_of(const launcher_options& o,
   c.output = {o.streams, o.role, host, run_directory};
   c.command = o.command;
   c.environment = environment;
-  // Whoever starts nodes needs the job's token; training does not.
+  // The launcher needs the job's token to reach other nodes; training does not.
   c.environment.erase(token_variable);
   c.environment.erase(token_file_variable);
   return c;
@@ -113,7 +113,7 @@ std::optional<std::string> objection_to_contract(const worker_contract& c,
 namespace {
 
 /// A state that all ranks have alike is saved by the first of each node; the others read it there.
-void give_memory(const worker_contract& c, local_rank local, ports::process_spec& spec,
+void give_memory(const worker_contract& c, const actors::assignment& a, ports::process_spec& spec,
                  std::map<std::string, std::string>& env) {
   constexpr auto own = "TROUPE_CHECKPOINT_MEMORY",
                  of_the_first = "TROUPE_CHECKPOINT_MEMORY_OF_NODE",
@@ -121,6 +121,7 @@ void give_memory(const worker_contract& c, local_rank local, ports::process_spec
                  given_at = "TROUPE_COPIES_ADDRESS";
   for (const auto* another_launchers : {own, of_the_first, of_others, given_at})
     env.erase(another_launchers);
+  const auto local = a.local;
   if (local >= c.checkpoint_memory.size())
     return;
   spec.descriptors = c.checkpoint_memory[local];
@@ -132,10 +133,10 @@ void give_memory(const worker_contract& c, local_rank local, ports::process_spec
   };
   if (local != 0)
     show(of_the_first, c.checkpoint_memory.front());
-  if (c.copies_address.empty() || local >= c.memory_for_others.size())
+  if (c.copies_port == 0 || local >= c.memory_for_others.size())
     return;
   show(of_others, c.memory_for_others[local]);
-  env[given_at] = c.copies_address;
+  env[given_at] = ports::to_string(ports::endpoint{a.address, c.copies_port});
 }
 
 } // namespace
@@ -151,8 +152,8 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["GROUP_RANK"] = number(a.group_rank);
   env["GROUP_WORLD_SIZE"] = number(a.group_world_size);
   env["ROLE_NAME"] = c.output.role;
-  env["ROLE_RANK"] = number(a.rank);
-  env["ROLE_WORLD_SIZE"] = number(a.world_size);
+  env["ROLE_RANK"] = number(a.role_rank);
+  env["ROLE_WORLD_SIZE"] = number(a.role_world_size);
   env["MASTER_ADDR"] = as_reached_from_here(a.store_address, c.zone);
   env["MASTER_PORT"] = number(a.store_port);
   env["TORCHELASTIC_RESTART_COUNT"] = number(a.restart_count);
@@ -168,7 +169,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["TROUPE_GENERATION"] = number(a.which.value);
 
   ports::process_spec spec;
-  give_memory(c, a.local, spec, env);
+  give_memory(c, a, spec, env);
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(fmt::format("{}={}", name, value));

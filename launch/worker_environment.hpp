@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "actors/node_supervisor/training_program.hpp"
 #include "launch/options.hpp"
 #include "launch/worker_files.hpp"
 #include "runtime/ports/process.hpp"
@@ -30,10 +30,10 @@ struct worker_contract {
   std::vector<std::string> cpus;
   /// Of each local rank's memory for images of its state; may be fewer.
   std::vector<std::vector<int>> checkpoint_memory;
-  /// The same for pieces of other nodes' images, and where those are given to this node; empty: it
-  /// takes none.
+  /// The same for pieces of other nodes' images, and the port at which those are given to this
+  /// node; 0: it takes none.
   std::vector<std::vector<int>> memory_for_others;
-  std::string copies_address;
+  std::uint16_t copies_port = 0;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.

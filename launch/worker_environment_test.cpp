@@ -20,6 +20,8 @@ actors::assignment third_of_four() {
   a.rank = 3;
   a.local_world_size = 2;
   a.world_size = 4;
+  a.role_rank = 1;
+  a.role_world_size = 2;
   a.group_rank = 1;
   a.group_world_size = 2;
   a.store_address = "10.0.0.1";
@@ -69,10 +71,11 @@ TEST_CASE("a worker inherits memory for others' images, where this node takes an
   auto c = contract();
   c.checkpoint_memory = {{10, 11, 99}, {20, 21, 99}};
   c.memory_for_others = {{30, 31, 99}, {40, 41, 99}};
-  const auto place = third_of_four();
+  auto place = third_of_four();
+  place.address = "10.0.0.2";
   CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS") == "<unset>");
   CHECK(variable(worker_spec(c, place), "TROUPE_COPIES_ADDRESS") == "<unset>");
-  c.copies_address = "10.0.0.2:4713";
+  c.copies_port = 4713;
   CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS") == "40,41,99");
   CHECK(variable(worker_spec(c, place), "TROUPE_COPIES_ADDRESS") == "10.0.0.2:4713");
   CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 99, 10, 11, 40, 41});
@@ -86,7 +89,8 @@ TEST_CASE("a worker finds its place in the job in its environment") {
   CHECK(variable(s, "LOCAL_WORLD_SIZE") == "2");
   CHECK(variable(s, "GROUP_RANK") == "1");
   CHECK(variable(s, "GROUP_WORLD_SIZE") == "2");
-  CHECK(variable(s, "ROLE_RANK") == "3");
+  CHECK(variable(s, "ROLE_RANK") == "1");
+  CHECK(variable(s, "ROLE_WORLD_SIZE") == "2");
   CHECK(variable(s, "MASTER_ADDR") == "10.0.0.1");
   CHECK(variable(s, "MASTER_PORT") == "4711");
   CHECK(variable(s, "TORCHELASTIC_RESTART_COUNT") == "2");
@@ -187,7 +191,7 @@ TEST_CASE("the master is where torchrun's rendezvous would be") {
   CHECK(place({}).host == hosting::here);
   CHECK(place({}).master == ports::endpoint{"127.0.0.1", 0});
   CHECK(place({}).store_port == 0);
-  // Nobody dials the master of a job on one node, so torchrun's port is the store's there.
+  // No node dials the master of a job on one node, so torchrun's port is the store's there.
   CHECK(place({"--master-port=1234"}).store_port == 1234);
   CHECK(place({"--master-port=1234"}).master == ports::endpoint{"127.0.0.1", 0});
   CHECK(place({"--nnodes=2", "--master-port=1234"}).store_port == 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "actors/node_supervisor/training_program.hpp"
 #include "launch/options/streams.hpp"
 #include "runtime/ports/console.hpp"
 

@@ -56,7 +56,7 @@ TEST_SUITE("worker_files") {
     CHECK(text(files_of(c, place(2))) == "console console");
   }
 
-  TEST_CASE("whoever is filtered out is not seen, and has its files all the same") {
+  TEST_CASE("a rank that is filtered out is not seen, and has its files all the same") {
     auto c = contract();
     c.streams.tee.everyone = {true, false};
     c.streams.shown = {1};

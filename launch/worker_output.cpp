@@ -100,7 +100,7 @@ void worker_output::end(const actors::assignment& a) {
   followed_.erase(a.local);
 }
 
-/// Of a generation whose leader did not live to tell the ends.
+/// Of a generation whose agent did not live to tell the ends.
 void worker_output::finish_all() {
   for (const auto& [local, files] : followed_)
     for (const auto file : files)

@@ -120,7 +120,7 @@ TEST_SUITE("worker_output") {
     s.ends(1, 0, 1);
     s.ends(1, 0, 1);
     CHECK(s.console->finished == std::vector<ports::console_relay::id>{2});
-    // Nobody told the end of the other; the next generation does.
+    // The end of the other was not reported; the next generation implies it.
     REQUIRE(s.begins(2, 0, 0));
     CHECK(s.console->finished == std::vector<ports::console_relay::id>{2, 1});
     s.ends(1, 0, 0);

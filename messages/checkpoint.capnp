@@ -7,14 +7,14 @@ $Cxx.namespace("troupe::messages");
 #
 # Roles     each node's *checkpoint_saver* writes what its training processes want written, the master's *catalog* decides that a step is
 #           complete. The files themselves are touched by savers only: a master need not have the directory.
-# Order     ShardReport (of each shard, from whoever wrote it or could not) → CommitStep to the committer, who wrote the step's first shard
-#           → StepCommitted → CommitStep to the other nodes that wrote, who look whether it is their directory too, else it is committed
+# Order     ShardReport (of each shard, from the saver that wrote it or could not) → CommitStep to the committer, which wrote the first shard
+#           → StepCommitted → CommitStep to the other nodes that wrote: each looks whether it is its directory too, else it is committed
 #           there as well → StepCommitted of each → StepSettled to all that reported.
 # Repeats   All are idempotent. A report of a shard of a step that was settled is answered with StepSettled again.
 # Loss      On a new link a saver repeats its reports of what is not settled; a new master's catalog knows nothing but that. What was
 #           written and never settled is wanted still, in its process's memory.
 # Fence     A step is known by its place, number and generation. One of an older generation that lacks shards is given up when a newer
-#           generation reports: who has not written will not any more.
+#           generation reports: a saver that has not written its shard by then will not any more.
 
 struct StepKey {
   place @0 :Text;
@@ -67,7 +67,7 @@ struct StepCommitted {
 }
 
 struct StepSettled {
-  # Nobody does anything more about it.
+  # The step is closed: neither the catalog nor a saver does anything more about it.
   key @0 :StepKey;
   complete @1 :Bool;
   why @2 :Text;

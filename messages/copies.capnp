@@ -14,6 +14,8 @@ $Cxx.namespace("troupe::messages");
 # Repeats   There are none: what fails is not tried again, the next step is. A giver that begins the same step again breaks its stripes,
 #           and so does one that begins another step while others wait for it: its ranks have started again.
 # Loss      A giver that goes between CopyBegin and CopyEnd breaks its stripes: they are dropped, and all that gave to them are refused.
+# Names     The giver's link belongs to one node. A giver that says CopyBegin for a rank that this node does not run, as the holder knows from
+#           Prepare, is let go.
 # Fence     None is needed: a piece is known by generation and step, and what is used of them all ranks decide when they load.
 
 struct CopyKey {

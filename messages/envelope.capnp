@@ -13,7 +13,7 @@ struct Envelope {
   # Major version of the protocol. A peer with another one is refused at the handshake.
 
   sender @1 :Text;
-  # The actor that built the message: "<node>/<place in the tree>", e.g. "node-3/worker_group/leader".
+  # The actor that built the message: "<node>/<place in the tree>", e.g. "node-3/training/agent".
 
   epoch @2 :UInt64;
   # Which master (see ids.hpp) the sender follows, or is. 0 when it follows none yet.

@@ -10,6 +10,8 @@ $Cxx.namespace("troupe::messages");
 # Roles     rendezvous and recovery *append*; at start each reads all records back and takes what is its own.
 # Order     The order of appending. A decision is announced only after its record was acknowledged.
 # Repeats   Reading a record twice changes nothing: records state facts, they do not count.
+# Size      `journal` drops what a later record replaces (actors/master/journal/compaction): the last world, the newest number, and the
+#           last charge of each node remain.
 # Loss      A torn last record is dropped by the store; nothing after it was announced.
 
 struct Opened {
@@ -44,6 +46,10 @@ struct RestartCharged {
 
   withoutProgress @4 :UInt32;
   # Failed generations in a row that made no progress, including this one.
+
+  charged @5 :UInt32;
+  # What `node` has used of its budget, this failure included, so that older records of the node say nothing more. 0: a journal of an
+  # older version, in which each record of the node counts one.
 }
 
 struct Concluded {
@@ -51,4 +57,9 @@ struct Concluded {
   reason @1 :Text;
   exitCode @2 :UInt8;
   # As in Conclude.
+}
+
+struct FarewellEnded {
+  # The master → its successor: after the verdict every node has left, or has had its time. The next master that opens this journal
+  # begins a new run of the job. Without this record it first tells the verdict to the nodes that have not heard it.
 }

@@ -24,10 +24,10 @@ using all_kinds = kind_list<
     Hello, Welcome, Refused, Goodbye, StateRequest, Identity, NodeState, NodePresent, NodeAway,
     NodeLost,
     // rendezvous
-    Prepare, Prepared, Start, Stop, StandBy, Sealed, Reform, NodesWaiting, Indispensable,
-    Unformable,
+    Prepare, Prepared, Start, Stop, StandBy, Sealed,
     // training
-    Running, Failed, Finished, Conclude, Underway,
+    Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
+    WorkerEndNoted, WorkerSignal, GenerationEnded,
     // checkpoint
     ShardReport, CommitStep, StepCommitted, StepSettled,
     // copies
@@ -35,7 +35,7 @@ using all_kinds = kind_list<
     // shell
     TreeRequest, TreeReport,
     // journal
-    Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded>;
+    Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded, FarewellEnded>;
 
 /// The schema of a kind, or nothing for a kind this build does not know.
 std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);

@@ -26,7 +26,8 @@ struct Hello {
   role @3 :Role;
 
   address @4 :Text;
-  # Where other nodes reach this one.
+  # Where other nodes reach this one: --local-addr, else the address from which this link comes. Never a loopback address, unless the
+  # master was dialled at one. At most limits::name_max bytes.
 
   slots @5 :UInt32;
   # Training processes this node runs (--nproc-per-node).
@@ -39,6 +40,28 @@ struct Hello {
   nodesMin @8 :UInt32;
   nodesMax @9 :UInt32;
   # The size of the job as this node was told (--nnodes), or 0 if it was not. A master that was told another one refuses.
+
+  stopWithinMs @10 :UInt64;
+  # How long this node's workers may take to end (--shutdown-timeout). The master waits for this node that much longer before it gives
+  # the node up. 0: a node that does not say so; the master's default counts.
+
+  command @11 :Command;
+  # What this node runs. A job runs one command: a master refuses a node that runs another one.
+
+  struct Command {
+    text @0 :Text;
+    # For people, shortened: "train.py --lr 0.1". Empty: the node does not say what it runs, and the master does not compare.
+
+    script @1 :UInt64;
+    # A digest of the script's (module's, program's) own name, without its directory.
+
+    arguments @2 :UInt64;
+    # A digest of the script's arguments, or 0 if they may differ between the nodes of the job: where the job was named (--rdzv-id) or
+    # this node has a rank of its own (--node-rank), it was started for this job and no other.
+  }
+
+  workerRole @12 :Text;
+  # What this node's workers do (--role). Nodes of one job may have different roles; workers are counted per role as well.
 
   enum Role {
     node @0;
@@ -121,9 +144,13 @@ struct WorkerFailure {
   sign @15 :Text;
   # From the master: the line of the traceback or of `logTail` by which the class was known, if it was by one.
 
+  stopped @16 :Bool;
+  # From the node: the failure had shown before, in an error file, but what ended the process was the node's own signal. Such a
+  # failure is never the root cause while another process has failed by itself.
+
   enum ExitClass {
     unknown @0;
-    # Nobody has judged yet.
+    # Not judged yet.
     software @1;
     hardware @2;
     outOfMemory @3;
@@ -144,6 +171,9 @@ struct Refused {
   # The node may join anew, as a new incarnation, once its processes are gone.
   retryAfterMs @2 :UInt32;
   # With `retry`: the master refuses until so much time has passed. For nodes that are lost again and again.
+
+  job @3 :Text;
+  # The job that the refusing master serves. A node that has followed its own job's master does not obey the refusal of another job's.
 }
 
 struct Goodbye {
@@ -154,7 +184,7 @@ struct Goodbye {
 # ---- Inside the node supervisor ----
 
 struct StateRequest {
-  # uplink → leader, before it says hello; answered with NodeState.
+  # uplink → agent, before it says hello; answered with NodeState.
 }
 
 struct Identity {
@@ -175,6 +205,10 @@ struct NodePresent {
   slots @3 :UInt32;
   wantedRank @4 :Int32;
   state @5 :NodeState;
+
+  stopWithinMs @6 :UInt64;
+  workerRole @7 :Text;
+  # As in Hello.
 }
 
 struct NodeAway {

@@ -135,19 +135,28 @@ msg<T> build(const stamp& envelope, Fill&& fill) {
   return msg<T>(detail::seal(builder, envelope, capnp::typeId<T>()));
 }
 
+/// A copy under this envelope, as `change` leaves it, which receives the body's builder. What it
+/// does not set stays, also in fields that only a newer build knows. `room`: the words that it
+/// adds.
+template<class T, class Change>
+msg<T> altered(const msg<T>& m, const stamp& envelope, Change&& change, std::uint64_t room = 0) {
+  auto body = m.read();
+  // In one segment: pointers between segments would make the copy longer than the border counted.
+  const auto size = body->totalSize().wordCount + detail::envelope_words + room;
+  capnp::MallocMessageBuilder builder(static_cast<unsigned>(size));
+  auto root = builder.initRoot<Envelope>();
+  detail::write_envelope(root, envelope, capnp::typeId<T>());
+  root.getBody().template setAs<T>(*body);
+  std::forward<Change>(change)(root.getBody().template getAs<T>());
+  return msg<T>(detail::seal(builder, envelope, capnp::typeId<T>()));
+}
+
 /// The same message under another correlation: how a proxy puts a question on a link.
 template<class T>
 msg<T> with_correlation(const msg<T>& m, std::uint64_t correlation) {
   auto envelope = m.envelope();
   envelope.correlation = correlation;
-  auto body = m.read();
-  // In one segment: pointers between segments would make the copy longer than the border counted.
-  const auto size = body->totalSize().wordCount + detail::envelope_words;
-  capnp::MallocMessageBuilder builder(static_cast<unsigned>(size));
-  auto root = builder.initRoot<Envelope>();
-  detail::write_envelope(root, envelope, capnp::typeId<T>());
-  root.getBody().template setAs<T>(*body);
-  return msg<T>(detail::seal(builder, envelope, capnp::typeId<T>()));
+  return altered(m, envelope, [](auto) {});
 }
 
 /// Writes an actor's messages: knows its name and epoch, counts its sequence.
@@ -179,8 +188,8 @@ class author {
 
 /// The border: any bytes give a message or an error, never an exception. Checks size, version,
 /// structure, every pointer of the body against the schema of its kind, traversal, nesting and text
-/// lengths. A kind this build does not know is admitted unread (a newer peer may send it); whoever
-/// dispatches counts it and drops it.
+/// lengths. A kind this build does not know is admitted unread (a newer peer may send it); the
+/// dispatcher counts it and drops it.
 result<any_msg> admit(kj::Array<capnp::word> words);
 
 /// As above, for bytes of any alignment; copies them once the length has been judged.

@@ -322,11 +322,11 @@ TEST_CASE("an admitted message may be read as often as a reader likes") {
 }
 
 TEST_CASE("text shows what is set, for people") {
-  const auto m = build<Prepared>(stamp{"n1/leader", epoch{2}, generation{3}, 9, 4},
-                                 [](Prepared::Builder body) {
-                                   body.setNode("n1");
-                                   body.setStorePort(29'401);
-                                 });
+  const auto m =
+      build<Prepared>(stamp{"n1/agent", epoch{2}, generation{3}, 9, 4}, [](Prepared::Builder body) {
+        body.setNode("n1");
+        body.setStorePort(29'401);
+      });
   CHECK(to_text(m) == R"(Prepared(generation = 3, epoch = 2, correlation = 4) )"
                       R"((node = "n1", storePort = 29401, storeHosted = false))");
   CHECK(to_text(build<TreeRequest>(stamp{}, [](TreeRequest::Builder) {})) == "TreeRequest() ()");

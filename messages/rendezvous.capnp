@@ -5,14 +5,15 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: rendezvous — the master forms a numbered generation out of the nodes that are present.
 #
-# Roles     the *master* (rendezvous) proposes, each member's *leader* answers.
+# Roles     the master's *rendezvous* of one generation is the barrier, its *members* (one for each node) talk to the nodes, and each
+#           node's *agent* answers.
 # Order     per generation: Prepare → Prepared (every member) → Start. A generation is sealed when all have answered; it is journalled
-#           before the first Start. Stop may come at any time and ends it.
-# Repeats   All are idempotent. A Prepare or Start for the generation a leader is already in (or past) is answered with its present state;
+#           before the first Start. Stop may come at any time and ends it; the answer is Stopped (training.capnp).
+# Repeats   All are idempotent. A Prepare or Start for the generation an agent is already in (or past) is answered with its present state;
 #           one with an older generation is dropped.
 # Loss      After a reconnect the master repeats the last directive for that node; the node's answer travels in Hello.state.
 # Fence     Envelope.generation is the generation in question; a member that gets a higher Prepare stops everything older first.
-# Spares    Who is here and takes no part is told so with StandBy, once on every link.
+# Spares    A node that is here and takes no part is told so with StandBy, once on every link.
 
 struct Member {
   node @0 :Text;
@@ -21,10 +22,20 @@ struct Member {
   groupRank @3 :UInt32;
   firstRank @4 :UInt32;
   # Global rank of its local rank 0; the others follow without a gap.
+
+  firstRoleRank @5 :UInt32;
+  # ROLE_RANK of its local rank 0: its place among the workers of all nodes that have this node's role (--role).
+
+  roleWorldSize @6 :UInt32;
+  # ROLE_WORLD_SIZE: how many workers have this node's role. 0 from a master that does not count roles; then all workers have one.
+
+  incarnation @7 :UInt64;
+  # The node supervisor that has this place. Another one that comes under the node's name has none of its workers: the node is lost, and
+  # there again. 0 from a master that does not say it.
 }
 
 struct World {
-  # Who takes part in a generation, in order of group rank. Built once and shared by all members' messages.
+  # The nodes that take part in a generation, in order of group rank. Built once and shared by all members' messages.
   generation @0 :UInt64;
   worldSize @1 :UInt32;
   members @2 :List(Member);
@@ -52,7 +63,7 @@ struct Start {
 }
 
 struct Stop {
-  # End the generation's processes; the reason is for people.
+  # End the processes of this generation and of any older one; the reason is for people. Answered with Stopped (training.capnp).
   reason @0 :Text;
 }
 
@@ -64,32 +75,28 @@ struct StandBy {
 # ---- Inside the master ----
 
 struct Sealed {
-  # rendezvous → recovery, journal: this world is now the job.
+  # rendezvous → recovery (the planner): this world is now the job.
   world @0 :World;
   storeAddress @1 :Text;
   storePort @2 :UInt16;
 }
 
+# ---- Retired: what rendezvous and recovery said to each other while they were two halves of one decision. ----
+
 struct Reform {
-  # recovery → rendezvous: end the current generation and form the next.
   reason @0 :Text;
   restartCount @1 :UInt32;
-
   without @2 :Text;
-  # A node that shall be given up for good. If no world can be formed without it now, nothing happens but an answer: Indispensable.
 }
 
 struct NodesWaiting {
-  # rendezvous → recovery: nodes are here that would make the running world larger. Recovery answers with Reform, or not at all.
   reason @0 :Text;
 }
 
 struct Indispensable {
-  # rendezvous → recovery: the answer to a Reform without a node that cannot be spared.
   node @0 :Text;
 }
 
 struct Unformable {
-  # rendezvous → recovery: no generation can be formed (join timeout, too few nodes, impossible sizes).
   reason @0 :Text;
 }

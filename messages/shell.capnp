@@ -3,29 +3,64 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::messages");
 
-# Conversation: shell — a person looks at the living job.
+# Conversation: shell — a person looks at the running job.
 #
-# Roles     actor-shell *asks* (a link of role shell), the master's *gateway* answers; for a node's part of the tree the gateway asks
-#           that node's uplink in turn.
+# Roles     actor-shell *asks* (a link of role shell), the master's *gateway* answers. For a node's part of the tree the gateway
+#           asks that node's uplink with the same message.
 # Order     One answer per question, joined by Envelope.correlation.
-# Loss      Questions in flight fail when the link ends; asking has no effect, so asking again is free.
+# Loss      Questions in flight fail when the link ends. A question changes nothing, so it can be repeated.
 
-struct TreeRequest {}
+struct TreeRequest {
+  node @0 :Text;
+  # To the gateway: ask this node only. Empty: ask every node, up to the gateway's limit. An uplink ignores it.
+}
 
 struct TreeReport {
   roots @0 :List(TreeNode);
+  # From an uplink: the node's supervisor. From the gateway: the master; the tree of each node is below the row of its session.
 }
 
 struct TreeNode {
   # One actor and what is below it.
   name @0 :Text;
+  # The child's name at its supervisor. The gateway names the row of a node's session after the node.
   kind @1 :Text;
-  # "worker", or the strategy of a supervisor.
+  # "worker", or the strategy of a supervisor; "unknown" for a part of the tree that could not be asked.
   phase @2 :Text;
-  # What it is doing, in its own words; or why nothing is known ("did not answer within 1 s").
+  # What the actor is doing, in its own words; or why nothing is known ("did not answer within 1 s").
   uptimeMs @3 :UInt64;
+  # Of the current incarnation.
   restarts @4 :UInt32;
+  # How often the supervisor above has restarted this child.
   restartsLeft @5 :Int32 = -1;
-  # Of a supervisor's own budget; -1 where there is none.
+  # Of a supervisor's own budget; -1 where there is none. Says less than `budgets`, which came later.
   children @6 :List(TreeNode);
+
+  state @7 :Text;
+  # "starting", "running", "stopping", "down"; "silent": it did not answer, `phase` says why; "ended" for a child that its
+  # dynamic supervisor had until a while ago.
+  mailbox @8 :UInt32;
+  # Messages that wait to be handled.
+  budgets @9 :List(BudgetUse);
+  # Of a supervisor: in all, then under each name that restarts are charged to.
+  lastEnd @10 :PastEnd;
+  # Of the incarnation before this one, or of a child that has ended. Absent: there was none.
+  unexpected @11 :UInt64;
+  # Messages outside the actor's protocol; more than none is a bug.
+}
+
+struct BudgetUse {
+  # How much of a supervisor's restart budget is used.
+  of @0 :Text;
+  # What the restarts are charged to, such as a node; empty: all, within the budget's period.
+  used @1 :UInt32;
+  allowed @2 :UInt32;
+}
+
+struct PastEnd {
+  agoMs @0 :UInt64;
+  bad @1 :Bool;
+  # It did not end well, and was not asked to.
+  why @2 :Text;
+  # Why it ended so, or what it was asked to end for. May be empty.
 }

@@ -7,9 +7,10 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: training — what happens to the processes of a sealed generation.
 #
-# Roles     each member's *leader* reports, the master's *recovery* judges.
+# Roles     each member's *agent* reports, the master's *recovery* judges.
 # Order     Running (once all local processes are exec'd), then one of Finished or Failed; further Failed messages of the same generation
-#           add failures to the first. Conclude ends the conversation for good.
+#           add failures to the first. Stopped follows when no process of a generation that failed or was stopped is left; the master forms
+#           no other before every member has said so, or is lost. Conclude ends the conversation for good.
 # Repeats   Idempotent per generation and node.
 # Loss      After a reconnect Hello.state says the same.
 # Fence     Envelope.generation; recovery drops reports about any other than the current one.
@@ -35,6 +36,16 @@ struct Finished {
   node @0 :Text;
 }
 
+struct Stopped {
+  # No process of the generation in the envelope, nor of an older one, is left on this node, nor anything that they left behind.
+  # Sent when the processes of a generation that failed or was stopped are gone, without being asked, and as the answer to every
+  # Stop: at once if no such process is there, also for a generation that the node has never heard of. Never sooner than the
+  # processes are gone. A generation that finished is followed by Stopped only if there is a Stop for it.
+  node @0 :Text;
+  failures @1 :List(Membership.WorkerFailure);
+  # As in the last Failed of that generation; none if nothing failed.
+}
+
 struct Conclude {
   # The verdict. The receiver ends what is left, tells its user, and goes.
   success @0 :Bool;
@@ -49,10 +60,48 @@ struct Conclude {
 # ---- Inside the node supervisor ----
 
 struct Underway {
-  # leader → its successor: the workers of this generation are started from now on. Generation 0: there is nothing to adopt.
+  # agent → its successor: the workers of this generation are started from now on. Generation 0: there is nothing to adopt.
   world @0 :Rendezvous.World;
   storeAddress @1 :Text;
   storePort @2 :UInt16;
   storeHosted @3 :Bool;
   # As in Start.
+}
+
+# The agent and the workers of a generation, each of which owns one training process. Starting and stopping is no part of this: the
+# supervisors do both. A worker sends WorkerStarted at most once, then WorkerEnded once; one whose process could not be started sends
+# only WorkerEnded. Fence: Envelope.generation, compared with the generation whose workers the agent has started.
+
+struct WorkerStarted {
+  # worker → agent: the process is there.
+  localRank @0 :UInt32;
+  pid @1 :Int32;
+}
+
+struct WorkerEnded {
+  # worker → agent: the process is gone, or could not be started. Answered with WorkerEndNoted, and only then does the worker end
+  # itself: what the agent does first (the failure is reported, the handover is withdrawn) is done before the siblings are stopped.
+  report @0 :Membership.WorkerFailure;
+  # How it ended and why. `exitCode` 0: it ended well, and the rest says nothing. The agent fills in `node` and `host`.
+
+  signalled @1 :Bool;
+  # The worker had sent a signal that is to end the process, by order of its supervisor.
+  signalledUs @2 :UInt64;
+  # With `signalled`: how long before this message the first such signal was sent.
+}
+
+struct WorkerEndNoted {
+  # The answer to WorkerEnded.
+}
+
+struct WorkerSignal {
+  # agent → worker: the user's signal for the process, which goes on running unless it takes that differently. Means nothing to a
+  # process that is to end.
+  number @0 :Int32;
+}
+
+struct GenerationEnded {
+  # worker_group → agent: the supervisor of the generation in the envelope has ended, and with it all its workers.
+  why @0 :Text;
+  # Empty: all of them ended well, or as they were asked to.
 }

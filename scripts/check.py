@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Checks what the compiler does not: layers, tree = folders, sizes, bans, schemas, upkeep. See scripts/checks/.
 
-Usage: check.py [--format] [--tree] [--update-schema-lock | --rewrite-schema-lock] [--lower-wording]
+Usage: check.py [--format] [--tree] [--update-schema-lock | --rewrite-schema-lock]
 
   --format                also check the formatting of the C++ sources
   --tree                  only print the supervision trees
   --update-schema-lock    remember new fields; refuses when a remembered one was removed or retyped
   --rewrite-schema-lock   forget the past: only for a new major version of the protocol
-  --lower-wording         remember that folders have fewer clauses without a component; refuses when one has more
 """
 
 import sys
@@ -32,7 +31,7 @@ RULES = (
     upkeep.links_rule,
     wording.rule,
 )
-OPTIONS = {"--format", "--tree", "--update-schema-lock", "--rewrite-schema-lock", "--lower-wording"}
+OPTIONS = {"--format", "--tree", "--update-schema-lock", "--rewrite-schema-lock"}
 
 
 def update_lock(project: Project, *, forget: bool) -> int:
@@ -40,14 +39,6 @@ def update_lock(project: Project, *, forget: bool) -> int:
         print(*bad, sep="\n")
         return 1
     (project.root / schemas.LOCK).write_text(schemas.rendered(project), encoding="utf-8")
-    return 0
-
-
-def lower_wording(project: Project) -> int:
-    if (left := wording.lowered(project)) is None:
-        print(*wording.rule(project), sep="\n")
-        return 1
-    (project.root / wording.LEFT).write_text(left, encoding="utf-8")
     return 0
 
 
@@ -61,8 +52,6 @@ def main(arguments: list[str]) -> int:
         return 0
     if any(option.endswith("-schema-lock") for option in arguments):
         return update_lock(project, forget="--rewrite-schema-lock" in arguments)
-    if "--lower-wording" in arguments:
-        return lower_wording(project)
 
     rules = RULES + ((formatting.rule,) if "--format" in arguments else ())
     findings = [finding for rule in rules for finding in rule(project)]

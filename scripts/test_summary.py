@@ -2,7 +2,7 @@
 """Adds up what a whole test run left behind and prints `N passed, N failed` as its last line.
 
 Before that, what each failed test printed: its end, where the reasons are. A failure on a machine that
-nobody can look at again must tell its cause by itself.
+is gone by then must tell its cause by itself.
 
 doctest, unittest and pytest report how many cases they ran; those are counted. Any other test is one.
 A test that failed without a failed case of its own (a crash, a leak found at exit, a timeout) counts as

@@ -15,6 +15,14 @@ std::size_t cost_of(std::string_view key, std::string_view value) {
   return key.size() + value.size() + budget::node_cost;
 }
 
+/// A value that is appended to gets room for this part of it, so that it is not copied each time.
+constexpr std::size_t growth_part = 8;
+
+/// A value that can grow: its memory counts, which may be more than its bytes.
+std::size_t cost_with_room(std::string_view key, const std::string& value) {
+  return key.size() + value.capacity() + budget::node_cost;
+}
+
 /// As C's strtoll reads it: white space, a sign, digits, and whatever follows.
 std::optional<std::int64_t> leading_number(std::string_view text) {
   const auto start = text.find_first_not_of(" \t\n\v\f\r");
@@ -41,7 +49,7 @@ const std::string* keyspace::find(std::string_view key) const {
 }
 
 result<void> keyspace::insert(std::string_view key, std::string value) {
-  if (!budget_.take(cost_of(key, value)))
+  if (!budget_.take(cost_with_room(key, value)))
     return full();
   key_bytes_ += key.size();
   keys_.emplace(key, std::move(value));
@@ -49,12 +57,17 @@ result<void> keyspace::insert(std::string_view key, std::string value) {
 }
 
 result<void> keyspace::replace(std::string& old, std::string_view value) {
-  if (!budget_.change(old.size(), value.size()))
-    return full();
-  old.assign(value);
   // A large value's memory is not kept for a small one.
-  if (old.capacity() > 2 * old.size() + budget::node_cost)
-    old.shrink_to_fit();
+  const bool fits =
+      value.size() <= old.capacity() && old.capacity() <= 2 * value.size() + budget::node_cost;
+  if (fits) {
+    old.assign(value);
+    return {};
+  }
+  std::string fresh(value);
+  if (!budget_.change(old.capacity(), fresh.capacity()))
+    return full();
+  old.swap(fresh); // a move might keep the larger memory
   return {};
 }
 
@@ -101,10 +114,19 @@ result<void> keyspace::append(std::string_view key, std::string_view value) {
   if (at->second.size() + value.size() + sizeof(std::uint64_t) > limits::store_answer_max)
     return failure(errc::overloaded,
                    fmt::format("a value would grow beyond {} bytes", limits::store_answer_max));
-  // Its string may hold twice what it needs; only what it needs is counted.
-  if (!budget_.take(value.size()))
+  auto& old = at->second;
+  const auto needed = old.size() + value.size();
+  if (needed <= old.capacity()) {
+    old.append(value);
+    return {};
+  }
+  // Left to itself a string takes twice what it needs, and the store twice its bound.
+  std::string grown;
+  grown.reserve(needed + needed / growth_part);
+  if (!budget_.change(old.capacity(), grown.capacity()))
     return full();
-  at->second.append(value);
+  grown.append(old).append(value);
+  old.swap(grown);
   return {};
 }
 
@@ -112,7 +134,7 @@ bool keyspace::erase(std::string_view key) {
   const auto at = keys_.find(key);
   if (at == keys_.end())
     return false;
-  budget_.give(cost_of(at->first, at->second));
+  budget_.give(cost_with_room(at->first, at->second));
   key_bytes_ -= at->first.size();
   keys_.erase(at);
   return true;

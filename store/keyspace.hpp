@@ -15,7 +15,7 @@ namespace troupe::store {
 
 /// Keys with values, and queues; each name may be both. Counters are values in decimal.
 ///
-/// Ordered, so that a list of keys is the same on every machine and nobody can make it slow by
+/// Ordered, so that a list of keys is the same on every machine and a client cannot make it slow by
 /// choosing keys. What would exceed the budget fails with `overloaded` and changes nothing.
 class keyspace {
  public:

@@ -125,6 +125,27 @@ TEST_SUITE("store keyspace: memory") {
     CHECK(s.keys.set("k2", std::string(500, 'x')));
   }
 
+  TEST_CASE("values that grow piece by piece take no more memory than is counted") {
+    budget room(1u << 20);
+    keyspace keys(room);
+    const std::string piece(1'000, 'x');
+    bool full = false;
+    for (int i = 0; !full; ++i)
+      full = !keys.append("k" + std::to_string(i % 7), piece);
+    std::size_t taken = 0;
+    for (int i = 0; i < 7; ++i)
+      taken += keys.find("k" + std::to_string(i))->capacity();
+    CHECK(taken <= room.used());
+    CHECK(room.used() <= room.limit());
+    CHECK(taken > room.limit() / 2);
+    for (int i = 0; i < 7; ++i) {
+      CHECK(keys.set("k" + std::to_string(i), "small"));
+      CHECK(keys.find("k" + std::to_string(i))->capacity() < 100);
+      CHECK(keys.erase("k" + std::to_string(i)));
+    }
+    CHECK(room.used() == 0);
+  }
+
   TEST_CASE("a value that grew beyond what can be answered is not allowed to") {
     budget room(3 * limits::store_answer_max);
     keyspace keys(room);

@@ -35,7 +35,7 @@ struct bounds {
 /// waits but its cancellation. A key that was waited for counts as come when it has been there
 /// once. A barrier is a counter under its key and stays there when it is complete, as with torch.
 ///
-/// Whoever owns the connections calls the events, and after each looks at `changes`.
+/// The owner of the connections calls the events, and looks at `changes` after each.
 class store_core {
  public:
   explicit store_core(const bounds& of = {}) : bounds_(of) {}
@@ -77,7 +77,7 @@ class store_core {
   std::size_t traffic() const { return traffic_.used(); }
 
  private:
-  /// Who waits for one name, in order of arrival.
+  /// A client that waits for one name; a name's waiters stand in order of arrival.
   struct waiter {
     client_id who = 0;
     std::size_t nth = 0; ///< of that client's waits

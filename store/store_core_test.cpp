@@ -132,7 +132,7 @@ TEST_SUITE("store core: waiting") {
     }
   }
 
-  TEST_CASE("a compare_set that stores nothing wakes nobody") {
+  TEST_CASE("a compare_set that stores nothing wakes no client") {
     stage s;
     const auto a = s.joins(), b = s.joins();
     s.says(a, wait({"k"}));
@@ -205,7 +205,7 @@ TEST_SUITE("store core: waiting") {
     CHECK(s.hears(b) == ready);
   }
 
-  TEST_CASE("who leaves while waiting is forgotten") {
+  TEST_CASE("a client that leaves while it waits is forgotten") {
     stage s;
     const auto a = s.joins(), b = s.joins();
     s.says(a, wait({"k", "l"}));
@@ -234,7 +234,7 @@ TEST_SUITE("store core: barriers") {
     CHECK(s.says(all[0], barrier("b", 100)) == ready);
   }
 
-  TEST_CASE("who gives up has been counted, as with torch") {
+  TEST_CASE("a client that gives up has been counted, as with torch") {
     stage s;
     const auto a = s.joins(), b = s.joins();
     s.says(a, barrier("b", 2));
@@ -245,7 +245,7 @@ TEST_SUITE("store core: barriers") {
 }
 
 TEST_SUITE("store core: bounds") {
-  TEST_CASE("memory for keys: who exceeds it goes, the others stay") {
+  TEST_CASE("memory for keys: a client that exceeds it is disconnected, the others stay") {
     bounds b;
     b.memory_max = 2'000;
     stage s(b);
@@ -284,7 +284,7 @@ TEST_SUITE("store core: bounds") {
     CHECK(s.core.traffic() == 0);
   }
 
-  TEST_CASE("nobody is read without end while he waits") {
+  TEST_CASE("what a waiting client sends is read up to a bound only") {
     bounds b;
     b.held_back_max = 1'000;
     stage s(b);

@@ -132,7 +132,7 @@ reader::status reader::read(std::string_view bytes, request& out) {
   return status::complete;
 }
 
-/// Reads the operation, and before the first one who the client is.
+/// Reads the operation, and before the first one the client's dialect.
 reader::status reader::begin(std::string_view bytes) {
   at_ = 0;
   if (lacks(bytes, 1))

@@ -42,7 +42,7 @@ const char* to_string(operation o);
 /// What VALIDATE carries.
 inline constexpr std::uint32_t validation_magic = 0x3C85F7CE;
 
-/// Who is at the other end; read off its first bytes.
+/// Which release the client speaks; read off its first bytes.
 enum class dialect : std::uint8_t {
   unknown,   ///< Too few bytes so far.
   validated, ///< torch ≥ 2.2: VALIDATE comes first.

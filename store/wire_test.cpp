@@ -145,7 +145,7 @@ TEST_SUITE("store wire: requests") {
   }
 }
 
-TEST_SUITE("store wire: who the client is") {
+TEST_SUITE("store wire: the dialect of a client") {
   struct opening {
     const char* name;
     std::string bytes;
@@ -184,7 +184,7 @@ TEST_SUITE("store wire: who the client is") {
     CHECK(asked(old_op(7) + text("k"), 1)[0].find("cannot be told") != std::string::npos);
   }
 
-  TEST_CASE("is nobody we know") {
+  TEST_CASE("that speaks another protocol") {
     for (const std::string bytes :
          {"GET / HTTP/1.1\r\n", "\x16\x03\x01\x02\x00\x01", "TRP1xxxxxxxxxxxx",
           "\x05"

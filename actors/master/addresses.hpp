@@ -2,10 +2,10 @@
 
 #include "actors/master/catalog/catalog.hpp"
 #include "actors/master/gateway/gateway.hpp"
+#include "actors/master/job/generation/rendezvous/rendezvous.hpp"
 #include "actors/master/journal/journal.hpp"
 #include "actors/master/membership/membership.hpp"
 #include "actors/master/recovery/recovery.hpp"
-#include "actors/master/rendezvous/rendezvous.hpp"
 #include "runtime/sup/address.hpp"
 #include "runtime/sup/report.hpp"
 
@@ -17,8 +17,10 @@ struct master_addresses {
   epoch commands_as;
   sup::address<journal::handle> journal;
   sup::address<membership::handle> membership;
-  sup::address<rendezvous::handle> rendezvous;
   sup::address<recovery::handle> recovery;
+  sup::address<sup::dynamic_handle> job;
+  /// Of the generation that is being formed.
+  sup::address<rendezvous::handle> rendezvous;
   sup::address<catalog::handle> catalog;
   sup::address<sup::dynamic_handle> sessions;
   sup::address<gateway::handle> gateway;

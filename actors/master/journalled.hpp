@@ -46,7 +46,7 @@ class journalled {
   void append(const messages::any_msg& record) {
     recording_ = true;
     sup::request(
-        self_, journal_, limits::journal_within, record,
+        self_, journal_, limits::journal_patience, record,
         [this](const recorded&) {
           recording_ = false;
           drain();

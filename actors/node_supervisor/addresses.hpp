@@ -1,8 +1,8 @@
 #pragma once
 
 #include "actors/node_supervisor/checkpoint_saver/checkpoint_saver.hpp"
+#include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
-#include "actors/node_supervisor/worker_group/leader/leader.hpp"
 #include "runtime/sup/address.hpp"
 #include "runtime/sup/report.hpp"
 
@@ -11,8 +11,8 @@ namespace troupe::actors {
 /// Where a node supervisor's actors find each other. Copies are the same places.
 struct node_addresses {
   sup::address<uplink::handle> uplink;
-  sup::address<leader::handle> leader;
-  sup::address<sup::dynamic_handle> processes;
+  sup::address<agent::handle> agent;
+  sup::address<sup::dynamic_handle> worker_group;
   sup::address<checkpoint_saver::handle> checkpoint_saver;
   sup::address<sup::supervisor_handle> root;
 };

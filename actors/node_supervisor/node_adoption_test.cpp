@@ -85,9 +85,9 @@ TEST_SUITE("node: after the whole supervisor was killed") {
     CHECK(s.hears() == "Prepared g2 a port 4000");
   }
 
-  TEST_CASE("a leader that only restarts adopts nothing, nor does whoever comes later") {
+  TEST_CASE("an agent that only restarts adopts nothing, nor does a later supervisor") {
     running_node before;
-    before.crash(before.at.leader);
+    before.crash(before.at.agent);
     before.pass(200ms);
     successor s(before, {});
     CHECK(s.accept() == "Hello a idle g0");

@@ -10,6 +10,7 @@ namespace {
 
 struct running_node : node_stage {
   explicit running_node(std::uint64_t seed = 1) : node_stage("a", seed) {
+    options.uplink.train_on_within = 60s;
     begin();
     runs();
     REQUIRE(processes->living() == "g1/0 g1/1");
@@ -58,7 +59,8 @@ TEST_SUITE("node: one job") {
     CHECK(s.processes->take_deeds() == "g1/1 gets 15");
     s.ends("g1/1", killed_by(SIGTERM));
     CHECK(s.processes->take_deeds() == "sweep");
-    CHECK(s.hears() == "Failed g1 a [a/0: exit code 7] ended");
+    CHECK(s.hears() ==
+          lines("Failed g1 a [a/0: exit code 7] ended", "Stopped g1 a [a/0: exit code 7]"));
     s.says(prepare(2, {"a", "b"}).any());
     CHECK(s.hears() == "Prepared g2 a port 4000");
     s.says(start(2).any());
@@ -76,7 +78,7 @@ TEST_SUITE("node: one job") {
     CHECK(s.hears() == "");
     s.pass(1ms);
     CHECK(s.processes->take_deeds() == "g1/1 gets 9, sweep");
-    CHECK(s.hears() == "Prepared g2 a port 4000");
+    CHECK(s.hears() == lines("Stopped g1 a", "Prepared g2 a port 4000"));
   }
 
   TEST_CASE("group rank 0 hosts the store until the processes of its generation are gone") {
@@ -96,15 +98,15 @@ TEST_SUITE("node: one job") {
     CHECK(s.stores->open_now() == 0);
   }
 
-  TEST_CASE("a leader that crashes takes the store along") {
+  TEST_CASE("an agent that crashes takes the store along") {
     running_node s;
-    s.crash(s.at.leader);
+    s.crash(s.at.agent);
     CHECK(s.stores->open_now() == 0);
   }
 
   TEST_CASE("where the store is left to rank 0's worker, it gets a free port") {
     node_stage s;
-    s.options.leader.hosts_store = false;
+    s.options.agent.hosts_store = false;
     s.begin();
     s.accept();
     s.welcomes();
@@ -152,10 +154,10 @@ TEST_SUITE("node: one job") {
 
   TEST_CASE("the user's first signal is passed on, the second kills, and the node says goodbye") {
     running_node s;
-    sup::post(s.at.leader, leader::interrupt{SIGINT});
+    sup::post(s.at.agent, agent::interrupt{SIGINT});
     s.settle();
     CHECK(s.processes->take_deeds() == "g1/0 gets 2, g1/1 gets 2");
-    sup::post(s.at.leader, leader::interrupt{SIGINT});
+    sup::post(s.at.agent, agent::interrupt{SIGINT});
     s.settle();
     CHECK(s.processes->living() == "");
     CHECK(s.hears() == "Goodbye: the launcher received signal 2 (SIGINT)");
@@ -165,7 +167,7 @@ TEST_SUITE("node: one job") {
 
   TEST_CASE("a signal for the workers is passed on, and they go on") {
     running_node s;
-    sup::post(s.at.leader, leader::pass_on{SIGUSR1});
+    sup::post(s.at.agent, agent::pass_on{SIGUSR1});
     s.settle();
     CHECK(s.processes->take_deeds() == "g1/0 gets 10, g1/1 gets 10");
     CHECK(s.hears() == "");
@@ -184,7 +186,8 @@ TEST_SUITE("node: one job") {
 }
 
 TEST_SUITE("node: links") {
-  TEST_CASE("a link that breaks stops nobody; the node comes back as itself, doing what it does") {
+  TEST_CASE(
+      "a link that breaks stops no worker; the node comes back as itself, doing what it does") {
     running_node s;
     s.link->breaks();
     s.pass(200ms);
@@ -251,7 +254,7 @@ TEST_SUITE("node: links") {
   TEST_CASE("messages through a link that was given up already mean nothing") {
     running_node s;
     const auto old = s.link;
-    s.crash(s.at.leader);
+    s.crash(s.at.agent);
     s.pass(10s);
     s.accept();
     CHECK(old->ended());
@@ -275,11 +278,11 @@ TEST_SUITE("node: crashes") {
   }
 
   TEST_CASE(
-      "of the leader: its processes end with it, the master hears it, the next generation runs") {
+      "of the agent: its processes end with it, the master hears it, the next generation runs") {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       CAPTURE(seed);
       running_node s(seed);
-      s.crash(s.at.leader);
+      s.crash(s.at.agent);
       s.pass(200ms);
       CHECK(s.processes->living() == "");
       s.processes->take_deeds();
@@ -296,9 +299,9 @@ TEST_SUITE("node: crashes") {
     }
   }
 
-  TEST_CASE("of the supervisor of the processes: they end, and the leader reports them failed") {
+  TEST_CASE("of the supervisor of the processes: they end, and the agent reports them failed") {
     running_node s;
-    s.crash(s.at.processes);
+    s.crash(s.at.worker_group);
     s.pass(1s);
     CHECK(s.processes->living() == "");
     CHECK(s.hears().find("Failed g1 a [") != std::string::npos);

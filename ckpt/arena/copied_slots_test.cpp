@@ -63,8 +63,9 @@ TEST_CASE("what is given up or left half by a process that died is not copied") 
   CHECK_FALSE(p.s.word(p.save(1)).copied);
 }
 
-TEST_CASE("an image of which copies are made stays, whoever dies, and once that is settled until "
-          "copies of another are wanted") {
+TEST_CASE(
+    "an image of which copies are made stays through every death, and once that is settled until "
+    "copies of another are wanted") {
   process p;
   const auto first = p.save(1);
   const auto sequence = p.s.word(first).sequence;

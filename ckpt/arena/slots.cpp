@@ -26,7 +26,7 @@ std::uint64_t pack(const slot_word& word) {
 
 slot_word unpack(std::uint64_t word) {
   slot_word found;
-  // A fourth value is nobody's: worthless, like what a dead process was writing.
+  // A fourth value is never written: worthless, like what a dead process was writing.
   const auto state = word & ((1u << state_bits) - 1);
   found.state = state > 2 ? slot_state::writing : static_cast<slot_state>(state);
   found.sealed = (word >> sealed_at & 1) != 0;
@@ -113,7 +113,7 @@ std::optional<std::size_t> slots::whole_with(std::uint64_t sequence) const {
   return std::nullopt;
 }
 
-/// Of those that nobody has borrowed: others count nowhere.
+/// Of those that are not mapped: a mapped one counts nowhere.
 std::size_t slots::most_images(const std::vector<std::size_t>& images) const {
   return images_max + std::count_if(images.begin(), images.end(), [this](std::size_t i) {
            return word(i).copied || stays(i, word(i));
@@ -277,7 +277,7 @@ void slots::release(std::size_t slot) {
     --w.readers;
     return true;
   });
-  invariant(done, "a slot is released that nobody holds");
+  invariant(done, "a slot is released that has no reader");
 }
 
 void slots::mark_sealed(std::size_t slot) {
@@ -285,7 +285,7 @@ void slots::mark_sealed(std::size_t slot) {
     w.sealed = true;
     return w.state == slot_state::ready && w.readers != 0;
   });
-  invariant(done, "a slot is sealed that nobody holds");
+  invariant(done, "a slot is sealed that has no reader");
 }
 
 void slots::writer_died() {

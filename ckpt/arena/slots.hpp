@@ -23,12 +23,12 @@ enum class slot_state : std::uint8_t {
 struct slot_word {
   slot_state state = slot_state::empty;
   bool sealed = false; ///< its checksums are filled in
-  /// Those who restored from it may have it mapped: as long as their tensors live it may not
-  /// change. It is free again when nobody has, or the process has died.
+  /// Tensors that were restored from it may be mappings of it: while one of them lives it may not
+  /// change. It is free again when no mapping is left, or the process has died.
   bool lent = false;
-  std::uint16_t readers = 0;  ///< who writes it out or sends it, at most `readers_max`
+  std::uint16_t readers = 0;  ///< writing it out or sending it, at most `readers_max`
   std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
-  /// It is to be written out: it stays until that is settled, whoever dies meanwhile.
+  /// It is to be written out: it stays until that is settled, whichever process dies meanwhile.
   bool wanted = false;
   /// The same for copies of it at other nodes.
   bool copied = false;
@@ -51,8 +51,8 @@ struct slot_image {
   std::uint64_t bytes = 0;
 };
 
-/// Where the image is written, if it is wanted. Texts end with a 0 or with their array; whoever
-/// reads them shares memory with who wrote them, and takes nothing in them for granted.
+/// Where the image is written, if it is wanted. Texts end with a 0 or with their array. The reader
+/// shares this memory with the writer, and takes nothing in it for granted.
 struct slot_destination {
   std::array<char, 1024> place{};
   std::array<char, 256> directory{}, file{};
@@ -77,7 +77,7 @@ struct slot_outcome {
   std::array<char, 512> why;
 };
 
-/// The table as it lies in memory. `magic` is written last, by who makes it.
+/// The table as it lies in memory. `magic` is written last, by the process that makes it.
 struct slot_table {
   static constexpr std::uint64_t magic_value = 0x33746f6c73707274; // "trpslot3"
   /// Images, and those that were lent.
@@ -108,7 +108,14 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// Of an arena: its table, the memory of its slots, and the bell that its saver hears.
 inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 1;
 
-/// The rules, over a table that both sides see.
+/// The rules of the snapshots in shared memory.
+///
+/// A training process saves again while other processes still use its earlier images: the saver of
+/// its node writes one to disk, another is being copied to other nodes, tensors that were loaded
+/// from a third still map it. Each of these processes may die at any moment. A lock that a dead
+/// process holds is never released, so there is none: all that the processes share is a table with
+/// one word for each slot, and every change is one compare-and-swap of that word. What a dead
+/// process left half done can be seen in the word, and its successor clears it.
 class slots {
  public:
   /// How many images there are to be; and there may be more of them while some are being read.
@@ -118,7 +125,7 @@ class slots {
   /// Precondition: 1 ≤ images ≤ images_max.
   slots(slot_table& table, std::size_t images) : table_(table), images_(images) {}
 
-  /// Makes all slots empty; for who has just made the memory.
+  /// Makes all slots empty; for the process that has just made the memory.
   void format();
   /// Whether `format` was ever finished here.
   bool formatted() const { return table_.magic.load() == slot_table::magic_value; }
@@ -144,11 +151,11 @@ class slots {
   // The training process. One thread of it at a time.
 
   /// The slot that the next save goes to, now `writing`: an empty one until there are as many
-  /// images as are to be kept, then the oldest that nobody reads or has borrowed; never the newest
-  /// that all ranks have (if that is not known, the newest),
-  /// unless it is the only one to be kept. While all others are being read, one more than are to be
-  /// kept. Nothing: there are as many as there can be, and all are being read. One that stays for
-  /// others, and one of which copies are made, come on top of that.
+  /// images as are to be kept, then the oldest that has no reader and is not mapped; never the
+  /// newest that all ranks have (if that is not known, the newest), unless it is the only one to be
+  /// kept. While all others are being read, one more than are to be kept. Nothing: there are as
+  /// many as there can be, and all are being read. One that stays for others, and one of which
+  /// copies are made, come on top of that.
   std::optional<std::size_t> begin();
   /// The oldest image that may go, which costs no more memory, else an empty slot, now `writing`.
   /// For memory in which there are others' images.
@@ -158,11 +165,11 @@ class slots {
               bool wanted = false);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
-  /// The image of this sequence is mapped by somebody, in whichever process, for as long as he
-  /// likes. False: it is no more.
+  /// Sets the mapped bit: the image of this sequence is mapped, in whichever process, for however
+  /// long. False: it is no more.
   bool lend(std::size_t slot, std::uint64_t sequence);
-  /// It is not lent any more. For who then makes sure that nobody has it mapped, and else lends it
-  /// again, before he begins anything.
+  /// Clears the mapped bit. The caller must then verify with the kernel that no mapping exists, and
+  /// set the bit again if one does, before it begins anything.
   void give_back(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
   bool want(std::size_t slot);
@@ -213,7 +220,7 @@ class slots {
   std::optional<std::size_t> empty() const;
   bool stays(std::size_t slot, const slot_word& word) const;
   std::size_t most_images(const std::vector<std::size_t>& images) const;
-  /// Images that nobody has borrowed, oldest first.
+  /// Images that are not mapped, oldest first.
   std::vector<std::size_t> by_age() const;
 
   slot_table& table_;

@@ -23,10 +23,10 @@ TEST_CASE("a word keeps what it is made of") {
       CHECK(again.readers == slot_word::readers_max);
       CHECK(again.sequence == sequence);
     }
-  CHECK(unpack(3).state == slot_state::writing); // nobody writes that: it is no image
+  CHECK(unpack(3).state == slot_state::writing); // that is never written: it is no image
 }
 
-TEST_CASE("memory that nobody has formatted is no table") {
+TEST_CASE("memory that was never formatted is no table") {
   slot_table table{};
   slots s(table, 2);
   CHECK_FALSE(s.formatted());
@@ -135,7 +135,7 @@ TEST_CASE("what is given back is written to again, and is the image that it was 
   p.save(1);
   const auto lent = p.save(2);
   REQUIRE(p.lend(lent));
-  REQUIRE(p.lend(lent)); // to somebody else
+  REQUIRE(p.lend(lent)); // to another process
   p.save(3);
   CHECK(p.save(4) != lent);
   p.s.give_back(lent);
@@ -215,8 +215,9 @@ TEST_CASE("a supervisor that died holds nothing") {
   CHECK(p.s.begin() == slot);
 }
 
-TEST_CASE("whatever both sides do, and whoever dies: once there is an image, one is left, never an "
-          "older one") {
+TEST_CASE(
+    "whatever both sides do, and whichever dies: once there is an image, one is left, never an "
+    "older one") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 chance(seed);
@@ -268,7 +269,7 @@ TEST_CASE("whatever both sides do, and whoever dies: once there is an image, one
 // ---- wanted
 // --------------------------------------------------------------------------------------
 
-TEST_CASE("an image that is wanted stays until it is settled, whoever dies") {
+TEST_CASE("an image that is wanted stays until it is settled, whichever process dies") {
   process p;
   const auto first = p.s.begin().value();
   p.s.finish(first, process::image(1), somewhere(), true);

@@ -39,7 +39,7 @@ int answer(char* why, std::size_t why_bytes, Do&& what) {
   return -1;
 }
 
-/// The answer of those who say more than yes or no.
+/// The answer of functions that say more than yes or no.
 template<class Do>
 int number(char* why, std::size_t why_bytes, Do&& what) {
   int found = 0;

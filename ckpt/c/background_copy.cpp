@@ -8,8 +8,7 @@ namespace troupe::ckpt {
 
 background_copy::background_copy(os::write_watch watch) : watch_(std::move(watch)) {
   walker_ = std::thread([this] { copy_all(); });
-  listener_ =
-      std::thread([this] { watch_.run([this](char* address) { somebody_waits(address); }); });
+  listener_ = std::thread([this] { watch_.run([this](char* address) { write_waits(address); }); });
 }
 
 background_copy::~background_copy() {
@@ -70,7 +69,7 @@ void background_copy::copy_all() {
     for (std::size_t i = 0; i < plan_.blocks.size(); ++i)
       copy_block(i);
     {
-      // The one block that somebody else may still be copying.
+      // The one block that the other thread may still be copying.
       const std::lock_guard listener(plan_mutex_);
     }
     done_();
@@ -80,14 +79,14 @@ void background_copy::copy_all() {
   }
 }
 
-void background_copy::somebody_waits(char* address) {
+void background_copy::write_waits(char* address) {
   const std::lock_guard lock(plan_mutex_);
   const auto index = plan_.find(address);
   if (!index) // of an earlier copy
     return watch_.release(address -
                               reinterpret_cast<std::uintptr_t>(address) % block_plan::page_bytes,
                           block_plan::page_bytes);
-  // Who is copying it lets the writers go on; not those who began to wait after that.
+  // The thread that copies it lets its writers go on, but not those that began to wait after that.
   if (!copy_block(*index) && states_[*index] == block_state::copied)
     watch_.release(plan_.blocks[*index].from, plan_.blocks[*index].bytes);
 }

@@ -14,8 +14,8 @@
 namespace troupe::ckpt {
 
 /// Copies what its owner goes on writing to, as it was when the copy began. A block is copied by
-/// whoever is first: the thread that goes through all of them, or the one that is told that
-/// somebody waits to write there.
+/// the thread that is first: the one that goes through all of them, or the one that is told that a
+/// write waits there.
 class background_copy {
  public:
   explicit background_copy(os::write_watch watch);
@@ -34,8 +34,8 @@ class background_copy {
   enum class block_state : std::uint8_t { waiting, copying, copied };
 
   void copy_all();
-  void somebody_waits(char* address);
-  /// False: somebody else does it, or has done it.
+  void write_waits(char* address);
+  /// False: the other thread does it, or has done it.
   bool copy_block(std::size_t index);
 
   os::write_watch watch_;

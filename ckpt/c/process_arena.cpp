@@ -21,7 +21,7 @@ std::uint64_t with_slack(std::uint64_t bytes) {
   return bytes + bytes / 64 + (1u << 20);
 }
 
-/// Rounded up, so that nobody is told that 0 MiB are missing.
+/// Rounded up, so that a message never says that 0 MiB are missing.
 std::uint64_t mib(std::uint64_t bytes) {
   return (bytes >> 20) + 1;
 }
@@ -53,7 +53,7 @@ result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of
   if (!opened)
     return opened;
   if (!(*opened)->slots_.formatted())
-    return failure(errc::invalid, "nobody has saved anything in that memory yet");
+    return failure(errc::invalid, "no process has saved anything in that memory yet");
   (*opened)->others_ = true;
   return opened;
 }
@@ -152,7 +152,8 @@ void process_arena::pin_by(os::pinning how) {
 /// Precondition: the slot shows at least so many bytes.
 void process_arena::pin(std::size_t slot, std::uint64_t bytes) {
   if (pinning_ && !pinned_[slot].pin(memory_[slot].data(), bytes, *pinning_))
-    pinning_.reset(); // who asked for it knows why; what comes is not pinned, which takes longer
+    pinning_
+        .reset(); // the pinning itself has told why; what comes is not pinned, which takes longer
 }
 
 /// Memory for an image of that size, unless the slot has it.
@@ -430,11 +431,11 @@ result<process_arena::lending> process_arena::lend(std::size_t slot, std::uint64
   return lending{std::move(*reader), std::move(way)};
 }
 
-/// What was lent and nobody has mapped any more. Asks the kernel for each: that takes microseconds.
+/// Frees slots whose mappings are all gone. Asks the kernel for each: that takes microseconds.
 void process_arena::take_back() {
   for (std::size_t i = 0; i < slots_.count(); ++i)
     if (const auto word = slots_.word(i); word.lent) {
-      // In this order: who opens it behind the question is yet to say himself that it is lent.
+      // In this order: a load that opens it after the question sets the mapped bit itself, later.
       slots_.give_back(i);
       if (!os::sole_reader::open(descriptor(i)))
         slots_.lend(i, word.sequence);

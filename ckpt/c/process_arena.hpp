@@ -31,6 +31,11 @@ struct bytes_at {
 };
 
 /// A training process's end of its slots: finds memory, copies, says what there is.
+///
+/// A save looks for a slot whose memory may be overwritten, lays the file out there, and copies the
+/// state's tensors to their places in it. From then on the image belongs to whichever process reads
+/// it (the node's saver, a successor of this process), and this object only learns what became of
+/// it by looking at the table.
 class process_arena {
  public:
   /// The descriptors of an arena: of the table, of each slot's memory, and of the bell that its
@@ -56,7 +61,7 @@ class process_arena {
     slot_destination to;
     bool wanted = false;
   };
-  /// What the caller is to fill himself.
+  /// What the caller has to fill.
   struct places_left {
     std::vector<char*> places; ///< of each storage; null: it is not left
     const char* pinned_end = nullptr;
@@ -82,10 +87,10 @@ class process_arena {
   result<void> finish(std::size_t slot, const order& o);
   void abandon(std::size_t slot) { slots_.abandon(slot); }
 
-  /// An image that somebody opens and maps while this lives; then with huge pages, if it can be.
+  /// An image that a library opens and maps while this lives; with huge pages, if it can be.
   struct lending {
-    /// Opened before the slot is said to be lent, and until it is mapped: when nobody reads a slot,
-    /// nobody has it mapped, and who is about to has not said yet that it is lent.
+    /// Open from before the mapped bit is set until the slot is mapped. So a slot without a reader
+    /// has no mapping, and a load that is about to map it has not set the bit yet.
     os::memory_reader reader;
     std::unique_ptr<os::aligned_choice> way;
   };

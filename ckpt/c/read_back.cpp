@@ -12,8 +12,8 @@ namespace troupe::ckpt {
 
 namespace {
 
-/// A node whose files nobody expects: what is missing is found out by who reads it.
-constexpr auto nobody = "\n";
+/// A node that writes no files: what is missing shows when the file is read.
+constexpr auto no_node = "\n";
 
 tl::unexpected<error> at(const std::string& place, const error& e) {
   return failure(e.code, fmt::format("'{}': {}", place, e.what));
@@ -23,7 +23,7 @@ tl::unexpected<error> at(const std::string& place, const error& e) {
 
 result<std::vector<std::uint64_t>> complete_steps(const std::string& place) {
   os::posix_storage storage(place);
-  const auto known = step_catalog::open(storage, nobody);
+  const auto known = step_catalog::open(storage, no_node);
   if (!known)
     return at(place, known.error());
   std::vector<const found_step*> complete;
@@ -42,7 +42,7 @@ result<std::vector<std::uint64_t>> complete_steps(const std::string& place) {
 result<std::size_t> read_back(process_arena& arena, const std::string& place, std::uint64_t step,
                               const std::string& file, slot_image what) {
   os::posix_storage storage(place);
-  const auto known = step_catalog::open(storage, nobody);
+  const auto known = step_catalog::open(storage, no_node);
   if (!known)
     return at(place, known.error());
   const auto found = known->steps().find(step);

@@ -9,7 +9,7 @@
 namespace troupe::ckpt {
 
 /// The two parts of a save that may end behind its call, in any order and by other threads: what is
-/// copied here, and what the caller fills himself. Whoever ends the last one ends the save.
+/// copied here, and what the caller fills. The thread that ends the last one ends the save.
 class save_parts {
  public:
   using finisher = std::function<result<void>(const result<void>& arrived)>;
@@ -36,7 +36,7 @@ class save_parts {
     arrived_ = how;
     finish_if_ended();
   }
-  /// How the last save ended, told once. `overloaded` while the caller has not filled his part.
+  /// How the last save ended, told once. `overloaded` while the caller has not filled its part.
   result<void> ended() {
     const std::lock_guard lock(mutex_);
     if (filling_)

@@ -42,7 +42,7 @@ typedef struct {
   uint64_t keep_every;   /* and multiples of this (0: no such rule); without either rule, all */
 } troupe_destination;
 
-/* The descriptors of an arena: whoever holds them holds its memory, after this process too. */
+/* The descriptors of an arena: a process that holds them holds its memory, after this process too. */
 #define TROUPE_ARENA_DESCRIPTORS 10
 #define TROUPE_ARENA_SLOTS 8
 
@@ -63,12 +63,12 @@ int troupe_arena_prepare(troupe_arena* arena, uint64_t more, const void* const* 
                          size_t storage_count, char* why, size_t why_bytes);
 /* Waits until that is done. */
 int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes);
-/* How many images are kept: 1 if memory does not suffice for two; then whoever dies while saving has none. 0: not known
+/* How many images are kept: 1 if memory does not suffice for two; then a process that dies while saving has none. 0: not known
  * before the first is made or prepared. */
 uint32_t troupe_arena_images(const troupe_arena* arena);
 
 /* From now on saves return as soon as the state's memory is protected. It is copied behind that, as it was at the
- * moment of the call; who writes to a part that is not copied yet waits for that part. Fails where the system does not
+ * moment of the call; a write to a part that is not copied yet waits until that part is. Fails where the system does not
  * let a process do that. To be said before troupe_arena_prepare. */
 int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes);
 
@@ -89,7 +89,7 @@ typedef struct {
  * with copy-on-write before that, and then the storages (not these arrays) must stay until troupe_saved returns. Waits
  * for the copy before it, and fails with the reason if that one failed. `to` is kept with the image; 0: it cannot be
  * wanted. With `wanted` the image is wanted as soon as it is whole. A storage whose address is 0 is elsewhere: the caller fills
- * its place, and the image is whole when he has said so by troupe_filled. `left` may be 0 where there is none. */
+ * its place, and the image is whole when the caller has said so by troupe_filled. `left` may be 0 where there is none. */
 int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to, int wanted,
                 const void* pickle, uint64_t pickle_bytes,
                 const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, troupe_left* left,
@@ -130,7 +130,7 @@ int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes);
 int troupe_images(const troupe_arena* arena, troupe_image* found);
 /* To be called before a library opens an image as a file, by its descriptor's name in /proc, and maps it, and ended when it
  * has. From then on the arena does not write there as long as any of that is mapped, by this process or a child that it has
- * forked; where the kernel does not say whether it is, as long as the arena's process lives. (Who maps the descriptor
+ * forked; where the kernel does not say whether it is, as long as the arena's process lives. (A process that maps the descriptor
  * itself has opened nothing, and is not seen.) The library will likely choose an address at which huge pages are mapped as
  * such, so that reading each page for the first time takes a twentieth. 0: the image of this sequence is no more, or cannot
  * be opened. */
@@ -159,7 +159,7 @@ typedef struct {
  * made already. */
 #define TROUPE_LAST_SAVE UINT64_MAX
 int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why, size_t why_bytes);
-/* What became of them: as troupe_settled. 1: whoever of the group gave to the same stripes has as well, and all is held. */
+/* What became of them: as troupe_settled. 1: all of the group that gave to the same stripes have done so, and all is held. */
 int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
                           size_t why_bytes);
 /* From now on the image of this sequence stays, because other ranks go on from its step if they must, and the one that did

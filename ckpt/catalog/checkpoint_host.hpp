@@ -45,7 +45,7 @@ struct wanted_image : image_here {
   destination to;
 };
 
-/// Who holds pieces of an image: nodes with one rank each (ckpt/erasure/stripes.hpp).
+/// The holders of an image's pieces: nodes with one rank each (ckpt/erasure/stripes.hpp).
 struct copy_group {
   struct member {
     global_rank rank = 0;

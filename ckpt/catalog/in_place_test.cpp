@@ -70,7 +70,7 @@ struct job {
 
 } // namespace
 
-TEST_CASE("in place: what a step consists of, and who comes later finds it") {
+TEST_CASE("in place: what a step consists of, and that a later process finds it") {
   job j;
   auto catalog = j.opened();
   REQUIRE(catalog.begin(7, "."));
@@ -141,7 +141,7 @@ TEST_CASE("in place: a removal that ended on the way is done again, with what it
   CHECK(j.place.files.count(".troupe/steps/1") == 0);
 }
 
-TEST_CASE("in place: a file that is another step's or nobody's is not replaced") {
+TEST_CASE("in place: a file that is another step's or no step's is not replaced") {
   job j;
   auto catalog = j.opened();
   const auto refused = [&](std::uint64_t step, const char* file) {

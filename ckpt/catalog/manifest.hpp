@@ -15,7 +15,7 @@ namespace troupe::ckpt {
 struct shard {
   std::string name; ///< below the step's directory
   ports::receipt file;
-  node_name node; ///< who wrote it: where directories are not shared, it is only there
+  node_name node; ///< its writer: where directories are not shared, the file is only there
 };
 
 /// What a complete step consists of. A step is complete when this is in its directory, and not

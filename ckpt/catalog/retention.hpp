@@ -13,9 +13,9 @@ struct retention {
 
 enum class step_state : std::uint8_t {
   writing,    ///< begun by this process, and neither complete nor given up
-  incomplete, ///< begun by somebody, and without a manifest
+  incomplete, ///< begun by some process, and without a manifest
   complete,
-  damaged, ///< has a manifest, and is not what that says: somebody should look at it
+  damaged, ///< has a manifest, and is not what that says: a person should look at it
 };
 
 const char* to_string(step_state s);
@@ -27,7 +27,7 @@ struct step_seen {
 };
 
 /// The steps to remove, in the order they were seen. Never the newest complete one, nor one that is
-/// being written, nor one that somebody should look at; what was begun and left goes as soon as a
+/// being written, nor a damaged one, which a person should see; an abandoned one goes as soon as a
 /// later step is complete.
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep);
 

@@ -104,7 +104,7 @@ result<void> step_catalog::read_manifest(found_step& found) {
 }
 
 /// What is there of a step's files. In the place itself only these are looked for, since all the
-/// rest there is other steps' or nobody's.
+/// rest there is other steps' or no step's.
 result<std::map<std::string, std::uint64_t>> step_catalog::sizes_of(const found_step& found) {
   std::vector<std::string> where;
   if (found.directory != in_place)
@@ -277,7 +277,7 @@ result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
                       "here has named it; it stays",
                       step, file));
   }
-  // Also if it is there: who wrote it may have ended before that was durable.
+  // Also if it is there: its writer may have ended before that was durable.
   return storage_->replace(name, "");
 }
 
@@ -289,7 +289,7 @@ void step_catalog::give_up(std::uint64_t step) {
 
 result<void> step_catalog::point(const std::vector<tracker>& trackers) {
   const auto* named = newest();
-  // Who wrote it may have ended before it was durable, and it must be before anybody relies on it.
+  // Its writer may have ended before it was durable, and it must be before a tracker names it.
   if (named != nullptr && found_newest_ == named->step)
     if (auto again = storage_->replace(manifest_in(folder_of(named->step, named->directory)),
                                        to_text(named->says));
@@ -388,8 +388,8 @@ result<void> step_catalog::remove(std::uint64_t step) {
   return {};
 }
 
-/// The files of a step that is in place. Also those of which nothing is there: whoever removed them
-/// may have ended before that was durable.
+/// The files of a step that is in place. Also those of which nothing is there: the process that
+/// removed them may have ended before that was durable.
 result<void> step_catalog::remove_claimed(const std::string& folder) {
   const auto claims = storage_->list(folder);
   if (!claims)

@@ -36,14 +36,14 @@ struct committed {
 
 /// The steps at one place of storage: which are complete, which is the newest, which go. One
 /// committer for each place: the job's for a shared directory, the node's for one of its own. It
-/// lives in the thread of whoever writes, since storage blocks; what it knows was read from there,
+/// lives in the thread that writes, since storage blocks; what it knows was read from there,
 /// so it survives every restart.
 ///
 /// The life of a step, each line durable before the next, so that a crash at any place leaves it
 /// complete or not begun to be:
 ///
 ///     begin    .troupe/steps/100 names its directory: from now on what is there is ours to remove
-///     put      100/rank_0.pt, …, by whoever has them
+///     put      100/rank_0.pt, …, by the savers that have them
 ///     commit   100/.troupe-manifest.json; from now on it is complete
 ///              dlrover_latest.txt, …
 ///     remove   the manifest, then the directory, then .troupe/steps/100
@@ -53,7 +53,7 @@ struct committed {
 ///
 ///     begin    .troupe/steps/100 says `.`
 ///     claim    .troupe/in_place/100/a.pt, empty: from now on a.pt in the place is ours to remove
-///     put      a.pt, …, by whoever has them
+///     put      a.pt, …, by the savers that have them
 ///     commit   .troupe/in_place/100/.troupe-manifest.json; from now on it is complete
 ///              dlrover_latest.txt, …
 ///     remove   the manifest, then every claimed file, then the folder, then .troupe/steps/100

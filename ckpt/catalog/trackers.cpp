@@ -40,7 +40,7 @@ std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
     all.push_back({of_deepspeed, step_directory});
     break;
   }
-  // Last: who reads both believes this one.
+  // Last: a reader of both believes this one.
   all.push_back({of_dlrover, std::to_string(step)});
   return all;
 }

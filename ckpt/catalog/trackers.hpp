@@ -7,7 +7,7 @@
 
 namespace troupe::ckpt {
 
-/// Whose files a checkpoint consists of, and who looks for the newest.
+/// The framework whose files a checkpoint consists of, and which looks for the newest.
 enum class framework : std::uint8_t { ddp, fsdp, megatron, deepspeed };
 
 /// As manifests name it: "ddp".

@@ -12,7 +12,7 @@
 
 namespace troupe::ckpt {
 
-/// The inverse of ports::to_string. `invalid` for what nobody can dial.
+/// The inverse of ports::to_string. `invalid` for what cannot be dialled.
 result<ports::endpoint> holder_address(const std::string& text);
 
 /// What of an image goes to whom, in which order, and how far that is. Pure.
@@ -33,7 +33,7 @@ class giving_plan {
   std::vector<std::uint32_t> holders() const;
 
   /// What is to be sent next: holders take turns, and have at most limits::copy_window bytes on the
-  /// way. Nothing: all is sent, or somebody has to take some first.
+  /// way. Nothing: all is sent, or a holder has to take some first.
   std::optional<part> next() const;
   void sent(const part& p);
   /// False: the member has taken more than was sent.

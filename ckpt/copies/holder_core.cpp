@@ -144,8 +144,8 @@ bool holder_core::awaits(const stripe& s, std::uint32_t rank) const {
   return piece_of(s.of.how(), member, s.number) && !s.pieces[member].begun;
 }
 
-/// Stripes of another step that can never be whole: all that gave to them have gone; or who is yet
-/// to give to them gives `newer` instead, as ranks that have started again do.
+/// Stripes of another step that can never be whole: all that gave to them have gone; or the giver
+/// that is missing gives `newer` instead, as ranks that have started again do.
 void holder_core::drop_forsaken(effects& out, const giving& newer) {
   std::map<stripe_id, std::string> forsaken;
   for (const auto& [id, s] : stripes_) {

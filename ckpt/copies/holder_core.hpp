@@ -20,8 +20,14 @@
 
 namespace troupe::ckpt {
 
-/// What a holder of copies does about what its givers say (messages/copies.capnp). Nothing that is
-/// received is taken for granted.
+/// What a replication target (holder) does about what its sources (givers) send
+/// (messages/copies.capnp). Nothing that is received is taken for granted.
+///
+/// Several givers send pieces of one stripe, each over its own link and at its own speed, and the
+/// holder adds every part to the same parity as it arrives. A sum of which one term is missing or
+/// doubled is worthless, and it cannot be seen in the bytes. So a stripe breaks as soon as a giver
+/// leaves before its end or begins again: its memory is free, and all its givers are told. It is
+/// whole when every giver has ended; only then is `CopyHeld` said.
 ///
 /// Effects are to be done in order. One that is about a stripe for which there was no memory is
 /// left out: `no_memory` says so, and what follows from that comes behind what there was to do.

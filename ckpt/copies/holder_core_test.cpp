@@ -220,8 +220,7 @@ TEST_CASE("with two rows a giver hears of all its stripes at once") {
         lines{"finish 1: 3", "2 hears held", "3 hears held", "4 hears held"});
 }
 
-TEST_CASE(
-    "who goes before its end breaks its stripes, and all that gave to them hear whose fault") {
+TEST_CASE("a giver that goes before its end breaks its stripes; all that gave to them hear which") {
   play p;
   for (const std::uint32_t who : {1, 2, 3})
     p.hears(who, say(of_four(who)));
@@ -234,7 +233,7 @@ TEST_CASE(
   CHECK(p.loses(2).empty());
 }
 
-TEST_CASE("who gives another step instead lets go those that wait for it") {
+TEST_CASE("a giver that gives another step instead lets go those that wait for it") {
   for (const auto& [later_step, later_generation] :
        std::vector<std::pair<std::uint64_t, std::uint64_t>>{{11, 1}, {9, 1}, {10, 2}}) {
     play p;
@@ -253,7 +252,7 @@ TEST_CASE("who gives another step instead lets go those that wait for it") {
   }
 }
 
-TEST_CASE("one of another local rank, or who has given already, keeps nobody from waiting") {
+TEST_CASE("one of another local rank, or one that has given already, keeps none from waiting") {
   play p;
   for (const std::uint32_t who : {1, 2}) {
     p.hears(who, say(of_four(who)));
@@ -270,7 +269,7 @@ TEST_CASE("one of another local rank, or who has given already, keeps nobody fro
   CHECK(p.core.stripes_open() == 3);
 }
 
-TEST_CASE("who goes after its end breaks nothing") {
+TEST_CASE("a giver that goes after its end breaks nothing") {
   play p;
   for (const std::uint32_t who : {1, 2, 3}) {
     p.hears(who, say(of_four(who)));
@@ -282,7 +281,7 @@ TEST_CASE("who goes after its end breaks nothing") {
   CHECK(p.hears(3, say_end()) == lines{"finish 1: 10", "2 hears held", "3 hears held"});
 }
 
-TEST_CASE("who gives the same step again breaks its stripes: its piece is in the sum already") {
+TEST_CASE("a giver that repeats a step breaks its stripes: its piece is in the sum already") {
   play p;
   p.hears(1, say(of_four(1)));
   p.hears(1, say_piece(0, 0, "0123456789"));
@@ -295,7 +294,7 @@ TEST_CASE("who gives the same step again breaks its stripes: its piece is in the
   CHECK(p.core.stripes_open() == 0);
 }
 
-TEST_CASE("other stripes of who was refused break, unless it had given those in full") {
+TEST_CASE("other stripes of a refused giver break, unless it had given those in full") {
   // Member 2 of four with three copies holds stripes 2, 1 and 0, each given by one.
   const auto copies = [](std::uint32_t giver) {
     beginning b;
@@ -325,7 +324,7 @@ TEST_CASE("where there is no memory all that give there hear why") {
   CHECK(in_words(p.core.no_memory(1, "there is none")).empty());
 }
 
-TEST_CASE("a stripe for which nobody waits goes when the next step comes") {
+TEST_CASE("a stripe for which no giver waits goes when the next step comes") {
   play p;
   p.hears(1, say(of_four(1)));
   p.hears(1, say_piece(0, 0, "0123456789"));

@@ -14,7 +14,7 @@
 
 namespace troupe::ckpt {
 
-/// Where a thread sleeps until somebody has something for it.
+/// Where a thread sleeps until another one has something for it.
 class doze {
  public:
   void wake() {

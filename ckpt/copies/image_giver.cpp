@@ -89,7 +89,7 @@ class image_giver::impl {
       }
       if (stopped())
         return;
-      // Nobody is to say anything now; who has gone is known for the next image.
+      // No answer is due now; this only notices holders that have gone, for the next image.
       while (links_.next()) {
       }
       if (now() >= idle_since + limits::copy_links_idle)

@@ -18,12 +18,15 @@ struct giver_options {
   std::uint64_t bytes_per_second = 0; ///< to all holders together, at most; 0: no bound
 };
 
-/// Gives pieces of images to their holders over links of its own (messages/copies.capnp), one
-/// image after the other, on a thread of its own. Thread-safe.
+/// The replication source: gives pieces of images to their holders over links of its own
+/// (messages/copies.capnp), one image after the other, on a thread of its own. Thread-safe.
+///
+/// It reads the image where the training process has made it, so training does not wait, and it
+/// sends no faster than `bytes_per_second`, so that the network stays free for training.
 class image_giver {
  public:
   image_giver(std::shared_ptr<ports::transport> transport, giver_options options);
-  /// Whoever waits hears that it was given up.
+  /// Callers that wait hear that it was given up.
   ~image_giver();
 
   /// `memory` stays as it is until `done` is called, once, from that thread, at the latest a little

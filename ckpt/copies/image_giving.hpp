@@ -30,7 +30,7 @@ class image_giving {
   std::optional<instant> wake_at() const { return wake_at_; }
   /// Nothing: it goes on.
   const std::optional<result<void>>& ended() const { return ended_; }
-  /// All its links go, so that what is half there is dropped by those who hold it.
+  /// All its links go, so that its holders drop what is half there.
   void give_up(const error& why);
 
  private:

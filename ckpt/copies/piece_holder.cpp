@@ -25,9 +25,10 @@ const char* const holder_name = "piece_holder";
 /// end.
 class holding_place : public std::enable_shared_from_this<holding_place> {
  public:
-  holding_place(std::string job, piece_memory memory, log::sink sink)
-      : job_(std::move(job)), memory_(std::move(memory)), sink_(std::move(sink)),
-        core_(messages::author(holder_name), memory_.local_ranks()) {}
+  holding_place(std::string job, std::shared_ptr<const rank_owners> owners, piece_memory memory,
+                log::sink sink)
+      : job_(std::move(job)), owners_(std::move(owners)), memory_(std::move(memory)),
+        sink_(std::move(sink)), core_(messages::author(holder_name), memory_.local_ranks()) {}
 
   void accept(ports::peer p) {
     const std::lock_guard held(lock_);
@@ -36,7 +37,8 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     if (const auto why = objection(*p.hello.read()))
       return turn_away(p, *why);
     const auto id = ++last_;
-    const auto link = links_.emplace(id, std::move(p.link)).first->second;
+    const auto link = p.link;
+    links_.emplace(id, giver{link, p.hello.read()->getNode().cStr()});
     link->open({[me = weak_from_this(), id](const messages::any_msg& m) {
                   if (const auto self = me.lock())
                     self->heard(id, m);
@@ -49,7 +51,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
 
   /// Nothing happens after this. What is half there is dropped.
   void end() {
-    std::map<holder_core::connection_id, ports::connection_ptr> gone;
+    std::map<holder_core::connection_id, giver> gone;
     const std::lock_guard held(lock_);
     ended_ = true;
     gone.swap(links_);
@@ -57,6 +59,29 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   }
 
  private:
+  /// One link, and the node that has proven to be at its other end.
+  struct giver {
+    ports::connection_ptr link;
+    std::string node;
+    bool distrusted = false;
+  };
+
+  /// Closes the link of a node that gives in another's place; its stripes break with it.
+  bool speaks_for_its_ranks(giver& from, const messages::any_msg& m) {
+    const auto why = m.is<messages::CopyBegin>()
+                         ? owners_->objection(*m.as<messages::CopyBegin>().read(), from.node)
+                         : std::nullopt;
+    if (!why)
+      return !from.distrusted;
+    from.distrusted = true;
+    sink_(holder_name, {log::level::warning,
+                        "spoke_for_another",
+                        fmt::format("{} ({}): its link is closed", *why, from.link->peer()),
+                        {{"node", from.node}}});
+    from.link->close(*why);
+    return false;
+  }
+
   std::optional<std::string> objection(messages::Hello::Reader hello) const {
     if (hello.getRole() != messages::Hello::Role::PEER)
       return "here copies of images are held: only nodes that give some may dial";
@@ -81,8 +106,9 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     const auto at = links_.find(from);
     if (at == links_.end())
       return;
-    act(core_.heard(from, m));
-    at->second->taken();
+    if (speaks_for_its_ranks(at->second, m))
+      act(core_.heard(from, m));
+    at->second.link->taken();
   }
 
   void closed(holder_core::connection_id which, const std::string& reason) {
@@ -124,7 +150,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   holder_core::effects perform(const holder_core::reply& r) {
     // A link that takes no more closes itself; `closed` follows.
     if (const auto at = links_.find(r.to); at != links_.end())
-      (void)at->second->send(r.message);
+      (void)at->second.link->send(r.message);
     return {};
   }
   holder_core::effects perform(const holder_core::note& n) {
@@ -133,13 +159,14 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   }
 
   const std::string job_;
+  const std::shared_ptr<const rank_owners> owners_;
   std::mutex lock_;
   bool ended_ = false;
   piece_memory memory_;
   const log::sink sink_;
   holder_core core_;
   holder_core::connection_id last_ = 0;
-  std::map<holder_core::connection_id, ports::connection_ptr> links_;
+  std::map<holder_core::connection_id, giver> links_;
 };
 
 class piece_holder::impl {
@@ -164,12 +191,13 @@ piece_holder::~piece_holder() = default;
 
 result<std::unique_ptr<piece_holder>>
 piece_holder::open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
-                   const std::string& job, const std::vector<std::vector<int>>& arenas,
-                   log::sink sink) {
+                   const std::string& job, std::shared_ptr<const rank_owners> owners,
+                   const std::vector<std::vector<int>>& arenas, log::sink sink) {
   auto memory = piece_memory::map(arenas);
   if (!memory)
     return tl::make_unexpected(memory.error());
-  auto place = std::make_shared<holding_place>(job, std::move(*memory), std::move(sink));
+  auto place =
+      std::make_shared<holding_place>(job, std::move(owners), std::move(*memory), std::move(sink));
   auto door = transport->listen(where, [place](ports::peer p) { place->accept(std::move(p)); });
   if (!door)
     return tl::make_unexpected(door.error());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/copies/rank_owners.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/ports/transport.hpp"
@@ -14,12 +15,13 @@ namespace troupe::ckpt {
 /// process: an arena for each local rank, whose slots are `held_piece`s.
 class piece_holder {
  public:
-  /// The descriptors of the arenas stay the caller's; what was half there is dropped. `refused`
-  /// with a line if the memory cannot be mapped, or nobody can listen there. `sink` hears of
-  /// stripes that break.
+  /// A giver may give as the ranks that `owners` says are its node's. The descriptors of the arenas
+  /// stay the caller's; what was half there is dropped. `refused` with a line if the memory cannot
+  /// be mapped, or the place cannot be listened at. `sink` hears of stripes that break.
   static result<std::unique_ptr<piece_holder>>
   open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
-       const std::string& job, const std::vector<std::vector<int>>& arenas, log::sink sink);
+       const std::string& job, std::shared_ptr<const rank_owners> owners,
+       const std::vector<std::vector<int>>& arenas, log::sink sink);
   ~piece_holder();
 
   ports::endpoint where() const;

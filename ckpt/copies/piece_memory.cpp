@@ -127,7 +127,7 @@ void piece_memory::finish(const holder_core::finish& f) {
     return;
   const auto& p = done.mapped();
   auto* const header = new (memory_of(p).data()) held_piece(f.header);
-  // Who finds the magic finds all that is before it in time.
+  // A reader that finds the magic finds all that was written before it.
   header->magic = 0;
   std::atomic_thread_fence(std::memory_order_release);
   header->magic = held_piece::magic_value;

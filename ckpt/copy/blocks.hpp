@@ -25,7 +25,7 @@ struct block_plan {
   };
 
   std::vector<piece>
-      at_once; ///< small pieces, and the ends of others, on pages shared with who knows
+      at_once; ///< small pieces, and the ends of others, on pages that are shared with other data
   std::vector<range> ranges; ///< by address
   std::vector<block> blocks; ///< by address; cut where huge pages begin
 

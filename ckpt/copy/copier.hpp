@@ -18,7 +18,7 @@ struct piece {
 
 /// Copies many pieces as fast as memory allows: threads that wait for the next copy, each taking
 /// the next few MiB until nothing is left. Large pieces go past the caches, which saves reading
-/// what is about to be overwritten and leaves the caches to those who compute.
+/// what is about to be overwritten and leaves the caches to the threads that compute.
 class copier {
  public:
   /// `threads` in all, the caller's among them. 0: as many as this process may run on, at most

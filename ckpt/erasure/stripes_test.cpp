@@ -238,7 +238,7 @@ TEST_CASE("the first row is XOR, the second has powers of two, copies are the im
   CHECK(sums.parities[2][0] == std::string(4, '\3'));
 }
 
-TEST_CASE("whoever is lost, as many as there are parities, comes back to the byte") {
+TEST_CASE("any members, as many as there are parities, may be lost and come back to the byte") {
   std::mt19937_64 chance(3);
   for (const auto& c : valid_codes(8))
     for (std::uint32_t count = 1; count <= c.parity; ++count)

@@ -126,7 +126,7 @@ TEST_CASE("any byte may be wrong: either it is noticed, or nothing of what is re
     }
 }
 
-TEST_CASE("nobody's image can make us write or read outside of it") {
+TEST_CASE("no image can make us write or read outside of it") {
   std::mt19937_64 chance(7);
   const auto image = sealed(some);
   for (int round = 0; round < 20'000; ++round) {

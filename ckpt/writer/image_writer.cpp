@@ -37,7 +37,7 @@ duration patience_of(std::uint64_t milliseconds) {
   return std::chrono::milliseconds(std::min(milliseconds, static_cast<std::uint64_t>(most)));
 }
 
-/// And whoever waits for it hears.
+/// And its waiters hear.
 void settle_in(slots& words, const image_here& image, const result<void>& how, purpose what) {
   words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what}, what);
   os::wake_all(words.settlements());
@@ -195,7 +195,8 @@ void image_writer::tell_copy_wanted_in(slots& words, std::size_t slot, local_ran
   const auto image = to_copy_in(words, slot, local);
   if (!image)
     settle_in(words, {local, slot, words.word(slot).sequence},
-              failure(errc::invalid, "it was not said who holds its pieces"), purpose::copies);
+              failure(errc::invalid, "it was not said which nodes hold its pieces"),
+              purpose::copies);
   else if (told_copies_.insert(id_of(*image)).second)
     on_copy_wanted_(*image);
 }

@@ -21,14 +21,18 @@
 
 namespace troupe::ckpt {
 
-/// The memory of a node's training processes as it is inherited, and files in directories. One
-/// thread of its own does all of it.
+/// The real checkpoint_host: reads images in the memory of a node's training processes and writes
+/// them to files in directories. One thread of its own does all of it.
+///
+/// Without it a training process would have to wait for the disk, and a process that has died could
+/// not have its last image written. The memory is inherited from the keeper, so an image can be
+/// found and written whatever became of the process that made it.
 ///
 /// A training process could take away the memory that is being read, and end this one with that; it
-/// shares a user and a fate with it, and whoever comes after hears of all wanted images again.
+/// shares a user and a fate with it, and a successor hears of all wanted images again.
 class image_writer final : public checkpoint_host {
  public:
-  /// Gives an image's pieces to their holders: image_giver::give, or who refuses.
+  /// Gives an image's pieces to their holders: image_giver::give, or a refusal.
   using giver = std::function<void(const image_to_copy&, ports::bytes_view,
                                    std::function<void(result<void>)>)>;
 
@@ -87,7 +91,7 @@ class image_writer final : public checkpoint_host {
   std::function<void(const image_to_copy&)> on_copy_wanted_;
   /// What was told.
   std::set<image_id> told_, told_copies_;
-  /// Being copied: its memory, and who waits for it, a saver that crashed among them.
+  /// Being copied: its memory, and its waiters, a saver that crashed among them.
   struct copying {
     os::shared_memory memory;
     std::vector<std::function<void(result<void>)>> done;

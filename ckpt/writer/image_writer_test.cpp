@@ -301,7 +301,7 @@ TEST_CASE("a node that gives no copies says so, and a group that cannot be is se
   p.bell.ring();
   wait_for_settlement(p, before);
   CHECK(p.words().settled(slot, p.words().word(slot).sequence, purpose::copies)->why ==
-        "it was not said who holds its pieces");
+        "it was not said which nodes hold its pieces");
   p.words().want_copies(p.save("/nowhere", 2, false), two_nodes());
   p.bell.ring();
   box<result<void>> copied;

@@ -178,7 +178,7 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
   REQUIRE(n.save(3, "state 3") == 2);
   CHECK(n.writer.commit(n.order(slow, {*written})) == 2);
   CHECK(place.files.at("dlrover_latest.txt") == "3");
-  // Nor for who comes later; and the count goes on.
+  // Nor for a later process; and the count goes on.
   node successor(place);
   CHECK(successor.save(4, "state 4") == 3);
   CHECK(place.files.at("dlrover_latest.txt") == "4");

@@ -9,11 +9,11 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::size_t width = 98;
-constexpr std::size_t column = 36;
+/// A terminal has 80 columns, and a full last one makes some of them wrap.
+constexpr std::size_t width = 79;
+constexpr std::size_t column = 28;
 
-/// Words filled into lines between the columns `from` and `width`; the first line begins where the
-/// text already is.
+/// Words filled into lines between the columns `from` and `width`; the first line begins at `from`.
 std::string filled(const std::string& text, std::size_t from) {
   std::string out;
   std::size_t at = from;
@@ -32,8 +32,9 @@ std::string filled(const std::string& text, std::size_t from) {
 }
 
 std::string line_of(const option& o) {
-  auto head =
-      fmt::format("  {}{}{}", fmt::join(o.names, ", "), o.value.empty() ? "" : " ", o.value);
+  auto head = "  " + filled(fmt::format("{}{}{}", fmt::join(o.names, ", "),
+                                        o.value.empty() ? "" : " ", o.value),
+                            2);
   if (head.size() + 2 > column)
     head += "\n" + std::string(column, ' ');
   else
@@ -91,7 +92,7 @@ std::string for_tcsh(const std::string& program, const completion_words& w) {
 } // namespace
 
 std::string dialect::help() const {
-  auto text = fmt::format("Usage: {} {}\n\n{}\n", program_, usage_, about_);
+  auto text = fmt::format("Usage: {} {}\n\n{}\n", program_, usage_, filled(about_, 0));
   for (const auto& group : groups_) {
     text += fmt::format("\n{}\n", group.title);
     for (const auto& o : group.options)

@@ -10,22 +10,6 @@ namespace {
 
 constexpr auto version_text = "troupe 0.1.0\n";
 
-void declare_answers(dialect& d) {
-  const auto answers = [](option o, std::function<std::string(const std::string&)> answer) {
-    o.answer = std::move(answer);
-    return o;
-  };
-  auto help =
-      answers({{"-h", "--help"}, "", "Show this text"}, [&d](const auto&) { return d.help(); });
-  auto version = in_full(
-      answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text; }));
-  auto completion = in_full(among(
-      {"bash", "zsh", "tcsh"},
-      answers({{"--print-completion"}, "SHELL", "Print a completion script for bash, zsh or tcsh"},
-              [&d](const std::string& shell) { return d.completion(shell); })));
-  d.add({"Help", {std::move(help), std::move(version), std::move(completion)}});
-}
-
 refusal refused(const error& e, int exit_code = refusal::usage) {
   return {e.what, exit_code};
 }
@@ -63,6 +47,22 @@ answer<Options> read(const dialect& d, const std::vector<std::string>& arguments
 
 } // namespace
 
+void declare_answers(dialect& d) {
+  const auto answers = [](option o, std::function<std::string(const std::string&)> answer) {
+    o.answer = std::move(answer);
+    return o;
+  };
+  auto help =
+      answers({{"-h", "--help"}, "", "Show this text"}, [&d](const auto&) { return d.help(); });
+  auto version = in_full(
+      answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text; }));
+  auto completion = in_full(among(
+      {"bash", "zsh", "tcsh"},
+      answers({{"--print-completion"}, "SHELL", "Print a completion script for bash, zsh or tcsh"},
+              [&d](const std::string& shell) { return d.completion(shell); })));
+  d.add({"Help", {std::move(help), std::move(version), std::move(completion)}});
+}
+
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
                                         const machine_facts& machine) {
   launcher_options o;
@@ -72,8 +72,8 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   dialect d(
       "actor-launcher", "[options] script [arguments of the script]",
       "Starts distributed training and keeps it alive. Takes torchrun's command line: options "
-      "with dashes or\nunderscores, shortened as long as they are unique; every one of them "
-      "also as a variable, PET_NNODES for\n--nnodes. What follows the script belongs to it.");
+      "with dashes or underscores, shortened as long as they are unique; every one of them "
+      "also as a variable, PET_NNODES for --nnodes. What follows the script belongs to it.");
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o);
   declare_common(d, o.common);
@@ -96,6 +96,8 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
+  if (auto wrong = derive_master_away(o))
+    return refusal{wrong->what, refusal::failure};
   if (auto wrong = derive_copy_rate(o))
     return refused(*wrong);
   if (auto wrong = derive_common(o.common, machine))
@@ -127,7 +129,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
         {{"--rdzv-conf"},
          "KEY=VALUE,...",
          "In seconds: join_timeout (600) and last_call_timeout (how long the first world waits for "
-         "more than MIN nodes; else until nobody comes any more); keep_alive_interval times "
+         "more than MIN nodes; else until no further node comes); keep_alive_interval times "
          "keep_alive_max_attempt (2): until a silent node is lost",
          into(conf)},
         {{"--max-restarts"},
@@ -165,37 +167,6 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
     return refusal{fmt::format("--max-restarts: {} restarts; 0 to {} are possible", max_restarts,
                                limits::restarts_max)};
   o.max_restarts = restarts_of(max_restarts, o.policy);
-  if (auto wrong = derive_common(o.common, machine))
-    return refused(*wrong);
-  return o;
-}
-
-parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
-                                  const machine_facts& machine) {
-  shell_options o;
-  std::string endpoint;
-  std::vector<std::string> rest;
-  dialect d("actor-shell", "[options] tree",
-            "Looks at a living job. tree: the actors of master and nodes, and what each is doing.");
-  d.add({"The job",
-         {{{"--master"}, "HOST:PORT", "The job's master (TROUPE_MASTER_ADDR)", into(endpoint)}}});
-  declare_common(d, o.common);
-  declare_answers(d);
-  if (auto over = read<shell_options>(d, arguments, machine, rest))
-    return *over;
-  if (rest != std::vector<std::string>{"tree"})
-    return refusal{"what to look at? There is: tree (see --help)"};
-  if (endpoint.empty()) {
-    const auto around = find_surroundings(machine.environment, machine.host);
-    if (!around)
-      return refused(around.error());
-    if (around->named)
-      endpoint = ports::to_string(*around->master);
-  }
-  const auto where = parse_endpoint(endpoint, rendezvous_port);
-  if (!where)
-    return refusal{"--master: " + where.error().what};
-  o.master = *where;
   if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;

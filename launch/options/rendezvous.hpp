@@ -69,7 +69,7 @@ struct rendezvous_words {
 
 struct surroundings;
 
-/// torchrun's rules for who meets where; what no option says, the surroundings may.
+/// torchrun's rules for which nodes meet where; what no option says, the surroundings may.
 result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max,
                                              const result<surroundings>& around);
 

@@ -85,7 +85,7 @@ TEST_CASE("the store's timeout is the static backend's own setting") {
   CHECK(derive_rendezvous(w, 1, nothing));
 }
 
-TEST_CASE("a job on one node that names no port meets nobody") {
+TEST_CASE("a job on one node that names no port has no rendezvous") {
   rendezvous_words w;
   CHECK(derived(w).standalone);
   w.master_addr = "head";

@@ -15,7 +15,7 @@ namespace {
 struct known_signal {
   const char* name;
   int number;
-  /// A request that a program may take and live on: nobody sends it to end a job.
+  /// A request that a program may take and live on: it is not sent to end a job.
   bool passed_on;
 };
 

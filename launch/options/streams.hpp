@@ -46,7 +46,8 @@ struct stream_options {
   /// `--tee`: these go to a file and, line by line with a prefix, to the console.
   stream_choice tee;
   /// `--local-ranks-filter`: only these local ranks are seen on the console; files are not
-  /// affected. Empty set: nobody is seen (only impossible ranks were named). Nothing: everyone is.
+  /// affected. Empty set: no rank is seen (only impossible ranks were named). Nothing: every rank
+  /// is.
   std::optional<std::set<std::uint32_t>> shown;
   /// `--log-line-prefix-template`, else TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE: the prefix of tee'd
   /// lines, with ${role_name} ${local_rank} ${rank} ${hostname}. Empty: torchrun's
@@ -63,7 +64,7 @@ struct stream_options {
 /// can have. `option` is named in the error.
 result<stream_choice> parse_stream_choice(const std::string& option, const std::string& text);
 
-/// "0,2,5"; nothing for an empty text. Negative numbers name nobody.
+/// "0,2,5"; nothing for an empty text. Negative numbers name no rank.
 result<std::optional<std::set<std::uint32_t>>> parse_rank_filter(const std::string& text);
 
 /// "apple,orange"; a double comma is a comma within a word.

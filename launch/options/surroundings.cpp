@@ -148,7 +148,7 @@ result<surroundings> from_first_variable(const variables& environment, const std
   return surroundings{};
 }
 
-/// What is no index of this pod's is somebody else's variable.
+/// A value that is no index of this pod's is another program's variable.
 void find_siblings(surroundings& s, const variables& environment, const std::string& host) {
   const auto text = value(environment, "JOB_COMPLETION_INDEX").value_or("");
   const auto index = digits(text).value_or(limits::nodes_max);

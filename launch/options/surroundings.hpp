@@ -14,7 +14,7 @@ namespace troupe::launch {
 struct surroundings {
   /// Where the master is, or will be.
   std::optional<ports::endpoint> master;
-  /// It is this job's own and listens already, or somebody else starts it: what
+  /// It is this job's own and listens already, or another process starts it: what
   /// TROUPE_MASTER_ADDR and DLROVER_MASTER_ADDR name. Otherwise it is the first of the job's nodes.
   bool named = false;
   std::optional<std::uint32_t> node_rank;

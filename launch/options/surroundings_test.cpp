@@ -209,6 +209,7 @@ TEST_CASE("a token comes from an option or one of two variables, and never with 
   auto both = certified;
   both.emplace_back("--token-file=f");
   CHECK(complaint(both, {}).find("exclude each other") != std::string::npos);
+  CHECK(complaint({"--crl=r"}, {}).find("--crl revokes certificates") != std::string::npos);
   CHECK(complaint({}, {{"TROUPE_TOKEN", "t"}, {"TROUPE_TOKEN_FILE", "f"}}).find("both set") !=
         std::string::npos);
 }

@@ -44,7 +44,7 @@ option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
            {{"--rdzv-conf"},
             "KEY=VALUE,...",
             "In seconds: join_timeout (600), last_call_timeout (how long the first world waits for "
-            "more than MIN nodes; else until nobody comes any more), read_timeout (60), "
+            "more than MIN nodes; else until no further node comes), read_timeout (60), "
             "keep_alive_interval times keep_alive_max_attempt (2: until a silent node is lost); "
             "is_host; unknown keys are ignored",
             into(w.conf)},
@@ -78,7 +78,7 @@ option_group failures_group(torchrun_words& w) {
         into(w.signals)},
        {{"--monitor-interval"},
         "SECONDS",
-        "Accepted and not needed: the end of a process is an event here, nobody looks for it",
+        "Accepted and not needed: the end of a process is an event here, and is not polled for",
         into(w.monitor_interval)}}};
 }
 

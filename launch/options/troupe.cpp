@@ -26,6 +26,11 @@ void declare_troupe(dialect& d, launcher_options& o) {
         "(512); "
         "0: no bound",
         into(o.copy_rate_said)},
+       {{"--master-away-timeout"},
+        "SECONDS",
+        "How long this node trains on without a link to its master before it gives up (1800); with "
+        "nothing running it waits for read_timeout (--rdzv-conf)",
+        into(o.master_away_said)},
        {{"--outcome-file"},
         "FILE",
         "Write how the job ended to this file, as JSON, instead of printing the summary",
@@ -40,6 +45,18 @@ std::optional<error> derive_copy_rate(launcher_options& o) {
     return error{errc::invalid,
                  fmt::format("--copy-rate: {} is not from 0 to {}", *o.copy_rate_said, most)};
   o.copy_rate = static_cast<std::uint64_t>(*o.copy_rate_said) << 20;
+  return std::nullopt;
+}
+
+std::optional<error> derive_master_away(launcher_options& o) {
+  constexpr std::int64_t most = 7 * 86'400;
+  if (!o.master_away_said)
+    return std::nullopt;
+  if (*o.master_away_said < 0 || *o.master_away_said > most)
+    return error{errc::invalid, fmt::format("--master-away-timeout: {} seconds; 0 to {} are "
+                                            "possible",
+                                            *o.master_away_said, most)};
+  o.master_away_timeout = std::chrono::seconds(*o.master_away_said);
   return std::nullopt;
 }
 
@@ -67,6 +84,10 @@ void declare_common(dialect& d, common_options& c) {
         "FILE",
         "The certificate authority peers must be signed by (PEM)",
         into(c.authority)},
+       {{"--crl"},
+        "FILE",
+        "The authority's list of revoked certificates (PEM); read again when it changes",
+        into(c.revoked)},
        typed_only(
            {{"--token-file"},
             "FILE",
@@ -80,6 +101,9 @@ std::optional<error> derive_common(common_options& c, const machine_facts& machi
   if (given != 0 && given != 3)
     return error{errc::invalid,
                  "--certificate, --key and --authority belong together: give all three or none"};
+  if (given == 0 && !c.revoked.empty())
+    return error{errc::invalid, "--crl revokes certificates: it needs --certificate, --key and "
+                                "--authority"};
   if (given != 0 && !c.token_file.empty())
     return error{errc::invalid, "--token-file and --certificate exclude each other: a job proves "
                                 "itself by a token or by certificates"};

@@ -18,7 +18,7 @@ std::string stripped(const std::string& text);
 std::optional<std::uint64_t> digits(const std::string& text);
 
 /// Python's int(): white space around, a sign, single underscores between digits. Numbers beyond 64
-/// bits come back as the nearest that fits: bounds are judged by whoever asked.
+/// bits come back as the nearest that fits: the caller judges bounds.
 std::optional<std::int64_t> python_int(const std::string& text);
 
 /// Python's float(), which also reads "inf" and "nan".

@@ -48,7 +48,7 @@ TEST_CASE("a choice of streams is one for all, or one for each rank that is name
     CHECK_MESSAGE(!parse_stream_choice("--tee", wrong), wrong);
 }
 
-TEST_CASE("a rank filter is a list of numbers; those that cannot be name nobody") {
+TEST_CASE("a rank filter is a list of numbers; those that cannot be name no rank") {
   CHECK_FALSE(parse_rank_filter("")->has_value());
   CHECK(**parse_rank_filter("2, 0,2") == std::set<std::uint32_t>{0, 2});
   CHECK((*parse_rank_filter("-1"))->empty());

@@ -40,10 +40,13 @@ option_group policy_group(policy_words& w);
 void declare_troupe(dialect& d, launcher_options& o);
 /// What all programs have.
 void declare_common(dialect& d, common_options& c);
+/// Options that only print: help, version, completion.
+void declare_answers(dialect& d);
 /// The job's token from TROUPE_TOKEN_FILE or TROUPE_TOKEN, unless an option says how to prove
 /// oneself.
 std::optional<error> derive_common(common_options& c, const machine_facts& machine);
 std::optional<error> derive_copy_rate(launcher_options& o);
+std::optional<error> derive_master_away(launcher_options& o);
 
 /// A name that messages can carry.
 result<void> check_name(const char* option, const std::string& name);

@@ -134,7 +134,7 @@ def process_failure(f: Mapping[str, Any]) -> ProcessFailure:
         timestamp=f["unix_time_ms"] // 1000 or int(time.time()),
         host=f["node"],
     )
-    if not written and f["pid"] and ": " not in f["message"]:  # it ended and nobody knows more
+    if not written and f["pid"] and ": " not in f["message"]:  # the end is all that is known
         failure.message = (
             f"Signal {-failure.exitcode} ({failure.signal_name()}) received by PID {failure.pid}"
             if failure.exitcode < 0

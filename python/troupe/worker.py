@@ -28,7 +28,7 @@ LOST_OUTPUT = 120  # the interpreter's own exit code when its standard streams c
 
 
 def main(directory: str) -> None:
-    del sys.path[0]  # this file's folder, where a module of ours could pass for somebody else's
+    del sys.path[0]  # this file's folder, where a module of ours could pass for one of the program's
     require_private(directory)
     try:
         result = called(directory)

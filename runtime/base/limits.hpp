@@ -48,15 +48,18 @@ static_assert(handshake_frame_max < frame_max);
 inline constexpr std::size_t send_queue_max = 64u << 20;
 /// Checked messages handed to an actor and not yet taken by it; past this, reading pauses.
 inline constexpr std::size_t credit_messages = 256;
-/// Connections that have not yet said hello.
+/// Connections whose handshake is under way, and as many again that wait for theirs.
 inline constexpr std::size_t unproven_connections_max = 256;
-/// When there are that many, one must have had this long before it is dropped for a newer one: a
+/// When there are that many, a handshake must have had this long before it is ended for another: a
 /// whole job that reconnects at once is no attack, and each needs its TLS handshake.
 inline constexpr auto unproven_grace = 1s;
+/// Refused connections are told one by one up to this number in each such period, and then counted.
+inline constexpr std::uint64_t refusals_told = 10;
+inline constexpr auto refusals_counted_for = 10s;
 inline constexpr auto handshake_within = 5s;
 /// A sign of life when there is nothing else to say.
 inline constexpr auto beat_every = 250ms;
-/// Membership is a lease that signs of life renew: who is silent is acted on within this. A pause
+/// Membership is a lease that signs of life renew: a silent node is acted on within this. A pause
 /// of half of it is never a death. docs/adr/0011-membership-is-a-lease.md has the sums.
 inline constexpr std::chrono::milliseconds lease = 2s;
 inline constexpr std::chrono::milliseconds lease_min = 1s;
@@ -64,11 +67,11 @@ inline constexpr std::chrono::milliseconds lease_max = 600s;
 /// How long a node whose connection was closed, and not by a Goodbye, may take to be back: a
 /// process that lives dials again at once.
 inline constexpr auto return_within = 500ms;
-/// The same when it was we who were away: it may just have begun its longest rest between two
-/// dials.
+/// The same when this process was away itself: the other end it may just have begun its longest
+/// rest between two dials.
 inline constexpr auto return_to_sleeper_within = 6s;
 inline constexpr auto dial_within = 5s;
-/// The same when nobody at all was heard, from when somebody is again: it may be dialling into the
+/// The same when no node at all was heard, from when one is again: a node may be dialling into the
 /// void just then, and rest before it dials again.
 inline constexpr auto return_to_deaf_within = 11s;
 /// How long a closing link waits for its last messages to be taken.
@@ -76,34 +79,42 @@ inline constexpr auto linger_max = 1s;
 /// Frames and bytes handed to the kernel in one gathered write.
 inline constexpr std::size_t gather_frames_max = 64;
 inline constexpr std::size_t gather_bytes_max = 1u << 20;
-/// How long a node tries to reach its master before it gives up.
+/// How long a node that has nothing running tries to reach its master before it gives up.
 inline constexpr auto connect_within = 60s;
-/// As long as a master hears nobody, no loss would help anybody; but they do not dial for ever.
+/// How long a node whose workers train does without its master: they do not need it until one fails
+/// or all have finished. Time enough to start the master again by hand.
+inline constexpr auto train_on_within = 30min;
+/// How long workers train on where the network does not answer and other nodes may have formed a
+/// world without this one: longer than a master that was cut off itself forgives.
+inline constexpr auto isolated_within = 15s;
+/// As long as a master hears no node, no loss would help the job; but nodes do not dial for ever.
 inline constexpr auto deaf_at_most = connect_within;
 inline constexpr auto redial_first = 100ms;
 inline constexpr auto redial_max = 5s;
 /// Accepting pauses this long when the process is out of file descriptors.
 inline constexpr auto accept_backoff = 100ms;
-/// A job token, in characters: fewer could be guessed by someone who has seen a handshake.
+/// A job token, in characters: fewer could be guessed from a handshake that was overheard.
 inline constexpr std::size_t token_min = 32;
 inline constexpr std::size_t token_max = 1'024;
 static_assert(lease_min >= 4 * beat_every && lease_min <= lease && lease <= lease_max);
 static_assert(return_within <= lease / 4);
+static_assert(connect_within <= train_on_within);
 // A pause of a second, and then a beat that comes a fifth of a second late.
 static_assert(lease / 2 >= 1s && lease * 7 / 8 > 1s + beat_every + beat_every);
 static_assert(redial_first * 4 < return_within);
 static_assert(return_to_sleeper_within > redial_max + return_within);
 static_assert(return_to_deaf_within > dial_within + redial_max + return_within);
+static_assert(isolated_within > return_to_deaf_within && isolated_within < connect_within);
 static_assert(unproven_grace < handshake_within);
 static_assert(frame_max < send_queue_max);
 
 // Membership and rendezvous (defaults of options).
-/// The first world, with MIN nodes here and not yet MAX: it is formed when nobody has come for this
-/// long, and
+/// The first world, with MIN nodes here and not yet MAX: it is formed when no node has come for
+/// this long, and
 inline constexpr auto settle = 500ms;
-/// after this long at the latest, though nodes keep coming. Who comes later joins the running job.
+/// after this long at the latest, though nodes keep coming. A later node joins the running job.
 inline constexpr auto settle_most = 5s;
-/// A running job takes newcomers in when nobody has come for this long, or after
+/// A running job takes newcomers in when no node has come for this long, or after
 inline constexpr auto grow_quiet = 100ms;
 inline constexpr auto grow_most = 1s;
 /// When generations that lasted less than this follow each other, newcomers wait longer, up to
@@ -115,15 +126,19 @@ inline constexpr auto recall_within = 15s;
 /// How long a node may take to stop an older generation and prepare a new one, beyond its shutdown
 /// timeout.
 inline constexpr auto prepare_slack = 30s;
-/// After the verdict: how long the master waits for nodes to hear it and leave. Who is away then is
-/// lost before; who has not found a restarted master yet finds it before.
+/// After the verdict the master waits until every node has left. A node leaves when its workers
+/// have ended and their last saves are complete or given up; this is what it may take beyond that.
+/// A node that is away then is lost before; one that has not found a restarted master yet finds it
+/// before.
 inline constexpr auto farewell_within = 7s;
-/// When a failure ends the job: how long the verdict waits for what else has failed.
-inline constexpr auto verdict_settles = 500ms;
 /// A generation that failed later than this after its start had made progress.
 inline constexpr auto progress_after = 60s;
 /// What launchers exit with when the job ended for want of progress.
 inline constexpr std::uint8_t exit_no_progress = 3;
+/// What a node said before its member was there, after a restart of the master.
+inline constexpr std::size_t waits_for_member_max = 8;
+/// Generations in a row that ended though no node and no worker had failed: the master has a bug.
+inline constexpr std::uint32_t unexplained_ends_max = 5;
 /// Failures this close to each other may have come in another order.
 inline constexpr auto order_uncertain = 5ms;
 static_assert(grow_quiet <= settle && settle < settle_most && grow_quiet < grow_most);
@@ -143,10 +158,18 @@ static_assert(recall_within > 2 * redial_max);
 /// How long a process may take to be started: its files are opened for it, and a disk that others
 /// fill, or a shared one, takes its time. Until then it has not failed.
 inline constexpr auto start_within = 60s;
+/// How long it may take to read what a process that failed has left, its error file and its log:
+/// the job waits for it before it restarts.
+inline constexpr auto explain_within = 5s;
 inline constexpr auto stop_workers_within = 30s;
+/// What a node may say of itself.
+inline constexpr std::chrono::milliseconds stop_workers_most = 24h;
 /// After SIGKILL a process is gone at once unless the kernel holds it (D state): then we say so and
 /// go on.
 inline constexpr auto kill_within = 5s;
+/// A process that the kernel holds even so is waited for until then: only when it is gone may its
+/// node take part in another generation.
+inline constexpr auto held_by_kernel_within = 3'600s;
 
 // The keeper, and the node supervisor in its care.
 /// More crashes than that in so short a time are no bad luck.
@@ -157,8 +180,18 @@ inline constexpr auto supervisor_crashes_within = 60s;
 inline constexpr auto supervisor_works_after = 5s;
 inline constexpr auto supervisor_restart_first = 100ms;
 inline constexpr auto supervisor_restart_max = 1s;
-// Who always crashes is given up, on a machine that takes seconds to start it as well: otherwise
-// the waits alone would keep the crashes apart.
+/// A process that the system refuses to fork is tried again after the first wait, then after twice
+/// as long each time;
+inline constexpr auto fork_again_first = 100ms;
+inline constexpr auto fork_again_max = 5s;
+/// the supervisor for this long, while the workers train on without one,
+inline constexpr auto supervisor_fork_within = 60s;
+/// and the store for as long as the supervisor waits for it.
+inline constexpr auto store_fork_within = 4s;
+/// How long a launcher whose user pressed Ctrl-Z stays stopped, for the shell to see it.
+inline constexpr auto stopped_for_the_shell = 200ms;
+// A supervisor that always crashes is given up, on a machine that takes seconds to start it as
+// well: otherwise the waits alone would keep the crashes apart.
 static_assert(supervisor_crashes_max * 4 * supervisor_restart_max < supervisor_crashes_within);
 /// What a supervisor leaves for its successor, at each of a few places.
 inline constexpr std::size_t kept_bytes_max = 16u << 20;
@@ -168,15 +201,21 @@ inline constexpr std::size_t kept_places = 4;
 inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;
 /// How long a store may take to listen.
 inline constexpr auto store_opens_within = 5s;
+static_assert(store_fork_within < store_opens_within);
 /// What a killed launcher has left is looked for again and again, so long.
 inline constexpr auto burial_within = 2s;
-/// Control groups that others may have left, at each start.
+/// What other launchers may have left, at each start: control groups, and records of lives.
 inline constexpr std::size_t abandoned_groups_looked_at = 64;
+inline constexpr std::size_t life_records_looked_at = 4'096;
+inline constexpr std::size_t life_record_bytes_max = 16u << 10;
 static_assert(kept_bytes_max >= 2 * frame_max);
 
 // Supervision.
 inline constexpr auto request_within = 5s;
 inline constexpr auto describe_within = 1s;
+/// A child that a dynamic supervisor had is still in its report for this long, the newest of them.
+inline constexpr auto ended_shown_for = 60s;
+inline constexpr std::size_t ended_shown_max = 16;
 /// How long an engine that goes waits for actors that were killed.
 inline constexpr auto engine_patience = 1s;
 inline constexpr std::size_t children_max = 32'768;
@@ -192,7 +231,7 @@ inline constexpr std::size_t store_request_max = 256u << 20;
 inline constexpr std::size_t store_answer_max = 256u << 20;
 /// Keys, values and queues.
 inline constexpr std::size_t store_memory_max = 2u << 30;
-/// Requests half received, who waits for what, and answers not yet taken, of all clients together.
+/// Requests half received, waiting clients, and answers not yet taken, of all clients together.
 inline constexpr std::size_t store_traffic_max = 1u << 30;
 /// Answers waiting for a client that does not read; past this its requests wait too.
 inline constexpr std::size_t store_answers_pause = 1u << 20;
@@ -210,8 +249,19 @@ static_assert(store_clients_max > nodes_max);
 inline constexpr std::size_t pending_effects_max = 4 * nodes_max;
 /// Questions a session may have open with its node.
 inline constexpr std::size_t open_questions_max = 64;
-/// Nodes whose own trees are shown in full; of the others only the session is.
-inline constexpr std::size_t tree_nodes_asked_max = 256;
+/// Nodes whose own trees are shown, for one question; of the others only the session is.
+inline constexpr std::size_t tree_nodes_asked_max = 1'024;
+/// A node that has not answered within this is shown as silent. Each supervisor of the node has
+/// waited for its own children by then, unless the supervisors themselves stand still.
+inline constexpr auto tree_node_within = 2s;
+static_assert(tree_node_within < request_within && describe_within < tree_node_within);
+/// Levels of a node's own tree, and of the master's above it. Each takes two of `nesting_max`; the
+/// envelope takes some as well.
+inline constexpr unsigned tree_node_levels_max = 8;
+inline constexpr unsigned tree_levels_above = 4;
+static_assert(2 * (tree_node_levels_max + tree_levels_above) + 6 < nesting_max);
+/// Bytes of one whole answer: what is beyond is left out, and a row says so.
+inline constexpr std::size_t tree_bytes_max = frame_max - (1u << 20);
 
 // The journal.
 /// Records that wait to be written, and then the size of the file: some 100,000 generations of 100
@@ -223,10 +273,23 @@ inline constexpr std::size_t journal_page_size = 4'096;
 inline constexpr std::size_t journal_log_pages = 4'096;
 /// What a power cut may take: the decisions of this long, and of one wait for the disk.
 inline constexpr auto journal_sync_within = 1s;
-/// How long a decision waits for its record. A disk that others fill, or a shared one, takes its
-/// time; training goes on meanwhile, and a new master would find the same disk.
+/// How long the journal may take to be read.
 inline constexpr auto journal_within = 60s;
+/// How long a decision waits for its record. A disk that is full stays so until its user has done
+/// something about it; training goes on meanwhile, and a new master would find the same disk.
+inline constexpr auto journal_patience = 24h;
 static_assert(journal_bytes_max > 100 * frame_max);
+/// What the records of a journal may come to before those that say nothing more are dropped.
+inline constexpr std::size_t journal_compact_records = 512;
+inline constexpr std::size_t journal_compact_bytes = 2 * frame_max;
+static_assert(4 * journal_compact_bytes < journal_bytes_max);
+/// Nodes whose failures are remembered.
+inline constexpr std::size_t journal_charges_kept = 4 * nodes_max;
+/// A journal whose disk is full is tried again after the first, then after twice as long each time.
+inline constexpr auto journal_retry_first = 100ms;
+inline constexpr auto journal_retry_max = 10s;
+/// Records that a journal in the default place holds in memory while its disk is full.
+inline constexpr std::size_t journal_unwritten_max = 4'096;
 
 // The log.
 /// Lines that wait for a slow terminal or disk; past this the oldest is dropped.
@@ -278,6 +341,10 @@ inline constexpr std::size_t images_wanted_max = 4 * local_world_max;
 inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
 /// How long a node may take to make a step complete at its place once all shards are there.
 inline constexpr auto commit_within = 60s;
+/// How long a step waits for a node that was lost: it may join anew, with its images.
+inline constexpr auto lost_writer_within = 15s;
+/// Worlds of older generations whose steps may still be on their way.
+inline constexpr std::size_t worlds_remembered = 8;
 /// Steps that the master waits for at once, and ended ones that it can still tell of.
 inline constexpr std::size_t steps_open_max = 64;
 inline constexpr std::size_t steps_settled_kept = 256;
@@ -287,7 +354,7 @@ inline constexpr std::size_t step_files_max = frame_max - (64u << 10);
 inline constexpr auto drain_within = 4 * save_within_max + 3 * commit_within;
 /// A node that leaves a job which was ended or has failed waits so long for its last saves.
 inline constexpr auto last_saves_within = 120s;
-/// Whoever waits for them asks a saver that crashes again.
+/// After a crash of the saver the agent that waits for them asks again.
 inline constexpr auto drain_again_after = 200ms;
 inline constexpr unsigned drain_tries_max = 10;
 static_assert(steps_open_max < steps_settled_kept);

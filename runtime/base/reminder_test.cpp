@@ -30,7 +30,7 @@ TEST_SUITE("reminder") {
     CHECK(due_within(r, 4min) == std::vector<int>{10, 30, 60, 120, 180, 240});
   }
 
-  TEST_CASE("whoever asks late is told once") {
+  TEST_CASE("a late question is answered once") {
     reminder r;
     r.begin(start);
     CHECK(r.due(start + 90s));

@@ -23,7 +23,7 @@ Integer get(const kj::byte* at) {
   return value;
 }
 
-/// What someone who does not speak our protocol probably is, from the first bytes of it.
+/// What a peer that does not speak our protocol probably speaks, from its first bytes.
 std::string stranger(const kj::byte* at) {
   const bool tls_record = (at[0] == 0x16 || at[0] == 0x15) && at[1] == 0x03;
   if (tls_record)
@@ -70,7 +70,7 @@ void append(std::vector<kj::byte>& to, const out_frame& frame) {
 result<std::optional<frame>> frame_decoder::take(bytes& from) {
   if (header_got_ < header_size) {
     header_got_ += move_front(from, raw_header_.data() + header_got_, header_size - header_got_);
-    // At once: a stranger's first words may be his last.
+    // At once: a foreign peer may send nothing after its first bytes.
     if (header_got_ >= sizeof frame_magic && get<std::uint32_t>(raw_header_.data()) != frame_magic)
       return failure(errc::invalid, stranger(raw_header_.data()));
     if (header_got_ < header_size)

@@ -129,7 +129,7 @@ TEST_CASE("the limit can be raised between frames") {
   CHECK(same((*taken)->message, big));
 }
 
-TEST_CASE("someone who speaks something else is named") {
+TEST_CASE("a peer that speaks another protocol is named") {
   const auto complaint = [](std::string text) {
     text.resize(header_size, ' ');
     random_source random(1);

@@ -1,6 +1,7 @@
 #include "runtime/link/link_core.hpp"
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/link/hello.hpp"
 
 #include <fmt/format.h>
 
@@ -75,7 +76,7 @@ void link_core::become_open(instant now) {
 }
 
 void link_core::become_closing(instant now, error why) {
-  // A dialler that has got nowhere owes nobody its last messages, and its owner an answer.
+  // A dialler without an answer has no peer for last messages, and an owner that waits.
   if (phase_ == phase::handshake && role_ == role::dialler)
     return become_closed(std::move(why));
   phase_ = phase::closing;
@@ -187,16 +188,7 @@ result<void> link_core::check_hello(const frame& f) const {
     return failure(errc::invalid, "the Hello is not the peer's first message");
   if (!peer_names_)
     return {};
-  auto hello = f.message.as<messages::Hello>().read();
-  const std::string node = hello->getNode().cStr();
-  if (std::find(peer_names_->begin(), peer_names_->end(), node) != peer_names_->end())
-    return {};
-  return failure(errc::refused,
-                 fmt::format("the certificate is for {}, not for a node named \"{}\"",
-                             peer_names_->empty()
-                                 ? "nobody"
-                                 : fmt::format("{}", fmt::join(*peer_names_, ", ")),
-                             node));
+  return check_names(*peer_names_, *f.message.as<messages::Hello>().read());
 }
 
 void link_core::refuse(instant now, error why) {
@@ -228,7 +220,7 @@ void link_core::ended(instant now, error why) {
   if (phase_ == phase::closing)
     return become_closed(why_);
   notice_absence(now);
-  // Whoever takes us for dead closes the link and dials again, and was not answered meanwhile.
+  // A peer that takes this end for dead closes the link and dials again; no answer reached it.
   const bool neglected = absent_at_ && now - *absent_at_ <= 2 * options_.beat_every;
   become_closed(std::move(why), neglected ? ports::link_end::neglected : ports::link_end::closed);
 }
@@ -283,7 +275,7 @@ void link_core::write_failed(instant, error why) {
   if (phase_ == phase::closed)
     return;
   can_write_ = false;
-  // Nobody will be asked any more whether our last messages arrived, or whether the peer is there.
+  // From now on nothing shows whether our last messages arrived or the peer is there.
   if (phase_ != phase::open)
     become_closed(phase_ == phase::closing ? why_ : std::move(why));
 }
@@ -368,7 +360,7 @@ void link_core::tick(instant now, instant anybody_heard_at) {
       enqueue(make_beat(last_sent_));
     break;
   case phase::closing:
-    // What waited while we were away may go out now. Who is always late ends as well.
+    // What waited while this process was paused may go out now, but only once for a link.
     if (now >= linger_until_ && now < spared_until_ && !std::exchange(linger_spared_, true))
       linger_until_ = spared_until_;
     else if (now >= linger_until_)

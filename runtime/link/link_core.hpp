@@ -69,8 +69,8 @@ struct effects {
 /// that does the I/O.
 ///
 /// Rules: any received byte is a sign of life. Silence is judged by `suspicion`, only while we
-/// listen, and not by someone who has just overslept himself. A gap in the sequence ends the link,
-/// a repeat is dropped. The send queue is bounded: who exceeds it loses the link.
+/// listen, and not right after this process has been paused. A gap in the sequence ends the link,
+/// a repeat is dropped. The send queue is bounded: beyond it the link ends.
 class link_core {
  public:
   /// The end that was dialled.
@@ -81,7 +81,7 @@ class link_core {
                             const messages::msg<messages::Hello>& hello);
 
   /// Bytes can flow: connected and, if that is wanted, encrypted. `peer_names` are those in the
-  /// peer's certificate, if it has one: the node in an acceptor's Hello must be among them.
+  /// peer's certificate, if it has one: they must allow what an acceptor's Hello says.
   void ready(instant now, std::optional<std::vector<std::string>> peer_names = {});
 
   /// The owner wants to hear messages from now on.

@@ -87,7 +87,7 @@ TEST_CASE("the dialler takes nothing but a beat or a refusal for an answer") {
   CHECK(node.closed[0].code == errc::invalid);
 }
 
-TEST_CASE("who says nothing is let go: an acceptor's peer and a dialler's alike") {
+TEST_CASE("a peer that says nothing is let go: an acceptor's and a dialler's alike") {
   auto master = acceptor();
   CHECK(master.wake_at == start + defaults.handshake_within);
   master.tick(start + defaults.handshake_within - 1ms);
@@ -143,7 +143,7 @@ TEST_CASE("nothing is delivered before the owner listens, and then everything") 
   CHECK(master.read);
 }
 
-TEST_CASE("who has proven himself may send large messages") {
+TEST_CASE("a peer that has proven itself may send large messages") {
   auto end = open_acceptor();
   end.receive(start, on_wire(2, large(2, 2 * limits::handshake_frame_max)));
   CHECK(end.delivered == std::vector<std::uint64_t>{2});
@@ -206,7 +206,7 @@ TEST_CASE("credit pauses reading, and half of it returned resumes it") {
   CHECK(end.delivered == std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
 }
 
-TEST_CASE("the send queue is bounded and who exceeds it loses the link") {
+TEST_CASE("the send queue is bounded and a sender that exceeds it loses the link") {
   options o;
   o.send_queue_max = limits::frame_max + header_size;
   auto end = open_acceptor(o);

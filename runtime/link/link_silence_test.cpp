@@ -46,7 +46,7 @@ TEST_CASE("any byte is a sign of life, silence ends the link") {
   CHECK(end.how == ports::link_end::silent);
 }
 
-TEST_CASE("when nobody else was heard either, silence may be our own fault") {
+TEST_CASE("when no other peer was heard either, this end may be cut off") {
   auto end = open_acceptor();
   const auto dead_at = lives(end, start, start + 1h);
   auto same = [&](duration later) {
@@ -143,7 +143,7 @@ TEST_CASE("a connection that was closed while we were away is told apart") {
   CHECK(end.how == ports::link_end::closed);
 }
 
-TEST_CASE("who was stopped himself first hears what the peer has said meanwhile") {
+TEST_CASE("an end that was stopped itself first hears what the peer has said meanwhile") {
   auto end = open_acceptor();
   const auto thawed = start + 1min;
   end.tick(thawed);
@@ -169,7 +169,7 @@ TEST_CASE("who was stopped himself first hears what the peer has said meanwhile"
   }
 }
 
-TEST_CASE("a peer is not called silent while nobody listens to it") {
+TEST_CASE("a peer is not called silent while its owner does not listen") {
   options o;
   o.credit_messages = 1;
   auto end = open_acceptor(o);

@@ -10,7 +10,7 @@ struct options {
   duration handshake_within = limits::handshake_within;
   duration dial_within = limits::dial_within;
   duration beat_every = limits::beat_every;
-  /// Who is silent is acted on within this; see suspicion.
+  /// A silent peer is acted on within this; see suspicion.
   duration lease = limits::lease;
   duration linger_max = limits::linger_max;
   std::size_t send_queue_max = limits::send_queue_max;

@@ -9,8 +9,8 @@ namespace troupe::os {
 
 /// A thread that does I/O: one for the links, their timers and pidfds, and one for the workers'
 /// store. Everything that is bound to its context runs on it and must not block. It blocks all
-/// signals that can be blocked, so that the main thread gets them; whoever starts processes from it
-/// must reset their signal mask.
+/// signals that can be blocked, so that the main thread gets them; code that starts processes from
+/// it must reset their signal mask.
 ///
 /// Outlives everything bound to its context. On destruction handlers that have not run are dropped,
 /// not called. An exception that leaves a handler is a bug of ours and ends the process.

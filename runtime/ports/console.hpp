@@ -45,7 +45,7 @@ class console_relay {
   /// From the file's beginning. `refused`, with a line for the user, if it cannot be followed.
   virtual result<id> follow(const relayed_file& file) = 0;
 
-  /// Nobody writes to the file any more: what it has now is still shown, then it is let go.
+  /// The file is complete: what it has now is still shown, then it is let go.
   virtual void finish(id file) = 0;
 
   /// Finishes all files and waits until everything is shown. Gives up once the console has taken

@@ -25,6 +25,14 @@ class journal_store {
 
   /// All records, oldest first. A torn last record is not among them.
   virtual void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) = 0;
+
+  /// Of all records those that stay, in their order.
+  using selection =
+      std::function<std::vector<messages::any_msg>(std::vector<messages::any_msg> records)>;
+
+  /// Drops the records that `keep` does not answer; all of them or none. Called in the order of
+  /// appends and reads, from the store's thread. Indexes count on.
+  virtual void compact(selection keep, std::function<void(result<void>)> done) = 0;
 };
 
 } // namespace troupe::ports

@@ -6,7 +6,7 @@ namespace troupe::ports {
 
 /// What a successor of this node supervisor must know, each at a place of its own.
 enum class kept_as : std::uint8_t {
-  underway, ///< Underway, the leader's
+  underway, ///< Underway, the agent's
   identity, ///< Identity, the uplink's
 };
 

@@ -20,7 +20,7 @@ struct process_spec {
   std::string stderr_file;
   /// Of ours; the process has them under the same numbers.
   std::vector<int> descriptors;
-  /// Tells whoever adopts it which one it is.
+  /// Tells an adopting supervisor which one it is.
   std::uint64_t label = 0;
 };
 
@@ -54,19 +54,24 @@ struct survivor {
 
 /// The training processes of this machine. Every process is the leader of its own session and
 /// process group and ends with us (parent-death signal); its orphaned descendants become our
-/// children (subreaper). Thread-safe; nothing blocks longer than an exec.
+/// children (subreaper). Thread-safe.
 class process_host {
  public:
   virtual ~process_host() = default;
 
+  /// Runs the job on a thread of the host's own, after those before it. An actor has done here what
+  /// may take long on a slow disk: to open files, to execute a program, to read what it wrote.
+  virtual void aside(std::function<void()> job) = 0;
+
   /// Called once, from the host's thread, when the process has ended and been reaped.
   using ended = std::function<void(exit_status)>;
 
-  /// `invalid` when the program cannot be executed; `what` says why in one line.
+  /// Blocks until the program runs; `on_end` may be called before that. `invalid` when the program
+  /// cannot be executed; `what` says why in one line.
   virtual result<started> start(const process_spec& spec, ended on_end) = 0;
 
-  /// Those of the supervisor before this one. Who asks takes them over, to adopt them one by one;
-  /// if nobody does, a sweep ends them.
+  /// Those of the supervisor before this one. The caller takes them over, to adopt them one by
+  /// one; those left are ended by a sweep.
   virtual std::vector<survivor> survivors() { return {}; }
 
   /// Goes on as if we had started it: also an end that has come already is told.

@@ -28,7 +28,7 @@ inline bytes_view bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-/// Of a file as it was written or read: whoever reads it again compares.
+/// Of a file as it was written or read: a later reader compares.
 struct receipt {
   std::uint64_t bytes = 0;
   std::uint32_t crc32 = 0; ///< of the whole file, as in zip and gzip
@@ -43,7 +43,7 @@ struct stored_file {
   std::uint64_t bytes = 0;
 };
 
-/// For whoever never ends a put or get early.
+/// For a caller that never ends a put or get early.
 inline const std::atomic<bool> never_stops{false};
 
 /// Where checkpoints are kept: a directory, or an object store. Files are whole: one is there with

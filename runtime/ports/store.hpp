@@ -11,7 +11,7 @@ namespace troupe::ports {
 /// Whom a store serves. Its protocol has no authentication.
 enum class store_reach : std::uint8_t {
   this_machine, ///< Connections from elsewhere are closed unread.
-  network,      ///< Whoever can reach the port, on every interface.
+  network,      ///< Any client that can reach the port, on every interface.
 };
 
 struct store_options {

@@ -34,7 +34,7 @@ enum class link_end : std::uint8_t {
   closed,
   /// Nothing was heard for as long as the lease allows.
   silent,
-  /// The same of everybody at this listening place, at the same time: it may be we who are cut off.
+  /// The same of all peers at this listening place, at once: this process may be the one cut off.
   deaf,
   /// Closed, but while we were away ourselves (stopped, or starved): the peer may have taken us for
   /// dead and be waiting before it dials again.
@@ -77,14 +77,14 @@ class connection {
   /// `reason`.
   virtual void close(std::string reason) = 0;
 
-  /// Who is at the other end, for people: "10.0.0.7:51234".
+  /// The other end, for people: "10.0.0.7:51234".
   virtual std::string peer() const = 0;
 };
 
 using connection_ptr = std::shared_ptr<connection>;
 
-/// Someone who proved itself: certificate (or loopback) and a well-formed Hello, which has not been
-/// judged otherwise.
+/// A peer that has proven itself: certificate (or loopback) and a well-formed Hello, which has not
+/// been judged otherwise.
 struct peer {
   connection_ptr link;
   messages::msg<messages::Hello> hello;
@@ -103,7 +103,7 @@ class transport {
  public:
   virtual ~transport() = default;
 
-  /// Called from the transport's thread for every proven peer; whoever takes it calls link->open().
+  /// Called from the transport's thread for every proven peer; its new owner calls link->open().
   using acceptor = std::function<void(peer)>;
 
   /// Port 0 picks a free one. `refused` with a line for the user if the address is busy, is not
@@ -112,9 +112,14 @@ class transport {
 
   using dialled = std::function<void(result<connection_ptr>)>;
 
-  /// Dials, proves itself and sends `hello` as the first frame. Answers once, from the transport's
-  /// thread, within limits::dial_within: a connection to open(), or `unavailable` (try again), or
-  /// `refused` (do not).
+  /// Dials, proves itself and sends `hello` as the first frame. In a hello without an address the
+  /// transport writes the one that this link comes from, by which others reach this machine: it is
+  /// found anew for each link, since interfaces and routes may come up late and change.
+  ///
+  /// Answers once, from the transport's thread, within limits::dial_within: a connection to open(),
+  /// or `unavailable` (try again), or `closed` (try again; the machine was reached, and no process
+  /// of this job answers there), or `refused` (trying again changes nothing as long as the same
+  /// process answers there).
   virtual void dial(const endpoint& where, messages::msg<messages::Hello> hello, dialled done) = 0;
 };
 

@@ -11,6 +11,8 @@ log::level level_of(happening h) {
   case happening::started:
     return log::level::debug;
   case happening::ended:
+  // What one fate is for: not the supervision's trouble, and the child has said what it is.
+  case happening::fatal:
     return log::level::info;
   case happening::restarted:
   case happening::start_failed:
@@ -36,6 +38,8 @@ const char* words_of(happening h) {
     return "failed and is to be started again";
   case happening::ended:
     return "ended";
+  case happening::fatal:
+    return "failed, and its siblings end with it";
   case happening::stopped_badly:
     return "failed while being stopped";
   case happening::killed:

@@ -55,6 +55,18 @@ class context {
       what(self);
   }
 
+  /// For the supervisor: where to tell that the actor's work has failed before the actor ends.
+  void when_it_fails(std::function<void(std::string)> what) const {
+    place_->fails = std::move(what);
+  }
+  /// This actor's work has failed, and the actor lives on only to clean up. A supervisor whose
+  /// children share one fate acts at once as if the child had ended: it orders all of them to stop,
+  /// this one as well. Means nothing the second time, and under any other strategy.
+  void fail_early(std::string why) const {
+    if (const auto what = std::exchange(place_->fails, nullptr))
+      what(std::move(why));
+  }
+
   /// Messages this actor's protocol did not expect, so far.
   std::uint64_t unexpected() const { return place_->unexpected.load(std::memory_order_relaxed); }
   void count_unexpected() const { place_->unexpected.fetch_add(1, std::memory_order_relaxed); }
@@ -68,6 +80,7 @@ class context {
     log::sink sink;
     unsigned incarnation;
     std::function<void(const caf::strong_actor_ptr&)> begins;
+    std::function<void(std::string)> fails;
     std::atomic<std::uint64_t> unexpected{0};
   };
   std::shared_ptr<place> place_;

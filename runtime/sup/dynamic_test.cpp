@@ -1,8 +1,11 @@
 #include "runtime/sup/shell.hpp"
 #include "runtime/sup/testing/stage.hpp"
 
+#include <boost/algorithm/string.hpp>
 #include <caf/event_based_actor.hpp>
 #include <doctest/doctest.h>
+
+#include <algorithm>
 
 using namespace troupe;
 using namespace troupe::sup;
@@ -12,9 +15,20 @@ namespace {
 
 using place = address<children::handle>;
 
-/// A stage with one dynamic supervisor on it, and somebody to ask it.
+/// A stage with one dynamic supervisor on it, and an actor that sends it requests.
 struct dynamic_stage : stage {
-  dynamic_stage() { play(one_for_one("top", {3, 60s}, {dynamic("sessions", {3, 60s}, sessions)})); }
+  dynamic_stage() {
+    play(one_for_one("top", {3, 60s}, {dynamic("sessions", {3, 60s}, sessions, [this](auto& e) {
+                       ends.push_back(e.id + (e.why ? ": " + e.why->what : " ended well"));
+                     })}));
+  }
+
+  /// Two children of one fate, which write down what they are told.
+  tree pair(const std::string& id, const place& a, const place& b) const {
+    return one_fate(
+        id, {worker("a", restart::temporary, stop_within{5s}, a, reads_its_orders(diary, 100ms)),
+             worker("b", restart::temporary, stop_within{5s}, b, reads_its_orders(diary, 100ms))});
+  }
 
   /// What the supervisor answered: "done", or the error's text.
   template<class Question>
@@ -35,7 +49,18 @@ struct dynamic_stage : stage {
     return ask(start_child{worker(id, restart::temporary, stop_within{5s}, where, how)});
   }
 
+  /// What was written down, sorted: children that stop at once have no order.
+  std::string said_by_both() const {
+    std::vector<std::string> lines;
+    boost::split(lines, diary.read(), boost::is_any_of(","));
+    for (auto& l : lines)
+      boost::trim(l);
+    std::sort(lines.begin(), lines.end());
+    return boost::join(lines, ", ");
+  }
+
   address<dynamic_handle> sessions;
+  std::vector<std::string> ends;
 
  private:
   std::shared_ptr<std::string> last_answer_;
@@ -73,11 +98,62 @@ TEST_SUITE("dynamic supervisor") {
     CHECK(s.sessions);
   }
 
-  TEST_CASE("a child that is not a valid worker is refused") {
+  TEST_CASE("a child that is not valid is refused") {
     dynamic_stage s;
     CHECK(s.start("", {}, well_behaved(s.diary)) == "dynamic: a child without an id");
-    CHECK(s.ask(start_child{one_for_one("group", {1, 1s}, {})}) ==
-          "group: a dynamic child is a worker");
+    CHECK(s.ask(start_child{one_for_one("group", {1, 0s}, {})}) ==
+          "dynamic/group: a restart budget without a period");
+  }
+
+  TEST_CASE("a child may be a tree: its end is told, with the reason of the leaf that failed") {
+    dynamic_stage s;
+    const place a, b;
+    CHECK(s.ask(start_child{s.pair("g1", a, b).as(restart::temporary)}) == "done");
+    REQUIRE(a);
+    REQUIRE(b);
+    s.say(a, crash{});
+    s.pass(1s);
+    CHECK_FALSE(b);
+    CHECK(s.ends == std::vector<std::string>{"g1: told to crash"});
+    CHECK(s.diary.read() ==
+          "a starts, b starts, a ends, b is told sibling 'told to crash' 0, b ends");
+  }
+
+  TEST_CASE("a tree that is stopped ends well, and its leaves know by whose order") {
+    dynamic_stage s;
+    const place a, b;
+    s.ask(start_child{s.pair("g1", a, b).as(restart::temporary)});
+    s.diary.read();
+    CHECK(s.ask(stop_child{"g1", {stop_order::cause::asked, "rescale", 15, 500ms}}) == "nothing");
+    CHECK(s.said_by_both() == "a is told asked 'rescale' 15, b is told asked 'rescale' 15");
+    s.ask(stop_child{"g1", {stop_order::cause::asked, "now", 9, 10ms}});
+    s.pass(1s);
+    CHECK(s.said_by_both() == "a ends, a is told asked 'now' 9, b ends, b is told asked 'now' 9");
+    CHECK(s.ends == std::vector<std::string>{"g1 ended well"});
+  }
+
+  TEST_CASE("a tree goes down with its supervisor, and that is told to no one") {
+    dynamic_stage s;
+    const place a, b;
+    s.ask(start_child{s.pair("g1", a, b).as(restart::temporary)});
+    s.diary.read();
+    s.running->stop();
+    s.pass(1s);
+    CHECK(s.said_by_both() == "a ends, a is told shutdown '' 0, b ends, b is told shutdown '' 0");
+    CHECK(s.ends.empty());
+    CHECK(s.endings.size() == 1);
+  }
+
+  TEST_CASE("a restart beyond what its name may have is refused") {
+    dynamic_stage s;
+    const auto again = [&s](const char* id) {
+      return s.ask(start_child{
+          worker(id, restart::temporary, stop_within{5s}, place{}, well_behaved(s.diary)),
+          "node-1"});
+    };
+    for (const char* id : {"a", "b", "c"})
+      CHECK(again(id) == "done");
+    CHECK(again("d") == "all 3 restarts that are charged to node-1 are used up");
   }
 
   TEST_CASE("stopping a child is answered once it is down, its neighbours live on") {
@@ -142,14 +218,15 @@ TEST_SUITE("report") {
     s.pass(7s);
     const auto r = s.report();
     REQUIRE(r);
-    CHECK(to_text(*r) == "top (rest_for_one) running, up 7.0 s, 0 restarts, 3 left\n"
-                         "  a (worker) poked 1 times, up 7.0 s, 0 restarts\n"
-                         "  group (one_for_all) running, up 7.0 s, 0 restarts, 1 left\n"
-                         "    b (worker) poked 0 times, up 7.0 s, 1 restarts\n");
+    CHECK(to_text(*r) ==
+          "top (rest_for_one) running, up 7.0 s, 0 restarts, 0 of 3 used\n"
+          "  a (worker) running: poked 1 times, up 7.0 s, 0 restarts\n"
+          "  group (one_for_all) running, up 7.0 s, 0 restarts, 1 of 2 used\n"
+          "    b (worker) running: poked 0 times, up 7.0 s, 1 restarts, ended 7.0 s ago: told to "
+          "crash\n");
   }
 
-  TEST_CASE(
-      "a silent child is reported as silent, at any depth, and delays nobody else's description") {
+  TEST_CASE("a silent child is reported as silent, at any depth, and delays no other description") {
     stage s;
     s.play(one_for_one(
         "top", {3, 60s},
@@ -160,12 +237,13 @@ TEST_SUITE("report") {
     const auto r = s.report();
     REQUIRE(r);
     const auto& group = r->children.at(0);
-    CHECK(group.phase == "running");
+    CHECK(group.state == "running");
     CHECK(group.children.at(0).phase == "did not answer within 1 s");
+    CHECK(group.children.at(0).state == "silent");
     CHECK(group.children.at(1).phase == "poked 0 times");
   }
 
-  TEST_CASE("a child that is down or stopping is reported without being asked") {
+  TEST_CASE("a child that is down or stopping need not answer") {
     stage s;
     const place a, b;
     s.play(one_for_all(
@@ -175,8 +253,23 @@ TEST_SUITE("report") {
     s.say(b, crash{});
     const auto r = s.report();
     REQUIRE(r);
-    CHECK(r->children.at(0).phase == "stopping");
-    CHECK(r->children.at(1).phase == "down");
+    CHECK(r->children.at(0).state == "stopping");
+    CHECK(r->children.at(1).state == "down");
+  }
+
+  TEST_CASE("a dynamic child that ended stays in the report for a while, with its reason") {
+    dynamic_stage s;
+    const place a;
+    s.start("a", a, well_behaved(s.diary));
+    s.pass(2s);
+    s.say(a, crash{});
+    s.pass(1s);
+    const auto past = [&s] { return s.report()->children.at(0).children; };
+    REQUIRE(past().size() == 1);
+    CHECK(past().at(0).state == "ended");
+    CHECK(past().at(0).last_end->why == "told to crash");
+    s.pass(limits::ended_shown_for);
+    CHECK(past().empty());
   }
 
   TEST_CASE("a tree that has ended has no report") {

@@ -6,8 +6,8 @@
 
 namespace troupe::sup {
 
-/// Runs actors on threads of its own. Idle threads sleep; no file is read. A process has one, and
-/// roots in it.
+/// Runs actors on threads of its own. Idle threads sleep; no file is read. A process may have
+/// several, each with roots in it.
 class engine {
  public:
   explicit engine(unsigned threads);

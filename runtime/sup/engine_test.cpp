@@ -82,8 +82,8 @@ TEST_SUITE("engine") {
                                     std::promise<bool>* tell) -> children::handle::behavior_type {
         harden(self, c);
         tell->set_value(where.current() == children::handle{self});
-        return {[](describe) -> answer<std::string> { return std::string("looking"); }, [](poke) {},
-                [](crash) {}, [](who) { return 0u; }};
+        return {[self](describe) -> answer<description> { return described(self, "looking"); },
+                [](poke) {}, [](crash) {}, [](who) { return 0u; }};
       };
       auto looked = found.get_future();
       const auto started = ctx.spawn<children::handle>(looks_at_once, ctx, one, &found);

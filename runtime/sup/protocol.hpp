@@ -4,6 +4,7 @@
 #include <caf/fwd.hpp>
 #include <caf/replies_to.hpp>
 
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -22,9 +23,13 @@ class tree;
 template<class H>
 class address;
 
-/// Asks an actor for its phase, in words for people. Every protocol has it; a supervisor asks when
-/// a report is wanted.
+/// Asks an actor what it is doing. Every protocol has it; a supervisor asks when a report is
+/// wanted. Answered with `described(self, words)`.
 struct describe {};
+struct description {
+  std::string phase;       ///< In words for people.
+  std::size_t mailbox = 0; ///< Messages that wait to be handled.
+};
 
 /// A question and its answer: `ask<msg<Prepare>>::yields<msg<Prepared>>`. Sent with `sup::request`.
 template<class In>
@@ -41,7 +46,7 @@ using tell = caf::reacts_to<In>;
 /// protocol converts to it.
 template<class... Sigs>
 using protocol =
-    caf::typed_actor<typename caf::replies_to<describe>::template with<std::string>, Sigs...>;
+    caf::typed_actor<typename caf::replies_to<describe>::template with<description>, Sigs...>;
 
 } // namespace troupe::sup
 
@@ -58,3 +63,4 @@ struct allowed_unsafe_message_type<troupe::messages::msg<T>> : std::true_type {}
 
 TROUPE_LOCAL_MESSAGE(troupe::messages::any_msg)
 TROUPE_LOCAL_MESSAGE(troupe::sup::describe)
+TROUPE_LOCAL_MESSAGE(troupe::sup::description)

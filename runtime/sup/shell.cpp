@@ -15,6 +15,8 @@
 #include <exception>
 #include <string>
 
+TROUPE_LOCAL_MESSAGE(troupe::sup::stop_order)
+
 namespace troupe::sup {
 
 namespace {
@@ -73,7 +75,7 @@ error to_error(const caf::error& e) {
   if (e == caf::sec::request_receiver_down)
     return {errc::closed, "the receiver is down"};
   if (e == caf::sec::invalid_argument)
-    return {errc::closed, "there is nobody at this address"};
+    return {errc::closed, "no actor is at this address"};
   if (e == caf::sec::unexpected_message)
     return {errc::invalid, "the receiver does not know this question"};
   if (e == caf::exit_reason::kill)
@@ -81,7 +83,8 @@ error to_error(const caf::error& e) {
   return {errc::closed, caf::to_string(e)};
 }
 
-void harden(caf::scheduled_actor* self, const context& ctx, std::function<void()> on_stop) {
+void harden(caf::scheduled_actor* self, const context& ctx,
+            std::function<void(const stop_order&)> on_stop) {
   ctx.begin(caf::actor_cast<caf::strong_actor_ptr>(self));
   self->set_exception_handler([ctx](caf::scheduled_actor*, std::exception_ptr& thrown) {
     const std::string what = text_of(thrown);
@@ -93,8 +96,8 @@ void harden(caf::scheduled_actor* self, const context& ctx, std::function<void()
         tell_unexpected(ctx, m.content().stringify());
         return caf::sec::unexpected_message;
       });
-  // Errors and DOWNs reach these handlers only if nobody asked or watched: outside the protocol as
-  // well.
+  // Errors and DOWNs reach these handlers only if they answer no request and no watch: outside the
+  // protocol as well.
   self->set_error_handler(
       [ctx](caf::scheduled_actor*, caf::error& e) { tell_unexpected(ctx, caf::to_string(e)); });
   self->set_down_handler([ctx](caf::scheduled_actor*, caf::down_msg& m) {
@@ -103,9 +106,28 @@ void harden(caf::scheduled_actor* self, const context& ctx, std::function<void()
   self->set_exit_handler(
       [on_stop = std::move(on_stop)](caf::scheduled_actor* actor, caf::exit_msg& m) {
         if (on_stop)
-          return on_stop();
+          return on_stop(detail::order_of(m.reason));
         actor->quit(m.reason);
       });
+}
+
+description described(caf::scheduled_actor* self, std::string phase) {
+  return {std::move(phase), self->mailbox().size()};
+}
+
+caf::error detail::ordered(const stop_order& order) {
+  const caf::error plain = caf::make_error(caf::exit_reason::user_shutdown);
+  return {plain.code(), plain.category(), caf::make_message(order)};
+}
+
+stop_order detail::order_of(const caf::error& reason) {
+  if (reason.context().match_elements<stop_order>())
+    return reason.context().get_as<stop_order>(0);
+  return {};
+}
+
+bool detail::is_normal_end(const caf::error& why) {
+  return !why || why == caf::exit_reason::user_shutdown;
 }
 
 void stop(caf::scheduled_actor* self) {

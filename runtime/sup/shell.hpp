@@ -4,6 +4,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/sup/address.hpp"
 #include "runtime/sup/context.hpp"
+#include "runtime/sup/strategy.hpp"
 
 #include <caf/duration.hpp>
 #include <caf/error.hpp>
@@ -38,6 +39,11 @@ using behavior_of = typename widened<H, Private...>::behavior_type;
 namespace detail {
 /// What a question fails with whose promise was dropped.
 caf::error never_answered();
+/// An order to end as the reason of CAF's exit message, and back.
+caf::error ordered(const stop_order& order);
+stop_order order_of(const caf::error& reason);
+/// Ended by itself without an error, or as asked.
+bool is_normal_end(const caf::error& why);
 } // namespace detail
 
 /// A handler's answer: a value, `fail(…)`, or a promise.
@@ -94,11 +100,16 @@ caf::error fail(errc code, std::string what);
 error to_error(const caf::error& e);
 
 /// First thing in every behaviour function. From here on the actor is found at its address, so that
-/// whoever answers its first message finds it. An exception ends the actor with its text as reason,
-/// logged under its path; a message outside its protocol is logged, counted and otherwise ignored;
-/// the supervisor's wish to end ends it at once, or calls `on_stop`, which must lead to `sup::stop`
-/// within the child's stop_within.
-void harden(caf::scheduled_actor* self, const context& ctx, std::function<void()> on_stop = {});
+/// the receiver of its first message finds it when it answers. An exception ends the actor with its
+/// text as reason, logged under its path; a message outside its protocol is logged, counted and
+/// otherwise ignored; the supervisor's order to end ends it at once, or calls `on_stop`, which must
+/// lead to `sup::stop` within the child's stop_within. `on_stop` is called again for each further
+/// order.
+void harden(caf::scheduled_actor* self, const context& ctx,
+            std::function<void(const stop_order&)> on_stop = {});
+
+/// The answer to `describe`: what the actor says of itself, with what only its mailbox knows.
+description described(caf::scheduled_actor* self, std::string phase);
 
 /// Ends this actor after the current handler: normally, or as a failure its supervisor acts upon.
 void stop(caf::scheduled_actor* self);
@@ -107,8 +118,7 @@ void stop(caf::scheduled_actor* self, const error& why);
 /// The engine's time.
 instant now(const caf::local_actor* self);
 
-/// Sends a message that has no answer. False if there is nobody at the address: the message is
-/// dropped.
+/// Sends a message that has no answer. False if no actor is at the address: the message is dropped.
 template<class Self, class H, class Msg>
 bool send(Self* self, const H& to, Msg m) {
   if (!to)
@@ -123,8 +133,8 @@ bool send(Self* self, const address<H>& to, Msg m) {
 }
 
 /// Asks. Exactly one of `on_answer(answer)` and `on_error(const error&)` is called, from this
-/// actor, never from inside this call, unless the actor has ended by then: on_error at once if
-/// nobody is there or the other is dead or ends, and after `deadline` in any case.
+/// actor, never from inside this call, unless the actor has ended by then: on_error at once if no
+/// actor is at the address or the one there is dead or ends, and after `deadline` in any case.
 template<class Self, class H, class Msg, class OnAnswer, class OnError>
 void request(Self* self, const H& to, duration deadline, Msg m, OnAnswer on_answer,
              OnError on_error) {
@@ -153,8 +163,16 @@ void when_ended(const H& whom, std::function<void()> told) {
   whom->attach_functor([told = std::move(told)](const caf::error&) { told(); });
 }
 
-/// Sends from outside the actors, e.g. from a port's callback. False if there is nobody at the
-/// address.
+/// The same, but only for an end that is a failure: not one that was asked for.
+template<class H>
+void when_failed(const H& whom, std::function<void()> told) {
+  whom->attach_functor([told = std::move(told)](const caf::error& why) {
+    if (!detail::is_normal_end(why))
+      told();
+  });
+}
+
+/// Sends from outside the actors, e.g. from a port's callback. False if no actor is at the address.
 template<class H, class Msg>
 bool post(const H& to, Msg m) {
   if (!to)

@@ -40,7 +40,7 @@ struct oracle_state {
 behavior_of<oracle> prophesy(self_of<oracle, oracle_state> self, const context& ctx) {
   harden(self, ctx);
   return {
-      [](describe) { return std::string("musing"); },
+      [self](describe) { return described(self, "musing"); },
       [self](const question& q) -> answer<int> {
         if (q.n == 1)
           return 10;
@@ -76,7 +76,7 @@ behavior_of<seeker> seek(self_of<seeker, nothing> self, const context& ctx,
                          const address<oracle>& where, const std::shared_ptr<heard>& h) {
   harden(self, ctx);
   return {
-      [](describe) { return std::string("seeking"); },
+      [self](describe) { return described(self, "seeking"); },
       [self, where, h](const question& q) {
         h->inside_call = true;
         request(
@@ -90,7 +90,7 @@ behavior_of<seeker> seek(self_of<seeker, nothing> self, const context& ctx,
   };
 }
 
-/// An oracle and somebody who asks it.
+/// An oracle and an actor that asks it.
 struct delphi : stage {
   delphi() {
     play(one_for_one(
@@ -131,7 +131,7 @@ TEST_SUITE("shell") {
     CHECK(d.heard_so_far() == "20");
   }
 
-  TEST_CASE("a question nobody answers fails at its deadline, not before") {
+  TEST_CASE("a question without an answer fails at its deadline, not before") {
     delphi d;
     CHECK(d.asked(2) == "nothing yet");
     d.pass(2s - 1ns);
@@ -143,7 +143,7 @@ TEST_SUITE("shell") {
   TEST_CASE("a question to an empty address fails at once, though never inside the call") {
     delphi d;
     d.pythia.clear();
-    CHECK(d.asked(1) == "closed: there is nobody at this address");
+    CHECK(d.asked(1) == "closed: no actor is at this address");
   }
 
   TEST_CASE("a question to a dead actor fails at once") {

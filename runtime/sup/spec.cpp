@@ -55,7 +55,7 @@ result<void> validate_node(const node& n, const std::string& above) {
       return failure(errc::invalid, path + ": no time to stop");
     return {};
   }
-  if (n.restarts.period <= duration::zero())
+  if (n.restarts.period <= duration::zero() && n.how != strategy::one_fate)
     return failure(errc::invalid, path + ": a restart budget without a period");
   if (n.restarts.restarts > limits::restarts_max)
     return failure(errc::invalid, path + ": a restart budget without an end");
@@ -107,12 +107,12 @@ unsigned height(const node& n) {
   unsigned below = 0;
   for (const tree& child : n.children)
     below = std::max(below, height(child.root()));
+  if (n.is == node::kind::dynamic)
+    below = std::max(below, 1u);
   return below + 1;
 }
 
 result<void> validate_dynamic_child(const tree& t) {
-  if (t.root().is != node::kind::worker)
-    return failure(errc::invalid, t.id() + ": a dynamic child is a worker");
   return validate_node(t.root(), "dynamic");
 }
 
@@ -158,10 +158,17 @@ tree rest_for_one(std::string id, budget limit, std::vector<tree> children) {
                          std::move(children));
 }
 
-tree dynamic(std::string id, budget limit, address<dynamic_handle> where) {
+tree one_fate(std::string id, std::vector<tree> children) {
+  return make_supervisor(std::move(id), {}, node::kind::fixed, strategy::one_fate,
+                         std::move(children));
+}
+
+tree dynamic(std::string id, budget limit, address<dynamic_handle> where,
+             std::function<void(const child_end&)> on_end) {
   const tree t =
       make_supervisor(std::move(id), limit, node::kind::dynamic, strategy::one_for_one, {});
-  return changed(t.root(), [&where](node& n) {
+  return changed(t.root(), [&](node& n) {
+    n.on_end = std::move(on_end);
     n.bind = [where](const caf::actor& a) { where.bind(caf::actor_cast<dynamic_handle>(a)); };
     n.forget = [where] { where.clear(); };
   });

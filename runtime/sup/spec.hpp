@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +37,7 @@ class tree {
   /// The same tree under another restart kind; a nested supervisor is permanent unless told
   /// otherwise.
   tree as(restart when) const;
-  /// The same supervisor, found at this address while it runs: whoever wants its report asks there.
+  /// The same supervisor, found at this address while it runs: requests for its report go there.
   /// Precondition: a supervisor.
   tree at(address<supervisor_handle> where) const;
 
@@ -68,16 +69,25 @@ tree one_for_one(std::string id, budget limit, std::vector<tree> children);
 tree one_for_all(std::string id, budget limit, std::vector<tree> children);
 tree rest_for_one(std::string id, budget limit, std::vector<tree> children);
 
-/// A supervisor of independent children that come and go while it runs: ask it to `start_child` and
-/// `stop_child`.
-tree dynamic(std::string id, budget limit, address<dynamic_handle> where);
+/// Children that share one end: see strategy::one_fate. No budget: none is restarted.
+tree one_fate(std::string id, std::vector<tree> children);
 
-/// A child for a dynamic supervisor. Answered once its starter has returned; refused if its id is
-/// taken by a living child or there are limits::children_max of them.
+/// A supervisor of independent children that come and go while it runs: ask it to `start_child` and
+/// `stop_child`. `on_end` is called in the supervisor, which must not be held up, for each child
+/// that has ended for good, but not while the supervisor itself ends.
+tree dynamic(std::string id, budget limit, address<dynamic_handle> where,
+             std::function<void(const child_end&)> on_end = {});
+
+/// A child for a dynamic supervisor: a worker, or a supervisor with all that is below it. Answered
+/// once a worker's starter has returned, or a supervisor begins; refused if its id is taken by a
+/// living child, there are limits::children_max of them, or the budget is spent.
 struct start_child {
   tree child;
+  /// What the start is charged to, as a restart: each name has the supervisor's whole budget.
+  std::optional<std::string> charged_to;
   start_child() : child(nullptr) {}
-  explicit start_child(tree c) : child(std::move(c)) {}
+  explicit start_child(tree c, std::optional<std::string> charge = std::nullopt)
+      : child(std::move(c)), charged_to(std::move(charge)) {}
 };
 
 /// Nothing, or one line naming the first mistake: empty or duplicate ids, a budget without a

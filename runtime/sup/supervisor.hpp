@@ -16,7 +16,4 @@ namespace troupe::sup::detail {
 caf::actor spawn_supervisor(const tree& spec, const context& ctx,
                             const std::function<void()>& on_up);
 
-/// Does `why` mean that an actor ended as it should?
-bool is_normal_end(const caf::error& why);
-
 } // namespace troupe::sup::detail

@@ -5,84 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace troupe::sup {
-
-const char* to_string(strategy s) {
-  switch (s) {
-  case strategy::one_for_one:
-    return "one_for_one";
-  case strategy::one_for_all:
-    return "one_for_all";
-  case strategy::rest_for_one:
-    return "rest_for_one";
-  }
-  return "unknown";
-}
-
-const char* to_string(restart r) {
-  switch (r) {
-  case restart::permanent:
-    return "permanent";
-  case restart::transient:
-    return "transient";
-  case restart::temporary:
-    return "temporary";
-  }
-  return "unknown";
-}
-
-const char* to_string(happening h) {
-  switch (h) {
-  case happening::started:
-    return "started";
-  case happening::restarted:
-    return "restarted";
-  case happening::start_failed:
-    return "start_failed";
-  case happening::failed:
-    return "failed";
-  case happening::ended:
-    return "ended";
-  case happening::stopped_badly:
-    return "stopped_badly";
-  case happening::killed:
-    return "killed";
-  case happening::gave_up:
-    return "gave_up";
-  }
-  return "unknown";
-}
-
-const char* to_string(supervisor_phase p) {
-  switch (p) {
-  case supervisor_phase::starting:
-    return "starting";
-  case supervisor_phase::running:
-    return "running";
-  case supervisor_phase::stopping:
-    return "stopping";
-  case supervisor_phase::ended:
-    return "ended";
-  }
-  return "unknown";
-}
-
-const char* to_string(child_phase p) {
-  switch (p) {
-  case child_phase::down:
-    return "down";
-  case child_phase::starting:
-    return "starting";
-  case child_phase::running:
-    return "running";
-  case child_phase::stopping:
-    return "stopping";
-  }
-  return "unknown";
-}
 
 supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_options> children)
     : how_(how), budget_(limit), dynamic_(false) {
@@ -113,11 +40,11 @@ std::optional<child_key> supervisor_core::find(const std::string& id) const {
   return found->second;
 }
 
-unsigned supervisor_core::restarts_left(instant now) const {
+unsigned supervisor_core::restarts_used(instant now) const {
   unsigned recent = 0;
   for (const instant t : restarts_)
     recent += now - t <= budget_.period ? 1 : 0;
-  return recent >= budget_.restarts ? 0 : budget_.restarts - recent;
+  return std::min(recent, budget_.restarts);
 }
 
 // ---- events ----
@@ -143,7 +70,7 @@ void supervisor_core::on(const event::start_failed& e) {
   became_down(e.child);
   if (to_stop_.erase(e.child) > 0)
     return;
-  failed_to_start(e.child, e.why);
+  failed_to_start(e.child, e.why, true);
 }
 
 void supervisor_core::on(const event::down& e) {
@@ -153,16 +80,25 @@ void supervisor_core::on(const event::down& e) {
   became_down(e.child);
   const bool planned = to_stop_.erase(e.child) > 0 || was == child_phase::stopping;
   if (planned) {
+    // A supervisor that had begun to end by itself passes on a reason that it has told already.
     if (!e.normal)
-      tell(happening::stopped_badly, c, e.why);
-    if (to_forget_.count(e.child) > 0 || (dynamic_ && phase_ == supervisor_phase::stopping)) {
-      forget(e.child, std::nullopt);
-    }
+      tell(c.options.stop_limit ? happening::stopped_badly : happening::ended, c, e.why);
+    if (to_forget_.count(e.child) > 0 || (dynamic_ && phase_ == supervisor_phase::stopping))
+      forget_ended(e.child, e.normal ? std::nullopt : std::optional(error{errc::closed, e.why}));
   } else if (was == child_phase::starting) {
-    failed_to_start(e.child, e.why);
+    failed_to_start(e.child, e.why, false);
   } else {
     ended_unasked(e.child, e.normal, e.why);
   }
+}
+
+void supervisor_core::on(const event::failing& e) {
+  invariant(how_ == strategy::one_fate, "only a child of one fate fails before it ends");
+  const child& c = at(e.child);
+  if (c.phase != child_phase::running || c.incarnation() != e.incarnation)
+    return;
+  tell(happening::fatal, c, e.why);
+  become_stopping(error{errc::closed, e.why}, because_of_sibling(e.why));
 }
 
 void supervisor_core::on(const event::stop_overdue& e) {
@@ -187,9 +123,14 @@ void supervisor_core::on(const event::add& e) {
   if (children_.size() >= limits::children_max) {
     return refuse(errc::overloaded, fmt::format("{} children already", children_.size()));
   }
+  if (e.charged_to && charged_[*e.charged_to] >= budget_.restarts)
+    return refuse(errc::refused, fmt::format("all {} restarts that are charged to {} are used up",
+                                             budget_.restarts, *e.charged_to));
   if (!ids_.emplace(e.options.id, e.child).second) {
     return refuse(errc::refused, "there is a child called " + e.options.id);
   }
+  if (e.charged_to)
+    ++charged_[*e.charged_to];
   children_.emplace(e.child, child{e.options});
   to_start_.insert(e.child);
 }
@@ -200,18 +141,28 @@ void supervisor_core::on(const event::remove& e) {
   invariant(c.phase != child_phase::down, "a dynamic child that is down was not forgotten");
   to_forget_.insert(e.child);
   if (c.phase != child_phase::stopping)
-    to_stop_.insert(e.child);
+    to_stop_.insert_or_assign(e.child, e.order);
+  else
+    effects_.push_back(effect::stop{e.child, c.incarnation(), std::nullopt, e.order});
 }
 
-void supervisor_core::on(const event::shutdown&) {
-  become_stopping(std::nullopt);
+void supervisor_core::on(const event::recall& e) {
+  invariant(dynamic_, "restarts of a fixed list are charged to nothing");
+  charged_ = e.charged;
+}
+
+void supervisor_core::on(const event::shutdown& e) {
+  if (phase_ == supervisor_phase::stopping)
+    pass_on(e.order);
+  else
+    become_stopping(std::nullopt, e.order);
 }
 
 // ---- decisions ----
 
 supervisor_core::child& supervisor_core::at(child_key key) {
   const auto found = children_.find(key);
-  invariant(found != children_.end(), "an event about nobody's child");
+  invariant(found != children_.end(), "an event about an unknown child");
   return found->second;
 }
 
@@ -225,15 +176,20 @@ void supervisor_core::became_down(child_key key) {
   --living_;
 }
 
-void supervisor_core::failed_to_start(child_key key, const std::string& why) {
+/// `refused`: its starter returned no actor, which the requester hears as the answer.
+void supervisor_core::failed_to_start(child_key key, const std::string& why, bool refused) {
   child& c = at(key);
   tell(happening::start_failed, c, why);
   if (phase_ == supervisor_phase::starting) {
     tell(happening::gave_up, c, why);
-    become_stopping(error{errc::refused, fmt::format("{} did not start: {}", c.options.id, why)});
+    const auto reason = fmt::format("{} did not start: {}", c.options.id, why);
+    become_stopping(error{errc::refused, reason}, because_of_sibling(reason));
   } else if (dynamic_ && c.starts == 1) {
-    // Its requester hears of it; it never was a child, so nobody's budget is charged.
-    forget(key, error{errc::refused, why});
+    // Its first start is no restart: it is charged to no budget.
+    if (refused)
+      forget(key, error{errc::refused, why});
+    else
+      forget_ended(key, error{errc::refused, "did not start: " + why});
   } else {
     restart_because_of(key, "did not start: " + why);
   }
@@ -241,29 +197,39 @@ void supervisor_core::failed_to_start(child_key key, const std::string& why) {
 
 void supervisor_core::ended_unasked(child_key key, bool normal, const std::string& why) {
   child& c = at(key);
+  if (how_ == strategy::one_fate) {
+    tell(normal ? happening::ended : happening::fatal, c, why);
+    if (!normal)
+      become_stopping(error{errc::closed, why}, because_of_sibling(why));
+    return;
+  }
   const bool again =
       c.options.when == restart::permanent || (c.options.when == restart::transient && !normal);
   tell(again ? happening::failed : happening::ended, c, why);
   if (again)
     return restart_because_of(key, why);
   if (dynamic_)
-    forget(key, std::nullopt);
+    forget_ended(key, normal ? std::nullopt : std::optional(error{errc::closed, why}));
 }
 
 void supervisor_core::restart_because_of(child_key key, const std::string& why) {
   if (!within_budget()) {
     child& c = at(key);
     tell(happening::gave_up, c, why);
-    return become_stopping(error{
-        errc::refused, fmt::format("more than {} restarts within {}, the last because {} ended: {}",
-                                   budget_.restarts, in_words(budget_.period), c.options.id, why)});
+    const auto period =
+        budget_.period == for_life ? std::string("its life") : in_words(budget_.period);
+    return become_stopping(
+        error{errc::refused,
+              fmt::format("more than {} restarts within {}, the last because {} ended: {}",
+                          budget_.restarts, period, c.options.id, why)},
+        {});
   }
   const auto first = how_ == strategy::one_for_all ? children_.begin() : children_.find(key);
   const auto last = how_ == strategy::one_for_one ? std::next(first) : children_.end();
   for (auto at = first; at != last; ++at) {
     const auto& [sibling, c] = *at;
     if (c.phase == child_phase::starting || c.phase == child_phase::running)
-      to_stop_.insert(sibling);
+      to_stop_.emplace(sibling, stop_order{});
     // A transient child that had completed its task is started again too: those it worked with have
     // lost what it did for them.
     if (c.options.when != restart::temporary)
@@ -278,45 +244,66 @@ bool supervisor_core::within_budget() {
   return restarts_.size() <= budget_.restarts;
 }
 
-void supervisor_core::become_stopping(std::optional<error> why) {
+void supervisor_core::become_stopping(std::optional<error> why, stop_order order) {
   if (phase_ == supervisor_phase::stopping)
     return;
   phase_ = supervisor_phase::stopping;
   why_ = std::move(why);
   for (const auto& [key, c] : children_) {
     if (c.phase == child_phase::starting || c.phase == child_phase::running)
-      to_stop_.insert(key);
+      to_stop_.emplace(key, order);
   }
+}
+
+/// Children of one fate hear why they end; to others it is their supervisor's affair.
+stop_order supervisor_core::because_of_sibling(const std::string& reason) const {
+  if (how_ != strategy::one_fate)
+    return {};
+  return {stop_order::cause::sibling, reason, 0, {}};
+}
+
+/// A second order, usually one with less patience, reaches all that still live.
+void supervisor_core::pass_on(const stop_order& order) {
+  for (const auto& [key, c] : children_)
+    if (c.phase == child_phase::stopping)
+      effects_.push_back(effect::stop{key, c.incarnation(), std::nullopt, order});
+  for (auto& [key, pending] : to_stop_)
+    pending = order;
 }
 
 // ---- what follows ----
 
 void supervisor_core::settle() {
   settle_stops();
-  if (phase_ != supervisor_phase::stopping)
-    return settle_starts();
+  if (phase_ != supervisor_phase::stopping) {
+    settle_starts();
+    const bool all_ended_well = how_ == strategy::one_fate && phase_ == supervisor_phase::running;
+    if (!all_ended_well)
+      return;
+  }
   if (living_ > 0)
     return;
   phase_ = supervisor_phase::ended;
   effects_.push_back(effect::quit{why_});
 }
 
-/// One after the other, last first: whoever is asked to end may still rely on those before it.
-/// Dynamic children rely on nobody.
+/// One after the other, last first: a child that is asked to end may still rely on those before it.
+/// Children that rely on no sibling are asked at once.
 void supervisor_core::settle_stops() {
-  while (!to_stop_.empty() && (dynamic_ || stopping_ == 0)) {
-    const child_key key = *to_stop_.begin();
+  while (!to_stop_.empty() && (stops_at_once() || stopping_ == 0)) {
+    const child_key key = to_stop_.begin()->first;
+    stop_order order = std::move(to_stop_.begin()->second);
     to_stop_.erase(to_stop_.begin());
     child& c = at(key);
     if (c.phase == child_phase::starting)
       --starting_;
     c.phase = child_phase::stopping;
     ++stopping_;
-    effects_.push_back(effect::stop{key, c.incarnation(), c.options.stop_limit});
+    effects_.push_back(effect::stop{key, c.incarnation(), c.options.stop_limit, std::move(order)});
   }
 }
 
-/// One after the other, first first, and only when nobody is on its way down.
+/// One after the other, first first, and only when no child is on its way down.
 void supervisor_core::settle_starts() {
   while (!to_start_.empty()) {
     if (!dynamic_ && (starting_ > 0 || stopping_ > 0 || !to_stop_.empty()))
@@ -339,6 +326,12 @@ void supervisor_core::settle_starts() {
 
 void supervisor_core::tell(happening what, const child& c, std::string reason) {
   effects_.push_back(effect::report{what, c.options.id, std::move(reason), phase_});
+}
+
+void supervisor_core::forget_ended(child_key key, std::optional<error> why) {
+  if (phase_ != supervisor_phase::stopping)
+    effects_.push_back(effect::tell_end{key, at(key).options.id, std::move(why)});
+  forget(key, std::nullopt);
 }
 
 void supervisor_core::forget(child_key key, std::optional<error> why) {

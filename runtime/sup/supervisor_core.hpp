@@ -17,7 +17,7 @@
 
 /// What a supervisor decides, without actors: (now, event) → effects. The semantics are those of
 /// OTP's supervisor; where two things happen at once, which OTP serialises by blocking, the wishes
-/// are merged: *who must end* and *who must be started*, ending always first.
+/// are merged: *which children must end* and *which must be started*, ending always first.
 namespace troupe::sup {
 
 /// Position among the siblings; smaller is earlier, and never reused.
@@ -47,6 +47,12 @@ struct down {
   bool normal = true;
   std::string why;
 };
+/// A child of one fate has failed and lives on only to clean up.
+struct failing {
+  child_key child;
+  unsigned incarnation = 0;
+  std::string why;
+};
 /// The time limit given with effect::stop has passed.
 struct stop_overdue {
   child_key child;
@@ -56,17 +62,28 @@ struct stop_overdue {
 struct add {
   child_key child;
   child_options options;
+  /// The start repeats work that was lost, and counts against the budget under this name.
+  std::optional<std::string> charged_to;
 };
-/// Only for dynamic supervisors: end this child and forget it.
+/// Only for dynamic supervisors: end this child and forget it. Again: the order is passed on to a
+/// child that is on its way down.
 struct remove {
   child_key child;
+  stop_order order;
 };
-/// End all children, then the supervisor.
-struct shutdown {};
+/// Only for dynamic supervisors: what was charged in an earlier life.
+struct recall {
+  std::map<std::string, unsigned> charged;
+};
+/// End all children, then the supervisor. Again: as for remove.
+struct shutdown {
+  stop_order order;
+};
 } // namespace event
 
-using event_type = std::variant<event::begin, event::started, event::start_failed, event::down,
-                                event::stop_overdue, event::add, event::remove, event::shutdown>;
+using event_type =
+    std::variant<event::begin, event::started, event::start_failed, event::down, event::failing,
+                 event::stop_overdue, event::add, event::remove, event::recall, event::shutdown>;
 
 /// The phases of a supervisor, in this order, none skipped but `running`.
 enum class supervisor_phase { starting, running, stopping, ended };
@@ -79,6 +96,7 @@ enum class happening {
   start_failed,  ///< Its starter failed.
   failed,        ///< Ended and will be started again, unless the budget is spent.
   ended,         ///< Ended and stays so.
+  fatal,         ///< Ended badly, and its siblings end with it.
   stopped_badly, ///< Ended with an error while being stopped.
   killed,        ///< Did not end within its limit.
   gave_up,       ///< The supervisor ends because of it.
@@ -96,10 +114,19 @@ struct start {
 struct stop {
   child_key child;
   unsigned incarnation = 0;
+  /// Nothing: it was asked before, and its limit runs.
   std::optional<duration> limit;
+  stop_order order;
 };
 struct kill {
   child_key child;
+};
+/// A dynamic child that had been admitted has ended, for good; `why` unless it ended well. Not
+/// during a shutdown.
+struct tell_end {
+  child_key child;
+  std::string id;
+  std::optional<error> why;
 };
 /// This dynamic child is gone, for good, or was never admitted (then `why`).
 struct forget {
@@ -121,8 +148,8 @@ struct report {
 };
 } // namespace effect
 
-using effect_type = std::variant<effect::start, effect::stop, effect::kill, effect::forget,
-                                 effect::announce, effect::quit, effect::report>;
+using effect_type = std::variant<effect::start, effect::stop, effect::kill, effect::tell_end,
+                                 effect::forget, effect::announce, effect::quit, effect::report>;
 
 enum class child_phase { down, starting, running, stopping };
 const char* to_string(child_phase p);
@@ -144,34 +171,46 @@ class supervisor_core {
   std::vector<effect_type> on(instant now, const event_type& e);
 
   supervisor_phase phase() const { return phase_; }
+  /// Stopping: why it ends by itself; nothing if it was asked to.
+  const std::optional<error>& why() const { return why_; }
   const std::map<child_key, child>& children() const { return children_; }
   /// The living or starting child of this id.
   std::optional<child_key> find(const std::string& id) const;
-  /// How many more failures would be answered by a restart now.
-  unsigned restarts_left(instant now) const;
+  /// How many failures within the period of the budget were answered by a restart.
+  unsigned restarts_used(instant now) const;
+  unsigned restarts_allowed() const { return budget_.restarts; }
+  /// Dynamic: how many of the children were started again, by what that is charged to. Each name
+  /// has the whole budget.
+  const std::map<std::string, unsigned>& charged() const { return charged_; }
 
  private:
   void on(const event::begin&);
   void on(const event::started&);
   void on(const event::start_failed&);
   void on(const event::down&);
+  void on(const event::failing&);
   void on(const event::stop_overdue&);
   void on(const event::add&);
   void on(const event::remove&);
+  void on(const event::recall&);
   void on(const event::shutdown&);
 
   child& at(child_key key);
   void became_down(child_key key);
-  void failed_to_start(child_key key, const std::string& why);
+  void failed_to_start(child_key key, const std::string& why, bool refused);
   void ended_unasked(child_key key, bool normal, const std::string& why);
   void restart_because_of(child_key key, const std::string& why);
   bool within_budget();
-  void become_stopping(std::optional<error> why);
+  void become_stopping(std::optional<error> why, stop_order order);
+  void pass_on(const stop_order& order);
+  stop_order because_of_sibling(const std::string& reason) const;
+  bool stops_at_once() const { return dynamic_ || how_ == strategy::one_fate; }
   void settle();
   void settle_stops();
   void settle_starts();
   void tell(happening what, const child& c, std::string reason);
   void forget(child_key key, std::optional<error> why);
+  void forget_ended(child_key key, std::optional<error> why);
 
   const strategy how_;
   const budget budget_;
@@ -182,13 +221,14 @@ class supervisor_core {
   std::map<std::string, child_key> ids_;
   std::set<child_key> to_start_;
   /// Still to be asked to end, last first.
-  std::set<child_key, std::greater<>> to_stop_;
+  std::map<child_key, stop_order, std::greater<>> to_stop_;
   /// Dynamic children to be forgotten once down.
   std::set<child_key> to_forget_;
   std::size_t starting_ = 0;
   std::size_t stopping_ = 0;
   std::size_t living_ = 0; ///< Starting, running or stopping.
   std::deque<instant> restarts_;
+  std::map<std::string, unsigned> charged_;
   std::optional<error> why_;
   // Of the event being handled.
   instant now_{};

@@ -3,6 +3,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/random.hpp"
+#include "runtime/sup/testing/core_table.hpp"
 #include "runtime/sup/testing/core_world.hpp"
 
 #include <doctest/doctest.h>
@@ -13,101 +14,6 @@
 
 using namespace troupe;
 using namespace troupe::sup;
-
-namespace {
-
-constexpr budget three_a_minute{3, 60s};
-
-child_options permanent(std::string id) {
-  return {std::move(id), restart::permanent, 5s};
-}
-child_options transient(std::string id) {
-  return {std::move(id), restart::transient, 5s};
-}
-child_options temporary(std::string id) {
-  return {std::move(id), restart::temporary, 5s};
-}
-/// A supervisor below: up only when it says so.
-child_options nested(std::string id) {
-  return {std::move(id), restart::permanent, std::nullopt};
-}
-
-/// Tells a core what happens to children by their names, and writes its effects down: "stop c, stop
-/// b". Workers start at once unless their name is in `refuse_to_start`. Reports go to `reports`.
-class table {
- public:
-  table(strategy how, budget limit, std::vector<child_options> children)
-      : core(how, limit, std::move(children)) {}
-  explicit table(budget limit) : core(limit) {}
-
-  std::string begin() { return tell(event::begin{}); }
-  std::string fails(const std::string& id) { return tell(event::down{key(id), false, "bang"}); }
-  std::string ends(const std::string& id) {
-    return tell(event::down{key(id), true, "as it should"});
-  }
-  std::string comes_up(const std::string& id) { return tell(event::started{key(id)}); }
-  std::string shutdown() { return tell(event::shutdown{}); }
-  std::string remove(const std::string& id) { return tell(event::remove{key(id)}); }
-  std::string add(child_options options) {
-    next_ = next_.next();
-    return tell(event::add{next_, std::move(options)});
-  }
-  std::string is_overdue(const std::string& id) {
-    return tell(event::stop_overdue{key(id), core.children().at(key(id)).incarnation()});
-  }
-
-  std::string tell(const event_type& e) {
-    std::string out;
-    tell(e, out);
-    return out;
-  }
-
-  child_key key(const std::string& id) const {
-    const auto found = core.find(id);
-    REQUIRE(found);
-    return *found;
-  }
-
-  supervisor_core core;
-  instant now{};
-  std::set<std::string> refuse_to_start;
-  std::vector<std::string> reports;
-
- private:
-  void tell(const event_type& e, std::string& out) {
-    for (const auto& effect : core.on(now, e))
-      std::visit([&](const auto& it) { write(it, out); }, effect);
-  }
-
-  std::string name(child_key k) const { return core.children().at(k).options.id; }
-  static void say(std::string& out, const std::string& what) {
-    out += (out.empty() ? "" : ", ") + what;
-  }
-
-  void write(const effect::start& e, std::string& out) {
-    say(out, "start " + name(e.child));
-    const auto& options = core.children().at(e.child).options;
-    if (refuse_to_start.count(options.id) > 0)
-      return tell(event::start_failed{e.child, "no port"}, out);
-    if (options.stop_limit)
-      tell(event::started{e.child}, out);
-  }
-  void write(const effect::stop& e, std::string& out) { say(out, "stop " + name(e.child)); }
-  void write(const effect::kill& e, std::string& out) { say(out, "kill " + name(e.child)); }
-  void write(const effect::forget& e, std::string& out) {
-    say(out, e.why ? "refuse: " + e.why->what : "forget");
-  }
-  void write(const effect::announce&, std::string& out) { say(out, "up"); }
-  void write(const effect::quit& e, std::string& out) { say(out, e.why ? "give up" : "end"); }
-  void write(const effect::report& e, std::string&) {
-    reports.push_back(e.offender + " " + to_string(e.what) + " (" + e.reason + ") while " +
-                      to_string(e.during));
-  }
-
-  child_key next_{};
-};
-
-} // namespace
 
 TEST_SUITE("supervisor_core") {
   TEST_CASE("children start first to last and stop last to first, one at a time") {
@@ -141,7 +47,7 @@ TEST_SUITE("supervisor_core") {
     CHECK(t.core.children().at(t.key("b")).incarnation() == 1);
   }
 
-  TEST_CASE("one_for_all starts nobody before everybody is down") {
+  TEST_CASE("one_for_all starts no child before all are down") {
     table t(strategy::one_for_all, three_a_minute,
             {permanent("a"), permanent("b"), permanent("c")});
     t.begin();
@@ -166,7 +72,7 @@ TEST_SUITE("supervisor_core") {
     CHECK(t.fails("b") == "stop c");
     CHECK(t.fails("a") == "");
     CHECK(t.ends("c") == "start a, start b, start c");
-    CHECK(t.core.restarts_left(t.now) == 1);
+    CHECK(t.left() == 1);
   }
 
   TEST_CASE("a sibling that fails while it waits to be stopped is not counted as a failure") {
@@ -176,11 +82,11 @@ TEST_SUITE("supervisor_core") {
     CHECK(t.fails("b") == "stop c");
     CHECK(t.fails("a") == "");
     CHECK(t.fails("c") == "start a, start b, start c");
-    CHECK(t.core.restarts_left(t.now) == 2);
+    CHECK(t.left() == 2);
     CHECK(t.reports.at(4) == "a stopped_badly (bang) while running");
   }
 
-  TEST_CASE("who is restarted depends on the child's kind and on how it ended") {
+  TEST_CASE("whether a child is restarted depends on its kind and on how it ended") {
     struct row {
       child_options child;
       bool normal;
@@ -200,12 +106,12 @@ TEST_SUITE("supervisor_core") {
     }
   }
 
-  TEST_CASE("a temporary child that dies in one_for_all takes nobody along") {
+  TEST_CASE("a temporary child that dies in one_for_all takes no sibling along") {
     table t(strategy::one_for_all, three_a_minute,
             {permanent("a"), temporary("b"), permanent("c")});
     t.begin();
     CHECK(t.fails("b") == "");
-    CHECK(t.core.restarts_left(t.now) == 3);
+    CHECK(t.left() == 3);
   }
 
   TEST_CASE("a temporary child taken along by a restart stays down") {
@@ -230,7 +136,7 @@ TEST_SUITE("supervisor_core") {
     t.begin();
     CHECK(t.fails("b") == "start b");
     CHECK(t.fails("b") == "start b");
-    CHECK(t.core.restarts_left(t.now) == 0);
+    CHECK(t.left() == 0);
     CHECK(t.fails("b") == "stop a");
     CHECK(t.reports.back() == "b gave_up (bang) while running");
     CHECK(t.ends("a") == "give up");
@@ -249,12 +155,12 @@ TEST_SUITE("supervisor_core") {
     CHECK(t.fails("a") == "start a");
     SUBCASE("just after the period") {
       t.now += 10s + 1ns;
-      CHECK(t.core.restarts_left(t.now) == 1);
+      CHECK(t.left() == 1);
       CHECK(t.fails("a") == "start a");
     }
     SUBCASE("at its last instant") {
       t.now += 10s;
-      CHECK(t.core.restarts_left(t.now) == 0);
+      CHECK(t.left() == 0);
       CHECK(t.fails("a") == "give up");
     }
   }
@@ -295,7 +201,7 @@ TEST_SUITE("supervisor_core") {
     CHECK(t.fails("b") == "stop a");
     CHECK(t.ends("a") == "start a, start b");
     CHECK(t.comes_up("b") == "start c");
-    CHECK(t.core.restarts_left(t.now) == 1);
+    CHECK(t.left() == 1);
   }
 
   TEST_CASE("a child that does not stop in time is killed, and only that incarnation of it") {
@@ -316,7 +222,7 @@ TEST_SUITE("supervisor_core") {
     }
   }
 
-  TEST_CASE("a shutdown during a repair starts nobody") {
+  TEST_CASE("a shutdown during a repair starts no child") {
     table t(strategy::one_for_all, three_a_minute,
             {permanent("a"), permanent("b"), permanent("c")});
     t.begin();
@@ -341,12 +247,12 @@ TEST_SUITE("supervisor_core") {
     CHECK(t.begin() == "up");
     CHECK(t.add(temporary("s1")) == "start s1");
     CHECK(t.add(temporary("s2")) == "start s2");
-    CHECK(t.fails("s1") == "forget");
+    CHECK(t.fails("s1") == "s1 ended: bang, forget");
     CHECK(t.add(temporary("s1")) == "start s1");
     CHECK(t.remove("s2") == "stop s2");
-    CHECK(t.ends("s2") == "forget");
+    CHECK(t.ends("s2") == "s2 ended well, forget");
     CHECK_FALSE(t.core.find("s2"));
-    CHECK(t.core.restarts_left(t.now) == 3);
+    CHECK(t.left() == 3);
   }
 
   TEST_CASE("dynamic children are stopped all at once") {

@@ -20,6 +20,13 @@ struct stop_due {
   unsigned incarnation = 0;
 };
 
+/// From a child: it has failed, and cleans up.
+struct child_failing {
+  child_key child;
+  unsigned incarnation = 0;
+  std::string why;
+};
+
 /// From a supervisor below: all its children are up.
 struct child_up {
   child_key child;
@@ -36,13 +43,14 @@ struct supervisor_state {
 
 /// One actor serves both kinds of supervisor; those with a fixed list of children refuse to start
 /// and stop single ones.
-using supervisor_self = self_of<dynamic_handle, supervisor_state, stop_due, child_up>;
-using supervisor_behavior = behavior_of<dynamic_handle, stop_due, child_up>;
+using supervisor_self =
+    self_of<dynamic_handle, supervisor_state, stop_due, child_failing, child_up>;
+using supervisor_behavior = behavior_of<dynamic_handle, stop_due, child_failing, child_up>;
 
 /// A child as it is before it has been asked, and whom to ask.
 struct described_child {
   node_report known;
-  /// Empty for a child that is not running: what is known is all there is.
+  /// Empty for a child that is neither running nor stopping: what is known is all there is.
   caf::actor ask;
   /// 0 for a worker, which describes itself; above that, a supervisor, which reports.
   unsigned height = 0;
@@ -56,4 +64,5 @@ promise<node_report> gather(supervisor_self self, node_report own,
 } // namespace troupe::sup::detail
 
 TROUPE_LOCAL_MESSAGE(troupe::sup::detail::stop_due)
+TROUPE_LOCAL_MESSAGE(troupe::sup::detail::child_failing)
 TROUPE_LOCAL_MESSAGE(troupe::sup::detail::child_up)

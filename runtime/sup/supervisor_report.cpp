@@ -30,8 +30,9 @@ void ask_worker(supervisor_self self, const gathering_ptr& g, std::size_t at,
                 const std::function<void(const caf::error&)>& on_silence) {
   self->request(whom, caf::duration{within}, describe{})
       .then(
-          [g, at](const std::string& phase) {
-            g->report.children[at].phase = phase;
+          [g, at](const description& d) {
+            g->report.children[at].phase = d.phase;
+            g->report.children[at].mailbox = d.mailbox;
             g->one_done();
           },
           on_silence);
@@ -43,7 +44,13 @@ void ask_supervisor(supervisor_self self, const gathering_ptr& g, std::size_t at
   self->request(whom, caf::duration{within}, dump{})
       .then(
           [g, at](const node_report& below) {
-            g->report.children[at] = below;
+            auto& known = g->report.children[at];
+            auto past = std::move(known.last_end);
+            auto reason = std::move(known.phase);
+            known = below;
+            known.last_end = std::move(past);
+            if (known.phase.empty())
+              known.phase = std::move(reason);
             g->one_done();
           },
           on_silence);
@@ -64,10 +71,14 @@ promise<node_report> gather(supervisor_self self, node_report own,
     if (!child.ask)
       continue;
     ++g->open;
-    // Whoever stands above a silent actor waits longer than that actor's own supervisor does.
+    // A supervisor further above a silent actor waits longer than that actor's own supervisor does.
     const duration within = limits::describe_within * (child.height + 1);
     const auto on_silence = [g, at, within](const caf::error& e) {
+      // One that is on its way down need not answer.
+      if (g->report.children[at].state == to_string(child_phase::stopping))
+        return g->one_done();
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(within).count();
+      g->report.children[at].state = "silent";
       g->report.children[at].phase = e == caf::sec::request_timeout
                                          ? fmt::format("did not answer within {} s", seconds)
                                          : to_error(e).what;

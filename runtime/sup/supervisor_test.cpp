@@ -35,8 +35,8 @@ TEST_SUITE("supervisor") {
                        {permanent("a", a, well_behaved(s.diary)),
                         permanent("b", b, well_behaved(s.diary)),
                         permanent("c", c, well_behaved(s.diary))}));
-    // The starters run in order; when each child's own first step runs is up to the engine, so only
-    // who is there can be asked.
+    // The starters run in order; when each child's own first step runs is up to the engine, so the
+    // test can only ask which children are there.
     CHECK((a && b && c));
     s.diary.read();
     s.running->stop();
@@ -184,7 +184,7 @@ TEST_SUITE("supervisor") {
     CHECK(s.endings.empty());
   }
 
-  TEST_CASE("a tree whose child cannot be started ends, says why, and leaves nobody behind") {
+  TEST_CASE("a tree whose child cannot be started ends, says why, and leaves no actor behind") {
     stage s;
     const place a, b;
     s.play(one_for_one(

@@ -25,12 +25,14 @@ struct node {
   strategy how = strategy::one_for_one;
   budget restarts{};
   std::vector<tree> children;
+  /// Dynamic only.
+  std::function<void(const child_end&)> on_end;
 };
 
 /// "worker", "one_for_one", …, "dynamic".
 const char* kind_name(const node& n);
 
-/// 0 for a worker; a dynamic supervisor counts as having workers.
+/// 0 for a worker. A dynamic supervisor counts as having a supervisor of workers below it.
 unsigned height(const node& n);
 
 /// As `validate`, for a child that a dynamic supervisor is asked to start.

@@ -1,4 +1,4 @@
-"""Who may include whom: the table of docs/architecture.md."""
+"""Which folder may include which: the table of docs/architecture.md."""
 
 import re
 from typing import Iterator
@@ -31,7 +31,7 @@ MAY_USE = {
     "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
 }
 
-# third-party and system headers -> who may include them (test code may include anything)
+# third-party and system headers -> the folders that may include them (test code may include anything)
 THIRD_PARTY = {
     r"caf/": (SUP, ACTORS, LAUNCH),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),

@@ -54,7 +54,7 @@ def locked(project: Project) -> dict[tuple[str, str, int], tuple[str, str]]:
 
 def rendered(project: Project) -> str:
     lines = [
-        "# Every field and enumerant ever released; scripts/check.py --update-schema-lock appends, nobody edits."
+        "# Every field and enumerant ever released; scripts/check.py --update-schema-lock appends to it."
     ]
     for path in schema_files(project):
         lines += [

@@ -6,11 +6,18 @@ from typing import Iterator
 from .project import Finding, Project
 
 TOPOLOGY, README = "actors/topology.cpp", "actors/README.md"
-STRATEGIES = "worker|child|dynamic|one_for_one|one_for_all|rest_for_one"
-# A comment `// children: session, one per …` names what a dynamic supervisor starts.
+STRATEGIES = "worker|child|dynamic|one_for_one|one_for_all|rest_for_one|one_fate"
+# A comment `// children: session, one per …` names what a dynamic supervisor starts; `group/member` a
+# supervisor and its children.
 PART = re.compile(
-    rf'\bsup::({STRATEGIES})\(\s*"(\w+)"|//\s*children:\s*(\w+)|//[^\n]*|"(?:\\.|[^"\\])*"|[()]'
+    rf'\bsup::({STRATEGIES})\(\s*"(\w+)"|//\s*children:\s*([\w/]+)|//[^\n]*|"(?:\\.|[^"\\])*"|[()]'
 )
+
+
+def with_those_above(paths: list[str]) -> list[str]:
+    """group/member stands for group as well."""
+    parts = [path.split("/") for path in paths]
+    return list(dict.fromkeys("/".join(p[:n]) for p in parts for n in range(1, len(p) + 1)))
 
 
 def topology(project: Project) -> list[tuple[str, str]]:
@@ -29,7 +36,7 @@ def topology(project: Project) -> list[tuple[str, str]]:
             nodes.append((path, kind))
             open_calls.append((depth, path))
             if kind == "dynamic":
-                nodes += [(f"{path}/{child}", "child") for child in announced]
+                nodes += [(f"{path}/{child}", "child") for child in with_those_above(announced)]
                 announced = []
         elif part[0] == "(":
             depth += 1

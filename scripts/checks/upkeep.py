@@ -1,4 +1,4 @@
-"""Nothing lies about: sources that nobody builds, headers that nobody includes, links that lead nowhere."""
+"""Nothing lies about: sources that are not built, headers that are not included, links that lead nowhere."""
 
 import posixpath
 import re
@@ -27,7 +27,7 @@ def built_rule(project: Project) -> Iterator[Finding]:
             )
             or any(mentions(lists[folder], stem) for folder in above if "foreach" in lists[folder])
         ):
-            yield Finding(path, 0, "is in no CMakeLists.txt, so nobody builds it")
+            yield Finding(path, 0, "is in no CMakeLists.txt, so it is not built")
 
 
 def mentions(text: str, name: str) -> bool:
@@ -43,7 +43,7 @@ def included_rule(project: Project) -> Iterator[Finding]:
     }
     for path in project.matching(".hpp"):
         if path not in included:
-            yield Finding(path, 0, "nobody includes this header")
+            yield Finding(path, 0, "no file includes this header")
 
 
 def links_rule(project: Project) -> Iterator[Finding]:

@@ -3,24 +3,15 @@
 A reader who skims looks for the component's name. A sentence about `whoever` has none, and one about `he` has it in
 another sentence. Looked at: comments, docstrings and literals of the sources, comments of schemas and scripts, and
 pages without their code. What stands in `backticks` is quoted and does not count.
-
-`wording_left.txt` says how many are left in each folder from before this rule. The numbers only fall: the check fails for a
-folder that has more than listed, and for one that has fewer until its number is lowered (--lower-wording).
 """
 
 import io
 import re
 import tokenize
-from collections import Counter
 from typing import Iterator
 
 from .project import TOKENS, Finding, Project, line_of
 
-LEFT = "scripts/checks/wording_left.txt"
-HEADING = (
-    "# How many clauses in each folder are older than the rule of scripts/checks/wording.py.\n"
-    "# The numbers only fall: scripts/check.py --lower-wording rewrites them, never upwards.\n"
-)
 # They quote what they look for.
 EXEMPT = ("scripts/checks/wording.py", "scripts/checks_test.py")
 
@@ -105,7 +96,7 @@ def prose(project: Project, path: str) -> str | None:
     return None
 
 
-def clauses(project: Project) -> Iterator[Finding]:
+def rule(project: Project) -> Iterator[Finding]:
     for path in project.paths:
         text = prose(project, path)
         for found in SUBJECT.finditer(text) if text else ():
@@ -113,47 +104,4 @@ def clauses(project: Project) -> Iterator[Finding]:
                 path,
                 line_of(text, found.start()),
                 f"'{found[0]}' is no component: name the one that is meant",
-            )
-
-
-def folder_of(path: str) -> str:
-    """Two levels: what one person rewords in one go."""
-    return "/".join(path.split("/")[:-1][:2]) or "."
-
-
-def listed(project: Project) -> dict[str, int]:
-    if LEFT not in project:
-        return {}
-    rows = (line.split() for line in project.text(LEFT).splitlines() if not line.startswith("#"))
-    return {folder: int(count) for folder, count in rows}
-
-
-def rendered(counts: dict[str, int]) -> str:
-    return HEADING + "".join(f"{folder} {n}\n" for folder, n in sorted(counts.items()) if n)
-
-
-def lowered(project: Project) -> str | None:
-    """The list as it should be now; None if a number would rise."""
-    now, allowed = Counter(folder_of(f.path) for f in clauses(project)), listed(project)
-    if any(n > allowed.get(folder, 0) for folder, n in now.items()):
-        return None
-    return rendered(now)
-
-
-def rule(project: Project) -> Iterator[Finding]:
-    found: dict[str, list[Finding]] = {}
-    for finding in clauses(project):
-        found.setdefault(folder_of(finding.path), []).append(finding)
-    allowed = listed(project)
-    for folder in sorted({*found, *allowed}):
-        here, most = found.get(folder, []), allowed.get(folder, 0)
-        if len(here) > most:
-            yield from here
-            if most:
-                yield Finding(folder, 0, f"has {len(here)} such clauses (above), {most} are listed")
-        elif len(here) < most:
-            yield Finding(
-                LEFT,
-                0,
-                f"{folder} has {len(here)} such clauses left, not {most}: scripts/check.py --lower-wording",
             )

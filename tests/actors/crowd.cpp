@@ -2,7 +2,7 @@
 // engine, in one thread; the nodes are their ends of the links. No network: what is measured is
 // what the master decides, writes and hands to its links.
 
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "tests/actors/master_stage.hpp"
 
 #include <CLI/CLI.hpp>
@@ -78,8 +78,8 @@ void measure(std::uint32_t count) {
 
   start = real_clock::now();
   for (std::uint32_t i = 0; i < count; ++i) {
-    leader_core leader({c.names[i], 2}, messages::author("leader"));
-    (void)leader.prepare(dawn, worlds[i].as<messages::Prepare>());
+    agent_core agent({c.names[i], 2}, messages::author("agent"));
+    (void)agent.prepare(dawn, worlds[i].as<messages::Prepare>());
   }
   const auto read = ms_since(start);
 

@@ -9,12 +9,13 @@
 namespace troupe::actors::testing {
 
 using namespace messages;
-using node_phase = NodeState::Phase;
 
 namespace {
 
 /// With so many at most, nodes take part in pairs.
 constexpr std::uint32_t in_pairs = 4;
+/// In peace: how long anything may wait that has a deadline, or that the master has to notice.
+constexpr auto patience = 120s;
 
 rendezvous_options options(std::uint32_t nodes_min, std::uint32_t nodes_max) {
   rendezvous_options o;
@@ -22,10 +23,17 @@ rendezvous_options options(std::uint32_t nodes_min, std::uint32_t nodes_max) {
   o.nodes_max = nodes_max;
   o.last_call = 5s;
   o.join_timeout = 100s;
-  o.prepare_within = 20s;
+  o.stop_within = 10s;
+  o.prepare_slack = 10s;
   o.recall_within = 10s;
   if (nodes_max == in_pairs)
     o.unit = 2;
+  return o;
+}
+
+recovery_options budget(std::uint32_t max_restarts) {
+  recovery_options o;
+  o.max_restarts = max_restarts;
   return o;
 }
 
@@ -39,299 +47,260 @@ decision_world::decision_world(fate choose)
       nodes_min_(1 + static_cast<std::uint32_t>(choose_(3))),
       nodes_max_(nodes_min_ + static_cast<std::uint32_t>(choose_(3))),
       max_restarts_(static_cast<std::uint32_t>(choose_(4))) {
-  start_cores();
-}
-
-void decision_world::start_cores() {
-  if (!rendezvous_) {
-    rendezvous_.emplace(options(nodes_min_, nodes_max_), author("master/rendezvous"), now_);
-    rendezvous_->recall(now_, journal_);
-  }
-  if (!recovery_) {
-    recovery_.emplace(recovery_options{max_restarts_}, author("master/recovery"));
-    perform(recovery_->recall(now_, journal_));
-  }
-}
-
-/// Recovery falls, or rendezvous and recovery with it. All links end, since sessions rely on both.
-void decision_world::fall(bool both) {
-  ++falls_;
-  recovery_fell_ = true;
-  recovery_.reset();
-  to_recovery_.clear();
-  if (both) {
-    rendezvous_fell_ = true;
-    rendezvous_.reset();
-    to_rendezvous_.clear();
-  }
   for (const auto& name : names)
+    nodes_[name].be(name);
+  start_planner();
+}
+
+void decision_world::start_planner() {
+  if (planner_)
+    return;
+  planner_.emplace(
+      actor<recovery_core>{++lives_, recovery_core(options(nodes_min_, nodes_max_),
+                                                   budget(max_restarts_), author("master"), now_)});
+  perform(planner_->id, {}, planner_->core.recall(now_, journal_));
+}
+
+/// The job lies below the planner, and sessions rely on both.
+void decision_world::planner_falls() {
+  ++falls_;
+  end_tree_with_planner();
+  planner_.reset();
+  for (const auto& name : names) {
     break_link(name);
+    if (!calm_ && choose_(8) == 0)
+      nodes_[name].be_replaced();
+  }
 }
 
 void decision_world::strike() {
   now_ += std::chrono::milliseconds(choose_(50));
-  rendezvous_fell_ = recovery_fell_ = false;
-  start_cores();
+  start_planner();
   const auto& name = names[choose_(std::size(names))];
-  switch (choose_(16)) {
+  switch (choose_(20)) {
   case 0:
   case 1:
   case 2:
-    return take_letter_to_rendezvous();
+    return take_planner_mail();
   case 3:
+    return take_rendezvous_mail();
   case 4:
   case 5:
-    return take_letter_to_recovery();
   case 6:
+    return take_member_mail(name);
   case 7:
   case 8:
-    return take_directive(name);
   case 9:
+    return nodes_[name].take_directive();
   case 10:
-    return come(name);
   case 11:
+    return take_report(name);
+  case 12:
+  case 13:
+    return come(name);
+  case 14:
     if (choose_(trouble_) == 0)
       return break_link(name);
     return;
-  case 12:
+  case 15:
     if (choose_(trouble_) == 0)
       return lose(name);
     return;
-  case 13:
+  case 16:
     if (choose_(falls_every_) == 0)
-      return fall(choose_(2) == 0);
+      return choose_(2) == 0 ? planner_falls() : lower_one_falls();
+    if (planner_ && choose_(20'000) == 0)
+      return perform(planner_->id, {}, planner_->core.abandon(now_, "it was cancelled"));
     return;
-  case 14:
-    now_ += std::chrono::seconds(choose_(12));
+  case 17:
+    // Messages arrive much faster than deadlines, or nothing would ever be decided in time.
+    now_ += choose_(8) == 0 ? std::chrono::seconds(choose_(12)) : 0s;
     return tick();
   default:
-    return stir_node(name);
+    return stir(name);
   }
 }
 
-// ---- nodes ----
+// ---- the naive membership ----
 
+/// The planner hears of it first.
 void decision_world::come(const node_name& name) {
   auto& n = nodes_[name];
-  if (n.linked)
+  if (n.linked())
     return;
-  if (!n.known && n.state.phase != node_phase::IDLE)
-    n.state = idle_after(n.state.about.value); // as a new incarnation, its processes gone
-  n.linked = n.known = true;
-  to_rendezvous_.push_back({{}, present(name, n.state).any()});
+  n.link();
+  for_member_[name].clear();
+  mail said{n.hello().any()};
+  if (planner_)
+    planner_->mailbox.push_back(said);
+  if (tree_ && tree_->members.count(name) != 0)
+    tree_->members.at(name).mailbox.push_back(said);
 }
 
 void decision_world::break_link(const node_name& name) {
   auto& n = nodes_[name];
-  if (!n.linked)
+  if (!n.linked())
     return;
-  n.linked = false;
-  n.directives.clear();
-  to_rendezvous_.push_back({{}, away(name).any()});
+  n.break_link();
+  if (planner_)
+    planner_->mailbox.push_back({away(name).any()});
 }
 
-/// Membership gives a node up that is away, or says goodbye.
+/// A node is given up that is away, or says goodbye.
 void decision_world::lose(const node_name& name) {
   auto& n = nodes_[name];
-  if (!n.known)
+  if (!n.known())
     return;
-  n.linked = n.known = false;
-  n.directives.clear();
-  to_rendezvous_.push_back({{}, lost(name).any()});
+  n.be_lost();
+  mail said{lost(name).any()};
+  if (planner_)
+    planner_->mailbox.push_back(said);
+  if (tree_ && tree_->members.count(name) != 0)
+    tree_->members.at(name).mailbox.push_back(said);
 }
 
-void decision_world::report(const node_name& name, const any_msg& m) {
-  if (!nodes_.at(name).linked)
+void decision_world::expel(const node_name& name) {
+  lose(name);
+}
+
+void decision_world::stir(const node_name& name) {
+  auto& n = nodes_[name];
+  const bool linked = n.linked();
+  n.stir(choose_, calm_, failing_);
+  if (linked && !n.linked() && planner_)
+    planner_->mailbox.push_back({away(name).any()});
+}
+
+// ---- mail ----
+
+void decision_world::take_report(const node_name& name) {
+  const auto m = nodes_[name].said();
+  if (!m)
     return;
-  if (m.is<Prepared>())
-    to_rendezvous_.push_back({name, m});
+  if (tree_ && tree_->members.count(name) != 0)
+    tree_->members.at(name).mailbox.push_back({*m});
   else
-    to_recovery_.push_back({name, m});
+    for_member_[name].push_back(*m);
 }
 
-void decision_world::stir_node(const node_name& name) {
-  auto& n = nodes_[name];
-  const auto g = n.state.about.value;
-  if (n.state.phase == node_phase::DRAINING) {
-    n.state = ready_for(g, 4000);
-    ready_.emplace(g, name);
-    report(name, prepared(name, g, 4000).any());
-  } else if (n.state.phase == node_phase::RUNNING) {
-    const bool ends = calm_ || choose_(4) == 0;
-    if (ends && (calm_ || choose_(8) >= failing_)) {
-      n.state = finished_in(g);
-      report(name, finished(name, g).any());
-    } else if (ends) {
-      const int hardware = 201, software = 1;
-      const std::vector<int> codes{choose_(8) == 0 ? hardware : software};
-      n.state = failed_in(g, codes);
-      report(name, failed(name, g, codes).any());
-    } else if (choose_(50) == 0) {
-      n.state = nothing(); // its leader falls
-      break_link(name);
-    } else {
-      report(name, running(name, g).any());
-    }
-  }
-}
-
-void decision_world::take_directive(const node_name& name) {
-  auto& n = nodes_[name];
-  if (n.directives.empty())
+void decision_world::take_planner_mail() {
+  if (!planner_ || planner_->mailbox.empty())
     return;
-  const auto m = n.directives.front();
-  n.directives.pop_front();
-  follow(name, n, m);
+  const auto m = planner_->mailbox.front();
+  planner_->mailbox.pop_front();
+  perform(planner_->id, {},
+          m.ended ? planner_->core.generation_ended(now_, *m.ended, m.why)
+                  : hand_to_planner(*m.message));
 }
 
-void decision_world::follow(const node_name& name, node& n, const any_msg& m) {
-  const auto about = m.envelope().about;
-  if (m.is<Conclude>()) {
-    n.heard_verdict = true;
-    n.state = idle_after(n.state.about.value);
-    invariant(concluded_ == m.as<Conclude>().read()->getSuccess(),
-              "a verdict that is not recorded");
-  } else if (n.heard_verdict) {
-    invariant(m.is<Stop>(), "a directive after the verdict");
-  } else if (m.is<Prepare>() && about > n.state.about) {
-    n.state = draining(about.value);
-  } else if (m.is<Stop>() && about == n.state.about) {
-    n.state = idle_after(about.value);
-  } else if (m.is<Start>() && about == n.state.about && n.state.phase == node_phase::PREPARED) {
-    n.state = running_in(about.value);
-    report(name, running(name, about.value).any());
-  }
-}
-
-// ---- letters ----
-
-void decision_world::take_letter_to_rendezvous() {
-  if (to_rendezvous_.empty() || !rendezvous_)
-    return;
-  const auto m = to_rendezvous_.front().message;
-  to_rendezvous_.pop_front();
+recovery_core::effects decision_world::hand_to_planner(const any_msg& m) {
+  auto& core = planner_->core;
   if (m.is<NodePresent>())
-    perform(rendezvous_->node_present(now_, m.as<NodePresent>()));
-  else if (m.is<NodeAway>())
-    perform(rendezvous_->node_away(now_, m.as<NodeAway>()));
-  else if (m.is<NodeLost>())
-    perform(rendezvous_->node_lost(now_, m.as<NodeLost>()));
-  else if (m.is<Prepared>())
-    perform(rendezvous_->prepared(now_, m.as<Prepared>()));
-  else if (m.is<Reform>())
-    perform(rendezvous_->reform(now_, m.as<Reform>()));
-  else
-    perform(rendezvous_->conclude(now_, m.as<Conclude>()));
-}
-
-void decision_world::take_letter_to_recovery() {
-  if (to_recovery_.empty() || !recovery_)
-    return;
-  const auto m = to_recovery_.front().message;
-  to_recovery_.pop_front();
+    return core.node_present(now_, m.as<NodePresent>());
+  if (m.is<NodeAway>())
+    return core.node_away(now_, m.as<NodeAway>());
+  if (m.is<NodeLost>())
+    return core.node_lost(now_, m.as<NodeLost>());
   if (m.is<Sealed>())
-    perform(recovery_->sealed(now_, m.as<Sealed>()));
-  else if (m.is<Unformable>())
-    perform(recovery_->unformable(now_, m.as<Unformable>()));
-  else if (m.is<NodesWaiting>())
-    perform(recovery_->nodes_waiting(now_, m.as<NodesWaiting>()));
-  else if (m.is<Indispensable>())
-    perform(recovery_->indispensable(now_, m.as<Indispensable>()));
-  else if (m.is<NodePresent>())
-    perform(recovery_->node_present(now_, m.as<NodePresent>()));
-  else if (m.is<NodeAway>())
-    perform(recovery_->node_away(now_, m.as<NodeAway>()));
-  else if (m.is<NodeLost>())
-    perform(recovery_->node_lost(now_, m.as<NodeLost>()));
-  else if (m.is<Running>())
-    perform(recovery_->running(now_, m.as<Running>()));
-  else if (m.is<Failed>())
-    perform(recovery_->failed(now_, m.as<Failed>()));
-  else
-    perform(recovery_->finished(now_, m.as<Finished>()));
+    return core.sealed(now_, m.as<Sealed>());
+  if (m.is<Running>())
+    return core.running(now_, m.as<Running>());
+  if (m.is<Failed>())
+    return core.failed(now_, m.as<Failed>());
+  if (m.is<Finished>())
+    return core.finished(now_, m.as<Finished>());
+  return core.stopped(now_, m.as<Stopped>());
 }
 
 void decision_world::tick() {
-  if (!rendezvous_)
-    return;
-  perform(rendezvous_->tick(now_));
-  const auto next = rendezvous_ ? rendezvous_->next_wakeup() : std::nullopt;
-  invariant(!next || *next > now_, "rendezvous rings without pause");
+  const auto rings_on = [this](const auto& core) {
+    const auto next = core.next_wakeup();
+    invariant(!next || *next > now_, "a core rings without pause: " + core.in_words());
+  };
+  if (planner_) {
+    const auto which = planner_->id;
+    perform(which, {}, planner_->core.tick(now_));
+    if (planner_ && planner_->id == which)
+      rings_on(planner_->core);
+  }
+  if (tree_ && tree_->rendezvous) {
+    const auto which = tree_->rendezvous->id;
+    perform(which, {}, tree_->rendezvous->core.tick(now_));
+    if (lives(which))
+      rings_on(tree_->rendezvous->core);
+  }
+  for (const auto& name : names) {
+    if (!tree_ || tree_->members.count(name) == 0)
+      continue;
+    auto& me = tree_->members.at(name);
+    const auto which = me.id;
+    perform(which, name, me.core.tick(now_));
+    if (lives(which))
+      rings_on(me.core);
+  }
 }
 
 // ---- effects, and what must never be decided ----
 
-template<class Effects>
-void decision_world::perform(const Effects& effects) {
+template<class Effect>
+void decision_world::perform(life whose, const node_name& member,
+                             const std::vector<Effect>& effects) {
   for (const auto& effect : effects) {
     if (!calm_ && choose_(falls_every_) == 0)
-      fall(choose_(2) == 0);
-    if (fell(effects))
+      choose_(2) == 0 ? planner_falls() : lower_one_falls();
+    if (!lives(whose))
       return;
-    std::visit([this](const auto& e) { this->obey(e); }, effect);
+    std::visit([&](const auto& e) { this->obey(member, e); }, effect);
   }
 }
 
-void decision_world::obey(const rendezvous_core::record& e) {
+// Performed in the other file as well.
+template void decision_world::perform(life, const node_name&, const rendezvous_core::effects&);
+template void decision_world::perform(life, const node_name&, const member_core::effects&);
+
+void decision_world::obey(const node_name&, const recovery_core::record& e) {
+  invariant(!concluded_, "decided after the verdict: " + text(e.message));
   journal_.push_back(e.message);
   if (e.message.is<GenerationProposed>()) {
     const auto g = e.message.as<GenerationProposed>().read()->getGeneration();
     invariant(g > proposed_, "a number is proposed twice");
     proposed_ = g;
-    return;
-  }
-  auto body = e.message.as<GenerationSealed>().read();
-  const auto g = body->getWorld().getGeneration();
-  invariant(sealed_.insert(g).second, "a number is sealed twice");
-  invariant(g == proposed_, "sealed is what was proposed last");
-  check_world(body->getWorld());
-  for (auto m : body->getWorld().getMembers())
-    invariant(ready_.count({g, m.getNode().cStr()}) != 0, "sealed before all are ready");
-}
-
-void decision_world::obey(const rendezvous_core::direct& e) {
-  const auto g = e.message.envelope().about.value;
-  if (e.message.is<Prepare>()) {
-    invariant(g == proposed_, "prepared before it is on record");
-    check_world(e.message.as<Prepare>().read()->getWorld());
-  } else if (e.message.is<Start>()) {
-    invariant(sealed_.count(g) != 0, "started before it is sealed");
-  } else if (e.message.is<Conclude>()) {
-    invariant(concluded_.has_value(), "concluded before it is on record");
-  }
-  for (const auto& name : e.nodes)
-    if (nodes_[name].linked)
-      nodes_[name].directives.push_back(e.message);
-}
-
-void decision_world::obey(const rendezvous_core::inform_recovery& e) {
-  to_recovery_.push_back({{}, e.message});
-}
-
-void decision_world::obey(const rendezvous_core::expel& e) {
-  lose(e.node);
-}
-
-void decision_world::obey(const recovery_core::record& e) {
-  invariant(!concluded_, "decided after the verdict: " + text(e.message));
-  journal_.push_back(e.message);
-  if (e.message.is<Concluded>()) {
+  } else if (e.message.is<Concluded>()) {
     concluded_ = e.message.as<Concluded>().read()->getSuccess();
-    return;
+  } else {
+    auto body = e.message.as<RestartCharged>().read();
+    invariant(body->getRestartCount() == ++charged_, "restarts are not counted one by one");
+    invariant(++charged_to_[body->getNode().cStr()] <= max_restarts_,
+              "more restarts of a node than the budget has");
+    invariant(charged_for_.insert(body->getGeneration()).second, "a generation is charged twice");
+    invariant(sealed_.count(body->getGeneration()) != 0, "charged for what never ran");
+    invariant(!tree_, "charged before the generation has ended");
   }
-  auto body = e.message.as<RestartCharged>().read();
-  invariant(body->getRestartCount() == ++charged_, "restarts are not counted one by one");
-  invariant(++charged_to_[body->getNode().cStr()] <= max_restarts_,
-            "more restarts of a node than the budget has");
-  invariant(charged_for_.insert(body->getGeneration()).second, "a generation is charged twice");
-  invariant(sealed_.count(body->getGeneration()) != 0, "charged for what never ran");
 }
 
-void decision_world::obey(const recovery_core::instruct& e) {
-  to_rendezvous_.push_back({{}, e.message});
+void decision_world::obey(const node_name&, const recovery_core::direct& e) {
+  if (e.message.is<Conclude>())
+    invariant(concluded_ == e.message.as<Conclude>().read()->getSuccess(),
+              "a verdict that is not recorded");
+  else
+    invariant(!concluded_, "a directive after the verdict");
+  for (const auto& name : e.nodes)
+    nodes_[name].send(e.message);
 }
 
-void decision_world::obey(const recovery_core::verdict& e) {
+void decision_world::obey(const node_name&, const recovery_core::stop_generation& e) {
+  if (!tree_ || tree_->which != e.which)
+    return;
+  pass_on({sup::stop_order::cause::asked, e.reason, e.verdict_follows ? verdict_follows : 0,
+           std::nullopt});
+  settle_tree();
+}
+
+void decision_world::obey(const node_name&, const recovery_core::recall_charges& e) {
+  tree_charges_ = e.charged;
+}
+
+void decision_world::obey(const node_name&, const recovery_core::verdict& e) {
   invariant(concluded_ == e.success, "a verdict that is not recorded");
   ++verdicts_;
 }
@@ -360,12 +329,16 @@ void decision_world::check_world(const World::Reader& world) {
 
 void decision_world::deliver_all() {
   for (int i = 0; i < 10'000; ++i) {
-    bool moved = !to_rendezvous_.empty() || !to_recovery_.empty();
-    take_letter_to_rendezvous();
-    take_letter_to_recovery();
+    bool moved = !planner_->mailbox.empty() ||
+                 (tree_ && tree_->rendezvous && !tree_->rendezvous->mailbox.empty());
+    take_planner_mail();
+    take_rendezvous_mail();
     for (const auto& name : names) {
-      moved = moved || !nodes_[name].directives.empty();
-      take_directive(name);
+      moved = moved || nodes_[name].has_directives() ||
+              (tree_ && tree_->members.count(name) && !tree_->members.at(name).mailbox.empty());
+      take_member_mail(name);
+      nodes_[name].take_directive();
+      take_report(name);
     }
     if (!moved)
       return;
@@ -373,26 +346,55 @@ void decision_world::deliver_all() {
   invariant(false, "messages without end");
 }
 
+/// Every deadline leads somewhere, and no worker trains for a generation that is over.
+void decision_world::check_patience() {
+  using phase = member_core::phase;
+  if (tree_)
+    for (auto& [name, m] : tree_->members) {
+      const auto at = m.core.current_phase();
+      if (at != m.waits.first)
+        m.waits = {at, now_};
+      const bool has_deadline = at != phase::running && at != phase::ready;
+      invariant(!has_deadline || m.core.next_wakeup(),
+                "a member waits without a deadline: " + m.core.in_words());
+      invariant(!has_deadline || now_ - m.waits.second < patience,
+                "a member waits for ever: " + m.core.in_words());
+    }
+  for (const auto& name : names) {
+    const auto trains = nodes_[name].trains();
+    if (!trains || (tree_ && tree_->which.value == *trains && tree_->members.count(name) != 0)) {
+      orphan_since_.erase(name);
+      continue;
+    }
+    const auto since = orphan_since_.emplace(name, now_).first->second;
+    invariant(now_ - since < patience, fmt::format("the workers of node {} train on in generation "
+                                                   "{}, which is over: {}",
+                                                   name, *trains, in_words()));
+  }
+}
+
 void decision_world::let_be() {
   calm_ = true;
-  rendezvous_fell_ = recovery_fell_ = false;
-  start_cores();
+  start_planner();
+  if (tree_)
+    for (auto& [name, m] : tree_->members)
+      m.waits = {m.core.current_phase(), now_};
   for (int round = 0; round < 200; ++round) {
     for (const auto& name : names)
       come(name);
     deliver_all();
     for (const auto& name : names)
-      stir_node(name);
+      stir(name);
     deliver_all();
     now_ += 5s;
     tick();
     deliver_all();
+    check_patience();
   }
-  invariant(concluded_.has_value(),
-            "the job never ends: " + rendezvous_->in_words() + "; " + recovery_->in_words());
-  invariant(verdicts_ > 0, "nobody was told the verdict");
+  invariant(concluded_.has_value(), "the job never ends: " + in_words());
+  invariant(verdicts_ > 0, "the verdict was not told");
   for (const auto& name : names)
-    invariant(nodes_.at(name).heard_verdict, "a node has not heard the verdict");
+    invariant(nodes_[name].heard_verdict(), "a node has not heard the verdict");
 }
 
 } // namespace troupe::actors::testing

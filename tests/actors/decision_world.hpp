@@ -1,8 +1,10 @@
 #pragma once
 
+#include "actors/master/job/generation/member/member_core.hpp"
+#include "actors/master/job/generation/rendezvous/rendezvous_core.hpp"
 #include "actors/master/recovery/recovery_core.hpp"
-#include "actors/master/rendezvous/rendezvous_core.hpp"
 #include "tests/actors/fate.hpp"
+#include "tests/actors/naive_node.hpp"
 #include "tests/actors/vocabulary.hpp"
 
 #include <deque>
@@ -10,23 +12,28 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::actors::testing {
 
-/// rendezvous_core and recovery_core wired together, with a naive journal, naive nodes and links
-/// that lose what is on its way. Either core, or both, may fall at any effect and start anew from
-/// the journal. Throws invariant_broken as soon as something is decided that must never be.
+/// The master's decisions wired together: the planner, and for the generation that is up its
+/// rendezvous and its members, under a naive supervisor of one fate; with a naive membership, a
+/// naive journal, naive nodes, and links that lose what is on its way. Any of the cores may fall at
+/// any effect: the planner takes the generation with it and begins anew from the journal, a member
+/// or the rendezvous ends its generation. Throws invariant_broken as soon as something is decided
+/// that must never be.
 class decision_world {
  public:
   explicit decision_world(fate choose);
 
   /// One thing happens: a message arrives, a node comes, breaks, returns, is lost; its workers fail
-  /// or finish; somebody falls; time passes.
+  /// or finish; a core falls; time passes.
   void strike();
 
-  /// No more faults: who is away returns, everything arrives, workers finish, time passes. Throws
-  /// unless the job is concluded in the end, and everyone who is there has heard it.
+  /// No more faults: nodes that are away return, everything arrives, workers finish, time passes.
+  /// Throws unless the job is concluded in the end, every node that is there has heard it, and on
+  /// the way nothing waits for ever.
   void let_be();
 
   /// How much has happened: whether a property was put to the test at all.
@@ -34,56 +41,106 @@ class decision_world {
     std::size_t sealed = 0;
     std::size_t charged = 0;
     std::size_t falls = 0;
+    std::size_t evicted = 0;
     std::size_t successes = 0;
     std::size_t failures = 0;
   };
   tally count() const {
-    return {sealed_.size(), charged_, falls_, concluded_ == true, concluded_ == false};
+    return {sealed_.size(), charged_, falls_, evicted_, concluded_ == true, concluded_ == false};
   }
 
  private:
-  struct node {
-    bool linked = false;
-    bool known = false; ///< the master has not lost it since it came
-    doing state;
-    bool heard_verdict = false;
-    std::deque<messages::any_msg> directives; ///< on their way to it
+  /// One incarnation of a core; what it was about to do dies with it.
+  using life = std::uint64_t;
+
+  struct mail {
+    std::optional<messages::any_msg> message;
+    std::optional<sup::stop_order> order; ///< for a member
+    bool begin = false;                   ///< for a member: the first event
+    /// For the planner: this generation has ended.
+    std::optional<generation> ended;
+    std::optional<std::string> why;
   };
-  struct letter {
-    node_name from; ///< a node; empty: from the other core, or membership
-    messages::any_msg message;
+  template<class Core>
+  struct actor {
+    life id;
+    Core core;
+    std::deque<mail> mailbox{};
+  };
+  struct member_actor : actor<member_core> {
+    /// In peace: since when it is in this phase.
+    std::pair<member_core::phase, instant> waits;
+  };
+  /// The naive supervisor of one fate: what is up, and why it comes down.
+  struct tree {
+    generation which;
+    std::optional<actor<rendezvous_core>> rendezvous;
+    std::map<node_name, member_actor> members;
+    std::optional<sup::stop_order> order;
+    std::optional<std::string> why;
   };
 
-  void start_cores();
-  void fall(bool both);
-  /// Performs effects in order, up to a fall of the core they come from.
-  template<class Effects>
-  void perform(const Effects& effects);
-  bool fell(const rendezvous_core::effects&) const { return rendezvous_fell_; }
-  bool fell(const recovery_core::effects&) const { return recovery_fell_; }
-  void obey(const rendezvous_core::record& e);
-  void obey(const rendezvous_core::direct& e);
-  void obey(const rendezvous_core::inform_recovery& e);
-  void obey(const rendezvous_core::expel& e);
-  void obey(const rendezvous_core::announce_end&) {}
-  void obey(const rendezvous_core::note&) {}
-  void obey(const recovery_core::record& e);
-  void obey(const recovery_core::instruct& e);
-  void obey(const recovery_core::verdict& e);
-  void obey(const recovery_core::note&) {}
+  void start_planner();
+  /// The planner, a member or the rendezvous, by chance or as it is told.
+  void planner_falls();
+  void lower_one_falls();
 
-  void take_letter_to_rendezvous();
-  void take_letter_to_recovery();
-  void take_directive(const node_name& name);
-  void follow(const node_name& name, node& n, const messages::any_msg& directive);
-  void report(const node_name& name, const messages::any_msg& m);
-  void stir_node(const node_name& name);
+  // The naive supervisor (decision_world_tree.cpp).
+  void start_tree(const recovery_core::start_generation& e);
+  void fails(const std::string& why);
+  void pass_on(const sup::stop_order& order);
+  void ends(const node_name& member, const std::optional<std::string>& why);
+  void rendezvous_ends(const std::optional<std::string>& why);
+  void settle_tree();
+  void end_tree_with_planner();
+  bool lives(life which) const;
+
+  // Mail.
+  void take_planner_mail();
+  void take_rendezvous_mail();
+  void take_member_mail(const node_name& name);
+  void take_report(const node_name& name);
+  recovery_core::effects hand_to_planner(const messages::any_msg& m);
+  member_core::effects hand_to_member(member_core& core, const mail& m);
+
+  // Effects, in order, up to a fall of the core that they come from.
+  template<class Effect>
+  void perform(life whose, const node_name& member, const std::vector<Effect>& effects);
+  void obey(const node_name&, const recovery_core::record& e);
+  void obey(const node_name&, const recovery_core::direct& e);
+  void obey(const node_name&, const recovery_core::start_generation& e) { start_tree(e); }
+  void obey(const node_name&, const recovery_core::stop_generation& e);
+  void obey(const node_name&, const recovery_core::recall_charges& e);
+  void obey(const node_name&, const recovery_core::evict& e) { expel(e.node); }
+  void obey(const node_name&, const recovery_core::announce_end&) {}
+  void obey(const node_name&, const recovery_core::verdict& e);
+  void obey(const node_name&, const recovery_core::note&) {}
+  void obey(const node_name&, const rendezvous_core::record& e);
+  void obey(const node_name&, const rendezvous_core::start& e);
+  void obey(const node_name&, const rendezvous_core::sealed& e);
+  void obey(const node_name&, const rendezvous_core::evict& e) { expel(e.node); }
+  void obey(const node_name&, const rendezvous_core::note&) {}
+  void obey(const node_name&, const rendezvous_core::done&) { rendezvous_ends(std::nullopt); }
+  void obey(const node_name& me, const member_core::direct& e);
+  void obey(const node_name& me, const member_core::tell_rendezvous& e);
+  void obey(const node_name& me, const member_core::report& e);
+  void obey(const node_name& me, const member_core::fail_early& e);
+  void obey(const node_name& me, const member_core::evict& e);
+  void obey(const node_name& me, const member_core::end& e) { ends(me, e.why); }
+
+  // The naive membership.
   void come(const node_name& name);
   void break_link(const node_name& name);
   void lose(const node_name& name);
-  void deliver_all();
+  void expel(const node_name& name);
+
+  void stir(const node_name& name);
   void tick();
+  void deliver_all();
   void check_world(const messages::World::Reader& world);
+  void check_charges() const;
+  void check_patience();
+  std::string in_words() const;
 
   fate choose_;
   // How hard this world is, drawn for each.
@@ -95,28 +152,28 @@ class decision_world {
   std::uint32_t nodes_min_;
   std::uint32_t nodes_max_;
   std::uint32_t max_restarts_;
-  std::optional<rendezvous_core> rendezvous_;
-  std::optional<recovery_core> recovery_;
-  std::map<node_name, node> nodes_;
-  std::deque<letter> to_rendezvous_;
-  std::deque<letter> to_recovery_;
-  // The effects at hand die with their core.
-  bool rendezvous_fell_ = false;
-  bool recovery_fell_ = false;
+  life lives_ = 0;
+  std::optional<actor<recovery_core>> planner_;
+  std::optional<tree> tree_;
+  std::map<node_name, std::uint32_t> tree_charges_; ///< the job's, since the planner began
+  std::map<node_name, naive_node> nodes_;
+  /// What a node said before its member was there.
+  std::map<node_name, std::deque<messages::any_msg>> for_member_;
+  /// In peace: since when a node trains in a generation that is over.
+  std::map<node_name, instant> orphan_since_;
 
   // What is on record.
   std::vector<messages::any_msg> journal_;
   std::uint64_t proposed_ = 0;
   std::map<std::uint64_t, std::string> worlds_; ///< as announced by Prepare, by number
-  std::map<std::uint64_t, std::set<node_name>> members_;
   std::set<std::uint64_t> sealed_;
-  std::set<std::pair<std::uint64_t, node_name>> ready_; ///< who ever said Prepared, for which
   std::uint32_t charged_ = 0;
   std::map<node_name, std::uint32_t> charged_to_;
   std::set<std::uint64_t> charged_for_;
   std::optional<bool> concluded_;
   std::size_t verdicts_ = 0;
   std::size_t falls_ = 0;
+  std::size_t evicted_ = 0;
 };
 
 } // namespace troupe::actors::testing

@@ -9,56 +9,14 @@ using namespace messages;
 
 namespace {
 
-std::string world_text(World::Reader world) {
-  std::string all;
-  for (auto m : world.getMembers()) {
-    all += fmt::format(" {}(", m.getNode().cStr());
-    for (std::uint32_t i = 0; i < m.getSlots(); ++i)
-      all += fmt::format("{}{}", i ? "," : "", m.getFirstRank() + i);
-    all += ")";
-  }
-  if (world.getRestartCount() > 0)
-    all += fmt::format(", restart {}", world.getRestartCount());
-  return all;
-}
-
-std::string failures_text(capnp::List<WorkerFailure>::Reader failures) {
-  std::string all;
-  for (auto f : failures) {
-    const auto who = f.getPid() == 0 && !f.getBeforeStart()
-                         ? std::string(f.getNode().cStr())
-                         : fmt::format("{}/{}", f.getNode().cStr(), f.getLocalRank());
-    all += fmt::format("{}{}: {}", all.empty() ? " [" : ", ", who, f.getMessage().cStr());
-  }
-  return all.empty() ? all : all + "]";
-}
-
-const char* phase_text(NodeState::Phase p) {
-  switch (p) {
-  case NodeState::Phase::IDLE:
-    return "idle";
-  case NodeState::Phase::DRAINING:
-    return "draining";
-  case NodeState::Phase::PREPARED:
-    return "ready";
-  case NodeState::Phase::RUNNING:
-    return "running";
-  case NodeState::Phase::FAILED:
-    return "failed";
-  case NodeState::Phase::FINISHED:
-    return "finished";
-  }
-  return "?";
-}
-
-std::string port_text(std::uint16_t port, bool hosted) {
-  return port ? fmt::format(" port {}{}", port, hosted ? "" : " for its worker") : "";
-}
-
-std::string state_text(NodeState::Reader s) {
-  return fmt::format("{} g{}{}{}", phase_text(s.getPhase()), s.getGeneration(),
-                     port_text(s.getStorePort(), s.getStoreHosted()),
-                     failures_text(s.getFailures()));
+std::string slot_text(const worker_slot& s) {
+  const auto& p = s.place;
+  if (s.process)
+    return fmt::format("adopt {} (pid {})", p.local, s.process->pid);
+  return fmt::format("start {}: g{} rank {} of {}, node {} of {}, store {}:{}{}", p.local,
+                     p.which.value, p.rank, p.world_size, p.group_rank, p.group_world_size,
+                     p.store_address, p.store_port,
+                     p.restart_count ? fmt::format(", restart {}", p.restart_count) : "");
 }
 
 std::string joined(const std::vector<node_name>& names) {
@@ -98,25 +56,60 @@ struct in_text {
   std::string operator()(const rendezvous_core::record& e) const {
     return "record " + text(e.message);
   }
-  std::string operator()(const rendezvous_core::direct& e) const {
-    return fmt::format("to {}: {}", joined(e.nodes), text(e.message));
+  std::string operator()(const rendezvous_core::start& e) const {
+    return "to all: " + text(e.message.any());
   }
-  std::string operator()(const rendezvous_core::inform_recovery& e) const {
-    return "inform recovery: " + text(e.message);
+  std::string operator()(const rendezvous_core::sealed& e) const {
+    return "to planner: " + text(e.message.any());
   }
-  std::string operator()(const rendezvous_core::expel& e) const {
-    return fmt::format("expel {}{}: {}", e.node, e.may_rejoin ? " for now" : "", e.reason);
+  std::string operator()(const rendezvous_core::evict& e) const {
+    return fmt::format("evict {}: {}", e.node, e.reason);
   }
-  std::string operator()(const rendezvous_core::announce_end&) const { return "announce the end"; }
   std::string operator()(const rendezvous_core::note&) const { return {}; }
+  std::string operator()(const rendezvous_core::done&) const { return "done"; }
+
+  // member
+  std::string operator()(const member_core::direct& e) const {
+    return "to node: " + text(e.message);
+  }
+  std::string operator()(const member_core::tell_rendezvous& e) const {
+    return "to rendezvous: " + text(e.message.any());
+  }
+  std::string operator()(const member_core::report& e) const {
+    return "to planner: " + text(e.message);
+  }
+  std::string operator()(const member_core::fail_early& e) const { return "fails: " + e.why; }
+  std::string operator()(const member_core::evict& e) const { return "evict: " + e.reason; }
+  std::string operator()(const member_core::end& e) const {
+    return e.why ? "ends: " + *e.why : "ends";
+  }
 
   // recovery
   std::string operator()(const recovery_core::record& e) const {
     return "record " + text(e.message);
   }
-  std::string operator()(const recovery_core::instruct& e) const {
-    return "instruct " + text(e.message);
+  std::string operator()(const recovery_core::direct& e) const {
+    return fmt::format("to {}: {}", joined(e.nodes), text(e.message));
   }
+  std::string operator()(const recovery_core::start_generation& e) const {
+    return fmt::format("begin {}{}{}", text(e.world.any()),
+                       e.start ? ", which is sealed: " + text(e.start->any()) : "",
+                       e.charged_to ? ", charged to " + *e.charged_to : "");
+  }
+  std::string operator()(const recovery_core::stop_generation& e) const {
+    return fmt::format("stop g{}{}: {}", e.which.value,
+                       e.verdict_follows ? ", its nodes hear the verdict" : "", e.reason);
+  }
+  std::string operator()(const recovery_core::recall_charges& e) const {
+    std::string all = "charged before:";
+    for (const auto& [node, used] : e.charged)
+      all += fmt::format(" {} {}", node, used);
+    return all;
+  }
+  std::string operator()(const recovery_core::evict& e) const {
+    return fmt::format("evict {}{}: {}", e.node, e.may_rejoin ? " for now" : "", e.reason);
+  }
+  std::string operator()(const recovery_core::announce_end&) const { return "announce the end"; }
   std::string operator()(const recovery_core::verdict& e) const {
     return fmt::format("verdict {}: {}", result_text(e.success), e.reason);
   }
@@ -140,47 +133,43 @@ struct in_text {
   std::string operator()(const uplink_core::give_up& e) const { return "give_up: " + e.reason; }
   std::string operator()(const uplink_core::note&) const { return {}; }
 
-  // leader
-  std::string operator()(const leader_core::start_worker& e) const {
-    const auto& p = e.place;
-    return fmt::format("start {}: g{} rank {} of {}, node {} of {}, store {}:{}{}", p.local,
-                       p.which.value, p.rank, p.world_size, p.group_rank, p.group_world_size,
-                       p.store_address, p.store_port,
-                       p.restart_count ? fmt::format(", restart {}", p.restart_count) : "");
+  // agent
+  std::string operator()(const agent_core::start_generation& e) const {
+    std::vector<std::string> all;
+    for (const auto& slot : e.slots)
+      all.push_back(slot_text(slot));
+    return fmt::format("{}", fmt::join(all, "\n"));
   }
-  std::string operator()(const leader_core::adopt_worker& e) const {
-    return fmt::format("adopt {} (pid {})", e.place.local, e.process.pid);
-  }
-  std::string operator()(const leader_core::end_worker& e) const {
-    return fmt::format("end {}: signal {} within {}", e.local, e.signal,
+  std::string operator()(const agent_core::stop_generation& e) const {
+    return fmt::format("stop g{}: signal {} within {}", e.which.value, e.signal,
                        troupe::in_words(e.within));
   }
-  std::string operator()(const leader_core::signal_worker& e) const {
+  std::string operator()(const agent_core::signal_worker& e) const {
     return fmt::format("pass on {}: signal {}", e.local, e.signal);
   }
-  std::string operator()(const leader_core::sweep&) const { return "sweep"; }
-  std::string operator()(const leader_core::open_store& e) const {
+  std::string operator()(const agent_core::sweep&) const { return "sweep"; }
+  std::string operator()(const agent_core::open_store& e) const {
     return e.reach == ports::store_reach::network ? "open_store" : "open_store for this machine";
   }
-  std::string operator()(const leader_core::adopt_store& e) const {
+  std::string operator()(const agent_core::adopt_store& e) const {
     return fmt::format("adopt_store at {}", e.port);
   }
   // Tests that care ask underway().
-  std::string operator()(const leader_core::remember&) const { return {}; }
-  std::string operator()(const leader_core::close_store&) const { return "close_store"; }
-  std::string operator()(const leader_core::pick_port&) const { return "pick_port"; }
-  std::string operator()(const leader_core::drain& e) const {
+  std::string operator()(const agent_core::remember&) const { return {}; }
+  std::string operator()(const agent_core::close_store&) const { return "close_store"; }
+  std::string operator()(const agent_core::pick_port&) const { return "pick_port"; }
+  std::string operator()(const agent_core::drain& e) const {
     return e.after > duration::zero()
                ? fmt::format("drain g{} after {}", e.which.value, troupe::in_words(e.after))
                : fmt::format("drain g{}", e.which.value);
   }
-  std::string operator()(const leader_core::save_newest&) const { return "save_newest"; }
-  std::string operator()(const leader_core::report& e) const { return "report " + text(e.message); }
-  std::string operator()(const leader_core::node_over& e) const {
+  std::string operator()(const agent_core::save_newest&) const { return "save_newest"; }
+  std::string operator()(const agent_core::report& e) const { return "report " + text(e.message); }
+  std::string operator()(const agent_core::node_over& e) const {
     return fmt::format("node_over {}{}: {}", result_text(e.outcome.success),
                        e.outcome.verdict ? " by verdict" : "", e.outcome.reason);
   }
-  std::string operator()(const leader_core::note&) const { return {}; }
+  std::string operator()(const agent_core::note&) const { return {}; }
 
   // catalog
   std::string operator()(const catalog_core::say& e) const {
@@ -221,14 +210,24 @@ struct in_text {
   }
   std::string operator()(const checkpoint_saver_core::note&) const { return {}; }
 
-  // worker_process
-  std::string operator()(const worker_process_core::signal& e) const {
+  // worker
+  std::string operator()(const worker_core::signal& e) const {
     return fmt::format("signal {}", e.number);
   }
-  std::string operator()(const worker_process_core::ended& e) const {
-    return "ended with " + ports::to_string(e.status);
+  std::string operator()(const worker_core::tell_start& e) const {
+    return "tell " + text(e.message.any());
   }
-  std::string operator()(const worker_process_core::note&) const { return {}; }
+  std::string operator()(const worker_core::explain& e) const {
+    return "explain " + ports::to_string(e.status);
+  }
+  std::string operator()(const worker_core::overdue& e) const { return "overdue: " + e.message; }
+  std::string operator()(const worker_core::tell_end& e) const {
+    return "tell " + text(e.message.any());
+  }
+  std::string operator()(const worker_core::quit& e) const {
+    return e.why ? "end badly: " + *e.why : "end well";
+  }
+  std::string operator()(const worker_core::note&) const { return {}; }
 };
 
 template<class Effects>
@@ -242,193 +241,13 @@ std::string all_in_text(const Effects& effects) {
 
 } // namespace
 
-namespace {
-
-/// A maker of text for one kind of message; `g` is the generation in its envelope.
-template<class T, class Maker>
-bool told(std::string& out, const any_msg& m, Maker make) {
-  if (!m.is<T>())
-    return false;
-  out = make(*m.as<T>().read(), m.envelope().about.value);
-  return true;
-}
-
-bool told_of_nodes(std::string& out, const any_msg& m) {
-  return told<NodePresent>(out, m,
-                           [](auto& b, auto) {
-                             return fmt::format("NodePresent {} {}", b.getNode().cStr(),
-                                                state_text(b.getState()));
-                           }) ||
-         told<NodeAway>(out, m,
-                        [](auto& b, auto) {
-                          return fmt::format("NodeAway {}: {}", b.getNode().cStr(),
-                                             b.getReason().cStr());
-                        }) ||
-         told<NodeLost>(out, m,
-                        [](auto& b, auto) {
-                          return fmt::format("NodeLost {}: {}", b.getNode().cStr(),
-                                             b.getReason().cStr());
-                        }) ||
-         told<Hello>(out, m,
-                     [](auto& b, auto) {
-                       return fmt::format("Hello {} {}", b.getNode().cStr(),
-                                          state_text(b.getState()));
-                     }) ||
-         told<Goodbye>(
-             out, m,
-             [](auto& b, auto) { return fmt::format("Goodbye: {}", b.getReason().cStr()); }) ||
-         told<NodeState>(out, m, [](auto& b, auto) { return "NodeState " + state_text(b); });
-}
-
-bool told_of_generations(std::string& out, const any_msg& m) {
-  return told<Prepare>(out, m,
-                       [](auto& b, auto g) {
-                         return fmt::format("Prepare g{}:{}", g, world_text(b.getWorld()));
-                       }) ||
-         told<Prepared>(out, m,
-                        [](auto& b, auto g) {
-                          return fmt::format("Prepared g{} {}{}", g, b.getNode().cStr(),
-                                             port_text(b.getStorePort(), b.getStoreHosted()));
-                        }) ||
-         told<Start>(out, m,
-                     [](auto& b, auto g) {
-                       return fmt::format("Start g{}, store {}:{}{}", g, b.getStoreAddress().cStr(),
-                                          b.getStorePort(),
-                                          b.getStoreHosted() ? "" : " of its worker");
-                     }) ||
-         told<Stop>(out, m,
-                    [](auto& b, auto g) {
-                      return fmt::format("Stop g{}: {}", g, b.getReason().cStr());
-                    }) ||
-         told<StandBy>(
-             out, m,
-             [](auto& b, auto) { return fmt::format("StandBy: {}", b.getReason().cStr()); }) ||
-         told<NodesWaiting>(out, m,
-                            [](auto& b, auto g) {
-                              return fmt::format("NodesWaiting g{}: {}", g, b.getReason().cStr());
-                            }) ||
-         told<Indispensable>(out, m,
-                             [](auto& b, auto g) {
-                               return fmt::format("Indispensable g{}: {}", g, b.getNode().cStr());
-                             }) ||
-         told<Sealed>(out, m,
-                      [](auto& b, auto g) {
-                        return fmt::format("Sealed g{}:{}", g, world_text(b.getWorld()));
-                      }) ||
-         told<Reform>(out, m,
-                      [](auto& b, auto g) {
-                        const std::string without = b.getWithout().cStr();
-                        return fmt::format("Reform g{}{}, restart {}: {}", g,
-                                           without.empty() ? "" : " without " + without,
-                                           b.getRestartCount(), b.getReason().cStr());
-                      }) ||
-         told<Unformable>(out, m, [](auto& b, auto) {
-           return fmt::format("Unformable: {}", b.getReason().cStr());
-         });
-}
-
-bool told_of_training(std::string& out, const any_msg& m) {
-  return told<Running>(out, m,
-                       [](auto& b, auto g) {
-                         return fmt::format("Running g{} {}", g, b.getNode().cStr());
-                       }) ||
-         told<Failed>(out, m,
-                      [](auto& b, auto g) {
-                        return fmt::format("Failed g{} {}{}{}", g, b.getNode().cStr(),
-                                           failures_text(b.getFailures()),
-                                           b.getEnded() ? " ended" : "");
-                      }) ||
-         told<Finished>(out, m,
-                        [](auto& b, auto g) {
-                          return fmt::format("Finished g{} {}", g, b.getNode().cStr());
-                        }) ||
-         told<Conclude>(out, m, [](auto& b, auto) {
-           return fmt::format("Conclude {}: {}{}", result_text(b.getSuccess()),
-                              b.getReason().cStr(), failures_text(b.getFailures()));
-         });
-}
-
-bool told_of_records(std::string& out, const any_msg& m) {
-  return told<GenerationProposed>(
-             out, m,
-             [](auto& b, auto) {
-               return fmt::format(
-                   "GenerationProposed g{}{}", b.getGeneration(),
-                   b.getRelaunches() ? fmt::format(", {} relaunched", b.getRelaunches()) : "");
-             }) ||
-         told<GenerationSealed>(out, m,
-                                [](auto& b, auto g) {
-                                  return fmt::format("GenerationSealed g{}:{}, store {}:{}", g,
-                                                     world_text(b.getWorld()),
-                                                     b.getStoreAddress().cStr(), b.getStorePort());
-                                }) ||
-         told<RestartCharged>(out, m,
-                              [](auto& b, auto g) {
-                                return fmt::format("RestartCharged g{} to {}, restart {}{}", g,
-                                                   b.getNode().cStr(), b.getRestartCount(),
-                                                   failures_text(b.getFailures()));
-                              }) ||
-         told<Concluded>(out, m, [](auto& b, auto) {
-           return fmt::format("Concluded {}: {}", result_text(b.getSuccess()),
-                              b.getReason().cStr());
-         });
-}
-
-std::string files_text(capnp::List<ShardFile>::Reader files) {
-  std::string all;
-  for (auto f : files)
-    all += fmt::format("{}{}/{}", all.empty() ? "" : " ", f.getNode().cStr(), f.getName().cStr());
-  return all;
-}
-
-std::string number_text(std::uint64_t sequence, const char* why) {
-  return sequence != 0 ? fmt::format("as {}", sequence) : fmt::format("not: {}", why);
-}
-
-bool told_of_checkpoints(std::string& out, const any_msg& m) {
-  return told<ShardReport>(out, m,
-                           [](auto& b, auto g) {
-                             return fmt::format(
-                                 "ShardReport g{} {} step {} shard {} of {}: {}", g,
-                                 b.getNode().cStr(), b.getKey().getStep(), b.getShard(),
-                                 b.getShards(),
-                                 b.isFailed() ? fmt::format("failed: {}", b.getFailed().cStr())
-                                              : std::string(b.getWritten().getName().cStr()));
-                           }) ||
-         told<CommitStep>(out, m,
-                          [](auto& b, auto g) {
-                            return fmt::format(
-                                "CommitStep g{} step {}{}: {}", g, b.getKey().getStep(),
-                                b.getSequence() ? fmt::format(" as {}", b.getSequence()) : "",
-                                files_text(b.getFiles()));
-                          }) ||
-         told<StepCommitted>(out, m,
-                             [](auto& b, auto g) {
-                               return fmt::format("StepCommitted g{} {} step {} {}", g,
-                                                  b.getNode().cStr(), b.getKey().getStep(),
-                                                  number_text(b.getSequence(), b.getWhy().cStr()));
-                             }) ||
-         told<StepSettled>(out, m, [](auto& b, auto g) {
-           return fmt::format("StepSettled g{} step {} {}", g, b.getKey().getStep(),
-                              b.getComplete() ? "complete"
-                                              : fmt::format("not: {}", b.getWhy().cStr()));
-         });
-}
-
-} // namespace
-
-std::string text(const any_msg& m) {
-  std::string out;
-  if (!told_of_nodes(out, m) && !told_of_generations(out, m) && !told_of_training(out, m) &&
-      !told_of_checkpoints(out, m) && !told_of_records(out, m))
-    out = to_text(m);
-  return out;
-}
-
 std::string text(const membership_core::effects& effects) {
   return all_in_text(effects);
 }
 std::string text(const rendezvous_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const member_core::effects& effects) {
   return all_in_text(effects);
 }
 std::string text(const recovery_core::effects& effects) {
@@ -437,10 +256,10 @@ std::string text(const recovery_core::effects& effects) {
 std::string text(const uplink_core::effects& effects) {
   return all_in_text(effects);
 }
-std::string text(const leader_core::effects& effects) {
+std::string text(const agent_core::effects& effects) {
   return all_in_text(effects);
 }
-std::string text(const worker_process_core::effects& effects) {
+std::string text(const worker_core::effects& effects) {
   return all_in_text(effects);
 }
 std::string text(const catalog_core::effects& effects) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/topology.hpp"
+#include "runtime/base/invariant.hpp"
 #include "runtime/ports/testing/memory_journal.hpp"
 #include "tests/actors/stage.hpp"
 
@@ -77,13 +78,29 @@ struct master_stage : stage {
     hears("b");
   }
 
-  /// Who lost its link dials again, doing what it did.
+  /// Nothing of generation g is left on either node.
+  void stop_two(std::uint64_t g = 1) {
+    says("a", stopped("a", g).any());
+    says("b", stopped("b", g).any());
+  }
+
+  /// Each node that lost its link dials again, doing what it did.
   std::string who_lost_its_link() const {
     std::string all;
     for (const auto& [node, link] : links)
       if (link->ended())
         all += (all.empty() ? "" : " ") + node;
     return all;
+  }
+
+  session::handle session_of(const node_name& node) {
+    const auto all = ask<membership::present>(at.membership.current(), membership::list_present{});
+    invariant(all.has_value(), "membership does not answer");
+    for (const auto& one : all->nodes)
+      if (one.node == node)
+        return one.where;
+    invariant(false, "this node has no session: " + node);
+    return {};
   }
 
   std::string journalled() const {

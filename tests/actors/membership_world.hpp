@@ -90,7 +90,7 @@ class membership_world {
       is = standing::away;
     } else {
       const node_name node = e.message.as<NodeLost>().read()->getNode().cStr();
-      invariant(standing_[node] != standing::unknown, "lost, but nobody knew it");
+      invariant(standing_[node] != standing::unknown, "lost, but it was not known");
       standing_[node] = standing::unknown;
       lost_.emplace(node, which_[node]);
     }

@@ -18,11 +18,11 @@ namespace troupe::actors::testing {
 struct node_stage : stage {
   explicit node_stage(const node_name& node = "a", std::uint64_t seed = 1) : stage(seed) {
     options.uplink.job = "job";
-    options.uplink.node = options.leader.node = node;
+    options.uplink.node = options.agent.node = node;
     options.uplink.address = node + ".lan";
-    options.uplink.slots = options.leader.slots = 2;
+    options.uplink.slots = options.agent.slots = 2;
     options.uplink.master = "master:29400";
-    options.leader.stop_within = 30s;
+    options.agent.stop_within = 30s;
     options.master = {"master", 29400};
     options.seed = seed;
     options.program.spec = [this](const assignment& a) -> result<ports::process_spec> {
@@ -32,7 +32,7 @@ struct node_stage : stage {
       spec.argv = {"g" + std::to_string(a.which.value) + "/" + std::to_string(a.local)};
       return spec;
     };
-    options.program.explain = [](const assignment&, const ports::exit_status& s) -> obituary {
+    options.program.explain = [](const assignment&, const ports::exit_status& s) -> exit_report {
       return {ports::to_string(s), {}, {}, 0, {}};
     };
   }
@@ -47,7 +47,7 @@ struct node_stage : stage {
   std::string accept() {
     const auto m = transport->dialling();
     if (!m)
-      return "nobody dials";
+      return "no node dials";
     link = transport->answer_dial();
     incarnations.push_back(incarnation{m->read()->getIncarnation()});
     followed = m->envelope().follows;

@@ -47,6 +47,7 @@ void write_world(World::Builder out, std::uint64_t g, const std::vector<node_nam
     members[i].setSlots(slots);
     members[i].setGroupRank(i);
     members[i].setFirstRank(i * slots);
+    members[i].setIncarnation(1);
   }
 }
 
@@ -128,18 +129,6 @@ msg<Prepared> prepared(const node_name& node, std::uint64_t g, std::uint16_t sto
   });
 }
 
-msg<Reform> reform(std::uint64_t g, std::uint32_t restart_count, const node_name& without) {
-  return someone().write<Reform>(generation{g}, [&](auto b) {
-    b.setReason("once more");
-    b.setRestartCount(restart_count);
-    b.setWithout(without);
-  });
-}
-
-msg<Unformable> unformable(const std::string& reason) {
-  return someone().write<Unformable>({}, [&](auto b) { b.setReason(reason); });
-}
-
 msg<Conclude> conclude(bool success, const std::string& reason) {
   return someone().write<Conclude>({}, [&](auto b) {
     b.setSuccess(success);
@@ -155,6 +144,42 @@ msg<Failed> failed(const node_name& node, std::uint64_t g, const std::vector<int
   return someone().write<Failed>(generation{g}, [&](auto b) {
     b.setNode(node);
     write_failures(b.initFailures(static_cast<unsigned>(exit_codes.size())), node, exit_codes);
+  });
+}
+
+msg<Stopped> stopped(const node_name& node, std::uint64_t g, const std::vector<int>& exit_codes) {
+  return someone().write<Stopped>(generation{g}, [&](auto b) {
+    b.setNode(node);
+    write_failures(b.initFailures(static_cast<unsigned>(exit_codes.size())), node, exit_codes);
+  });
+}
+
+msg<WorkerStarted> worker_started(std::uint64_t g, local_rank local, std::int32_t pid) {
+  return someone().write<WorkerStarted>(generation{g}, [&](auto b) {
+    b.setLocalRank(local);
+    b.setPid(pid);
+  });
+}
+
+msg<WorkerEnded> worker_ended(std::uint64_t g, local_rank local, const ending_of& e) {
+  const auto microseconds = [](duration d) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(d).count());
+  };
+  return someone().write<WorkerEnded>(generation{g}, [&](auto b) {
+    auto r = b.initReport();
+    r.setLocalRank(local);
+    r.setPid(e.before_start ? 0 : e.pid);
+    r.setExitCode(e.before_start ? 1 : e.how.code());
+    r.setMessage(e.why.message);
+    r.setTraceback(e.why.traceback);
+    r.setLogFile(e.why.error_file);
+    r.setUnixTimeMs(e.why.unix_time_ms);
+    r.setLogTail(e.why.log_tail);
+    r.setAgoUs(microseconds(e.why.ago));
+    r.setBeforeStart(e.before_start);
+    b.setSignalled(e.signalled.has_value());
+    b.setSignalledUs(microseconds(e.signalled.value_or(duration{})));
   });
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
 #include "actors/master/catalog/catalog_core.hpp"
+#include "actors/master/job/generation/member/member_core.hpp"
+#include "actors/master/job/generation/rendezvous/rendezvous_core.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "actors/master/recovery/recovery_core.hpp"
-#include "actors/master/rendezvous/rendezvous_core.hpp"
 #include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
+#include "actors/node_supervisor/training/worker_group/generation/worker/worker_core.hpp"
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
-#include "actors/node_supervisor/worker_group/processes/worker_process/worker_process_core.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 
@@ -55,14 +56,25 @@ messages::msg<messages::NodeLost> lost(const node_name& node);
 
 messages::msg<messages::Prepared> prepared(const node_name& node, std::uint64_t g,
                                            std::uint16_t store_port = 0);
-messages::msg<messages::Reform> reform(std::uint64_t g, std::uint32_t restart_count,
-                                       const node_name& without = {});
-messages::msg<messages::Unformable> unformable(const std::string& reason);
 messages::msg<messages::Conclude> conclude(bool success, const std::string& reason = "because");
 messages::msg<messages::Running> running(const node_name& node, std::uint64_t g);
 /// Local rank 0, 1, … with these exit codes.
 messages::msg<messages::Failed> failed(const node_name& node, std::uint64_t g,
                                        const std::vector<int>& exit_codes = {1});
+messages::msg<messages::Stopped> stopped(const node_name& node, std::uint64_t g,
+                                         const std::vector<int>& exit_codes = {});
+messages::msg<messages::WorkerStarted> worker_started(std::uint64_t g, local_rank local,
+                                                      std::int32_t pid);
+/// How a worker's process ended; before_start: it could not be started.
+struct ending_of {
+  ports::exit_status how;
+  exit_report why;
+  std::optional<duration> signalled; ///< how long ago our first signal was
+  bool before_start = false;
+  std::int32_t pid = 100;
+};
+messages::msg<messages::WorkerEnded> worker_ended(std::uint64_t g, local_rank local,
+                                                  const ending_of& e);
 messages::msg<messages::Finished> finished(const node_name& node, std::uint64_t g);
 
 /// A world of these nodes, two slots each, in this order.
@@ -113,10 +125,11 @@ std::string text(const messages::any_msg& m);
 
 std::string text(const membership_core::effects& effects);
 std::string text(const rendezvous_core::effects& effects);
+std::string text(const member_core::effects& effects);
 std::string text(const recovery_core::effects& effects);
 std::string text(const uplink_core::effects& effects);
-std::string text(const leader_core::effects& effects);
-std::string text(const worker_process_core::effects& effects);
+std::string text(const agent_core::effects& effects);
+std::string text(const worker_core::effects& effects);
 std::string text(const catalog_core::effects& effects);
 std::string text(const checkpoint_saver_core::effects& effects);
 

@@ -1,5 +1,5 @@
+#include "tests/actors/agent_world.hpp"
 #include "tests/actors/decision_world.hpp"
-#include "tests/actors/leader_world.hpp"
 #include "tests/actors/membership_world.hpp"
 #include "tests/rounds.hpp"
 
@@ -39,14 +39,15 @@ TEST_SUITE("worlds") {
     }
   }
 
-  TEST_CASE("a leader never runs two generations at once, nor is ready before all is clean") {
+  TEST_CASE("an agent never runs two generations at once, nor is ready before all is clean") {
     for (std::uint64_t seed = 0; seed < rounds(3'000); ++seed) {
       CAPTURE(seed);
-      REQUIRE(complaint<leader_world>(seed, 200, peace) == "");
+      REQUIRE(complaint<agent_world>(seed, 200, peace) == "");
     }
   }
 
-  TEST_CASE("rendezvous and recovery never contradict the journal, and the job always ends") {
+  TEST_CASE(
+      "the planner, its members and their nodes never contradict the journal, and the job ends") {
     decision_world::tally all;
     for (std::uint64_t seed = 0; seed < rounds(2'500); ++seed) {
       CAPTURE(seed);
@@ -56,16 +57,19 @@ TEST_SUITE("worlds") {
                 all.sealed += before.sealed;
                 all.charged += before.charged;
                 all.falls += before.falls;
+                all.evicted += before.evicted;
                 all.successes += before.successes;
                 all.failures += before.failures;
               }) == "");
     }
     // All of it has happened, and often.
     MESSAGE("sealed " << all.sealed << ", charged " << all.charged << ", falls " << all.falls
-                      << ", successes " << all.successes << ", failures " << all.failures);
+                      << ", evicted " << all.evicted << ", successes " << all.successes
+                      << ", failures " << all.failures);
     CHECK(all.sealed > rounds(1'500));
     CHECK(all.charged > rounds(200));
     CHECK(all.falls > rounds(1'500));
+    CHECK(all.evicted > rounds(100));
     CHECK(all.successes > rounds(100));
     CHECK(all.failures > rounds(100));
   }

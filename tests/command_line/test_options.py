@@ -193,4 +193,5 @@ BY_HAND = {
     "exit-code",
     "keep-alive-is-a-lease",
     "no-plug-ins",
+    "read-timeout-of-idle-nodes",
 }

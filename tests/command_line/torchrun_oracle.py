@@ -80,7 +80,7 @@ def start_of(config: Any) -> tuple[str, int]:
         handler = create_rdzv_handler(parameters)
         return handler.master_addr, handler.master_port
     if config.rdzv_backend != "c10d":
-        raise ValueError("a backend of somebody else")
+        raise ValueError("a backend that is not torch's")
     host, port = parse_rendezvous_endpoint(config.rdzv_endpoint, 29400)
     parameters.get_as_bool("is_host")
     if parameters.get_as_int("read_timeout", 60) <= 0:

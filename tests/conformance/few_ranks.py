@@ -132,4 +132,4 @@ def live(
         answer.send((True, function(rank, *arguments)))
     except BaseException:
         answer.send((False, traceback.format_exc()))
-    answer.recv()  # nobody leaves before all have finished: that ends this process
+    answer.recv()  # a rank leaves only when all have finished: that ends this process

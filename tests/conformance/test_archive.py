@@ -172,7 +172,7 @@ def test_what_was_loaded_stays_as_it_is_whatever_is_saved_after_it(arena):
 
 
 def mapped_image_at():
-    """Where what torch has mapped begins: privately, as nobody else maps it."""
+    """Where what torch has mapped begins: privately, as no other mapping is."""
     with open("/proc/self/maps") as maps:
         return [int(line.split("-")[0], 16) for line in maps if "memfd:troupe-ckpt-" in line and " rw-p " in line]
 
@@ -322,7 +322,7 @@ def test_the_image_is_of_the_moment_of_the_call_whatever_is_written_after_it(wat
     sizes = [7, 1000, 300_000, 1_000_000, 2_000_001, 16]
     base = torch.rand(3_000_000, generator=generator)
     tensors = [torch.rand(n, generator=generator) for n in sizes] + [base[5:2_000_000]]
-    # Its pages are not there before somebody writes to them.
+    # Its pages do not exist before the first write to them.
     nobody_wrote = mmap.mmap(-1, 12_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     untouched = torch.frombuffer(nobody_wrote, dtype=torch.float32)
     for step in range(1, 5):

@@ -152,7 +152,7 @@ def is_state_of(state: dict, step: int) -> bool:
 
 
 def too_large() -> dict:
-    """A state that no memory has room for; its own is not there before somebody writes to it."""
+    """A state that no memory has room for; its own pages do not exist before the first write."""
     nobody_wrote = mmap.mmap(-1, 1 << 44, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
     return {"x": torch.frombuffer(nobody_wrote, dtype=torch.float32)}
 

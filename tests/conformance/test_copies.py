@@ -1,4 +1,4 @@
-"""Who holds copies of whose images, and what ranks say to each other of the last ones."""
+"""Which node holds copies of which images, and what ranks say to each other of the last ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_redundancy_that_cannot_be(arguments, why):
     [
         (Redundancy(2, 1), 2, [2]),
         (Redundancy(2, 1), 6, [2, 2, 2]),
-        (Redundancy(2, 1), 5, [2, 3]),  # a sum, since nobody is to be alone
+        (Redundancy(2, 1), 5, [2, 3]),  # a sum, since no node is to be alone
         (Redundancy(2, 1), 1, [1]),
         (Redundancy(8, 1), 5, [5]),
         (Redundancy(8, 2), 30, [10, 10, 10]),

@@ -32,7 +32,7 @@ def who_reads_is_known():
 
 
 pytestmark = pytest.mark.skipif(
-    not who_reads_is_known(), reason="this system does not say who reads memory"
+    not who_reads_is_known(), reason="this system does not tell readers of memory"
 )
 
 

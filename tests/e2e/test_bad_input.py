@@ -131,6 +131,39 @@ def test_a_name_that_does_not_resolve_is_named_and_given_up(
     assert len(lines) <= 2, "what is wrong, and that it is given up"
 
 
+def test_too_few_open_files_are_one_line_with_what_is_needed(launcher: Launcher) -> None:
+    command = [launcher.program, "--nnodes=2", "--node-rank=0", "--rdzv-endpoint=127.0.0.1:1"]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 1024; exec "$@"', "sh", *command]
+        + ["--nproc-per-node=57", "--no-python", "true"],
+        env=base_environment(),
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "1432" in line
+    assert "1024" in line
+
+
+def test_too_little_memory_ends_in_words_of_the_system(launcher: Launcher) -> None:
+    """A thread is refused in each life of the supervisor; the keeper says so once, and gives up."""
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -s 8192; ulimit -v 61440; exec "$@"', "sh", launcher.program]
+        + ["--standalone", "--no-python", "true"],
+        env=base_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    once, end = done.stderr.splitlines()
+    assert once.endswith("starting it again")
+    assert end.endswith("giving up")
+    assert "ulimit -v" in once and "ulimit -v" in end
+
+
 def test_a_program_that_cannot_be_executed_is_named(launcher: Launcher, tmp_path: Path) -> None:
     program = tmp_path / "not-executable"
     program.write_text("#!/bin/sh\n")

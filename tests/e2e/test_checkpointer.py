@@ -17,7 +17,7 @@ PACKAGE = {"PYTHONPATH": str(ROOT / "python")}
 WITH_DEVICE = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/conformance'}"}
 STEPS = 60
 
-# Every rank's part of a step is a function of rank and step, so whoever knows the rule knows the end of an undisturbed run.
+# Every rank's part of a step is a function of rank and step, so the end of an undisturbed run can be computed.
 TRAINS = """
 import json, logging, os, sys, threading, time
 from pathlib import Path
@@ -29,7 +29,7 @@ if device == "fake":
     import accelerator
     accelerator.load()
 
-def let_go():  # of a device that copies nothing before somebody has to wait for it
+def let_go():  # of a device that copies nothing before a thread has to wait for it
     torch.fake.until_waited_for(0)
     torch.fake.go(0)
 rank, life = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
@@ -43,6 +43,12 @@ def part(of, step):
 
 def stepped(x, update):
     x.mul_(0.999).add_((update * 0.01).to(x.device))  # in the memory that is being saved
+
+def save(step, state, where):  # as soon as there is an image for it: the disk may be slow
+    until = time.monotonic() + 50
+    while not checkpointer.save_checkpoint(step, state, storage_type=where):
+        assert "being written out" in told[-1] and time.monotonic() < until, told
+        time.sleep(0.01)
 
 ckpt = place / "checkpoints"
 checkpointer = DdpCheckpointer(ckpt, deletion_strategy=KeepLatestStep(2, ckpt))
@@ -59,10 +65,11 @@ while state["step"] < steps:
         threading.Thread(target=let_go, daemon=True).start()
     stepped(x, update)
     state = {"step": step, "x": x}
-    kept = [checkpointer.save_checkpoint(step, state)] if step % 10 == 0 else []
+    if step % 10 == 0:
+        save(step, state, StorageType.DISK)
     if device == "fake":
         torch.fake.hold(0)
-    assert all([*kept, checkpointer.save_checkpoint(step, state, storage_type=StorageType.MEMORY)]), told
+    save(step, state, StorageType.MEMORY)
     if rank == 0:
         (place / "step").write_text(str(step))
     if life < 2:
@@ -74,7 +81,7 @@ for step in range(1, steps + 1):
     stepped(undisturbed, part(0, step) + part(1, step))
 if device == "fake":
     torch.fake.go(0)
-assert torch.equal(undisturbed, x.cpu()), "not the weights of a run that nobody disturbed"
+assert torch.equal(undisturbed, x.cpu()), "not the weights of an undisturbed run"
 assert checkpointer.wait_latest_checkpoint(60), told
 (place / f"done-{rank}").write_text("")
 os._exit(0)
@@ -118,7 +125,7 @@ def test_killed_at_any_point_training_ends_with_the_same_bits(
         last = step_of(tmp_path)
         os.kill(ranks[chance.randrange(2)]["pid"], signal.SIGKILL)
         resumed = lives(tmp_path, life + 1)
-        # Whoever trained on until it was stopped saved no more than the step that all were in.
+        # A rank that trained on until it was stopped saved no more than the step that all were in.
         assert resumed[0]["resumed"] == resumed[1]["resumed"] >= last - behind, (resumed, last)
         assert f"rank 0: step {resumed[0]['resumed']} comes from memory" in resumed[0]["told"]
     assert run.wait(60) == [0], run.err()

@@ -54,7 +54,7 @@ while state["step"] < steps:
 undisturbed = torch.zeros(50_000 + 1000 * rank)
 for step in range(1, steps + 1):
     undisturbed = stepped(undisturbed, step)
-assert torch.equal(undisturbed, state["x"]), "not the shard of a run that nobody disturbed"
+assert torch.equal(undisturbed, state["x"]), "not the shard of an undisturbed run"
 say("done", {"held": checkpointer.wait_latest_copies(60), "told": told})
 os._exit(0)
 """

@@ -94,6 +94,22 @@ def test_of_two_nodes_each_supervisor_may_be_killed(shell: Start, tmp_path: Path
     assert run.leftovers() == []
 
 
+def test_a_token_file_that_is_gone_by_the_crash_does_not_matter(
+    shell: Start, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef" * 4)
+    token.chmod(0o600)
+    run = shell(STEPS, tmp_path, nodes=2, procs=1, options=[f"--token-file={token}"])
+    pids(tmp_path, 2)
+    token.unlink()
+    for node in (1, 0):
+        kill_supervisor(run, node)
+    trains_on(tmp_path, 2)
+    (tmp_path / "enough").touch()
+    assert run.wait(30) == [0, 0], run.err() + run.err(1)
+
+
 def test_a_signal_after_the_crash_ends_the_job_as_ever(shell: Start, tmp_path: Path) -> None:
     run = shell(STEPS, tmp_path, procs=2)
     workers = pids(tmp_path, 2)
@@ -159,3 +175,47 @@ def test_launchers_inside_launchers_killed_together_leave_nothing(
     classic = daemons(tmp_path / "daemons")
     spared = {run.part("troupe-last"), *bare, *classic}
     leave_nothing(run, [pid for pid in run.leftovers() if pid not in spared], bare)
+
+
+def test_the_machine_of_the_master_that_is_back_at_once_costs_no_restart(
+    shell: Start, tmp_path: Path
+) -> None:
+    run = shell(STEPS, tmp_path, nodes=2, options=[f"--journal={tmp_path / 'journal'}"])
+    gone = pids(tmp_path, 2)
+    head = run.launchers.pop(0)
+    head.kill()
+    head.wait()
+    until(lambda: not alive(gone[0]), 30, "the end of its worker")
+    (tmp_path / "pid-0").unlink()
+    run.start_node(0)
+    pids(tmp_path, 2)
+    trains_on(tmp_path, 2)
+    (tmp_path / "enough").touch()
+    assert run.wait(30) == [0, 0], run.err() + run.err(1)
+    assert "node node-0 is lost: a newer node supervisor of this name is here" in run.err()
+    assert "not counted against --max-restarts" in run.err()
+
+
+def test_what_is_killed_altogether_is_ended_by_the_next_launcher(
+    shell: Start, tmp_path: Path
+) -> None:
+    run = shell(DAEMONS, tmp_path, procs=2)
+    left = daemons(tmp_path / "daemons")
+    bare = daemons(tmp_path / "bare")
+    grouped = control_group(bare[0]) != control_group(run.launchers[0].pid)
+    # The last process is stopped first, so that it cannot do its work before it is killed.
+    os.kill(run.part("troupe-last"), signal.SIGSTOP)
+    for pid in (run.launchers[0].pid, run.supervisor(), run.part("troupe-last")):
+        os.kill(pid, signal.SIGKILL)
+    run.launchers[0].wait()
+    assert any(map(alive, left))
+    try:
+        following = shell('until [ -e "$1/enough" ]; do sleep 0.02; done', tmp_path)
+        until(lambda: not any(map(alive, left)), 30, "no daemon is left")
+        if grouped:
+            until(lambda: not any(map(alive, bare)), 30, "nor what cannot be recognised")
+        (tmp_path / "enough").touch()
+        assert following.wait(30) == [0], following.err()
+    finally:
+        for pid in filter(alive, bare):
+            os.kill(pid, signal.SIGKILL)

@@ -38,7 +38,7 @@ def test_a_lone_start_a_join_a_spare_and_a_loss(shell: Start, tmp_path: Path) ->
     began = time.monotonic()
     appears(run, tmp_path, 0, "0/1")
     # torchrun waits 30 s for it.
-    assert time.monotonic() - began < 20, "nobody waits for a node that may never come"
+    assert time.monotonic() - began < 20, "the job waits for a node that may never come"
 
     run.start_node(1)
     appears(run, tmp_path, 0, "0/2")

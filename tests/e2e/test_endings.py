@@ -52,7 +52,7 @@ def test_both_nodes_end_only_when_all_workers_are_done(shell: Start, tmp_path: P
 def test_launchers_that_start_at_the_same_moment_agree_on_one_master(
     shell: Start, tmp_path: Path
 ) -> None:
-    # Who is first is decided anew each time.
+    # Which one is first is decided anew each time.
     jobs = [shell('echo "rank $RANK"', nodes=3, ranked=False) for _ in range(4)]
     for run in jobs:
         assert run.wait(60) == [0, 0, 0], "".join(map(run.err, range(3)))
@@ -69,6 +69,21 @@ def test_a_failed_worker_fails_the_job_with_its_code_in_the_verdict(
     assert run.wait(60) == [1]
     assert root_cause(run.err()) == {"rank": 1, "code": code}
     assert run.leftovers() == []
+
+
+def test_the_root_cause_is_a_worker_that_failed_by_itself(shell: Start) -> None:
+    # Rank 0 tells its error first, but its process is still there when rank 1 fails; so the launcher's signal ends it.
+    script = """
+    fail() { printf '{"message": {"message": "%s", "extraInfo": {"py_callstack": "", "timestamp": "%s"}}}' \\
+        "$1" "$(date +%s)" > "$TORCHELASTIC_ERROR_FILE.new"; mv "$TORCHELASTIC_ERROR_FILE.new" "$TORCHELASTIC_ERROR_FILE"; }
+    first=$(dirname "$TORCHELASTIC_ERROR_FILE")/../0/error.json
+    [ "$RANK" = 0 ] && { fail ValueError; exec sleep 600; }
+    until [ -e "$first" ]; do sleep 0.01; done; fail KeyError; exit 1
+    """
+    run = shell(script, procs=2)
+    assert run.wait(60) == [1]
+    assert root_cause(run.err()) == {"rank": 1, "code": 1}, run.err()
+    assert "failed: exit code 1: KeyError" in run.err()
 
 
 def test_the_whole_budget_is_used_and_no_more(shell: Start, tmp_path: Path) -> None:

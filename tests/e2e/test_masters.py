@@ -1,4 +1,4 @@
-"""Two masters of one job at once: a node obeys the newest it has followed, and no older one."""
+"""Which master a node obeys: the newest that it has followed, of its own job, and nothing else at its address."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class Door:
         threading.Thread(target=self.serve, daemon=True).start()
 
     def leads_to(self, port: int) -> None:
-        """From now on; who came by the old way is cut off."""
+        """From now on; connections by the old way are cut off."""
         self.target = port
         cut, self.passing = self.passing, []
         for end in cut:
@@ -39,11 +40,12 @@ class Door:
 
     def serve(self) -> None:
         while True:
+            came = self.listener.accept()[0]
             try:
-                came = self.listener.accept()[0]
                 went = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
-                return
+                came.close()
+                continue
             self.passing += [came, went]
             for here, there in ((came, went), (went, came)):
                 threading.Thread(target=pass_on, args=(here, there), daemon=True).start()
@@ -66,15 +68,31 @@ class Guest(Launcher):
         return [self.program, *SIZE, "--node-rank=1", where, "--no-python", *worker]
 
 
+class Web:
+    """A server that takes whatever is said for a bad request."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            came = self.listener.accept()[0]
+            with contextlib.suppress(OSError), came:
+                came.recv(65536)
+                came.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
 class Master:
-    def __init__(self, launcher: Launcher, directory: Path, tag: str) -> None:
+    def __init__(self, launcher: Launcher, directory: Path, tag: str, *options: str) -> None:
         self.port = free_port()
         self.said = directory.with_suffix(".err")
         program = str(Path(launcher.program).with_name("actor-master"))
         conf = "--rdzv-conf=" + CALM["PET_RDZV_CONF"]
         with self.said.open("wb") as said:
             self.process = subprocess.Popen(
-                [program, "-v", f"--listen=127.0.0.1:{self.port}", *SIZE, conf],
+                [program, "-v", f"--listen=127.0.0.1:{self.port}", *SIZE, conf, *options],
                 stdin=subprocess.DEVNULL,
                 stderr=said,
                 env=base_environment() | {"TROUPE_TOKEN": TOKEN, TAG: tag},
@@ -88,17 +106,18 @@ class Master:
 @pytest.fixture
 def masters(launcher: Launcher, tmp_path: Path) -> Iterator[list[Master]]:
     tag = f"masters-{tmp_path.name}"
-    both = [Master(launcher, tmp_path / name, tag) for name in ("older", "newer")]
-    yield both
+    all_of_them = [Master(launcher, tmp_path / name, tag) for name in ("older", "newer")]
+    all_of_them.append(Master(launcher, tmp_path / "another", tag, "--rdzv-id=another"))
+    yield all_of_them
     end_tagged(tag)
-    for master in both:
+    for master in all_of_them:
         master.process.wait()
 
 
 def test_an_older_master_is_not_obeyed_and_training_goes_on(
     launcher: Launcher, shell: Start, masters: list[Master], tmp_path: Path
 ) -> None:
-    older, newer = masters
+    older, newer, _ = masters
     door = Door()
     door.leads_to(newer.port)
     guest = Guest(launcher.name, launcher.program)
@@ -119,4 +138,34 @@ def test_an_older_master_is_not_obeyed_and_training_goes_on(
     door.leads_to(newer.port)
     assert run.wait(WITHIN) == [0], run.err()
     assert newer.process.wait(WITHIN) == 0
-    assert older.process.poll() is None, "nobody has told it to end"
+    assert older.process.poll() is None, "it was not told to end, and has"
+
+
+def test_in_its_masters_absence_a_node_trains_on_whatever_answers_there(
+    launcher: Launcher, shell: Start, masters: list[Master], tmp_path: Path
+) -> None:
+    _, own, another = masters
+    door, web = Door(), Web()
+    door.leads_to(own.port)
+    guest = Guest(launcher.name, launcher.program)
+    patience = 2.0
+    conf = f"{CALM['PET_RDZV_CONF']},read_timeout={patience:g}"
+    environment = {"TROUPE_TOKEN": TOKEN, "PET_RDZV_CONF": conf}
+    run = shell(TRAINS, tmp_path, launcher=guest, port=door.port, environment=environment)
+    until(lambda: (tmp_path / "pid").exists(), WITHIN, "a worker")
+    worker = int((tmp_path / "pid").read_text())
+
+    gone = time.monotonic()
+    door.leads_to(web.port)
+    until(lambda: "it does not speak TLS" in run.err(), WITHIN, "the node's word about a web server")
+    door.leads_to(another.port)
+    until(lambda: "serves another job ('another')" in run.err(), WITHIN, "about another job's master")
+    door.leads_to(free_port())
+    until(lambda: time.monotonic() > gone + 2 * patience, WITHIN, "a node with nothing running to give up")
+    assert "training goes on without it" in run.err()
+    assert alive(worker)
+    assert run.launchers[0].poll() is None
+
+    (tmp_path / "enough").touch()
+    door.leads_to(own.port)
+    assert run.wait(WITHIN) == [0], run.err()

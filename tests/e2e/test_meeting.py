@@ -1,4 +1,4 @@
-"""Where the nodes of a job meet, and who is let in."""
+"""Where the nodes of a job meet, and which peers are let in."""
 
 from __future__ import annotations
 

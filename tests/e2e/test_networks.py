@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import CALM
-from launchers import PYTHON, Launcher, Run
+from launchers import PYTHON, Launcher, Run, until
 
 WITHIN = 60.0
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -53,8 +53,11 @@ def machines() -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
-def said(machines: list[str], directory: Path, launcher: Launcher, options: list[list[str]]) -> list[str]:
-    """What the workers said of a job with a launcher on each machine."""
+@contextlib.contextmanager
+def job(
+    machines: list[str], directory: Path, launcher: Launcher, options: list[list[str]]
+) -> Iterator[list[Run]]:
+    """A job with a launcher on each machine."""
     worker = directory / "worker.sh"
     worker.write_text(WORKER)
     worker.chmod(0o755)
@@ -77,16 +80,26 @@ def said(machines: list[str], directory: Path, launcher: Launcher, options: list
                 environment=CALM | {"TROUPE_TOKEN": TOKEN},
             )
             runs.append(all_runs.enter_context(run))
-        for run in runs:
-            assert run.wait(WITHIN) == [0], "\n".join(r.err() for r in runs)
-        return sorted(line for run in runs for line in run.out().splitlines() if "finds" in line)
+        yield runs
+
+
+def told_at_the_end(runs: list[Run]) -> list[str]:
+    """What its workers said."""
+    for run in runs:
+        assert run.wait(WITHIN) == [0], "\n".join(r.err() for r in runs)
+    return sorted(line for run in runs for line in run.out().splitlines() if "finds" in line)
+
+
+def said(machines: list[str], directory: Path, launcher: Launcher, options: list[list[str]]) -> list[str]:
+    with job(machines, directory, launcher, options) as runs:
+        return told_at_the_end(runs)
 
 
 def test_the_local_address_says_over_which_cable(
     machines: list[str], tmp_path: Path, launcher: Launcher
 ) -> None:
     near, far = machines
-    # The master has an address of no cable, and only who comes from the second cable's address
+    # The master has an address of no cable, and only a peer that comes from the second cable's address
     # finds the way to it: routing by source, as machines with several networks have it.
     ip(f"-n {near} addr add 10.9.0.1/32 dev lo")
     ip(f"-n {far} route add unreachable 10.9.0.1")
@@ -107,3 +120,49 @@ def test_nodes_meet_at_link_local_addresses(
     ]
     told = said(machines, tmp_path, launcher, own)
     assert told == ["rank 0 finds fe80::1%near1", "rank 1 finds fe80::1%far1"]
+
+
+def test_a_launcher_that_starts_before_its_cable_is_plugged_in_is_found_by_the_others(
+    machines: list[str], tmp_path: Path, launcher: Launcher
+) -> None:
+    _, far = machines
+    for cable in range(2):
+        ip(f"-n {far} link set far{cable} down")
+    where = "--rdzv-endpoint=10.0.0.1:29400"
+    # The late one has group rank 0: the workers of both look for the store at its address.
+    own = [
+        [where, "--node-rank=1", "--rdzv-conf=is_host=1"],
+        [where, "--node-rank=0", "--rdzv-conf=is_host=0"],
+    ]
+    with job(machines, tmp_path, launcher, own) as runs:
+        waits = "waiting for the master at 10.0.0.1:29400"
+        until(lambda: waits in runs[1].err(), WITHIN, "the late node's word")
+        ip(f"-n {far} link set far0 up")
+        told = told_at_the_end(runs)
+    assert told == ["rank 0 finds 10.0.0.2", "rank 1 finds 10.0.0.2"]
+
+
+def test_the_endpoints_name_may_resolve_late(
+    machines: list[str], tmp_path: Path, launcher: Launcher
+) -> None:
+    hosts = [Path(f"/etc/netns/{machine}/hosts") for machine in machines]
+    try:
+        for file in hosts:
+            file.parent.mkdir(parents=True)
+            file.write_text("127.0.0.1 localhost\n")
+        own = [["--master-addr=head.job", f"--node-rank={node}"] for node in range(2)]
+        with job(machines, tmp_path, launcher, own) as runs:
+            waits = "waiting for the name 'head.job' to be resolved"
+            until(lambda: waits in runs[0].err(), WITHIN, "a node that waits for the name")
+            for file in hosts:  # the same file: it is mounted where the launchers look
+                with file.open("a") as more:
+                    more.write("10.0.0.1 head.job\n")
+            told = told_at_the_end(runs)
+            assert "this node runs the job's master at head.job:29500" in runs[0].err()
+            assert "this node runs no master" in runs[1].err()
+        assert told == ["rank 0 finds 10.0.0.1", "rank 1 finds 10.0.0.1"]
+    finally:
+        for file in hosts:
+            file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                file.parent.rmdir()

@@ -61,6 +61,33 @@ def test_a_sibling_that_ignores_sigterm_does_not_hold_up_a_restart(
     assert run.leftovers() == []
 
 
+def test_a_stopped_sibling_does_not_hold_up_a_restart(shell: Start, tmp_path: Path) -> None:
+    """It is continued for the signal that ends it: the shutdown timeout is the default one here."""
+    script = """
+    [ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exit 0
+    if [ "$RANK" = 1 ]; then echo $$ > "$1/pid"; kill -STOP $$; fi
+    until [ -s "$1/pid" ] && grep -q 'State:.T' "/proc/$(cat "$1/pid")/status"; do sleep 0.02; done; exit 1
+    """
+    run = shell(script, tmp_path, procs=2, restarts=1)
+    assert run.wait(WITHIN) == [0], run.err()
+    assert run.leftovers() == []
+
+
+def test_a_launcher_that_is_stopped_by_the_terminal_goes_on_in_the_background(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """
+    [ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exit 0
+    touch "$1/ready"; until [ -e "$1/fail" ]; do sleep 0.02; done; exit 1
+    """
+    run = shell(script, tmp_path, restarts=1)
+    until((tmp_path / "ready").exists, 60, "the worker")
+    run.launchers[0].send_signal(signal.SIGTSTP)
+    until(lambda: "Ctrl-Z" in run.err(), 30, "the line that says so")
+    (tmp_path / "fail").touch()
+    assert run.wait(WITHIN) == [0], run.err()
+
+
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_workers_do_not_outlive_a_launcher_that_is_killed(
     shell: Start, tmp_path: Path, nodes: int

@@ -116,6 +116,18 @@ def test_stdin_reaches_the_worker(launcher: Launcher) -> None:
     assert done.stdout == "hi\n"
 
 
+def test_streams_that_are_closed_are_dev_null_for_workers(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    """No other file of the launcher takes their numbers."""
+    script = tmp_path / "script"
+    script.write_text('for n in 0 1 2; do (readlink /proc/$$/fd/$n >> "$1/streams"); done\n')
+    worker = [launcher.program, "--standalone", "--no-python", "sh", str(script), str(tmp_path)]
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *worker]
+    assert subprocess.run(closed, env=base_environment(), timeout=60).returncode == 0
+    assert (tmp_path / "streams").read_text() == 3 * "/dev/null\n"
+
+
 RECORDED = """
 import os, signal, sys, time
 from torch.distributed.elastic.multiprocessing.errors import record

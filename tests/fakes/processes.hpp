@@ -13,6 +13,7 @@ namespace troupe::testing {
 class fake_processes final : public ports::process_host {
  public:
   // The actors.
+  void aside(std::function<void()> job) override { job(); }
   result<ports::started> start(const ports::process_spec& spec, ended on_end) override;
   std::vector<ports::survivor> survivors() override { return survivors_; }
   void adopt(ports::process_id survivor, ended on_end) override;
@@ -34,7 +35,7 @@ class fake_processes final : public ports::process_host {
   void refuse_to_start(std::optional<error> why) { no_start_ = std::move(why); }
   /// A process of this name is there from an earlier supervisor.
   void survive(const std::string& name, std::uint64_t label);
-  /// Who lives, by name: "g1/0 g1/1". (Which of two actors starts first is not decided.)
+  /// Living processes, by name: "g1/0 g1/1". (Which of two actors starts first is not decided.)
   std::string living() const;
   /// What was done since the last call: "g1/0 gets 15, g1/1 gets 15, sweep". Between two sweeps by
   /// name, since the order among processes is not decided.

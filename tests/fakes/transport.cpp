@@ -102,7 +102,7 @@ void fake_transport::dial(const ports::endpoint&, messages::msg<messages::Hello>
 }
 
 fake_link_ptr fake_transport::knock(const messages::msg<messages::Hello>& hello) {
-  invariant(somebody_listens(), "nobody listens");
+  invariant(has_listener(), "there is no listener");
   auto link = std::make_shared<fake_link>("peer " + std::to_string(++links_));
   (*accept_)(ports::peer{fake_link::near_end(link), hello});
   return link;
@@ -113,14 +113,14 @@ std::optional<messages::msg<messages::Hello>> fake_transport::dialling() const {
 }
 
 fake_link_ptr fake_transport::answer_dial() {
-  invariant(attempt_.has_value(), "nobody dials");
+  invariant(attempt_.has_value(), "there is no dialler");
   auto link = std::make_shared<fake_link>("master " + std::to_string(++links_));
   std::exchange(attempt_, std::nullopt)->done(fake_link::near_end(link));
   return link;
 }
 
 void fake_transport::refuse_dial(error why) {
-  invariant(attempt_.has_value(), "nobody dials");
+  invariant(attempt_.has_value(), "there is no dialler");
   std::exchange(attempt_, std::nullopt)->done(tl::make_unexpected(std::move(why)));
 }
 

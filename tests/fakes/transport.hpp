@@ -60,10 +60,10 @@ class fake_transport final : public ports::transport {
             dialled done) override;
 
   // The test.
-  /// A peer proves itself and says hello. Precondition: somebody listens.
+  /// A peer proves itself and says hello. Precondition: there is a listener.
   fake_link_ptr knock(const messages::msg<messages::Hello>& hello);
-  bool somebody_listens() const { return static_cast<bool>(*accept_); }
-  /// From now on nobody can listen.
+  bool has_listener() const { return static_cast<bool>(*accept_); }
+  /// From now on listening fails.
   void refuse_to_listen(error why) { no_listening_ = std::move(why); }
 
   /// Nothing, or the hello of the attempt that waits for an answer.

@@ -39,7 +39,7 @@ class crowd {
       if (!who)
         return;
     }
-    // Mostly somebody speaks; or leaves, or reads a part of what waits for it.
+    // Mostly a client speaks; or it leaves, or reads a part of what waits for it.
     if (what >= 240) {
       leave(who);
     } else if (what >= 200) {
@@ -55,7 +55,7 @@ class crowd {
       leave(who);
     follow(true);
     invariant(core_.traffic() == 0, "something is left on its way");
-    invariant(core_.clients() == 0, "somebody is left");
+    invariant(core_.clients() == 0, "a client is left");
   }
 
  private:

@@ -65,6 +65,28 @@ void appending_and_reading(journal_world& world) {
   }
 }
 
+void compacting(journal_world& world) {
+  const auto odd_ones = [](std::vector<messages::any_msg> records) {
+    std::vector<messages::any_msg> kept;
+    for (auto& record : records)
+      if (record.envelope().sequence % 2 == 1)
+        kept.push_back(std::move(record));
+    return kept;
+  };
+  {
+    const auto store = opened(world);
+    for (std::uint64_t number = 1; number <= 5; ++number)
+      REQUIRE(append(world, *store, numbered_record(number)));
+    const auto answer = std::make_shared<said<result<void>>>();
+    store->compact(odd_ones, [answer](result<void> outcome) { answer->say(std::move(outcome)); });
+    REQUIRE(world.until([answer] { return answer->heard().has_value(); }));
+    CHECK(*answer->heard());
+    CHECK(numbers_of(*read_all(world, *store)) == std::vector<std::uint64_t>{1, 3, 5});
+    CHECK(append(world, *store, numbered_record(6)) == 6u);
+  }
+  CHECK(numbers_of(*read_all(world, *opened(world))) == std::vector<std::uint64_t>{1, 3, 5, 6});
+}
+
 void order_of_answers(journal_world& world) {
   const auto store = opened(world);
   constexpr std::uint64_t count = 300;
@@ -170,6 +192,9 @@ void check_journal_contract(const journal_world_maker& make) {
   }
   SUBCASE("answers come in the order of the calls") {
     order_of_answers(*world);
+  }
+  SUBCASE("compacting") {
+    compacting(*world);
   }
   SUBCASE("opening again") {
     opening_again(*world);

@@ -1,5 +1,6 @@
 // A master that is killed while it writes. Usage: journal_probe FILE
-// Appends records for ever and prints the number of each one that was acknowledged.
+// Appends records of the job 'job' for ever and prints the number of each one that was
+// acknowledged.
 #include "messages/journal.capnp.h"
 #include "runtime/os/journal/sqlite_journal.hpp"
 
@@ -11,7 +12,7 @@ using namespace troupe;
 int main(int argc, char** argv) {
   if (argc != 2)
     return 2;
-  auto store = os::sqlite_journal::open(argv[1], os::durability::process);
+  auto store = os::sqlite_journal::open(argv[1], {"job", std::nullopt}, os::durability::process);
   if (!store)
     return 1;
   for (std::uint64_t number = 1;; ++number) {

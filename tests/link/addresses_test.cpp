@@ -13,7 +13,7 @@ boost::asio::ip::address address(const char* text) {
   return *os::numeric(text);
 }
 
-/// "127.0.0.3" of the peer who dials from there.
+/// "127.0.0.3" of the peer that dials from there.
 std::string seen_when_dialling_from(const std::string& own) {
   asio_world master;
   doorkeeper door;
@@ -34,7 +34,7 @@ std::string seen_when_dialling_from(const std::string& own) {
 TEST_CASE("a link comes from the address that was asked for, where that is possible") {
   CHECK(seen_when_dialling_from("") == "127.0.0.1");
   CHECK(seen_when_dialling_from("127.0.0.3") == "127.0.0.3");
-  // Not this machine's, of another family, or a name that nobody knows.
+  // Not this machine's, of another family, or an unknown name.
   for (const char* useless : {"192.0.2.1", "::1", "no.such.host.invalid", "fe80::1%nowhere"}) {
     CAPTURE(useless);
     CHECK(seen_when_dialling_from(useless) == "127.0.0.1");
@@ -71,4 +71,17 @@ TEST_CASE("a link-local address without its interface is told so") {
   const auto answer = dial(world, {"fe80::1", 29400});
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what.find("as in fe80::1%eth0") != std::string::npos);
+}
+
+TEST_CASE("other machines are never told an address of the loopback interface") {
+  CHECK(os::address_for_others(address("10.0.0.2"), "head") == "10.0.0.2");
+  CHECK(os::address_for_others(address("10.0.0.2"), "10.0.0.1") == "10.0.0.2");
+  CHECK(os::address_for_others(address("fe80::2"), "fe80::1%eth0") == "fe80::2");
+  // /etc/hosts leads this machine's own name to itself.
+  CHECK(os::address_for_others(address("127.0.1.1"), "head") == "head");
+  CHECK(os::address_for_others(address("::1"), "head") == "head");
+  // All are on this machine.
+  CHECK(os::address_for_others(address("127.0.0.1"), "localhost") == "127.0.0.1");
+  CHECK(os::address_for_others(address("127.0.0.1"), "127.0.0.1") == "127.0.0.1");
+  CHECK(os::address_for_others(address("::1"), "::1") == "::1");
 }

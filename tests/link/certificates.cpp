@@ -117,4 +117,31 @@ os::tls_files authority::issue(const std::string& file, const std::vector<std::s
   return files;
 }
 
+std::string authority::revoke(const std::string& file, const std::vector<os::tls_files>& revoked,
+                              validity when) const {
+  X509_CRL* list = X509_CRL_new();
+  X509_CRL_set_version(list, X509_CRL_VERSION_2);
+  X509_CRL_set_issuer_name(list, X509_get_subject_name(self_->certificate));
+  ASN1_TIME* time = ASN1_TIME_new();
+  X509_CRL_set1_lastUpdate(list, X509_gmtime_adj(time, -2 * day));
+  X509_CRL_set1_nextUpdate(list, X509_gmtime_adj(time, when == validity::expired ? -day : day));
+  ASN1_TIME_free(time);
+  for (const auto& each : revoked) {
+    BIO* from = BIO_new_file(each.certificate.c_str(), "r");
+    X509* certificate = PEM_read_bio_X509(from, nullptr, nullptr, nullptr);
+    BIO_free_all(from);
+    X509_REVOKED* entry = X509_REVOKED_new();
+    X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(certificate));
+    ASN1_TIME* since = X509_gmtime_adj(nullptr, -day);
+    X509_REVOKED_set_revocationDate(entry, since);
+    ASN1_TIME_free(since);
+    X509_CRL_add0_revoked(list, entry);
+    X509_free(certificate);
+  }
+  invariant(X509_CRL_sign(list, self_->key, EVP_sha256()) > 0, "cannot sign");
+  write_pem(folder_.file(file), [list](BIO* to) { return PEM_write_bio_X509_CRL(to, list); });
+  X509_CRL_free(list);
+  return folder_.file(file);
+}
+
 } // namespace troupe::testing

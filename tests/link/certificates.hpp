@@ -36,6 +36,10 @@ class authority {
   os::tls_files issue(const std::string& file, const std::vector<std::string>& names,
                       validity when = validity::now) const;
 
+  /// A revocation list of these certificates, written to (or over) a file of this name.
+  std::string revoke(const std::string& file, const std::vector<os::tls_files>& revoked,
+                     validity when = validity::now) const;
+
   const std::string& certificate_file() const { return certificate_file_; }
 
  private:

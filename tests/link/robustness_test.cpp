@@ -1,12 +1,16 @@
 // What may come over a plain connection, and what may happen to the process at its other end.
 
+#include "runtime/base/limits.hpp"
 #include "runtime/base/random.hpp"
 #include "runtime/os/net/descriptor_limit.hpp"
 #include "tests/link/asio_world.hpp"
 #include "tests/link/child.hpp"
 #include "tests/link/raw_peer.hpp"
 
+#include <atomic>
 #include <csignal>
+#include <memory>
+#include <vector>
 
 namespace {
 
@@ -39,7 +43,7 @@ struct victim {
 
   std::uint16_t port() const { return listener->where().port; }
 
-  /// The link works and nobody else was let in.
+  /// The link works and no other peer was let in.
   void unharmed() {
     const auto before = master->numbers().size();
     REQUIRE(node->link().send(numbered(before + 1)));
@@ -151,6 +155,26 @@ TEST_CASE("strangers are bounded: the oldest goes first") {
   }
 }
 
+TEST_CASE("silent connections without end keep no node from joining, and few of them are logged") {
+  auto options = impatient();
+  options.link.handshake_within = 1h;
+  // A connection must be silent for a quarter of this before it is dropped for another.
+  options.unproven_grace = 40ms;
+  options.unproven_max = 16;
+  const auto lines = std::make_shared<std::atomic<std::uint64_t>>(0);
+  options.log = [lines](const std::string&, const log::event& e) {
+    *lines += e.name == "connection_refused";
+  };
+  victim v(options);
+  std::vector<raw_peer> strangers;
+  for (int i = 0; i < 500; ++i)
+    strangers.emplace_back(v.port());
+  const auto joined = dial(v.world, v.listener->where(), "late");
+  CHECK_MESSAGE(joined.has_value(), joined.error().what);
+  CHECK(eventually([&v] { return v.door.names().size() == 2; }));
+  CHECK(*lines == limits::refusals_told);
+}
+
 TEST_CASE("a thousand idle connections do not disturb a link") {
   REQUIRE(os::raise_descriptor_limit(4'096).value_or(0) >= 4'096);
   auto options = impatient();
@@ -164,7 +188,8 @@ TEST_CASE("a thousand idle connections do not disturb a link") {
     v.unharmed();
 }
 
-TEST_CASE("who proves himself and never reads again loses the link, and memory stays bounded") {
+TEST_CASE(
+    "a peer that proves itself and never reads again loses the link, and memory stays bounded") {
   auto options = impatient();
   options.link.lease = options.link.handshake_within = 1h;
   options.link.send_queue_max = 16u << 20;
@@ -195,7 +220,7 @@ TEST_CASE("without file descriptors a listener pauses, and goes on when there ar
     for (int i = 0; i < 40; ++i)
       many.emplace_back(port);
     CHECK(other.line() == "accept_paused");
-    // The last ones wait in the kernel: they are connected and nobody answers their Hello.
+    // The last ones wait in the kernel: they are connected and their Hello is not answered.
     REQUIRE(many.back().send(on_wire(1, hello("node-9").any())));
     char none = 0;
     CHECK(::recv(many.back().descriptor(), &none, 1, MSG_DONTWAIT) == -1);
@@ -207,7 +232,7 @@ TEST_CASE("without file descriptors a listener pauses, and goes on when there ar
   check_echo(node);
 }
 
-TEST_CASE("a killed peer is noticed, whoever dialled") {
+TEST_CASE("a killed peer is noticed, whichever end dialled") {
   asio_world world;
   SUBCASE("the acceptor was killed") {
     child other({"listen"});
@@ -249,7 +274,7 @@ TEST_CASE("a peer that freezes for good is silent, and that ends the link") {
   CHECK(node.reasons().at(0).find("nothing heard for") != std::string::npos);
 }
 
-TEST_CASE("who was frozen himself for longer than the limit keeps a peer that has waited") {
+TEST_CASE("an end that was frozen itself for longer than the limit keeps a peer that has waited") {
   os::transport_options patient;
   patient.link.lease = 1h;
   patient.link.beat_every = 50ms;

@@ -1,4 +1,4 @@
-// Who may talk to whom, and what the user reads when the answer is no.
+// Which peers may talk to each other, and what the user reads when the answer is no.
 
 #include "tests/link/asio_world.hpp"
 #include "tests/link/raw_peer.hpp"
@@ -66,7 +66,7 @@ TEST_CASE("a node may not take another one's name, not even with a pattern") {
   check_refused(master.dialled_by(master.job.issue("node", {"*.job", "*"}), "node-0.job"),
                 "not for a node named");
   check_refused(master.dialled_by(master.job.issue("node", {})),
-                "for nobody, not for a node named");
+                "for no name at all, not for a node named");
   master.let_nobody_in();
 }
 
@@ -86,6 +86,54 @@ TEST_CASE("an expired certificate is refused, and the node hears so") {
   check_refused(master.dialled_by(master.job.issue("node", {"node-0"}, validity::expired)),
                 "certificate expired");
   master.let_nobody_in();
+}
+
+TEST_CASE("a certificate that was revoked is refused, at both ends, also while the master lives") {
+  temporary_folder folder;
+  authority job(folder);
+  const auto good = job.issue("good", {"node-0"}), bad = job.issue("bad", {"node-0"});
+  auto listens = job.issue("master", {os::master_name});
+  listens.revoked = job.revoke("revoked", {});
+  auto options = calm_options();
+  options.proven_by = listens;
+  asio_world master(std::move(options));
+  doorkeeper door;
+  const auto listener = std::move(*master.transport().listen(master.place(), door.acceptor()));
+  const auto dialled = [&listener](const os::tls_files& files) {
+    auto node_options = calm_options();
+    node_options.proven_by = files;
+    asio_world node(std::move(node_options));
+    auto answer = dial(node, listener->where());
+    if (answer)
+      answer->reset();
+    return answer;
+  };
+  CHECK(dialled(good));
+  CHECK(dialled(bad));
+  job.revoke("revoked", {bad});
+  CHECK(dialled(good));
+  check_refused(dialled(bad), "certificate revoked");
+  auto suspicious = good;
+  suspicious.revoked = job.revoke("revoked at the node", {listens});
+  check_refused(dialled(suspicious), "peer's certificate is not accepted: certificate revoked");
+}
+
+TEST_CASE("a revocation list that has expired, or is another authority's, lets no peer in") {
+  secure_master master;
+  authority other(master.folder, "other");
+  auto files = master.job.issue("node", {"node-0"});
+  files.revoked = master.job.revoke("old", {}, validity::expired);
+  check_refused(master.dialled_by(files), "CRL has expired");
+  files.revoked = other.revoke("theirs", {});
+  check_refused(master.dialled_by(files), "unable to get certificate CRL");
+}
+
+TEST_CASE("in place of an address, a hello carries the one that its link comes from") {
+  asio_world world;
+  doorkeeper door;
+  auto listener = world.transport().listen(world.place(), door.acceptor());
+  REQUIRE(dial(world, (*listener)->where()));
+  CHECK(door.addresses() == std::vector<std::string>{"127.0.0.1"});
 }
 
 TEST_CASE("the master must be the one that was dialled") {
@@ -119,7 +167,7 @@ TEST_CASE("a plain node at a TLS master does not get in and may try again") {
   asio_world node;
   const auto answer = dial(node, master.listener->where());
   REQUIRE_FALSE(answer);
-  CHECK(answer.error().code == errc::unavailable);
+  CHECK(answer.error().code == errc::closed);
   master.let_nobody_in();
 }
 
@@ -133,12 +181,12 @@ TEST_CASE("a TLS node at a plain master does not get in and may try again") {
   asio_world node(std::move(options));
   const auto answer = dial(node, (*listener)->where());
   REQUIRE_FALSE(answer);
-  CHECK(answer.error().code == errc::unavailable);
+  CHECK(answer.error().code == errc::closed);
   CHECK(answer.error().what.find("during the TLS handshake") != std::string::npos);
   CHECK(door.names().empty());
 }
 
-TEST_CASE("who begins a TLS handshake and does not finish it is let go") {
+TEST_CASE("a peer that begins a TLS handshake and does not finish it is let go") {
   temporary_folder folder;
   authority job(folder);
   auto options = calm_options();
@@ -193,6 +241,10 @@ TEST_CASE("files that are missing or wrong are named at the start") {
         std::string::npos);
   CHECK(complaint({good.certificate, other.key, good.authority}).find("does not belong to") !=
         std::string::npos);
+  CHECK(complaint({good.certificate, good.key, good.authority, missing}) ==
+        "cannot read the TLS revocation list file " + missing + ": No such file or directory");
+  CHECK(complaint({good.certificate, good.key, good.authority, good.certificate})
+            .find("no usable PEM list") != std::string::npos);
 }
 
 TEST_CASE("without a token or certificates only loopback addresses may be used") {
@@ -258,12 +310,17 @@ TEST_CASE("many nodes at once are no attack: all of them get their handshake") {
   options.accept_backoff = 1ms;
   options.link.dial_within = 60s;
   options.link.handshake_within = 60s;
-  asio_world world(std::move(options));
+  asio_world world(options);
   doorkeeper door;
   auto listener = world.transport().listen(world.place(), door.acceptor());
+  // Each node comes from an address of its own.
+  std::vector<std::unique_ptr<asio_world>> nodes;
   std::vector<dial_answer> answers(60);
-  for (auto& each : answers)
-    world.transport().dial((*listener)->where(), hello(), each.callback());
+  for (auto& each : answers) {
+    options.dial_from = "127.1.0." + std::to_string(nodes.size() + 1);
+    nodes.push_back(std::make_unique<asio_world>(options));
+    nodes.back()->transport().dial((*listener)->where(), hello(), each.callback());
+  }
   for (auto& each : answers) {
     REQUIRE(eventually([&each] { return each.count() == 1; }, 60s));
     const auto answer = each.take();

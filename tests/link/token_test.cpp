@@ -1,4 +1,4 @@
-// Who proves the job token, and what both ends read when somebody does not.
+// Peers that prove the job token, and what both ends read when one does not.
 
 #include "runtime/os/net/job_token.hpp"
 #include "tests/link/asio_world.hpp"
@@ -84,7 +84,7 @@ struct guarded_master {
     return answer;
   }
 
-  /// Refused at both ends, each with its words; nobody was let in.
+  /// Refused at both ends, each with its words; no peer was let in.
   void turns_away(os::proof by, errc how, const char* told_there, const char* told_here) {
     const auto answer = dialled_by(std::move(by));
     REQUIRE_FALSE(answer);
@@ -98,7 +98,7 @@ struct guarded_master {
 
 } // namespace
 
-TEST_CASE("who knows the job's token is let in, under any name and from anywhere") {
+TEST_CASE("a peer that knows the job's token is let in, under any name and from anywhere") {
   guarded_master master(token(secret), "*");
   CHECK(master.dialled_by(token(secret)));
   CHECK(master.dialled_by(token(secret), "node-1", "localhost"));
@@ -117,7 +117,7 @@ TEST_CASE("a name of this host is listened on at every address, localhost at its
     REQUIRE_MESSAGE(listener.has_value(), listener.error().what);
     return dial(world, {by, (*listener)->where().port}).has_value();
   };
-  // Where it has no address, nobody can listen on it.
+  // Where it has no address, listening on it fails.
   if (dial(world, {name, 1}).error().what.find("refused") != std::string::npos)
     CHECK(reached(name, "127.0.0.3"));
   CHECK(reached("localhost", "127.0.0.1"));
@@ -195,7 +195,7 @@ TEST_CASE("a program that is no master is told as that") {
   CHECK(answer.error().what.find("TLS") != std::string::npos);
 }
 
-TEST_CASE("on one machine the token is made by who listens, and found by who dials") {
+TEST_CASE("on one machine the token is made by the listener, and found by the dialler") {
   guarded_master master(os::local_token{});
   CHECK(master.dialled_by(os::local_token{}));
   CHECK(master.dialled_by(os::local_token{}, "node-1", "localhost"));
@@ -246,18 +246,19 @@ TEST_CASE("without a token given, a master that was given one is told apart from
                    "its job token is another one than ours");
 }
 
-TEST_CASE("another user of this machine does not get the token, nor is his master believed") {
+TEST_CASE(
+    "another user of this machine does not get the token, nor is that user's master believed") {
   if (::geteuid() != 0) {
     MESSAGE("only root can be another user for once");
     return;
   }
-  SUBCASE("he dials") {
+  SUBCASE("that user dials") {
     guarded_master master(os::local_token{});
     child other({"dial", std::to_string(master.listener->where().port), "--user", "65534"});
     CHECK(other.line().find("belongs to user 0, and we are user 65534") != std::string::npos);
     CHECK(master.door.names().empty());
   }
-  SUBCASE("he listens") {
+  SUBCASE("that user listens") {
     child other({"listen", "--user", "65534"});
     const auto port = static_cast<std::uint16_t>(std::stoi(other.line()));
     auto options = calm_options();
@@ -270,7 +271,7 @@ TEST_CASE("another user of this machine does not get the token, nor is his maste
   }
 }
 
-TEST_CASE("a token file is read only if nobody else can") {
+TEST_CASE("a token file is read only if no other user can read it") {
   temporary_folder folder;
   const auto path = folder.write("token", std::string(secret) + "\n");
   const auto complaint = [&path](mode_t mode) {
@@ -365,7 +366,7 @@ TEST_CASE("port scanners and slow handshakes do not disturb a link") {
     case 1: // a TLS hello that promises more than it holds
       peer.send({0x16, 0x03, 0x01, 0x40, 0x00, 0x01, 0x00, 0x3f, 0xfc});
       break;
-    case 2: // a frame of ours that nobody has asked for
+    case 2: // a frame of ours that was not asked for
       peer.send(on_wire(1, hello("intruder").any()));
       break;
     default: // nothing at all

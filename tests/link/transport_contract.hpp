@@ -85,6 +85,7 @@ class doorkeeper {
     return [book = met_](ports::peer p) {
       const std::lock_guard lock(book->mutex);
       book->names.emplace_back(p.hello.read()->getNode().cStr());
+      book->addresses.emplace_back(p.hello.read()->getAddress().cStr());
       book->links.push_back(std::move(p.link));
     };
   }
@@ -92,6 +93,11 @@ class doorkeeper {
   std::vector<std::string> names() const {
     const std::lock_guard lock(met_->mutex);
     return met_->names;
+  }
+
+  std::vector<std::string> addresses() const {
+    const std::lock_guard lock(met_->mutex);
+    return met_->addresses;
   }
 
   ports::connection_ptr link(std::size_t i) const {
@@ -108,6 +114,7 @@ class doorkeeper {
   struct met {
     std::mutex mutex;
     std::vector<std::string> names;
+    std::vector<std::string> addresses;
     std::vector<ports::connection_ptr> links;
   };
   std::shared_ptr<met> met_ = std::make_shared<met>();
@@ -298,7 +305,7 @@ TEST_CASE_TEMPLATE_DEFINE("contract: both ends may close at once, and each is to
   CHECK((told[0] == "master's reason" || told[0] == "the peer closed the connection"));
 }
 
-TEST_CASE_TEMPLATE_DEFINE("contract: who opens a connection that has ended is told", World,
+TEST_CASE_TEMPLATE_DEFINE("contract: the opener of a connection that has ended is told", World,
                           contract_late_open) {
   linked<World> l;
   l.node->open();
@@ -308,8 +315,8 @@ TEST_CASE_TEMPLATE_DEFINE("contract: who opens a connection that has ended is to
   CHECK(l.world.until([&l] { return l.master->closed(); }));
 }
 
-TEST_CASE_TEMPLATE_DEFINE("contract: who sends faster than the peer takes loses the link", World,
-                          contract_overload) {
+TEST_CASE_TEMPLATE_DEFINE("contract: an end that sends faster than the peer takes loses the link",
+                          World, contract_overload) {
   linked<World> l;
   l.node->open();
   l.master->open(true);
@@ -326,14 +333,14 @@ TEST_CASE_TEMPLATE_DEFINE("contract: who sends faster than the peer takes loses 
   CHECK(l.node->reasons().at(0).find("fallen behind") != std::string::npos);
 }
 
-TEST_CASE_TEMPLATE_DEFINE("contract: dialling where nobody listens is answered with 'try again'",
+TEST_CASE_TEMPLATE_DEFINE("contract: dialling without a listener is answered with 'try again'",
                           World, contract_nobody) {
   linked<World> l;
   const auto where = l.listener->where();
   l.listener.reset();
   const auto answer = dial(l.world, where);
   REQUIRE_FALSE(answer);
-  CHECK(answer.error().code == errc::unavailable);
+  CHECK(answer.error().code == errc::closed);
   // Links that have been accepted stay.
   l.node->open();
   REQUIRE(l.master->link().send(numbered(1)));

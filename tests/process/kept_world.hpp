@@ -43,6 +43,7 @@ inline std::vector<pid_t> descendants() {
 /// This process is a keeper's supervisor.
 inline os::keeper_client* keeper = nullptr;
 inline os::io_thread* io = nullptr;
+inline os::io_thread* slow = nullptr;
 
 /// Those that keepers among our processes have made.
 inline std::vector<std::filesystem::path> inner_groups() {
@@ -58,7 +59,8 @@ inline std::vector<std::filesystem::path> inner_groups() {
 
 class real_world final : public process_world {
  public:
-  explicit real_world(os::process_host_options options = {}) : host_(*io, *keeper, options) {}
+  explicit real_world(os::process_host_options options = {})
+      : host_(*io, *slow, *keeper, options) {}
   ~real_world() override {
     for (const pid_t pid : descendants())
       ::kill(pid, SIGKILL);

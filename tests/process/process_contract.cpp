@@ -157,7 +157,7 @@ void check_process_contract(const process_world_maker& make) {
   SUBCASE("one process") {
     end_of_one_process(*world, told);
   }
-  SUBCASE("a signal to a process that has ended hits nobody") {
+  SUBCASE("a signal to a process that has ended hits no other") {
     signals_after_the_end(*world, told);
   }
   SUBCASE("200 processes at once each end once") {

@@ -8,6 +8,7 @@
 #include "runtime/os/store/asio_store_host.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,11 +18,14 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -50,7 +54,8 @@ using supervisor = std::function<int(os::keeper_client&)>;
 const std::string mark = "PROBE_MARK=" + std::to_string(::getpid());
 
 /// Keeps a supervisor, and says what it complains of.
-int keep(const supervisor& supervise, const std::string& marked_by = {}) {
+int keep(const supervisor& supervise, const std::string& marked_by = {},
+         const std::function<pid_t()>& fork = ::fork) {
   os::keeper_options options;
   options.ending_signals = {SIGTERM};
   options.passed_on_signals = {SIGUSR2};
@@ -61,14 +66,18 @@ int keep(const supervisor& supervise, const std::string& marked_by = {}) {
       ::pause();
   };
   options.mark = marked_by;
-  options.complain = [](const std::string& what) { std::printf("%s\n", what.c_str()); };
+  options.fork = fork;
+  options.complain = [](const std::string& what) {
+    std::puts(what.c_str());
+    std::fflush(stdout);
+  };
   return os::run_keeper(options);
 }
 
 /// Hosts two processes, prints their pids, and waits to be killed.
 int keep_two(os::keeper_client& keeper) {
-  os::io_thread io;
-  os::kept_process_host host(io, keeper);
+  os::io_thread io, slow;
+  os::kept_process_host host(io, slow, keeper);
   for (int i = 0; i < 2; ++i) {
     const auto one =
         host.start({{"/bin/sleep", "1000"}, {}, "", "", ""}, [](ports::exit_status) {});
@@ -83,8 +92,8 @@ int keep_two(os::keeper_client& keeper) {
 
 /// A process that leaves a daemon behind and runs on.
 int keep_daemon(os::keeper_client& keeper, const std::string& daemon) {
-  os::io_thread io;
-  os::kept_process_host host(io, keeper);
+  os::io_thread io, slow;
+  os::kept_process_host host(io, slow, keeper);
   const auto script = daemon + "; echo started; exec sleep 1000";
   if (!host.start({{"/bin/sh", "-c", script}, {"PATH=/bin:/usr/bin", mark}, "", "", ""},
                   [](ports::exit_status) {}))
@@ -116,8 +125,8 @@ struct successor {
   std::function<int(os::kept_process_host&)> then;
 
   int operator()(os::keeper_client& keeper) const {
-    os::io_thread io;
-    os::kept_process_host host(io, keeper);
+    os::io_thread io, slow;
+    os::kept_process_host host(io, slow, keeper);
     std::printf("life %d", keeper.earlier_lives());
     if (keeper.earlier_lives() > 0)
       return then(host);
@@ -182,8 +191,8 @@ int half_start(os::keeper_client& keeper) {
     }).join();
     crash();
   }
-  os::io_thread io;
-  os::kept_process_host host(io, keeper);
+  os::io_thread io, slow;
+  os::kept_process_host host(io, slow, keeper);
   std::puts(host.survivors().empty() ? ": no survivor" : ": a survivor");
   std::printf("swept %d\n", static_cast<int>(sweep(host)));
   std::fflush(stdout);
@@ -205,6 +214,67 @@ int keep_bytes(os::keeper_client& keeper) {
   return 0;
 }
 
+/// A system that refuses a fork now and then: those with these numbers.
+std::function<pid_t()> refusing(std::set<int> refused) {
+  return [refused = std::move(refused), forks = 0]() mutable -> pid_t {
+    if (refused.count(++forks) == 0)
+      return ::fork();
+    errno = EAGAIN;
+    return -1;
+  };
+}
+
+/// The first fork is the orphan reaper's.
+int start_at_the_third_try(os::keeper_client& keeper) {
+  std::printf("life %d\n", keeper.earlier_lives());
+  std::fflush(stdout);
+  return 0;
+}
+
+/// The second fork is the store's.
+int open_at_the_second_try(os::keeper_client& keeper);
+
+int run_out_of_threads(os::keeper_client& keeper) {
+  if (keeper.earlier_lives() < 2)
+    throw std::system_error(EAGAIN, std::generic_category());
+  std::printf("life %d\n", keeper.earlier_lives());
+  std::fflush(stdout);
+  return 0;
+}
+
+/// Ctrl-Z: the parent of this process sees it stop, and go on.
+int stop_and_go_on(os::keeper_client& keeper) {
+  os::io_thread io, slow;
+  os::kept_process_host host(io, slow, keeper);
+  ::kill(::getppid(), SIGTSTP);
+  std::promise<int> end;
+  if (!host.start({{"/bin/sh", "-c", "exit 7"}, {"PATH=/bin:/usr/bin"}, "", "", ""},
+                  [&end](ports::exit_status how) { end.set_value(how.code()); }))
+    return 1;
+  const int code = end.get_future().get();
+  std::printf("its worker's end is heard of: %d\n", code);
+  std::fflush(stdout);
+  return 0;
+}
+
+/// A parent that keeps count of its child's stops, as a shell does.
+int watch_stops(const supervisor& supervise) {
+  std::fflush(stdout);
+  const pid_t pid = ::fork();
+  if (pid == 0)
+    ::_exit(keep(supervise));
+  for (int status = 0; ::waitpid(pid, &status, WUNTRACED | WCONTINUED) == pid;) {
+    if (WIFSTOPPED(status))
+      std::puts("it has stopped");
+    else if (WIFCONTINUED(status))
+      std::puts("it goes on");
+    else
+      break;
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 /// Says how often it was started.
 int crash_often() {
   const int code = keep([](os::keeper_client& keeper) -> int {
@@ -217,7 +287,7 @@ int crash_often() {
 }
 
 int hear_signals(os::keeper_client& keeper) {
-  os::io_thread io;
+  os::io_thread io, slow;
   std::mutex mutex;
   std::string heard;
   keeper.on_user_signal([&](int number) {
@@ -276,7 +346,7 @@ struct store_owner {
 
   os::keeper_client& keeper;
   std::atomic<bool> logged{false};
-  os::io_thread io;
+  os::io_thread io, slow;
   os::kept_store_host stores;
 };
 
@@ -305,7 +375,8 @@ void adopt_store(store_owner& owner, std::uint16_t port) {
 }
 
 void sweep_store(store_owner& owner, std::uint16_t) {
-  os::kept_process_host host(owner.io, owner.keeper);
+  os::io_thread slow;
+  os::kept_process_host host(owner.io, slow, owner.keeper);
   (void)sweep(host);
 }
 
@@ -321,6 +392,13 @@ int open_stores(os::keeper_client& keeper) {
   }
   const auto other = owner.open();
   tell(other && serves(other->port()) && serves(port) ? "both serve" : "one does not serve");
+  return 0;
+}
+
+int open_at_the_second_try(os::keeper_client& keeper) {
+  store_owner owner(keeper);
+  const auto store = owner.open();
+  tell(store && serves(store->port()) ? "it serves" : "it does not serve");
   return 0;
 }
 
@@ -375,6 +453,14 @@ int main(int argc, char** argv) {
     return keep(hear_signals);
   if (verb == "crash")
     return crash_often();
+  if (verb == "fork-refused")
+    return keep(start_at_the_third_try, mark, refusing({1, 2, 3, 5}));
+  if (verb == "store-fork-refused")
+    return keep(open_at_the_second_try, {}, refusing({2, 3}));
+  if (verb == "threads-refused")
+    return keep(run_out_of_threads);
+  if (verb == "stopped")
+    return watch_stops(stop_and_go_on);
   if (verb == "store-left")
     return keep([](auto& keeper) { return leave_store(keeper, adopt_store); });
   if (verb == "store-unwanted")

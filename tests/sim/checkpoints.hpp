@@ -97,7 +97,7 @@ class checkpoints {
   checkpoint_options options_;
   std::map<std::string, directory> directories_;
   std::map<std::string, memory> memories_;
-  std::map<std::string, std::weak_ptr<class sim_checkpoint_host>> hosts_; ///< of whoever runs there
+  std::map<std::string, std::weak_ptr<class sim_checkpoint_host>> hosts_; ///< of the launcher there
   copies copies_{world_};
   generation last_saved_by_{};
   std::uint64_t last_tried_ = 0;

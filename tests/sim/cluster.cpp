@@ -58,7 +58,7 @@ void cluster::save_in_turn() {
 }
 
 cluster::~cluster() {
-  // Nobody watches any more, and what dies now may not plan anything.
+  // No observer watches any more, and what dies now may not plan anything.
   world_.observers.clear();
   world_.story.on_line = nullptr;
   for (auto& [name, n] : nodes_)
@@ -99,7 +99,6 @@ void cluster::start_master() {
   o.rendezvous.last_call = options_.last_call;
   o.rendezvous.unit = options_.unit;
   o.rendezvous.join_timeout = options_.join_timeout;
-  o.rendezvous.prepare_within = options_.stop_within + limits::prepare_slack;
   o.rendezvous.relaunches_max = options_.relaunches_max;
   o.recovery.max_restarts = options_.max_restarts;
   o.recovery.without_progress_max = options_.without_progress_max;
@@ -138,15 +137,17 @@ void cluster::supervise(const std::string& name) {
   o.uplink.node = name;
   o.uplink.address = name;
   o.uplink.slots = options_.slots;
+  o.uplink.stop_within = options_.stop_within;
   o.uplink.master = ports::to_string({master_name(), master_port});
   o.uplink.connect_within = options_.connect_within;
-  o.leader.node = name;
-  o.leader.slots = options_.slots;
-  o.leader.stop_within = options_.stop_within;
+  o.uplink.train_on_within = options_.train_on_within;
+  o.agent.node = name;
+  o.agent.slots = options_.slots;
+  o.agent.stop_within = options_.stop_within;
   o.program.spec = &trainers::spec_of;
   o.program.explain = [this, name](const actors::assignment& place,
-                                   const ports::exit_status& s) -> actors::obituary {
-    actors::obituary why;
+                                   const ports::exit_status& s) -> actors::exit_report {
+    actors::exit_report why;
     why.message = ports::to_string(s);
     why.log_tail = trainers_.last_words(name, place);
     return why;
@@ -189,8 +190,7 @@ void cluster::master_decided(std::uint64_t boot, const actors::recovery_core::ve
   world_.write(master_name(),
                fmt::format("over   {}: {}", v.success ? "success" : "failure", v.reason));
   verdict_ = v;
-  // Its program waits for the nodes to leave, but not for ever.
-  world_.events.in(limits::farewell_within, [h = h] { h->stop_tree(); });
+  // Its program waits for the nodes to leave.
 }
 
 void cluster::gone(const host_ptr& h, ending_kind how) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/master/recovery/recovery_core.hpp"
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "messages/kinds.hpp"
 #include "tests/fakes/keeping.hpp"
 #include "tests/sim/checkpoints.hpp"
@@ -38,6 +38,8 @@ struct cluster_options {
   duration lease = limits::lease;
   duration return_within = limits::return_within;
   duration connect_within = limits::connect_within;
+  /// Shorter than the product's, so that a node that missed the verdict ends within a run.
+  duration train_on_within = 90s;
   trainer_options trainers;
   checkpoint_options checkpoints;
   double hesitation = 0;
@@ -78,7 +80,7 @@ class cluster {
   void interrupt(const std::string& name, int signal);
   /// A shell asks for the tree; `take` gets the answer, or an error if there is none.
   void ask_tree(std::function<void(result<messages::msg<messages::TreeReport>>)> take);
-  /// Kills one actor of the master or a node, as a bug in it would: "rendezvous", "leader", …
+  /// Kills one actor of the master or a node, as a bug in it would: "rendezvous", "agent", …
   void crash_actor(const std::string& host, const std::string& role);
 
   bool up(const std::string& name) const;

@@ -31,7 +31,7 @@ void cluster::interrupt(const std::string& name, int signal) {
 void cluster::hear(const std::string& name, int signal) {
   if (const auto h = find(name))
     h->call([at = trees_->nodes.at(name), signal] {
-      sup::post(at.leader, actors::leader::interrupt{signal});
+      sup::post(at.agent, actors::agent::interrupt{signal});
     });
 }
 
@@ -102,12 +102,13 @@ void cluster::crash_actor(const std::string& host_name, const std::string& role)
       role == "journal"      ? end_abruptly(m.journal)
       : role == "membership" ? end_abruptly(m.membership)
       : role == "rendezvous" ? end_abruptly(m.rendezvous)
+      : role == "job"        ? end_abruptly(m.job)
       : role == "recovery"   ? end_abruptly(m.recovery)
       : role == "catalog"    ? end_abruptly(m.catalog)
                              : end_abruptly(m.gateway);
     });
   h->call([n = trees_->nodes.at(host_name), role] {
-    role == "leader"             ? end_abruptly(n.leader)
+    role == "agent"              ? end_abruptly(n.agent)
     : role == "checkpoint_saver" ? end_abruptly(n.checkpoint_saver)
                                  : end_abruptly(n.uplink);
   });

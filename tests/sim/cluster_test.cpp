@@ -143,7 +143,7 @@ TEST_CASE("ends that came while there was no supervisor are the next one's to te
   c.goes_on_to_its_end(4);
 }
 
-TEST_CASE("a master that nobody can reach for a while is not noticed by workers") {
+TEST_CASE("a master that cannot be reached for a while is not noticed by workers") {
   crashing_job c;
   for (const auto* node : {"n1", "n2"}) {
     c.net().hold(node, cluster::master_name());
@@ -155,7 +155,7 @@ TEST_CASE("a master that nobody can reach for a while is not noticed by workers"
   c.goes_on_to_its_end(4);
 }
 
-TEST_CASE("who was away when its place was taken ends what it runs, though that would never end") {
+TEST_CASE("a node that lost its place while away ends what it runs, though that would never end") {
   cluster_options o;
   o.nodes = 4;
   o.nodes_min = o.nodes_max = 2;
@@ -174,7 +174,7 @@ TEST_CASE("who was away when its place was taken ends what it runs, though that 
   c.pause(runs_on(1));
   c.run_for(1300ms);
   c.net().break_links(away);
-  c.net().refuse_dials(cluster::master_name(), c.now() + 350ms);
+  c.net().refuse_dials(cluster::master_name(), c.now() + 800ms);
   c.run_for(30s);
   REQUIRE_MESSAGE(!c.all().broken, c.all().broken->what);
   CHECK(c.training().training());
@@ -267,7 +267,7 @@ TEST_CASE("a checker blames what breaks its invariant") {
     CHECK(w.broken->invariant == "queues_are_bounded");
   }
   SUBCASE("an actor that threw") {
-    w.tell(&observer::said, std::string("a"), std::string("leader"),
+    w.tell(&observer::said, std::string("a"), std::string("agent"),
            log::event{log::level::error, "actor_threw", "oh", {}});
     CHECK(w.broken->invariant == "actors_are_sound");
   }

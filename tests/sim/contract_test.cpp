@@ -27,7 +27,7 @@ bool pass_until(sim::world& w, const std::function<bool()>& holds) {
 /// Both ends in one simulated process.
 class sim_transport_world {
  public:
-  /// What is still planned dies with the world; by then nobody may plan anything in answer.
+  /// What is still planned dies with the world; by then nothing may be planned in answer.
   ~sim_transport_world() { host_->end(sim::ending_kind::killed); }
   ports::transport& transport() { return *transport_; }
   ports::endpoint place() { return {"here", 0}; }

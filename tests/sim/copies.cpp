@@ -20,7 +20,7 @@ void copies::give(const host_ptr& launcher, const ckpt::image_to_copy& image,
   for (const auto& m : image.by.members)
     if (present_.count(m.address) == 0)
       return done(
-          failure(errc::closed, fmt::format("rank {} at {}: nobody is there", m.rank, m.address)));
+          failure(errc::closed, fmt::format("rank {} at {}: no node answers", m.rank, m.address)));
   if (g.whole)
     return done({}); // by one that crashed since
   g.given[launcher->name()] = {launcher, image, std::move(done)};

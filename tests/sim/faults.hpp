@@ -14,7 +14,7 @@ namespace troupe::sim {
 ///     node N starts              a launcher is started, or started again with a new incarnation
 ///     node N dies                kill -9 of the launcher
 ///     node N crashes             kill -9 of the node supervisor; its keeper starts another
-///     node N loses power         the machine goes, nobody is told
+///     node N loses power         the machine goes, no peer is told
 ///     node N freezes | thaws     SIGSTOP, SIGCONT of the launcher
 ///     node N pauses T            both, with so much time between them
 ///     node N is interrupted      Ctrl-C

@@ -14,7 +14,7 @@ namespace {
 /// Actors that go on for so long without time passing will do so for ever.
 constexpr std::size_t jobs_at_one_instant_max = 2'000'000;
 
-/// A clock starts where it likes: nobody may compare it with another's.
+/// A clock starts where it likes: readings of two hosts may not be compared.
 instant first_reading(std::uint64_t boot, const std::string& name) {
   std::uint64_t hash = boot;
   for (const char c : name)
@@ -60,7 +60,7 @@ log::sink host::sink() {
 void host::run_tree(const sup::tree& t, std::function<void(const std::optional<error>&)> on_end) {
   call([this, t, on_end = std::move(on_end)] {
     const auto told = [this, on_end](const sup::ending& e) {
-      // A process that is killed tells nobody how its tree ended.
+      // A process that is killed does not tell how its tree ended.
       if (running_)
         world_.events.in({}, [on_end, e] { on_end(e); });
     };

@@ -21,6 +21,9 @@ class sim_journal final : public ports::journal_store {
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override {
     disk_.read_all(master_, std::move(done));
   }
+  void compact(selection keep, std::function<void(result<void>)> done) override {
+    disk_.compact(master_, std::move(keep), std::move(done));
+  }
 
  private:
   sim_disk& disk_;
@@ -51,7 +54,7 @@ void sim_disk::append(const host_ptr& master, messages::any_msg record,
       return; // lost with its process
     become_durable(under_way_.front());
     under_way_.pop_front();
-    master->call([done, index = records_.size()] { done(index); });
+    master->call([done, index = dropped_ + records_.size()] { done(index); });
   });
 }
 
@@ -68,13 +71,35 @@ void sim_disk::read_all(const host_ptr& master,
   // A store does one thing after the other: a reader sees what was asked to be written before.
   last_done_ = std::max(last_done_, world_.events.now() + world_.between(append_min, append_max));
   world_.events.at(last_done_, [this, master, done = std::move(done)] {
-    std::vector<messages::any_msg> all;
-    for (const auto& bytes : records_) {
-      auto record = messages::admit(bytes.data(), bytes.size());
-      invariant(record.has_value(), "a record on the disk is not one of ours");
-      all.push_back(std::move(*record));
+    master->call([done, all = all()] { done(all); });
+  });
+}
+
+std::vector<messages::any_msg> sim_disk::all() const {
+  std::vector<messages::any_msg> all;
+  for (const auto& bytes : records_) {
+    auto record = messages::admit(bytes.data(), bytes.size());
+    invariant(record.has_value(), "a record on the disk is not one of ours");
+    all.push_back(std::move(*record));
+  }
+  return all;
+}
+
+/// Takes no time of its own, so that it changes nothing about when other things happen.
+void sim_disk::compact(const host_ptr& master, ports::journal_store::selection keep,
+                       std::function<void(result<void>)> done) {
+  last_done_ = std::max(last_done_, world_.events.now());
+  world_.events.at(last_done_, [this, master, keep = std::move(keep), done = std::move(done)] {
+    if (!master->alive())
+      return;
+    const auto kept = keep(all());
+    dropped_ += records_.size() - kept.size();
+    records_.clear();
+    for (const auto& record : kept) {
+      const auto raw = record.words().asChars();
+      records_.emplace_back(raw.begin(), raw.end());
     }
-    master->call([done, all] { done(all); });
+    master->call([done] { done({}); });
   });
 }
 

@@ -45,10 +45,14 @@ class sim_disk {
               std::function<void(result<std::uint64_t>)> done);
   void read_all(const host_ptr& master,
                 std::function<void(result<std::vector<messages::any_msg>>)> done);
+  void compact(const host_ptr& master, ports::journal_store::selection keep,
+               std::function<void(result<void>)> done);
+  std::vector<messages::any_msg> all() const;
   void become_durable(const write& w);
 
   world& world_;
   std::vector<std::string> records_;
+  std::uint64_t dropped_ = 0;
   std::deque<write> under_way_;
   std::uint64_t tickets_ = 0;
   instant last_done_{};

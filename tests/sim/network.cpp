@@ -161,15 +161,14 @@ void network::knock(const std::shared_ptr<dial_attempt>& attempt) {
   const auto& target = attempt->where.host;
   if (!from->alive())
     return;
-  const auto fail = [this, attempt](const char* why) {
-    attempt->from->call([this, attempt, why] {
-      attempt->answer(
-          world_, failure(errc::unavailable, fmt::format("cannot connect to {}: {}",
-                                                         ports::to_string(attempt->where), why)));
+  const auto fail = [this, attempt](errc code, const char* why) {
+    attempt->from->call([this, attempt, code, why] {
+      attempt->answer(world_, failure(code, fmt::format("cannot connect to {}: {}",
+                                                        ports::to_string(attempt->where), why)));
     });
   };
   if (from->now() >= attempt->deadline)
-    return fail("no answer in time");
+    return fail(errc::unavailable, "no answer in time");
   if (held(from->name(), target) || held(target, from->name()) || dark_.count(target)) {
     const auto left = attempt->deadline - from->now() + 1ms;
     world_.events.in(std::min<duration>(knock_again_after, left),
@@ -180,7 +179,7 @@ void network::knock(const std::shared_ptr<dial_attempt>& attempt) {
   const auto refusing = refusing_until_.find(target);
   const bool refused = refusing != refusing_until_.end() && world_.events.now() < refusing->second;
   if (found == doors_.end() || refused)
-    return fail("connection refused");
+    return fail(errc::closed, "connection refused");
   connect(attempt, found->second);
 }
 
@@ -204,7 +203,7 @@ void network::connect(const std::shared_ptr<dial_attempt>& attempt, const door_p
     };
     told.on_failed = [this, attempt](const error& why) {
       const bool for_good = why.code == errc::refused || why.code == errc::invalid;
-      attempt->answer(world_, failure(for_good ? errc::refused : errc::unavailable,
+      attempt->answer(world_, failure(for_good ? errc::refused : errc::closed,
                                       fmt::format("cannot connect to {}: {}",
                                                   ports::to_string(attempt->where), why.what)));
     };

@@ -40,7 +40,7 @@ class network {
 
   /// Breaks every connection of the host; what is in flight is cut somewhere.
   void break_links(const std::string& host);
-  /// Dialling this host is refused until `when`, as if nobody listened.
+  /// Dialling this host is refused until `when`, as if no process listened.
   void refuse_dials(const std::string& host, instant until);
 
   /// The process has ended: its connections are closed by its kernel, or are just gone.
@@ -48,14 +48,14 @@ class network {
   /// The machine runs again after a power cut.
   void machine_is_back(const std::string& host);
 
-  /// Someone who dials and says these bytes, and then nothing.
+  /// A stranger dials and says these bytes, and then nothing.
   void stranger(const std::string& target, std::uint16_t port, std::vector<kj::byte> says);
 
  private:
   friend class sim_transport;
   friend class sim_listener;
 
-  /// A listening place and those who came but have not said who they are.
+  /// A listening place, and the callers that came but have not said their names.
   struct door {
     host_ptr here;
     ports::transport::acceptor accept;

@@ -32,7 +32,7 @@ struct process_record {
   bool stray = false;
   /// It was sent SIGKILL: it runs no more, though the kernel may hold it for a while.
   bool killed = false;
-  /// Its launcher was killed: it is init's now, and nobody of ours can know of it.
+  /// Its launcher was killed: it is init's now, and no process of ours can know of it.
   bool beyond_reach = false;
 };
 

@@ -75,9 +75,10 @@ constexpr kind kinds[] = {
     {3, "actor master membership crashes", nullptr},
     {3, "actor master rendezvous crashes", nullptr},
     {3, "actor master recovery crashes", nullptr},
+    {1, "actor master job crashes", nullptr},
     {3, "actor master catalog crashes", nullptr},
     {2, "actor master gateway crashes", nullptr},
-    {3, "actor N leader crashes", nullptr},
+    {3, "actor N agent crashes", nullptr},
     {3, "actor N uplink crashes", nullptr},
     {3, "actor N checkpoint_saver crashes", nullptr},
 };
@@ -156,7 +157,7 @@ void plan::schedule(cluster& c) const {
       continue;
     w.events.in(delay, [&c, words = s.words] {
       if (c.verdict() && words.back() == "starts")
-        return; // nobody starts a launcher of a job that is over
+        return; // a launcher of a job that is over is not started
       const auto done = inject(c, words);
       invariant(done.has_value(), done ? "" : done.error().what);
     });

@@ -53,6 +53,12 @@ class sim_process_host final : public ports::process_host {
   sim_process_host(trainers& of, host_ptr launcher)
       : trainers_(of), launcher_(std::move(launcher)) {}
 
+  void aside(std::function<void()> job) override {
+    // One after the other, as on one thread.
+    const auto now = trainers_.world_.events.now();
+    free_at_ = std::max(free_at_, now) + trainers_.world_.between(20us, 1ms);
+    launcher_->call_in(free_at_ - now, std::move(job));
+  }
   result<ports::started> start(const ports::process_spec& spec, ended on_end) override {
     return trainers_.start(launcher_, spec, std::move(on_end));
   }
@@ -83,6 +89,7 @@ class sim_process_host final : public ports::process_host {
  private:
   trainers& trainers_;
   host_ptr launcher_;
+  instant free_at_{}; ///< when what was asked for aside is done
 };
 
 trainers::trainers(world& of, trainer_options options) : world_(of), options_(options) {}
@@ -219,7 +226,7 @@ void trainers::signal(std::uint64_t process, int number) {
     end_in(world_.between(100us, 3ms), process, {true, number});
 }
 
-/// First those of an earlier supervisor whom nobody has adopted: their end is waited for.
+/// First those of an earlier supervisor that have not been adopted: their end is waited for.
 void trainers::sweep(const host_ptr& launcher, std::function<void(std::size_t)> done) {
   const auto left = unwanted(launcher);
   for (const auto number : left)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/worker_group/leader/leader_core.hpp"
+#include "actors/node_supervisor/training_program.hpp"
 #include "runtime/ports/process.hpp"
 #include "tests/sim/host.hpp"
 
@@ -89,7 +89,7 @@ class trainers {
 
   struct running {
     std::weak_ptr<host> launcher;
-    ports::process_host::ended on_end; ///< none: a crashed supervisor's, and nobody has adopted it
+    ports::process_host::ended on_end; ///< none: a crashed supervisor's, and not adopted yet
     std::uint32_t world_size = 1;
     bool joined = false;
     bool ending = false; ///< its end is decided and on its way

@@ -91,7 +91,7 @@ void heal(cluster& c) {
     revive(cluster::node_name_of(i));
 }
 
-/// A master whose disk had failed may still end of that; then whoever runs it starts it again.
+/// A master whose disk had failed may still end of that; then its operator starts it again.
 void let_the_past_pass(cluster& c) {
   c.run_for(last_consequences, [&c] { return c.over(); });
   if (!c.all().broken && !c.verdict() && !c.up(cluster::master_name()))

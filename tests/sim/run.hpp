@@ -39,8 +39,8 @@ run_outcome run(const run_options& o);
 inline constexpr auto faults_last = 40s;
 /// How long what was healed may still make a master give up.
 inline constexpr auto last_consequences = 5s;
-/// A node that missed the verdict tries for limits::connect_within to find its master; the rest is
-/// forming and training.
+/// A node that missed the verdict tries for cluster_options::train_on_within to find its master;
+/// the rest is forming and training.
 inline constexpr auto alive_again_within = 240s;
 
 } // namespace troupe::sim

@@ -154,7 +154,7 @@ void sim_link::vanish(bool silently) {
     return;
   in_->on_arrival = nullptr;
   out_->on_room = nullptr;
-  // Bytes for nobody are answered with a reset by the kernel, if there still is one.
+  // Bytes without a reader are answered with a reset by the kernel, if there still is one.
   const bool unread = in_->has_bytes();
   in_->refuse(silently);
   if (!silently)

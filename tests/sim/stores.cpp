@@ -54,13 +54,13 @@ class sim_store_host final : public ports::store_host {
   host_ptr launcher_;
 };
 
-/// What nobody has adopted a sweep has ended.
+/// A store that was not adopted has been ended by a sweep.
 void stores::close_left(const std::string& node) {
   if (left_.erase(node) != 0)
     world_.tell(&observer::store_closed, node);
 }
 
-/// What a dying launcher had open the kernel closes; nobody decided that.
+/// What a dying launcher had open the kernel closes; no component decided that.
 void stores::launcher_ended(const host_ptr& launcher, ending_kind how) {
   if (how != ending_kind::crashed)
     left_.erase(launcher->name());

@@ -15,16 +15,19 @@ namespace troupe::sim {
 ///
 ///     12.003417 n2   > master Prepared(generation = 1) (node = "n2")
 ///     |         |    |
-///     |         |    what happened:
-///     |         |      >  X m      gave message m to the link with X; a Hello, to a link that is
-///     being dialled |         |      <  X m      took message m, which X had sent, off the link |
-///     |      link …      a connection: proven, closed, with its number and the reason |         |
-///     run …       a training process started (g generation, r rank) or ended |         |      disk
-///     …      a record became durable |         |      ckpt …     an image, a shard or a step:
-///     wanted, written, complete, settled |         |      up, down …  a simulated process
-///     (launcher or master) started or ended |         |      ! …         a fault was injected | |
-///     others      an actor's log event: its place in the tree, then the text |         who: a
-///     node's name, "master", or "-" for the world seconds of true time
+///     |         |    what happened, see below
+///     |         where: a node's name, "master", or "-" for the world
+///     seconds of true time
+///
+///     >  X m      gave message m to the link with X; a Hello, to a link that is being dialled
+///     <  X m      took message m, which X had sent, off the link
+///     link …      a connection: proven, closed, with its number and the reason
+///     run …       a training process started (g generation, r rank) or ended
+///     disk …      a record became durable
+///     ckpt …      an image, a shard or a step: wanted, written, complete, settled
+///     up, down …  a simulated process (launcher or master) started or ended
+///     ! …         a fault was injected
+///     others      an actor's log event: its place in the tree, then the text
 ///
 /// Beats and bytes are not written, but they are in the digest.
 class trace {

@@ -19,8 +19,8 @@ struct violation {
   std::string what;
 };
 
-/// What all parts of a simulation share: time, chance, the record of what happened, and those who
-/// watch.
+/// What all parts of a simulation share: time, chance, the record of what happened, and the
+/// observers.
 struct world {
   explicit world(std::uint64_t seed) : random(seed) {}
 

@@ -171,8 +171,8 @@ class job {
     promised_step_ = step;
   }
 
-  /// Of a shard in the place itself it is known whose it is, or nobody could remove it, and a later
-  /// save of its step would take it for somebody else's.
+  /// Of a shard in the place itself it is known which step's it is, or it could never be removed,
+  /// and a later save of its step would take it for a foreign file.
   void check_claims(os::posix_storage& storage, const step_catalog& catalog) {
     const auto listed = storage.list("");
     REQUIRE_MESSAGE(listed, listed.error().what);
@@ -289,7 +289,7 @@ void many_mishaps(std::uint64_t seed) {
     j.disk().plan(kinds[random.below(std::size(kinds))], random.below(300));
     const bool goes_back = random.chance(0.3);
     j.run(to, goes_back ? step_by * (1 + random.below(3)) : 0);
-    // Nobody looks: what is visible need not be durable when the next one begins.
+    // Without a look in between: what is visible need not be durable when the next one begins.
     if (random.chance(0.5)) {
       j.disk().plan(mishap::none, 0);
       j.check();

@@ -100,7 +100,7 @@ void refusals(const storage_place& place) {
     CHECK(code(storage->replace("a/b/c", "2")) == errc::refused);
     CHECK(*storage->get_small("a/b", 10) == "1");
   }
-  SUBCASE("who is told to stop does, and what was there is there") {
+  SUBCASE("an operation that is told to stop does, and what was there is there") {
     REQUIRE(storage->replace("file", "before"));
     const std::atomic<bool> stop{true};
     CHECK(code(storage->put("file", sample(50 * page).view(), stop)) == errc::closed);

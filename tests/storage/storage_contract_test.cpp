@@ -156,7 +156,7 @@ TEST_CASE("a limit on the size of files is an error with the way out, and no sig
 TEST_CASE("a disk without room says how much is missing before anything is written") {
   const temporary_directory directory;
   os::posix_storage storage(directory.path.string());
-  // More than any disk has; nobody looks at the bytes.
+  // More than any disk has; the bytes are never read.
   const sample one(4'096);
   const ports::bytes_view huge{one.view().data, std::size_t{1} << 43};
   const auto refused = storage.put("100/rank_0.pt", huge, never_stops);

@@ -70,7 +70,7 @@ TEST_SUITE("store: over sockets") {
     CHECK(b.read(9) == text("v"));
   }
 
-  TEST_CASE("half requests cost nobody anything, however they are cut") {
+  TEST_CASE("half requests delay no other client, however they are cut") {
     world w;
     auto slow = w.joins(), other = w.joins();
     const auto request = set("key", "value") + get("key");
@@ -82,7 +82,7 @@ TEST_SUITE("store: over sockets") {
     CHECK(slow.read(13) == text("value"));
   }
 
-  TEST_CASE("garbage and impossible lengths end the connection, with one line, and nobody else's") {
+  TEST_CASE("garbage and impossible lengths end this connection, with one line, and no other") {
     const std::vector<std::string> all = {
         "GET / HTTP/1.1\r\n\r\n",
         std::string(100'000, '\xff'),
@@ -106,7 +106,7 @@ TEST_SUITE("store: over sockets") {
     CHECK(said.find("there is no operation 0") != std::string::npos);
   }
 
-  TEST_CASE("a thousand idle connections are in nobody's way") {
+  TEST_CASE("a thousand idle connections delay no other client") {
     REQUIRE(os::raise_descriptor_limit(4'096).value() >= 2'100);
     world w;
     std::vector<blocking_client> idle;
@@ -122,7 +122,7 @@ TEST_SUITE("store: over sockets") {
       CHECK(each.read(1) == ready);
   }
 
-  TEST_CASE("who leaves while waiting is forgotten, and the others are woken") {
+  TEST_CASE("a client that leaves while it waits is forgotten, and the others are woken") {
     world w;
     auto b = w.joins();
     {
@@ -207,10 +207,10 @@ TEST_SUITE("store: its host") {
       blocking_client a(store->port());
       a.send(hello() + ping(3));
       CHECK(a.read(4) == u32(3));
-      // Another of this machine's addresses: there is nobody.
+      // Another of this machine's addresses: no server is there.
       CHECK_FALSE(blocking_client::can_connect(store->port(), "127.0.0.2"));
     }
-    // By a name it cannot know what that means to whom: it looks at who comes.
+    // A name may mean different addresses to different clients: the server looks at each peer.
     const auto named = host.open({ports::store_reach::this_machine, "node-1.lan", 0}).value();
     blocking_client b(named->port());
     b.send(hello() + ping(4));

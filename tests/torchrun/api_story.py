@@ -1,6 +1,6 @@
 """Plays the launch API's cases on one side, `torch` or `troupe`; prints what came of each as JSON.
 
-The two sides share everything but the import, which is what somebody who changes over changes.
+The two sides share everything but the import, which is what a user changes.
 """
 
 from __future__ import annotations

@@ -109,6 +109,7 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     stdin: str = ""
     nodes: int = 1
+    of_node: list[list[str]] = field(default_factory=list)  # what each node is told besides
     act: Act = lambda side: None
 
 
@@ -120,10 +121,15 @@ def play(
     temporary = directory / "temporary"
     temporary.mkdir(parents=True)
     environment = inherited | {TAG: tag, "TMPDIR": str(temporary)} | case.environment
-    arguments = [a.replace("PORT", str(port)) for a in case.options] + case.worker
-    program = ours(launcher, arguments) if launcher else torchrun(arguments)
+    options = [a.replace("PORT", str(port)) for a in case.options]
+
+    def program(node: int) -> Callable[[], None]:
+        own = case.of_node[node] if case.of_node else []
+        arguments = [*options, *own, *case.worker]
+        return ours(launcher, arguments) if launcher else torchrun(arguments)
+
     sides = [
-        start(program, Side(directory / f"node-{node}"), environment, case.stdin)
+        start(program(node), Side(directory / f"node-{node}"), environment, case.stdin)
         for node in range(case.nodes)
     ]
     try:
@@ -132,7 +138,7 @@ def play(
     finally:
         for side in sides:
             side.end()
-    # Which process became which node is nobody's promise.
+    # Which process became which node is not promised.
     return {
         "exit": [side.code for side in sides],
         "workers": workers(directory),

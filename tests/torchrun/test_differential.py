@@ -39,6 +39,16 @@ CASES = {
     "one worker": Case(ALONE, PROBE),
     "three workers": Case([*ALONE, "--nproc-per-node=3", "--role=r", "--max-restarts=2"], PROBE),
     "two nodes": Case([*TWO, "--nproc-per-node=2"], PROBE, nodes=2),
+    "nodes of several roles": Case(
+        ["--nnodes=3", "--master-addr=localhost", "--master-port=PORT", *ALONE[2:]],
+        PROBE,
+        nodes=3,
+        of_node=[
+            ["--node-rank=0", "--role=trainer", "--nproc-per-node=2"],
+            ["--node-rank=1", "--role=reader"],
+            ["--node-rank=2", "--role=trainer"],
+        ],
+    ),
     "from the environment": Case(
         ALONE,
         PROBE,

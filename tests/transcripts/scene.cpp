@@ -3,7 +3,9 @@
 #include "tests/sim/faults.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::transcripts {
@@ -43,11 +45,34 @@ bool tells_nothing(const std::string& what) {
          what.find("ended: as it should") != std::string::npos;
 }
 
-void show(const messages::TreeNode::Reader& n, unsigned depth, std::vector<std::string>& out) {
-  out.push_back(fmt::format("{}{} ({}): {}", std::string(2 * depth, ' '), n.getName().cStr(),
-                            n.getKind().cStr(), n.getPhase().cStr()));
-  for (auto child : n.getChildren())
-    show(child, depth + 1, out);
+/// "rank 3 (worker, down): rank 3 (pid 1002) is gone; ended: exit code 7", and what was charged.
+std::string row_of(const messages::TreeNode::Reader& n) {
+  const std::string state = n.getState().cStr();
+  std::vector<std::string> told;
+  if (n.getPhase().size() > 0)
+    told.emplace_back(n.getPhase().cStr());
+  for (const auto budget : n.getBudgets())
+    if (budget.getUsed() > 0)
+      told.push_back(fmt::format(
+          "{}restarts {}/{}",
+          budget.getOf().size() > 0 ? std::string(budget.getOf().cStr()) + " has " : std::string(),
+          budget.getUsed(), budget.getAllowed()));
+  if (n.hasLastEnd() && n.getLastEnd().getWhy().size() > 0)
+    told.push_back("ended: " + std::string(n.getLastEnd().getWhy().cStr()));
+  return fmt::format("{} ({}{}){}{}", n.getName().cStr(), n.getKind().cStr(),
+                     state == "running" ? "" : ", " + state, told.empty() ? "" : ": ",
+                     fmt::join(told, "; "));
+}
+
+/// The row and those below it; with `parts`, only what is called so, and what is below that.
+void show(const messages::TreeNode::Reader& n, const std::vector<std::string>& parts,
+          unsigned depth, std::vector<std::string>& out) {
+  const std::string name = n.getName().cStr();
+  const bool all = parts.empty() || std::find(parts.begin(), parts.end(), name) != parts.end();
+  if (all)
+    out.push_back(std::string(2 * depth, ' ') + row_of(n));
+  for (const auto child : n.getChildren())
+    show(child, all ? std::vector<std::string>{} : parts, all ? depth + 1 : depth, out);
 }
 
 } // namespace
@@ -61,11 +86,17 @@ result<std::vector<std::string>> scene::play(const std::string& command) {
   } else if (!cluster_) {
     return failure(errc::invalid, "a transcript begins with 'nodes N'");
   } else if (words[0] == "tree") {
-    done = show_tree();
+    done = show_tree({words.begin() + 1, words.end()});
   } else if (words[0] == "advance" && words.size() == 2) {
     const auto time = sim::parse_duration(words[1]);
     if (!time)
       return tl::make_unexpected(time.error());
+    cluster_->run_for(*time);
+  } else if (words[0] == "for" && words.size() > 2) {
+    const auto time = sim::parse_duration(words[1]);
+    if (!time)
+      return tl::make_unexpected(time.error());
+    done = sim::inject(*cluster_, {words.begin() + 2, words.end()});
     cluster_->run_for(*time);
   } else {
     done = sim::inject(*cluster_, words);
@@ -119,7 +150,7 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
   return {};
 }
 
-result<void> scene::show_tree() {
+result<void> scene::show_tree(const std::vector<std::string>& parts) {
   std::optional<result<messages::msg<messages::TreeReport>>> answer;
   // What passes between shell and master is of no interest here.
   const auto before = std::exchange(cluster_->all().story.on_line, {});
@@ -132,7 +163,7 @@ result<void> scene::show_tree() {
     return tl::make_unexpected(answer->error());
   auto report = (*answer)->read();
   for (auto root : report->getRoots())
-    show(root, 0, seen_);
+    show(root, parts, 0, seen_);
   return {};
 }
 
@@ -156,13 +187,13 @@ void scene::see(const std::string& line) {
 
 std::string scene::with_short_numbers(std::string text) {
   const std::string key = "incarnation = ";
-  const auto at = text.find(key);
-  if (at == std::string::npos)
-    return text;
-  const auto from = at + key.size();
-  const auto number = text.substr(from, text.find_first_not_of("0123456789", from) - from);
-  const auto known = incarnations_.emplace(number, incarnations_.size() + 1).first->second;
-  return text.replace(from, number.size(), fmt::format("#{}", known));
+  for (auto at = text.find(key); at != std::string::npos; at = text.find(key, at)) {
+    at += key.size();
+    const auto number = text.substr(at, text.find_first_not_of("0123456789", at) - at);
+    const auto known = incarnations_.emplace(number, incarnations_.size() + 1).first->second;
+    text.replace(at, number.size(), fmt::format("#{}", known));
+  }
+  return text;
 }
 
 } // namespace troupe::transcripts

@@ -14,11 +14,11 @@ namespace troupe::transcripts {
 /// faultless and even: a message takes 1 ms, a record 1 ms. Besides the words of
 /// tests/sim/faults.hpp it knows
 ///
-///     nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]   a
-///     master, and N nodes yet to join advance T time passes tree a shell asks for the living tree
-///
-/// After any other command than `advance` a tenth of a second passes, in which its consequences are
-/// seen.
+/// - `nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]`: a
+///   master, and N nodes yet to join;
+/// - `advance T`: time passes;
+/// - `tree [NAME]…`: a shell asks for the living tree; with names, of the rows called so;
+/// - `for T COMMAND`: its consequences are seen for so long, else for a tenth of a second.
 class scene {
  public:
   /// What could be seen: messages as they are given to links, records, processes, and what actors
@@ -27,7 +27,8 @@ class scene {
 
  private:
   result<void> set_up(const std::vector<std::string>& words);
-  result<void> show_tree();
+  /// Of the rows with these names, and of all below them; without a name, of all.
+  result<void> show_tree(const std::vector<std::string>& parts);
   void see(const std::string& line);
   std::string with_short_numbers(std::string text);
 

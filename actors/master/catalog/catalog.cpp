@@ -42,12 +42,16 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, master_add
   self->state.emplace(state{
       ctx, catalog_core(messages::author(ctx.path(), master.commands_as)), std::move(master), {}});
   return {
-      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::ShardReport>& m) {
         perform(self, self->state->core.shard_reported(sup::now(self), m));
       },
       [self](const messages::msg<messages::StepCommitted>& m) {
         perform(self, self->state->core.step_committed(sup::now(self), m));
+      },
+      [self](const messages::msg<messages::Sealed>& m) { self->state->core.sealed(m); },
+      [self](const messages::msg<messages::NodeLost>& m) {
+        perform(self, self->state->core.node_lost(sup::now(self), m));
       },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))

@@ -8,14 +8,19 @@ namespace troupe::actors {
 struct master_addresses;
 }
 
-/// Which steps are complete: see catalog_core.hpp. State: comes back from the savers, who say all
-/// that is not settled again on the links that they dial after a crash of this actor or its master.
+/// Which steps are complete: see catalog_core.hpp. State: comes back from the savers. After a crash
+/// of this actor or its master, their nodes dial new links, and on those they say again all that is
+/// not settled.
 namespace troupe::actors::catalog {
 
 using handle = sup::protocol<
     // From a node's checkpoint_saver, through its session.
     sup::tell<messages::msg<messages::ShardReport>>,
-    sup::tell<messages::msg<messages::StepCommitted>>>;
+    sup::tell<messages::msg<messages::StepCommitted>>,
+    // From rendezvous: which node has which ranks from now on.
+    sup::tell<messages::msg<messages::Sealed>>,
+    // From membership.
+    sup::tell<messages::msg<messages::NodeLost>>>;
 
 handle start(sup::context& ctx, const master_addresses& master);
 

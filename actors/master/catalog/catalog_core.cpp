@@ -34,7 +34,7 @@ std::set<std::uint32_t> numbers_of(const Files& files) {
   return all;
 }
 
-/// What nobody can have meant.
+/// What no saver can have meant.
 std::optional<std::string> objection(ShardReport::Reader r) {
   const auto step = r.getKey().getStep();
   const auto* node = r.getNode().cStr();
@@ -69,6 +69,7 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
     at = open(out, now, which, *r);
   auto& s = at->second;
   s.reporters.insert(node);
+  came_back(node);
   if (s.shards != r->getShards() || s.world_size != r->getWorldSize())
     settle(out, at, false,
            fmt::format("step {} has {} shards of {} ranks, and node {} says {} of {}", which.step,
@@ -82,7 +83,8 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
   return out;
 }
 
-/// Who has not written its shard will not any more: its process is gone.
+/// A shard that an older generation has not written will not be written any more: its process is
+/// gone.
 void catalog_core::give_up_older(effects& out, const step_key& newer) {
   for (auto at = open_.begin(); at != open_.end();) {
     const auto older = at++;
@@ -141,7 +143,9 @@ void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
     return ask_again(out, at->first, s, f.node);
   // What was written anew after all were there is what the manifest must name.
   if (s.files.size() == s.shards && s.at != phase::following)
-    s.sequence == 0 ? become_committing(out, now, at) : become_following(out, now, at);
+    return s.sequence == 0 ? become_committing(out, now, at) : become_following(out, now, at);
+  if (s.at == phase::gathering)
+    hurry(out, now, at);
 }
 
 /// Its saver crashed, or its link did: it may not have heard.
@@ -159,10 +163,12 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
   const auto which = key_of(r->getKey());
   const node_name node = r->getNode().cStr();
   const auto at = open_.find(which);
-  // Of one that was settled its shards tell: who says this has said those before.
+  // A saver reports its shard before it says this. If the step is settled, the answer to that
+  // report has said so.
   if (at == open_.end())
     return out;
   auto& s = at->second;
+  came_back(node);
   if (r->getSequence() == 0) {
     if (s.at == phase::committing && node == s.committer)
       settle(out, at, false,
@@ -181,8 +187,11 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
     become_following(out, now, at);
   else if (s.at == phase::following && followers(s).empty())
     settle(out, at, true, {});
+  else if (s.at == phase::following)
+    hurry(out, now, at);
   else if (s.at == phase::gathering)
-    // An earlier master had all of it. Who else has not heard how it ended comes back now.
+    // An earlier master had all shards of it. The other nodes that have not heard how it ended
+    // report their shards again now; nodes that have heard it do not, and are not waited for.
     s.until = std::min(s.until, now + limits::commit_within);
   return out;
 }
@@ -205,9 +214,16 @@ void catalog_core::become_committing(effects& out, instant now, open_steps::iter
 
 void catalog_core::ask_next_committer(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
-  // In the order of shards: of a step that is saved again the same one.
-  const auto next = std::find_if(s.files.begin(), s.files.end(),
-                                 [&s](const auto& f) { return s.asked.count(f.second.node) == 0; });
+  // In the order of shards: of a step that is saved again the same one. A lost node only if there
+  // is no other: it may be back.
+  const auto next_of = [&s](const auto& out_of_the_question) {
+    return std::find_if(s.files.begin(), s.files.end(), [&](const auto& f) {
+      return s.asked.count(f.second.node) == 0 && !out_of_the_question(f.second.node);
+    });
+  };
+  auto next = next_of([this](const node_name& node) { return lost_.count(node) != 0; });
+  if (next == s.files.end())
+    next = next_of([](const node_name&) { return false; });
   if (next == s.files.end())
     return settle(out, at, false,
                   fmt::format("step {} is written, but no node that wrote it has made it complete "
@@ -215,7 +231,8 @@ void catalog_core::ask_next_committer(effects& out, instant now, open_steps::ite
                               at->first.step, troupe::in_words(limits::commit_within)));
   s.committer = next->second.node;
   s.asked.insert(s.committer);
-  s.until = now + limits::commit_within;
+  s.until = now + (lost_.count(s.committer) != 0 ? duration(limits::lost_writer_within)
+                                                 : duration(limits::commit_within));
   out.push_back(say{{s.committer}, commit_step(at->first, s)});
 }
 
@@ -225,9 +242,10 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
   const auto whom = followers(s);
   if (whom.empty())
     return settle(out, at, true, {});
-  // Nobody can do it in the place of another, and each may have much to write before.
+  // No follower can do it in the place of another, and each may have much to write before.
   s.until = now + std::max<duration>(s.save_within, limits::commit_within);
   out.push_back(say{{whom.begin(), whom.end()}, commit_step(at->first, s)});
+  hurry(out, now, at);
 }
 
 void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, std::string why) {
@@ -268,13 +286,16 @@ void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at
   const auto& s = at->second;
   if (s.at == phase::committing)
     return ask_next_committer(out, now, at);
-  if (s.at == phase::gathering && s.sequence == 0)
+  if (s.at == phase::gathering && s.sequence == 0) {
+    const auto lost = lost_writer(at->first, s);
     return settle(out, at, false,
-                  fmt::format("{} not written within {}",
+                  fmt::format("{} not written {}",
                               missing_shards(s.shards, numbers_of(s.files), at->first.step),
-                              troupe::in_words(s.save_within)));
-  // It is complete where it was made so. Who has not answered is lost, with its place if that was
-  // its own.
+                              lost ? fmt::format("before node {} was lost", *lost)
+                                   : "within " + troupe::in_words(s.save_within)));
+  }
+  // The step is complete where it was made so. A node that has not answered is lost, and so is its
+  // checkpoint directory if that was its own.
   settle(out, at, true, {});
 }
 

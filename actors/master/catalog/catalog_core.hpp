@@ -23,6 +23,10 @@ namespace troupe::actors {
 /// written one node that wrote makes it so, then the others do where that is another place, then
 /// all hear how it ended. What was ended is remembered for a while, since reports repeat.
 ///
+/// A step waits for no node that is lost: it is given limits::lost_writer_within to be back with
+/// its images, and then the step goes on, or is given up, without it. Without that the last step of
+/// a job would wait until its time for saving is over, and all other nodes with it.
+///
 /// Nothing here outlives the master: after a new link every saver says again what is not settled,
 /// and whether it has made the step complete.
 class catalog_core {
@@ -41,6 +45,9 @@ class catalog_core {
 
   effects shard_reported(instant now, const messages::msg<messages::ShardReport>& m);
   effects step_committed(instant now, const messages::msg<messages::StepCommitted>& m);
+  /// Which node has which ranks of a generation, and so writes which shards.
+  void sealed(const messages::msg<messages::Sealed>& m);
+  effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
   effects tick(instant now);
 
   std::optional<instant> next_wakeup() const;
@@ -75,6 +82,15 @@ class catalog_core {
     bool complete = false;
     std::string why;
   };
+  struct member {
+    node_name node;
+    std::uint32_t first_rank = 0;
+    std::uint32_t slots = 0;
+  };
+  struct known_world {
+    std::uint32_t world_size = 0;
+    std::vector<member> members; ///< by first rank
+  };
   using open_steps = std::map<step_key, step>;
 
   void give_up_older(effects& out, const step_key& newer);
@@ -92,11 +108,25 @@ class catalog_core {
   void time_is_up(effects& out, instant now, open_steps::iterator at);
   messages::any_msg commit_step(const step_key& which, const step& s);
   messages::any_msg settled(const step_key& which, const ending& how);
+  /// The node that is to write a shard that is missing; nothing if that is not known.
+  std::optional<node_name> writer_of(const step_key& which, const step& s,
+                                     std::uint32_t shard) const;
+  /// Whether all nodes that the step cannot go on without, in its phase, are lost.
+  bool waits_only_for_lost(const step_key& which, const step& s) const;
+  /// A node that was lost before it wrote a shard that is missing.
+  std::optional<node_name> lost_writer(const step_key& which, const step& s) const;
+  void hurry(effects& out, instant now, open_steps::iterator at);
+  void came_back(const node_name& node);
+
   static std::set<node_name> followers(const step& s);
 
   messages::author author_;
   /// Bounded by limits::steps_open_max.
   open_steps open_;
+  /// Of the newest generations; bounded by limits::worlds_remembered.
+  std::map<generation, known_world> worlds_;
+  /// Nothing was heard of them since they were lost. Bounded by limits::nodes_max.
+  std::set<node_name> lost_;
   /// Bounded by limits::steps_settled_kept; the order in which they ended.
   std::map<step_key, ending> settled_;
   std::deque<step_key> settled_in_order_;

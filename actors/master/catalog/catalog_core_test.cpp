@@ -11,7 +11,7 @@ using namespace troupe::actors::testing;
 
 namespace {
 
-/// The catalog through the eyes of whoever reads its decisions.
+/// The catalog as its decisions show it.
 struct story {
   std::string wrote(const node_name& node, std::uint32_t shard, const saving& s = {}) {
     return text(core.shard_reported(now, shard_written(node, shard, s)));
@@ -62,7 +62,7 @@ TEST_SUITE("catalog_core: a step") {
     CHECK(s.completed("a", 3) == "to a: StepSettled g1 step 100 complete");
   }
 
-  TEST_CASE("is told of again to who repeats a report") {
+  TEST_CASE("is told of again to a node that repeats a report") {
     story s;
     s.gathers();
     s.completed("a", 7);
@@ -81,7 +81,8 @@ TEST_SUITE("catalog_core: a step") {
 }
 
 TEST_SUITE("catalog_core: a step that is not complete") {
-  TEST_CASE("a shard that could not be written ends it at once, for who comes later as well") {
+  TEST_CASE(
+      "a shard that could not be written ends it at once, also for a node that reports later") {
     story s;
     s.wrote("a", 0);
     const std::string why = "StepSettled g1 step 100 not: shard 1 of 2 of step 100 was not written "
@@ -90,7 +91,7 @@ TEST_SUITE("catalog_core: a step that is not complete") {
     CHECK(s.wrote("c", 0) == "to c: " + why);
   }
 
-  TEST_CASE("shards that nobody writes are named when their time is up") {
+  TEST_CASE("shards that no node writes are named when their time is up") {
     story s;
     const saving of_four{100, 1, 4};
     s.wrote("a", 0, of_four);
@@ -99,7 +100,7 @@ TEST_SUITE("catalog_core: a step that is not complete") {
                           "others were not written within 10 min 0 s");
   }
 
-  TEST_CASE("is given up when a newer generation saves there: who has not written will not") {
+  TEST_CASE("is given up when a newer generation saves there: the missing shards will not come") {
     story s;
     s.wrote("a", 0);
     CHECK(s.wrote("a", 0, again) == "to a: StepSettled g1 step 100 not: shard 1 of 2 of step 100 "
@@ -159,7 +160,7 @@ TEST_SUITE("catalog_core: a step that is not complete") {
   }
 }
 
-TEST_SUITE("catalog_core: who completes it") {
+TEST_SUITE("catalog_core: which node completes it") {
   TEST_CASE("a committer that is lost is replaced by another node that wrote") {
     story s;
     s.gathers();
@@ -204,7 +205,7 @@ TEST_SUITE("catalog_core: who completes it") {
           "made so on node b: read-only file system");
   }
 
-  TEST_CASE("who repeats its report while it should be at work is asked again") {
+  TEST_CASE("a node that repeats its report while it should be at work is asked again") {
     story s;
     s.gathers();
     CHECK(s.wrote("b", 1) == "");
@@ -224,7 +225,8 @@ TEST_SUITE("catalog_core: after a master's end") {
     CHECK(s.completed("b", 7) == "to a,b: StepSettled g1 step 100 complete");
   }
 
-  TEST_CASE("who has heard the end already does not come back, and is not waited for long") {
+  TEST_CASE(
+      "a node that has heard the end already does not come back, and is not waited for long") {
     story s;
     s.wrote("a", 0);
     s.completed("a", 7);
@@ -239,7 +241,7 @@ TEST_SUITE("catalog_core: after a master's end") {
     CHECK(s.wrote("a", 0, again) == "to a: StepSettled g1 step 100 complete");
   }
 
-  TEST_CASE("a committed step that nobody has written of means nothing") {
+  TEST_CASE("a committed step of which no shard was reported means nothing") {
     story s;
     CHECK(s.completed("a", 7) == "");
     CHECK(s.core.in_words() == "no step is being saved");

@@ -1,6 +1,7 @@
 #include "actors/master/gateway/gateway.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "actors/master/gateway/one_tree.hpp"
 #include "actors/tree_report.hpp"
 #include "runtime/sup/shell.hpp"
 #include "runtime/sup/spec.hpp"
@@ -31,9 +32,11 @@ using tree_report = messages::msg<messages::TreeReport>;
 /// One question of a shell while its parts come in.
 struct survey {
   sup::promise<tree_report> promise;
+  /// The one node that is asked for; empty: all.
+  node_name only;
   std::size_t awaited = 0;
-  std::optional<sup::node_report> master_tree;
-  std::map<node_name, result<tree_report>> nodes;
+  sup::node_report master;
+  std::map<node_name, node_part> nodes;
 };
 
 struct state {
@@ -51,7 +54,7 @@ constexpr std::uint64_t sessions_per_incarnation = 1'000'000'000;
 using private_handle = sup::widened<handle, knocked>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
-/// Whoever is neither would find nobody here to talk to.
+/// Why a peer that is neither a node nor a shell is refused: no actor here talks to it.
 std::optional<std::string> objection(messages::Hello::Reader hello) {
   switch (hello.getRole()) {
   case messages::Hello::Role::NODE:
@@ -72,8 +75,8 @@ void let_in(self_ptr self, const ports::peer& peer) {
     return;
   }
   const session_id id{++s.sessions};
-  const auto child = sup::worker(fmt::format("session {}", id.value), sup::restart::temporary,
-                                 sup::stop_within{2s}, sup::address<session::handle>{},
+  const auto child = sup::worker(session_name(id), sup::restart::temporary, sup::stop_within{2s},
+                                 sup::address<session::handle>{},
                                  [id, peer, master = s.master](sup::context& ctx) {
                                    return session::start(ctx, id, peer, master);
                                  });
@@ -83,33 +86,13 @@ void let_in(self_ptr self, const ports::peer& peer) {
       [peer](const error& e) { peer.link->close("no session could be started: " + e.what); });
 }
 
-void write_unknown(messages::TreeNode::Builder out, const node_name& node, const std::string& why) {
-  out.setName("node_supervisor " + node);
-  out.setKind("unknown");
-  out.setPhase(why);
-}
-
 void finish(self_ptr self, survey& all) {
-  all.promise.deliver(
-      self->state->author.write<messages::TreeReport>({}, [&](messages::TreeReport::Builder b) {
-        auto roots = b.initRoots(static_cast<unsigned>(1 + all.nodes.size()));
-        if (all.master_tree)
-          write_tree(*all.master_tree, roots[0]);
-        unsigned i = 0;
-        for (const auto& [node, report] : all.nodes) {
-          auto out = roots[++i];
-          if (!report) {
-            write_unknown(out, node, report.error().what);
-            continue;
-          }
-          auto answer = report->read();
-          if (answer->getRoots().size() == 0)
-            write_unknown(out, node, "it answered nothing");
-          else
-            roots.setWithCaveats(i, answer->getRoots()[0]);
-          roots[i].setName("node_supervisor " + node);
-        }
-      }));
+  std::vector<node_part> parts;
+  for (auto& [node, part] : all.nodes)
+    parts.push_back(std::move(part));
+  const auto tree = one_tree(std::move(all.master), std::move(parts));
+  all.promise.deliver(self->state->author.write<messages::TreeReport>(
+      {}, [&tree](messages::TreeReport::Builder b) { write_tree(tree, b.initRoots(1)[0]); }));
 }
 
 void part_came_in(self_ptr self, const std::shared_ptr<survey>& all) {
@@ -117,42 +100,75 @@ void part_came_in(self_ptr self, const std::shared_ptr<survey>& all) {
     finish(self, *all);
 }
 
-void ask_nodes(self_ptr self, const std::shared_ptr<survey>& all,
-               const membership::present& present) {
-  const auto question = self->state->author.write<messages::TreeRequest>({}, [](auto) {});
-  for (const auto& [node, session] : present.nodes) {
-    if (all->nodes.size() >= self->state->settings.node_trees_max)
-      break;
-    all->nodes.emplace(node, failure(errc::unavailable, "did not answer in time"));
-    ++all->awaited;
-    sup::request(
-        self, session, limits::request_within, question,
-        [self, all, name = node](const tree_report& r) {
-          all->nodes.at(name) = r;
-          part_came_in(self, all);
-        },
-        [self, all, name = node](const error& e) {
-          all->nodes.at(name) = tl::make_unexpected(e);
-          part_came_in(self, all);
-        });
-  }
+void take_answer(node_part& part, const tree_report& answer) {
+  auto report = answer.read();
+  if (report->getRoots().size() > 0)
+    part.tree = read_tree(report->getRoots()[0], limits::tree_node_levels_max);
+  if (!part.tree)
+    part.why = fmt::format("its answer is empty, or has more than {} levels",
+                           limits::tree_node_levels_max);
 }
 
-sup::promise<tree_report> look_around(self_ptr self) {
-  auto all = std::make_shared<survey>(survey{sup::promise_answer<tree_report>(self), 2, {}, {}});
+void ask_node(self_ptr self, const std::shared_ptr<survey>& all,
+              const membership::present::linked& one, const tree_request& question) {
+  ++all->awaited;
+  sup::request(
+      self, one.where, limits::tree_node_within, question,
+      [self, all, node = one.node](const tree_report& r) {
+        take_answer(all->nodes.at(node), r);
+        part_came_in(self, all);
+      },
+      [self, all, node = one.node](const error& e) {
+        all->nodes.at(node).why =
+            e.code == errc::unavailable
+                ? "did not answer within " + in_words(limits::tree_node_within)
+                : e.what;
+        part_came_in(self, all);
+      });
+}
+
+/// Every node that takes part in the answer gets its row; those that are asked fill it in.
+void ask_nodes(self_ptr self, const std::shared_ptr<survey>& all,
+               const membership::present& present) {
+  const auto most = self->state->settings.node_trees_max;
+  const auto question = self->state->author.write<messages::TreeRequest>({}, [](auto) {});
+  const auto beyond =
+      fmt::format("not asked: one answer shows {} nodes (--node shows this node alone)", most);
+  std::size_t asked = 0;
+  for (const auto& one : present.nodes) {
+    const bool wanted = all->only.empty() || all->only == one.node;
+    auto& part = all->nodes[one.node] = {one.node, one.id, std::nullopt, {}};
+    if (wanted && asked++ < most)
+      ask_node(self, all, one, question);
+    else if (wanted)
+      part.why = beyond;
+  }
+  for (const auto& [node, why] : present.away)
+    all->nodes[node] = {node, std::nullopt, std::nullopt, why};
+}
+
+sup::promise<tree_report> look_around(self_ptr self, const tree_request& asked) {
+  auto all = std::make_shared<survey>();
+  all->promise = sup::promise_answer<tree_report>(self);
+  all->only = asked.read()->getNode().cStr();
+  all->awaited = 2;
   sup::request(
       self, self->state->master.root, limits::request_within, sup::dump{},
       [self, all](const sup::node_report& r) {
-        all->master_tree = r;
+        all->master = r;
         part_came_in(self, all);
       },
-      [self, all](const error&) { part_came_in(self, all); });
+      [self, all](const error& e) {
+        all->master = sup::node_report{"master", "unknown", "silent", e.what};
+        part_came_in(self, all);
+      });
   sup::request(
       self, self->state->master.membership, limits::request_within, membership::list_present{},
       [self, all](const membership::present& p) {
         ask_nodes(self, all, p);
         part_came_in(self, all);
       },
+      // The master's own tree shows membership's silence.
       [self, all](const error&) { part_came_in(self, all); });
   return all->promise;
 }
@@ -166,9 +182,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, options o,
                             std::move(listener), ctx.incarnation() * sessions_per_incarnation});
   return {
       [self](sup::describe) {
-        return fmt::format("listening on {}", ports::to_string(self->state->listener->where()));
+        const auto where = ports::to_string(self->state->listener->where());
+        return sup::described(self, "listening on " + where);
       },
-      [self](const tree_request&) -> sup::answer<tree_report> { return look_around(self); },
+      [self](const tree_request& question) -> sup::answer<tree_report> {
+        return look_around(self, question);
+      },
       [self](const knocked& k) { let_in(self, k.peer); },
   };
 }
@@ -178,8 +197,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, options o,
 handle start(sup::context& ctx, options o, const std::shared_ptr<ports::transport>& transport,
              const master_addresses& master,
              const std::function<void(const ports::endpoint&)>& on_listening) {
-  // Who knocks before the actor is there, or after it has gone, finds nobody: the link is dropped
-  // and the peer dials again.
+  // If a peer knocks before the actor is there, or after it has gone, the link is dropped and the
+  // peer dials again.
   const sup::address<private_handle> door;
   auto listener = transport->listen(
       o.listen_on, [door](ports::peer p) { sup::post(door, knocked{std::move(p)}); });

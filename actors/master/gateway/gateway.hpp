@@ -13,8 +13,8 @@ namespace troupe::actors {
 struct master_addresses;
 }
 
-/// The master's front door: listens, has a session started for every proven peer, and answers what
-/// shells ask. State: none.
+/// The master's listener: has a session started for every proven peer, and answers what shells ask.
+/// State: none.
 namespace troupe::actors::gateway {
 
 struct options {
@@ -23,7 +23,7 @@ struct options {
 };
 
 using handle = sup::protocol<
-    // The living tree: the master's, then each node's.
+    // The job's tree: the master's, each node's below the row of its session.
     sup::ask<messages::msg<messages::TreeRequest>>::yields<messages::msg<messages::TreeReport>>>;
 
 /// `on_listening` hears where, each time the gateway has (re)started. Throws with the transport's

@@ -1,5 +1,7 @@
 #include "actors/master/journal/journal.hpp"
 
+#include "actors/master/journal/compaction.hpp"
+#include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
 #include <fmt/format.h>
@@ -18,11 +20,15 @@ struct loaded {
   std::uint64_t ticket = 0;
   result<std::vector<messages::any_msg>> outcome;
 };
+struct shortened {
+  result<void> outcome;
+};
 
 } // namespace troupe::actors::journal
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::journal::appended)
 TROUPE_LOCAL_MESSAGE(troupe::actors::journal::loaded)
+TROUPE_LOCAL_MESSAGE(troupe::actors::journal::shortened)
 
 namespace troupe::actors::journal {
 
@@ -30,13 +36,15 @@ namespace {
 
 struct state {
   sup::context ctx;
+  journal_core core;
   std::shared_ptr<ports::journal_store> store;
   std::uint64_t tickets = 0;
   std::map<std::uint64_t, sup::promise<recorded>> appends;
   std::map<std::uint64_t, sup::promise<history>> reads;
+  sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, appended, loaded>;
+using private_handle = sup::widened<handle, appended, loaded, shortened, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 /// Removes and returns the promise of a ticket.
@@ -49,22 +57,62 @@ Promise take(std::map<std::uint64_t, Promise>& open, std::uint64_t ticket) {
   return promise;
 }
 
-private_handle::behavior_type behave(self_ptr self, sup::context ctx,
+struct performer {
+  self_ptr self;
+
+  void operator()(const journal_core::write& e) const {
+    self->state->store->append(e.record,
+                               [me = private_handle{self}, ticket = e.which](auto outcome) {
+                                 sup::post(me, appended{ticket, std::move(outcome)});
+                               });
+  }
+  void operator()(const journal_core::acknowledge& e) const {
+    take(self->state->appends, e.which).deliver(recorded{e.index});
+  }
+  void operator()(const journal_core::refuse& e) const {
+    take(self->state->appends, e.which).deliver(sup::fail(e.why));
+  }
+  void operator()(const journal_core::compact&) const {
+    self->state->store->compact([](const auto& records) { return compacted(records); },
+                                [me = private_handle{self}](result<void> outcome) {
+                                  sup::post(me, shortened{std::move(outcome)});
+                                });
+  }
+  void operator()(const journal_core::note& e) const {
+    sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
+  }
+};
+
+void perform(self_ptr self, const journal_core::effects& effects) {
+  for (const auto& e : effects)
+    std::visit(performer{self}, e);
+  self->state->alarm.arm(self, self->state->core.next_wakeup());
+}
+
+void deliver(self_ptr self, const loaded& l) {
+  auto promise = take(self->state->reads, l.ticket);
+  if (!l.outcome)
+    return promise.deliver(sup::fail(l.outcome.error()));
+  history all{*l.outcome};
+  for (const auto& record : self->state->core.unwritten())
+    all.records.push_back(record);
+  promise.deliver(std::move(all));
+}
+
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, journal_options options,
                                      std::shared_ptr<ports::journal_store> store) {
   sup::harden(self, ctx);
-  self->state.emplace(state{ctx, std::move(store), 0, {}, {}});
+  self->state.emplace(
+      state{ctx, journal_core(std::move(options)), std::move(store), 0, {}, {}, {}});
+  perform(self, self->state->core.begin());
   return {
-      [self](sup::describe) {
-        return fmt::format("{} writes in flight", self->state->appends.size());
-      },
+      [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::any_msg& record) -> sup::answer<recorded> {
         auto& s = *self->state;
         auto promise = sup::promise_answer<recorded>(self);
         const auto ticket = ++s.tickets;
         s.appends.emplace(ticket, promise);
-        s.store->append(record, [me = private_handle{self}, ticket](result<std::uint64_t> r) {
-          sup::post(me, appended{ticket, std::move(r)});
-        });
+        perform(self, s.core.append(ticket, record));
         return promise;
       },
       [self](read_back) -> sup::answer<history> {
@@ -78,26 +126,22 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx,
         return promise;
       },
       [self](const appended& a) {
-        auto promise = take(self->state->appends, a.ticket);
-        if (a.outcome)
-          promise.deliver(recorded{*a.outcome});
-        else
-          promise.deliver(sup::fail(a.outcome.error()));
+        perform(self, self->state->core.written(sup::now(self), a.ticket, a.outcome));
       },
-      [self](const loaded& l) {
-        auto promise = take(self->state->reads, l.ticket);
-        if (l.outcome)
-          promise.deliver(history{*l.outcome});
-        else
-          promise.deliver(sup::fail(l.outcome.error()));
+      [self](const loaded& l) { deliver(self, l); },
+      [self](const shortened& s) { perform(self, self->state->core.compacted(s.outcome)); },
+      [self](sup::wake w) {
+        if (self->state->alarm.due(w))
+          perform(self, self->state->core.tick(sup::now(self)));
       },
   };
 }
 
 } // namespace
 
-handle start(sup::context& ctx, std::shared_ptr<ports::journal_store> store) {
-  return ctx.spawn<handle>(behave, ctx, std::move(store));
+handle start(sup::context& ctx, journal_options options,
+             std::shared_ptr<ports::journal_store> store) {
+  return ctx.spawn<handle>(behave, ctx, std::move(options), std::move(store));
 }
 
 } // namespace troupe::actors::journal

@@ -17,6 +17,10 @@ struct state {
   master_addresses master;
   /// Sessions that have said hello and not ended.
   std::map<session_id, session::handle> sessions;
+  /// The member actor of each node in the generation that is up.
+  std::map<node_name, sup::address<member::handle>> attending;
+  /// The last NodePresent of each node that has a link.
+  std::map<node_name, messages::msg<messages::NodePresent>> said;
   std::function<void()> on_everyone_left;
   sup::alarm alarm;
 };
@@ -24,14 +28,49 @@ struct state {
 using private_handle = sup::widened<handle, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
+/// What the node says of its part goes to its member directly.
+void introduce(self_ptr self, const node_name& node) {
+  auto& s = *self->state;
+  const auto id = s.core.session_of(node);
+  const auto session = id ? s.sessions.find(*id) : s.sessions.end();
+  const auto member = s.attending.find(node);
+  if (session != s.sessions.end() && member != s.attending.end())
+    sup::send(self, session->second, session::attended{member->second});
+}
+
+void take_attendant(self_ptr self, const attend& a) {
+  auto& s = *self->state;
+  s.attending.insert_or_assign(a.node, a.where);
+  const auto said = s.said.find(a.node);
+  if (a.catch_up && said != s.said.end())
+    sup::send(self, a.where, said->second);
+  introduce(self, a.node);
+}
+
 void announce(self_ptr self, const messages::any_msg& m) {
-  const auto& to = self->state->master.rendezvous;
-  if (m.is<messages::NodePresent>())
-    sup::send(self, to, m.as<messages::NodePresent>());
-  else if (m.is<messages::NodeAway>())
-    sup::send(self, to, m.as<messages::NodeAway>());
-  else
-    sup::send(self, to, m.as<messages::NodeLost>());
+  auto& s = *self->state;
+  // The planner first: a member's end must not be judged before its cause is known.
+  const auto& planner = s.master.recovery;
+  if (m.is<messages::NodePresent>()) {
+    const auto present = m.as<messages::NodePresent>();
+    const node_name node = present.read()->getNode().cStr();
+    s.said.insert_or_assign(node, present);
+    sup::send(self, planner, present);
+    sup::send(self, s.attending[node], present);
+    introduce(self, node);
+  } else if (m.is<messages::NodeAway>()) {
+    const auto away = m.as<messages::NodeAway>();
+    s.said.erase(away.read()->getNode().cStr());
+    sup::send(self, planner, away);
+  } else {
+    const auto lost = m.as<messages::NodeLost>();
+    const node_name node = lost.read()->getNode().cStr();
+    s.said.erase(node);
+    sup::send(self, planner, lost);
+    sup::send(self, s.master.catalog, lost);
+    sup::send(self, s.attending[node], lost);
+    s.attending.erase(node);
+  }
 }
 
 struct performer {
@@ -77,7 +116,8 @@ present list(self_ptr self) {
   present all;
   for (const auto& [node, id] : self->state->core.present())
     if (const auto s = self->state->sessions.find(id); s != self->state->sessions.end())
-      all.nodes.emplace_back(node, s->second);
+      all.nodes.push_back({node, id, s->second});
+  all.away = self->state->core.away();
   return all;
 }
 
@@ -91,10 +131,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
                             sup::now(self)),
             std::move(master),
             {},
+            {},
+            {},
             std::move(on_everyone_left),
             {}});
   return {
-      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const arrival& a) {
         self->state->sessions[a.id] = a.where;
         perform(self, self->state->core.hello(sup::now(self), a.id, a.hello));
@@ -107,6 +149,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
         perform(self, self->state->core.departed(sup::now(self), d.id, d.reason));
       },
       [self](const dispatch& d) { hand_out(self, d); },
+      [self](const attend& a) { take_attendant(self, a); },
       [self](const expel& e) {
         perform(self, self->state->core.expel(sup::now(self), e.node, e.reason, e.may_rejoin));
       },

@@ -1,13 +1,14 @@
 #pragma once
 
+#include "actors/master/job/generation/member/member.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "actors/master/sessions/session/session.hpp"
 
 #include <functional>
 #include <utility>
 
-/// Who is connected, and the way to them: the other roles name nodes, membership knows their
-/// sessions. State: comes back from the nodes' hellos.
+/// Which nodes are connected, and the way to them: the other roles name nodes, membership knows
+/// their sessions. State: comes back from the nodes' hellos.
 namespace troupe::actors::membership {
 
 /// A peer of role node said hello on this session.
@@ -31,21 +32,36 @@ struct dispatch {
   std::vector<node_name> nodes;
   messages::any_msg message;
 };
+/// This member stands for the node in the generation that is up; it takes the place of an older
+/// one. With `catch_up` it hears at once what the node has said of itself, if that is there.
+struct attend {
+  node_name node;
+  sup::address<member::handle> where;
+  bool catch_up = false;
+};
 struct expel {
   node_name node;
   std::string reason;
   bool may_rejoin = false;
 };
-/// The job is over: who leaves now does what it should.
+/// The job is over: a node that leaves now does what it should.
 struct job_over {};
+/// Which nodes the job has, for a report to a person.
 struct list_present {};
 struct present {
-  std::vector<std::pair<node_name, session::handle>> nodes;
+  struct linked {
+    node_name node;
+    session_id id;
+    session::handle where;
+  };
+  std::vector<linked> nodes;
+  /// Nodes without a link that may come back, each with the reason of the loss.
+  std::vector<std::pair<node_name, std::string>> away;
 };
 
 using handle = sup::protocol<sup::tell<arrival>, sup::tell<link_lost>, sup::tell<departure>,
-                             sup::tell<dispatch>, sup::tell<expel>, sup::tell<job_over>,
-                             sup::ask<list_present>::yields<present>>;
+                             sup::tell<dispatch>, sup::tell<attend>, sup::tell<expel>,
+                             sup::tell<job_over>, sup::ask<list_present>::yields<present>>;
 
 /// `on_everyone_left` is called when the job is over and the last node has left.
 handle start(sup::context& ctx, membership_options options, const master_addresses& master,
@@ -57,6 +73,7 @@ TROUPE_LOCAL_MESSAGE(troupe::actors::membership::arrival)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::link_lost)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::departure)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::dispatch)
+TROUPE_LOCAL_MESSAGE(troupe::actors::membership::attend)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::expel)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::job_over)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::list_present)

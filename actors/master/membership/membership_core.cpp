@@ -12,7 +12,8 @@ namespace troupe::actors {
 using namespace messages;
 
 membership_core::membership_core(membership_options options, messages::author author, instant began)
-    : options_(std::move(options)), author_(std::move(author)), all_known_at_(began) {
+    : options_(std::move(options)), author_(std::move(author)), all_known_at_(began),
+      command_(options_.command) {
   const bool first_master = author_.following().value <= 1;
   if (!first_master && options_.nodes_max != 1)
     all_known_at_ += options_.return_to_sleeper_within;
@@ -26,7 +27,8 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   const incarnation which{hello->getIncarnation()};
 
   if (const auto followed = m.envelope().follows; followed > author_.following()) {
-    // It does not obey the refusal, which is an older master's: it only learns from it who that is.
+    // The node does not obey the refusal, which is an older master's. It only learns from it which
+    // master that is.
     refuse_session(
         out, session, node,
         {fmt::format("it has followed a newer master (epoch {}) than this one (epoch {})",
@@ -36,6 +38,17 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   }
   if (const auto why = objection(now, *hello)) {
     refuse_session(out, session, node, *why);
+    return out;
+  }
+  const bool took_part = hello->getState().getGeneration() != 0 || m.envelope().follows.value != 0;
+  if (job_over_ && !took_part) {
+    // The verdict is not about this node: it must not exit as if it had trained.
+    refuse_session(
+        out, session, node,
+        {fmt::format("the job '{}' of this master has ended; a node that comes now waits "
+                     "for the next master",
+                     options_.job),
+         true, limits::rejoin_after_first});
     return out;
   }
   const auto known = members_.find(node);
@@ -57,9 +70,10 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   const bool first = !anybody_present();
   if (const auto still = members_.find(node); still != members_.end())
     due_.erase({still->second.lost_at, node});
-  members_[node] = member{which, session};
+  members_[node] = member{which, session, command_of(hello->getCommand())};
   if (first)
     put_off_unheard(now);
+  learn_from(out, now, *hello);
   // In this order: what the node says once it is welcome must not overtake its own arrival.
   announce_present(out, *hello);
   welcome_to(out, session);
@@ -70,6 +84,7 @@ void membership_core::refuse_session(effects& out, session_id session, const nod
                                      const refusal& why) {
   out.push_back(refuse{session, author_.write<Refused>({}, [&](auto b) {
                          b.setReason(why.reason);
+                         b.setJob(options_.job);
                          b.setRetry(why.retry);
                          b.setRetryAfterMs(
                              static_cast<std::uint32_t>(std::ceil(milliseconds_of(why.after))));
@@ -78,50 +93,6 @@ void membership_core::refuse_session(effects& out, session_id session, const nod
                       "node_refused",
                       fmt::format("node {} was refused: {}", node, why.reason),
                       {{"node", node}}}});
-}
-
-namespace {
-
-std::string size_in_words(std::uint32_t low, std::uint32_t high) {
-  return low == high ? fmt::format("{} node(s)", low) : fmt::format("{} to {} nodes", low, high);
-}
-
-} // namespace
-
-std::optional<membership_core::refusal> membership_core::objection(instant now,
-                                                                   Hello::Reader& hello) const {
-  const std::string node = hello.getNode().cStr();
-  if (options_.job != hello.getJob().cStr())
-    return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
-                               hello.getJob().cStr())};
-  if (node.empty() || node.size() > limits::name_max)
-    return refusal{"a node's name has 1 to 255 bytes"};
-  if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
-    return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
-                               hello.getSlots(), limits::local_world_max)};
-  if (hello.getNodesMax() != 0 && options_.nodes_max != 0 &&
-      (hello.getNodesMin() != options_.nodes_min || hello.getNodesMax() != options_.nodes_max))
-    return refusal{fmt::format("this master's job has {}, the node was told {} (--nnodes)",
-                               size_in_words(options_.nodes_min, options_.nodes_max),
-                               size_in_words(hello.getNodesMin(), hello.getNodesMax()))};
-  for (const auto& old : fenced_) {
-    if (old.node != node || old.which.value != hello.getIncarnation())
-      continue;
-    return refusal{old.reason, old.may_rejoin};
-  }
-  const auto known = members_.find(node);
-  const bool returns =
-      known != members_.end() && known->second.which.value == hello.getIncarnation();
-  const auto wait = returns || job_over_ ? duration::zero() : flapping_.must_wait(now, node);
-  if (wait > duration::zero())
-    return refusal{
-        fmt::format("it was lost again and again; it may join in {}", troupe::in_words(wait)), true,
-        wait};
-  if (members_.size() >= limits::nodes_max && known == members_.end())
-    return refusal{
-        fmt::format("the job has {} nodes already, the most there can be", limits::nodes_max),
-        true};
-  return std::nullopt;
 }
 
 void membership_core::welcome_to(effects& out, session_id session) {
@@ -141,7 +112,9 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
                                                    b.setAddress(hello.getAddress());
                                                    b.setSlots(hello.getSlots());
                                                    b.setWantedRank(hello.getWantedRank());
+                                                   b.setWorkerRole(hello.getWorkerRole());
                                                    b.setState(hello.getState());
+                                                   b.setStopWithinMs(hello.getStopWithinMs());
                                                  })
                              .any()});
 }
@@ -252,6 +225,7 @@ membership_core::effects membership_core::tick(instant now) {
          true);
   }
   tell_if_everyone_left(out, now);
+  remind_of_farewell(out, now);
   return out;
 }
 
@@ -282,28 +256,6 @@ void membership_core::forget(effects& out, const node_name& node, const std::str
                              .any()});
 }
 
-membership_core::effects membership_core::job_over(instant now) {
-  effects out;
-  job_over_ = true;
-  tell_if_everyone_left(out, now);
-  return out;
-}
-
-void membership_core::tell_if_everyone_left(effects& out, instant now) {
-  if (!job_over_ || !members_.empty() || now < all_known_at_ || told_that_everyone_left_)
-    return;
-  told_that_everyone_left_ = true;
-  out.push_back(everyone_left{});
-}
-
-std::optional<instant> membership_core::next_wakeup() const {
-  if (!due_.empty())
-    return due_.begin()->first;
-  if (job_over_ && members_.empty() && !told_that_everyone_left_)
-    return all_known_at_;
-  return std::nullopt;
-}
-
 std::optional<session_id> membership_core::session_of(const node_name& node) const {
   const auto known = members_.find(node);
   return known == members_.end() ? std::nullopt : known->second.session;
@@ -314,6 +266,14 @@ std::vector<std::pair<node_name, session_id>> membership_core::present() const {
   for (const auto& [node, known] : members_)
     if (known.session)
       all.emplace_back(node, *known.session);
+  return all;
+}
+
+std::vector<std::pair<node_name, std::string>> membership_core::away() const {
+  std::vector<std::pair<node_name, std::string>> all;
+  for (const auto& [node, known] : members_)
+    if (!known.session)
+      all.emplace_back(node, known.because);
   return all;
 }
 

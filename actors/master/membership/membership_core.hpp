@@ -1,9 +1,12 @@
 #pragma once
 
 #include "actors/master/membership/flapping.hpp"
+#include "actors/master/membership/job_command.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/reminder.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/transport.hpp"
@@ -24,19 +27,23 @@ struct membership_options {
   duration return_within = limits::return_within;
   /// The same when this master was away itself and the node may have waited for it.
   duration return_to_sleeper_within = limits::return_to_sleeper_within;
-  /// The same when nothing was heard of anybody, from when somebody is heard again, and
+  /// The same when nothing was heard of any node: counted from when one is heard again,
   duration return_to_deaf_within = limits::return_to_deaf_within;
-  /// while nobody is.
+  /// and the most while none is.
   duration deaf_at_most = limits::deaf_at_most;
   duration beat_every = limits::beat_every;
   /// The size of the job, which nodes must not contradict; 0: any.
   std::uint32_t nodes_min = 0;
   std::uint32_t nodes_max = 0;
+  /// What the job runs, which nodes must not contradict; without a text: what the first node says.
+  command_identity command;
+  /// How long a node's workers may take to end, where the node does not say so.
+  duration stop_within = limits::stop_workers_within;
 };
 
-/// Who is connected. A node is *present* (it has a link), *away* (its connection was closed, it may
-/// come back) or unknown. Membership is a lease that signs of life renew: the link judges silence,
-/// and a node that was silent is lost at once, but where all were silent together:
+/// Which nodes are connected. A node is *present* (it has a link), *away* (its connection was
+/// closed, it may come back) or unknown. Membership is a lease that signs of life renew: the link
+/// judges silence, and a node that was silent is lost at once, but where all were silent together:
 /// then this master may be cut off, and they have not been away once they are back. A name belongs
 /// to its newest incarnation; older ones are fenced and stay refused.
 class membership_core {
@@ -59,7 +66,7 @@ class membership_core {
   struct announce {
     messages::any_msg message;
   };
-  /// The job is over and the last node has left. Said once.
+  /// The job is over, and the last node has left or has had its time. Said once.
   struct everyone_left {};
   struct note {
     log::event event;
@@ -77,7 +84,8 @@ class membership_core {
   /// The master gives a node up. With `may_rejoin` a new incarnation of it is welcome.
   effects expel(instant now, const node_name& node, const std::string& reason, bool may_rejoin);
   effects tick(instant now);
-  /// Nodes that leave from now on do what they should.
+  /// The verdict is out: from now on a departing node is expected and not a loss. Nodes may take
+  /// the time that their workers have to end, and then that for their last saves.
   effects job_over(instant now);
 
   /// When tick() has something to do.
@@ -85,14 +93,17 @@ class membership_core {
 
   /// The session that carries messages to a node; nothing while it is away.
   std::optional<session_id> session_of(const node_name& node) const;
-  /// Everyone who has a link, by name.
+  /// Every node that has a link, by name.
   std::vector<std::pair<node_name, session_id>> present() const;
+  /// Every node without a link that may come back, and why it has none, by name.
+  std::vector<std::pair<node_name, std::string>> away() const;
   std::string in_words() const;
 
  private:
   struct member {
     incarnation which;
     std::optional<session_id> session;
+    command_identity command;
     // While it is away:
     instant since{};
     instant lost_at{};
@@ -115,12 +126,20 @@ class membership_core {
   std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
   bool anybody_present() const;
   void set_due(const node_name& node, member& who, instant lost_at);
-  /// Puts the unheard off while nobody is there; with somebody there, their time runs.
+  /// While no node is present, puts off the loss of those that are not heard. Once one is present,
+  /// their time runs.
   void put_off_unheard(instant now);
   duration may_take(ports::link_end how) const;
   void lose(effects& out, instant now, const node_name& node, const std::string& reason,
             bool may_rejoin);
   void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin);
+  std::optional<refusal> objection_to_newcomer(instant now, messages::Hello::Reader& hello) const;
+  /// What a node that was let in says about itself and its job.
+  void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
+  /// What these were let in for is not the job's command after all.
+  void expel_other_commands(effects& out, instant now, const command_identity& command);
+  void extend_farewell(instant now, duration stop_within);
+  void remind_of_farewell(effects& out, instant now);
   void welcome_to(effects& out, session_id session);
   void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why);
   void announce_present(effects& out, messages::Hello::Reader& hello);
@@ -128,13 +147,18 @@ class membership_core {
 
   membership_options options_;
   messages::author author_;
-  /// When all who knew the master before this one had time to come; until then who is here does not
-  /// tell who there is.
+  /// When all nodes that knew the master before this one have had time to come. Until then there
+  /// may be more nodes than are known here.
   instant all_known_at_;
+  job_command command_;
   bool job_over_ = false;
+  /// No node that was here may take longer to end its workers.
+  duration longest_stop_{};
+  instant farewell_until_{}; ///< once the job is over
+  reminder farewell_;
   bool told_that_everyone_left_ = false;
   std::map<node_name, member> members_;
-  /// Those who are away, by when they are lost.
+  /// The nodes that are away, by when they are lost.
   std::set<std::pair<instant, node_name>> due_;
   flapping flapping_;
   /// Most recent last; bounded by limits::nodes_max.

@@ -133,8 +133,8 @@ const std::vector<exit_treatment>& exit_treatments() {
   static const std::vector<exit_treatment> table{
       {exit_class::HARDWARE, "hardware", true, "its hardware seems to be broken"},
       {exit_class::OUT_OF_MEMORY, "out of memory", false, "memory ran out"},
-      {exit_class::KILLED, "killed", false, "somebody killed it"},
-      {exit_class::PREEMPTED, "preempted", false, "somebody asked it to end"},
+      {exit_class::KILLED, "killed", false, "it was killed from outside"},
+      {exit_class::PREEMPTED, "preempted", false, "it was asked to end from outside"},
       {exit_class::SOFTWARE, "software", false, ""},
   };
   return table;

@@ -13,10 +13,10 @@ using exit_class = messages::WorkerFailure::ExitClass;
 
 /// What is known of a worker's end. An error file tells what ended the worker; its log also tells
 /// what it survived. So exit codes and the error file are believed at once, and the log only
-///   - if the worker ended by itself: who was killed, or was told to go, did not die of what it had
-///     complained about; and who exits with 0 has not failed at all;
-///   - about hardware: its words are the driver's and nobody's else, and an exception often only
-///     says that a library has failed;
+///   - if the worker ended by itself: one that was killed, or was told to go, did not die of what
+///     it had complained about; and one that exits with 0 has not failed at all;
+///   - about hardware: only the driver uses its words, and an exception often only says that a
+///     library has failed;
 ///   - about memory, which programs run out of and go on: if no error file says what it was, and
 ///     then in the last traceback, or without one in the last line.
 struct exit_evidence {

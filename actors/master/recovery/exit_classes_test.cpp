@@ -75,7 +75,7 @@ TEST_SUITE("exit classes") {
     CHECK(class_by_log("nothing", 1, "at x\nGPU is lost\nat y") == "hardware: GPU is lost");
   }
 
-  TEST_CASE("who was killed or told to go did not die of what its log complains about") {
+  TEST_CASE("a worker that was killed or told to go did not die of what its log complains about") {
     for (const std::int32_t code : {-9, 137})
       CHECK(class_by_log("uncorrectable ECC error\nout of memory\n", code) == "killed");
     for (const std::int32_t code : {-15, 143})

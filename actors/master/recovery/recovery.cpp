@@ -1,6 +1,7 @@
 #include "actors/master/recovery/recovery.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "actors/master/job/generation/generation.hpp"
 #include "actors/master/journalled.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/gate.hpp"
@@ -10,14 +11,24 @@
 
 namespace troupe::actors::recovery {
 
+/// To itself: the supervisor of generations has failed.
+struct job_fell {};
+
+} // namespace troupe::actors::recovery
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::job_fell)
+
+namespace troupe::actors::recovery {
+
 namespace {
 
 struct state;
-using private_handle = sup::widened<handle, sup::wake>;
+using private_handle = sup::widened<handle, sup::wake, job_fell>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct state {
   sup::context ctx;
+  rendezvous_options sizes;
   recovery_core core;
   master_addresses master;
   std::function<void(const recovery_core::verdict&)> on_verdict;
@@ -33,18 +44,59 @@ void perform(self_ptr self, const recovery_core::effects& effects) {
   s.effects.run(effects);
 }
 
+void generation_ended(self_ptr self, generation which, const std::optional<std::string>& why) {
+  perform(self, self->state->core.generation_ended(sup::now(self), which, why));
+}
+
+/// Its end comes through `job`. Should that itself fall, the planner falls with it, and both begin
+/// anew from the journal: the generation that runs is found there.
+void start_generation(self_ptr self, const recovery_core::start_generation& e) {
+  auto& s = *self->state;
+  const auto which = e.world.envelope().about;
+  const auto job = s.master.job.current();
+  sup::request(
+      self, job, limits::request_within,
+      sup::start_child{job::generation_tree(e, s.sizes, s.master), e.charged_to},
+      [](const sup::done&) {},
+      [self, which](const error& why) {
+        generation_ended(self, which, "it could not be started: " + why.what);
+      });
+  if (job)
+    sup::when_failed(job, [me = private_handle{self}] { sup::post(me, job_fell{}); });
+}
+
+/// Answered once it is down, which its end says as well.
+void stop_generation(self_ptr self, const recovery_core::stop_generation& e) {
+  auto& s = *self->state;
+  sup::stop_child order{job::id_of(e.which),
+                        {sup::stop_order::cause::asked, e.reason,
+                         e.verdict_follows ? verdict_follows : 0, std::nullopt}};
+  sup::request(
+      self, s.master.job, limits::request_within, order, [](const sup::done&) {},
+      [](const error&) {});
+}
+
 struct performer {
   self_ptr self;
 
   void operator()(const recovery_core::record&) const {
     invariant(false, "records go to the journal");
   }
-  void operator()(const recovery_core::instruct& e) const {
-    const auto& to = self->state->master.rendezvous;
-    if (e.message.is<messages::Reform>())
-      sup::send(self, to, e.message.as<messages::Reform>());
-    else
-      sup::send(self, to, e.message.as<messages::Conclude>());
+  void operator()(const recovery_core::direct& e) const {
+    sup::send(self, self->state->master.membership, membership::dispatch{e.nodes, e.message});
+  }
+  void operator()(const recovery_core::start_generation& e) const { start_generation(self, e); }
+  void operator()(const recovery_core::stop_generation& e) const { stop_generation(self, e); }
+  void operator()(const recovery_core::recall_charges& e) const {
+    sup::send(self, self->state->master.job,
+              sup::recall_charges{{e.charged.begin(), e.charged.end()}});
+  }
+  void operator()(const recovery_core::evict& e) const {
+    sup::send(self, self->state->master.membership,
+              membership::expel{e.node, e.reason, e.may_rejoin});
+  }
+  void operator()(const recovery_core::announce_end&) const {
+    sup::send(self, self->state->master.membership, membership::job_over{});
   }
   void operator()(const recovery_core::verdict& e) const { self->state->on_verdict(e); }
   void operator()(const recovery_core::note& e) const {
@@ -74,12 +126,14 @@ void recall(self_ptr self) {
 }
 
 private_handle::behavior_type
-behave(self_ptr self, sup::context ctx, recovery_options options, master_addresses master,
-       std::function<void(const recovery_core::verdict&)> on_verdict) {
+behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_options options,
+       master_addresses master, std::function<void(const recovery_core::verdict&)> on_verdict) {
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
-            recovery_core(options, messages::author(ctx.path(), master.commands_as)),
+            sizes,
+            recovery_core(sizes, options, messages::author(ctx.path(), master.commands_as),
+                          sup::now(self)),
             master,
             std::move(on_verdict),
             {self, master.journal,
@@ -88,20 +142,28 @@ behave(self_ptr self, sup::context ctx, recovery_options options, master_address
             {}});
   recall(self);
   return {
-      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       on(self, &recovery_core::sealed),
-      on(self, &recovery_core::unformable),
-      on(self, &recovery_core::nodes_waiting),
-      on(self, &recovery_core::indispensable),
       on(self, &recovery_core::node_present),
       on(self, &recovery_core::node_away),
       on(self, &recovery_core::node_lost),
       on(self, &recovery_core::running),
       on(self, &recovery_core::failed),
       on(self, &recovery_core::finished),
+      on(self, &recovery_core::stopped),
+      [self](const sup::child_end& e) {
+        self->state->recalled.pass([self, e] {
+          const auto which = self->state->core.current();
+          if (e.id == job::id_of(which))
+            generation_ended(self, which, e.why ? std::optional(e.why->what) : std::nullopt);
+        });
+      },
       [self](const abandon_job& a) {
         self->state->recalled.pass(
-            [self, a] { perform(self, self->state->core.abandon(a.reason)); });
+            [self, a] { perform(self, self->state->core.abandon(sup::now(self), a.reason)); });
+      },
+      [self](job_fell) {
+        sup::stop(self, error{errc::closed, "the supervisor of generations has failed"});
       },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))
@@ -112,9 +174,11 @@ behave(self_ptr self, sup::context ctx, recovery_options options, master_address
 
 } // namespace
 
-handle start(sup::context& ctx, recovery_options options, const master_addresses& master,
+handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
+             const master_addresses& master,
              std::function<void(const recovery_core::verdict&)> on_verdict) {
-  return ctx.spawn<handle>(behave, ctx, options, master, std::move(on_verdict));
+  return ctx.spawn<handle>(behave, ctx, std::move(sizes), std::move(options), master,
+                           std::move(on_verdict));
 }
 
 } // namespace troupe::actors::recovery

@@ -3,6 +3,7 @@
 #include "actors/master/recovery/recovery_core.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
+#include "runtime/sup/report.hpp"
 
 #include <functional>
 
@@ -10,29 +11,30 @@ namespace troupe::actors {
 struct master_addresses;
 }
 
-/// What a failure costs: see recovery_core.hpp. State: comes back from the journal, then from the
-/// members as they return.
+/// The planner: see recovery_core.hpp. Its plans are carried out below `job`. State: comes back
+/// from the journal, then from the nodes as they return.
 namespace troupe::actors::recovery {
 
-/// Whoever runs the master wants the job to end.
+/// Whatever runs the master ends the job.
 struct abandon_job {
   std::string reason;
 };
 
 using handle = sup::protocol<
-    // From rendezvous: what the running generation is, and what happens to its members.
-    sup::tell<messages::msg<messages::Sealed>>, sup::tell<messages::msg<messages::Unformable>>,
-    sup::tell<messages::msg<messages::NodesWaiting>>,
-    sup::tell<messages::msg<messages::Indispensable>>,
+    // From membership: which nodes are there.
     sup::tell<messages::msg<messages::NodePresent>>, sup::tell<messages::msg<messages::NodeAway>>,
     sup::tell<messages::msg<messages::NodeLost>>,
-    // From members, through their sessions.
-    sup::tell<messages::msg<messages::Running>>, sup::tell<messages::msg<messages::Failed>>,
-    sup::tell<messages::msg<messages::Finished>>, sup::tell<abandon_job>>;
+    // From the generation that is up.
+    sup::tell<messages::msg<messages::Sealed>>, sup::tell<messages::msg<messages::Running>>,
+    sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,
+    sup::tell<messages::msg<messages::Stopped>>,
+    // From the tree: a generation has ended.
+    sup::tell<sup::child_end>, sup::tell<abandon_job>>;
 
-/// `on_verdict` is called after the verdict was recorded and handed to rendezvous; again if
-/// recovery starts anew later.
-handle start(sup::context& ctx, recovery_options options, const master_addresses& master,
+/// `on_verdict` is called after the verdict was recorded and sent to the nodes; again if recovery
+/// starts anew later.
+handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
+             const master_addresses& master,
              std::function<void(const recovery_core::verdict&)> on_verdict);
 
 } // namespace troupe::actors::recovery

@@ -1,5 +1,7 @@
 #include "actors/master/recovery/recovery_core.hpp"
 
+#include "runtime/base/invariant.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,141 +11,81 @@ namespace troupe::actors {
 
 using namespace messages;
 
-recovery_core::recovery_core(recovery_options options, messages::author author)
-    : options_(std::move(options)), author_(std::move(author)) {}
-
-// ---- events ----
-
-recovery_core::effects recovery_core::recall(instant now, const std::vector<any_msg>& history) {
-  effects out;
-  for (const auto& entry : history) {
-    out.clear();
-    if (entry.is<GenerationSealed>()) {
-      become_watching(now, entry.as<GenerationSealed>().read()->getWorld());
-      sealed_at_.reset();
-      // Nobody has a link yet; each member's return says how it is.
-      for (const auto& node : members_)
-        away_.emplace(node, std::nullopt);
-    } else if (entry.is<GenerationProposed>()) {
-      phase_ = phase::waiting;
-    } else if (entry.is<RestartCharged>()) {
-      auto charged = entry.as<RestartCharged>().read();
-      restart_count_ = charged->getRestartCount();
-      without_progress_ = charged->getWithoutProgress();
-      ++charges_[charged->getNode().cStr()];
-      phase_ = phase::reforming;
-      instruct_reform(out, "a failure that an earlier master has charged already");
-    } else if (entry.is<Concluded>()) {
-      auto recorded = entry.as<Concluded>().read();
-      phase_ = phase::concluded;
-      announce_verdict(
-          out, {recorded->getSuccess(), recorded->getReason().cStr(), recorded->getExitCode()});
-      break;
-    }
-  }
-  return out;
+recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
+                             messages::author author, instant now)
+    : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
+      phase_since_(now), roster_(sizes_), growth_(sizes_.growth) {
+  waiting_.begin(now);
 }
 
-recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) {
-  if (phase_ == phase::concluded)
-    return {};
-  become_watching(now, m.read()->getWorld());
-  return {};
-}
-
-recovery_core::effects recovery_core::running(instant now, const msg<Running>& m) {
-  effects out;
-  if (phase_ != phase::watching || m.envelope().about != current_)
-    return out;
-  take_started(out, now, m.read()->getNode().cStr());
-  return out;
-}
-
-void recovery_core::take_started(effects& out, instant now, const node_name& node) {
-  if (!members_.count(node) || !started_.insert(node).second || started_.size() < members_.size())
-    return;
-  out.push_back(note{started_in_words(now)});
-  works_since_ = now;
-  failed_at_.reset();
-}
-
-recovery_core::effects recovery_core::failed(instant now, const msg<Failed>& m) {
-  effects out;
-  if (m.envelope().about != current_ || phase_ == phase::waiting || phase_ == phase::concluded)
-    return out;
-  auto report = m.read();
-  take_failures(now, report->getNode().cStr(), report->getFailures());
-  if (report->getEnded())
-    ended_.insert(report->getNode().cStr());
-  if (phase_ == phase::watching || phase_ == phase::judging)
-    judge(out, now);
-  else if (phase_ == phase::settling)
-    conclude_if_settled(out, now);
-  return out;
-}
-
-recovery_core::effects recovery_core::finished(instant now, const msg<Finished>& m) {
-  effects out;
-  if (m.envelope().about != current_)
-    return out;
-  take_finished(out, now, m.read()->getNode().cStr());
-  return out;
-}
-
-recovery_core::effects recovery_core::unformable(instant, const msg<Unformable>& m) {
-  effects out;
-  if (phase_ != phase::concluded)
-    conclude(out, false, m.read()->getReason().cStr());
-  return out;
-}
-
-recovery_core::effects recovery_core::nodes_waiting(instant, const msg<NodesWaiting>& m) {
-  effects out;
-  if (phase_ == phase::watching && m.envelope().about == current_ && finished_.empty() &&
-      away_.empty())
-    restart(out, m.read()->getReason().cStr());
-  return out;
-}
-
-recovery_core::effects recovery_core::indispensable(instant now, const msg<Indispensable>& m) {
-  effects out;
-  if (phase_ == phase::parting && m.envelope().about == current_)
-    charge(out, now);
-  return out;
-}
+// ---- nodes ----
 
 recovery_core::effects recovery_core::node_present(instant now, const msg<NodePresent>& m) {
   effects out;
   auto present = m.read();
   const node_name node = present->getNode().cStr();
-  away_.erase(node);
-  if (phase_ != phase::watching && phase_ != phase::judging)
+  if (phase_ == phase::concluded) {
+    out.push_back(direct{{node}, conclusion_});
     return out;
-  const auto state = present->getState();
-  const bool same = generation{state.getGeneration()} == current_;
-  if (finished_.count(node)) {
-    // What it had to do is done, whatever it is now.
-  } else if (!same) {
-    take_loss_of_workers(now, node);
-  } else if (state.getPhase() == NodeState::Phase::IDLE ||
-             state.getPhase() == NodeState::Phase::DRAINING) {
-    // It was told to, by a master that fell before it formed the next one.
-    restart(out, fmt::format("node {} has ended generation {} already", node, current_.value));
-    return out;
-  } else if (state.getPhase() == NodeState::Phase::FINISHED) {
-    take_finished(out, now, node);
-  } else if (state.getPhase() == NodeState::Phase::FAILED) {
-    take_failures(now, node, state.getFailures());
-  } else if (state.getPhase() == NodeState::Phase::RUNNING) {
-    take_started(out, now, node);
   }
-  if (!failures_.empty())
-    judge(out, now);
+  candidate who{node,
+                present->getAddress().cStr(),
+                present->getSlots(),
+                std::nullopt,
+                0,
+                sizes_.stop_within,
+                present->getWorkerRole().cStr(),
+                incarnation{present->getIncarnation()}};
+  if (const auto said = present->getStopWithinMs(); said != 0)
+    who.stop_within = std::chrono::milliseconds(said);
+  if (present->getWantedRank() >= 0)
+    who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
+  if (const auto why = roster_.objection(who); !why.empty()) {
+    out.push_back(evict{node, why, false});
+    return out;
+  }
+  if (is_up() && is_member(node) && members_.at(node) != incarnation{} &&
+      members_.at(node) != who.which)
+    replace_member(out, now, node);
+  roster_.present(now, who);
+  if (const generation its{present->getState().getGeneration()};
+      first_world_ && its > current_ && !others_come_until_)
+    others_come_until_ = now + sizes_.recall_within;
+  newest_heard_ = std::max(newest_heard_, generation{present->getState().getGeneration()});
+  if (phase_ == phase::gathering) {
+    out.push_back(note{joined_in_words(node)});
+    consider_proposing(out, now);
+    // It may run an older generation, and take no part in the one that is formed now.
+    if (!is_member(node))
+      stop_what_has_ended(out, node, present->getState());
+  } else if (is_member(node) && lost_.count(node) == 0) {
+    away_.erase(node);
+    // An earlier planner knew of the spares that wait.
+    if (roster_.size() > world_.size() && world_.size() < sizes_.nodes_max)
+      growth_.newcomer(now);
+  } else {
+    stop_what_has_ended(out, node, present->getState());
+    take_newcomer(out, now, who);
+  }
+  check();
   return out;
 }
 
+/// Its old node supervisor is gone, and membership was not there to see it go.
+void recovery_core::replace_member(effects& out, instant now, const node_name& node) {
+  const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
+    b.setNode(node);
+    b.setReason("a newer node supervisor of this name is here");
+  });
+  for (auto& e : node_lost(now, lost))
+    out.push_back(std::move(e));
+}
+
 recovery_core::effects recovery_core::node_away(instant now, const msg<NodeAway>& m) {
-  away_.emplace(m.read()->getNode().cStr(), now);
+  const node_name node = m.read()->getNode().cStr();
+  if (roster_.away(node) && is_up() && is_member(node))
+    away_.emplace(node, now);
+  check();
   return {};
 }
 
@@ -151,105 +93,286 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   effects out;
   auto lost = m.read();
   const node_name node = lost->getNode().cStr();
-  const auto away = away_.find(node);
-  const auto since = away == away_.end() ? now : away->second.value_or(now);
-  away_.erase(node);
-  if (phase_ != phase::watching && phase_ != phase::judging && phase_ != phase::parting)
+  if (!roster_.knows(node))
     return out;
-  // What it had to do is done; the others need not hear of it.
-  if (finished_.count(node))
-    return out;
-  if (!failed_at_)
-    failed_at_ = since;
-  restart(out, fmt::format("node {} is lost", node));
+  roster_.forget(node);
+  standing_by_.erase(node);
+  if (phase_ == phase::concluded)
+    return out; // it has heard the verdict and left
+  out.push_back(note{{log::level::story,
+                      "node_lost",
+                      fmt::format("node {} is lost: {}", node, lost->getReason().cStr()),
+                      {{"node", node}, {"reason", std::string(lost->getReason().cStr())}}}});
+  if (phase_ == phase::gathering) {
+    consider_proposing(out, now);
+  } else if (is_member(node)) {
+    const auto known = away_.find(node);
+    const auto since = known == away_.end() ? now : known->second.value_or(now);
+    away_.erase(node);
+    // What a node had to do that has finished is done.
+    if (finished_.count(node) == 0) {
+      lost_.emplace(node, since);
+      note_failure(since);
+      become_ending(now);
+    }
+  }
+  check();
   return out;
 }
 
-recovery_core::effects recovery_core::abandon(const std::string& reason) {
+// ---- the generation that is up ----
+
+bool recovery_core::is_up() const {
+  return phase_ == phase::forming || phase_ == phase::running || phase_ == phase::ending;
+}
+
+bool recovery_core::about_current(const any_msg& m) const {
+  return is_up() && m.envelope().about == current_;
+}
+
+recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) {
+  if (!about_current(m.any()))
+    return {};
+  was_sealed_ = true;
+  sealed_at_ = works_since_ = now;
+  growth_.generation_begins(now);
+  roster_.remember_world(world_);
+  if (phase_ == phase::forming)
+    become(phase::running);
+  check();
+  return {};
+}
+
+recovery_core::effects recovery_core::running(instant now, const msg<Running>& m) {
   effects out;
-  if (phase_ != phase::concluded)
-    conclude(out, false, reason);
+  if (about_current(m.any()) && phase_ == phase::running)
+    take_started(out, now, m.read()->getNode().cStr());
   return out;
 }
+
+void recovery_core::take_started(effects& out, instant now, const node_name& node) {
+  if (!is_member(node) || !started_.insert(node).second || started_.size() < members_.size())
+    return;
+  out.push_back(note{started_in_words(now)});
+  works_since_ = now;
+  failed_at_.reset();
+}
+
+recovery_core::effects recovery_core::failed(instant now, const msg<Failed>& m) {
+  if (!about_current(m.any()))
+    return {};
+  auto report = m.read();
+  failures_.take(now, report->getNode().cStr(), report->getFailures(), sealed_at_,
+                 options_.hardware);
+  note_failure(now);
+  become_ending(now);
+  check();
+  return {};
+}
+
+recovery_core::effects recovery_core::finished(instant, const msg<Finished>& m) {
+  const node_name node = m.read()->getNode().cStr();
+  if (about_current(m.any()) && is_member(node))
+    finished_.insert(node);
+  return {};
+}
+
+recovery_core::effects recovery_core::stopped(instant now, const msg<Stopped>& m) {
+  if (!about_current(m.any()))
+    return {};
+  auto report = m.read();
+  failures_.take(now, report->getNode().cStr(), report->getFailures(), sealed_at_,
+                 options_.hardware);
+  // A generation of which a node has ended its part is ending, whichever actor says so first.
+  if (!failures_.empty())
+    note_failure(now);
+  become_ending(now);
+  check();
+  return {};
+}
+
+void recovery_core::note_failure(instant since) {
+  if (!failed_at_)
+    failed_at_ = since;
+}
+
+recovery_core::effects recovery_core::generation_ended(instant now, generation which,
+                                                       const std::optional<std::string>& why) {
+  effects out;
+  if (which != current_ || !std::exchange(in_the_tree_, false) || phase_ == phase::concluded)
+    return out;
+  growth_.generation_ends(now);
+  judge(out, now, why);
+  check();
+  return out;
+}
+
+recovery_core::effects recovery_core::abandon(instant now, const std::string& reason) {
+  effects out;
+  if (phase_ != phase::concluded)
+    conclude(out, now, false, reason);
+  check();
+  return out;
+}
+
+// ---- time ----
 
 recovery_core::effects recovery_core::tick(instant now) {
   effects out;
-  if (phase_ == phase::settling)
-    conclude_if_settled(out, now);
+  if (recalled_at_ && now >= recall_until())
+    stop_waiting_for_return(out, now);
+  if (phase_ == phase::gathering) {
+    consider_proposing(out, now);
+    if (phase_ == phase::gathering)
+      consider_giving_up(out, now);
+  } else if (const auto due = growth_due(); due && now >= *due) {
+    consider_growing(out, now);
+  }
+  if (phase_ == phase::gathering && waiting_.due(now))
+    out.push_back(note{reminder_in_words(now)});
+  check();
   return out;
 }
 
 std::optional<instant> recovery_core::next_wakeup() const {
-  return phase_ == phase::settling ? std::optional(settled_at_) : std::nullopt;
+  std::optional<instant> first;
+  const auto consider = [&first](instant at) { first = first ? std::min(*first, at) : at; };
+  if (recalled_at_)
+    consider(recall_until());
+  if (phase_ == phase::gathering) {
+    if (enough_since_ && settled_at())
+      consider(*settled_at());
+    else if (!enough_since_)
+      consider(phase_since_ + sizes_.join_timeout);
+    if (const auto reminding = waiting_.next())
+      consider(*reminding);
+  }
+  if (const auto growing = growth_due())
+    consider(*growing);
+  return first;
 }
 
-// ---- transitions and decisions ----
+// ---- transitions ----
 
-void recovery_core::become_watching(instant now, const World::Reader& world) {
-  phase_ = phase::watching;
-  current_ = generation{world.getGeneration()};
-  restart_count_ = world.getRestartCount();
-  sealed_at_ = works_since_ = now;
+void recovery_core::become(phase next) {
+  const auto allowed = [this](phase to) {
+    switch (to) {
+    case phase::gathering:
+      return is_up();
+    case phase::forming:
+      return phase_ == phase::gathering;
+    case phase::running:
+      // From gathering: recalled.
+      return phase_ == phase::forming || phase_ == phase::gathering;
+    case phase::ending:
+      return phase_ == phase::forming || phase_ == phase::running;
+    case phase::concluded:
+      return phase_ != phase::concluded;
+    }
+    return false;
+  };
+  invariant(allowed(next), "the planner takes a step that there is not");
+  phase_ = next;
+}
+
+void recovery_core::become_gathering(effects& out, instant now) {
+  become(phase::gathering);
+  phase_since_ = now;
+  waiting_.begin(now);
+  enough_since_.reset();
+  waited_for_ = 0;
+  forget_generation();
+  consider_proposing(out, now);
+}
+
+void recovery_core::become_forming(effects& out, instant now) {
+  become(phase::forming);
+  phase_since_ = now;
+  waiting_.end();
+  current_ = std::max(current_, newest_heard_).next();
+  first_world_ = false;
+  was_sealed_ = false;
+  in_the_tree_ = true;
+  sealed_at_.reset();
+  out.push_back(record{author_
+                           .write<GenerationProposed>(current_,
+                                                      [&](auto b) {
+                                                        b.setGeneration(current_.value);
+                                                        b.setRelaunches(relaunches_);
+                                                      })
+                           .any()});
+  out.push_back(start_generation{prepare_message(), std::nullopt, members_may_take(),
+                                 std::exchange(charge_next_, std::nullopt)});
+}
+
+void recovery_core::become_ending(instant) {
+  if (phase_ != phase::ending)
+    become(phase::ending);
+}
+
+void recovery_core::forget_generation() {
+  world_.clear();
   members_.clear();
-  for (auto m : world.getMembers())
-    members_.insert(m.getNode().cStr());
   started_.clear();
   finished_.clear();
-  ended_.clear();
-  failures_.clear();
   away_.clear();
+  lost_.clear();
+  failures_.clear();
+  stopped_for_.reset();
 }
 
-void recovery_core::take_finished(effects& out, instant now, const node_name& node) {
-  if ((phase_ != phase::watching && phase_ != phase::settling) || !members_.count(node))
-    return;
-  finished_.insert(node);
-  if (phase_ == phase::settling)
-    return conclude_if_settled(out, now);
-  if (finished_.size() == members_.size())
-    conclude(out, true, "every worker finished");
-}
+// ---- the world ----
 
-void recovery_core::judge(effects& out, instant now) {
-  if (!failed_at_)
-    failed_at_ = now;
-  const bool unclear = std::any_of(away_.begin(), away_.end(),
-                                   [this](const auto& a) { return !finished_.count(a.first); });
-  if (unclear) {
-    phase_ = phase::judging;
-    return;
+void recovery_core::take_world(World::Reader world) {
+  current_ = generation{world.getGeneration()};
+  restart_count_ = world.getRestartCount();
+  world_.clear();
+  members_.clear();
+  for (const auto m : world.getMembers()) {
+    world_.push_back(seat{m.getNode().cStr(), m.getAddress().cStr(), m.getSlots(), m.getGroupRank(),
+                          m.getFirstRank(), 0, 0, incarnation{m.getIncarnation()}});
+    members_.emplace(m.getNode().cStr(), incarnation{m.getIncarnation()});
   }
-  if (treatment_of(failures_.front().judged.which).part_with_node)
-    return part_with_node(out);
-  charge(out, now);
 }
 
-// ---- words ----
-
-std::string recovery_core::in_words() const {
-  switch (phase_) {
-  case phase::waiting:
-    return "no generation runs";
-  case phase::watching:
-    return fmt::format("watching generation {}: {} of {} nodes finished, {} restarts used, {} for "
-                       "each node",
-                       current_.value, finished_.size(), members_.size(), restart_count_,
-                       options_.max_restarts);
-  case phase::judging:
-    return fmt::format("generation {} failed; waiting for {} node(s) that are away", current_.value,
-                       away_.size());
-  case phase::parting:
-    return fmt::format("generation {} failed; asking whether node {} can be spared", current_.value,
-                       failures_.front().node);
-  case phase::settling:
-    return fmt::format("generation {} failed for good; waiting for what else has failed",
-                       current_.value);
-  case phase::reforming:
-    return fmt::format("generation {} is over; the next is being formed", current_.value);
-  case phase::concluded:
-    return "concluded";
+void recovery_core::write_world(World::Builder out) const {
+  out.setGeneration(current_.value);
+  out.setRestartCount(restart_count_);
+  out.setWorldSize(world_.back().first_rank + world_.back().slots);
+  auto members = out.initMembers(static_cast<unsigned>(world_.size()));
+  for (unsigned i = 0; i < world_.size(); ++i) {
+    members[i].setNode(world_[i].node);
+    members[i].setAddress(world_[i].address);
+    members[i].setSlots(world_[i].slots);
+    members[i].setGroupRank(world_[i].group_rank);
+    members[i].setFirstRank(world_[i].first_rank);
+    members[i].setFirstRoleRank(world_[i].first_role_rank);
+    members[i].setRoleWorldSize(world_[i].role_world_size);
+    members[i].setIncarnation(world_[i].which.value);
   }
-  return {};
+}
+
+std::vector<duration> recovery_core::members_may_take() const {
+  std::vector<duration> all;
+  for (const auto& s : world_)
+    all.push_back(roster_.stop_within(s.node).value_or(sizes_.stop_within) + sizes_.prepare_slack);
+  return all;
+}
+
+msg<Prepare> recovery_core::prepare_message() {
+  return author_.write<Prepare>(current_, [&](auto b) { write_world(b.initWorld()); });
+}
+
+/// What holds at the end of each event, whatever it was.
+void recovery_core::check() const {
+  invariant(is_up() == !world_.empty() || phase_ == phase::concluded,
+            "a world without its generation, or a generation without a world");
+  invariant(world_.size() == members_.size(), "a node has two seats");
+  invariant(phase_ != phase::running || was_sealed_, "a world runs that is not sealed");
+  invariant(phase_ != phase::running || (lost_.empty() && failures_.empty()),
+            "a generation goes on without a member");
+  invariant(finished_.size() <= members_.size() && started_.size() <= members_.size(),
+            "more members report than there are");
 }
 
 } // namespace troupe::actors

@@ -1,10 +1,13 @@
 #pragma once
 
-#include "actors/master/recovery/exit_classes.hpp"
+#include "actors/master/recovery/failure_ledger.hpp"
+#include "actors/master/recovery/growth.hpp"
+#include "actors/master/recovery/roster.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
 
 #include <map>
@@ -16,11 +19,34 @@
 
 namespace troupe::actors {
 
+/// How large a world is, and how long nodes are waited for.
+struct rendezvous_options : world_sizes {
+  /// The first world, with MIN nodes here and not yet MAX: how long others are waited for. Nothing:
+  /// until no node has come for `settle`, but no longer than `settle_most`.
+  std::optional<duration> last_call;
+  duration settle = limits::settle;
+  duration settle_most = limits::settle_most;
+  growth_options growth;
+  /// How many nodes may have to be waited for after the first world, in the life of the job: those
+  /// without which fewer than MIN are left. Nothing: as many as it takes.
+  std::optional<std::uint32_t> relaunches_max;
+  duration join_timeout = limits::join_timeout;
+  /// How long a member may take from Prepare to Prepared, and from Stop to Stopped, beyond the time
+  /// that its workers may take to end.
+  duration prepare_slack = limits::prepare_slack;
+  /// That time for a node that does not say it.
+  duration stop_within = limits::stop_workers_within;
+  /// After a restart of the master: how long the members of the recalled generation may take to
+  /// come back.
+  duration recall_within = limits::recall_within;
+  /// The same when the job is over and only the verdict is left to be told.
+  duration recall_concluded_within = limits::return_to_sleeper_within;
+};
+
+/// What a failure costs.
 struct recovery_options {
   /// How many failures of its workers each node may have in the life of the job (--max-restarts).
   std::uint32_t max_restarts = 0;
-  /// When no restart is left: how long other members' failures are waited for before the verdict.
-  duration settle{};
   /// The job ends, with an exit code of its own, when so many generations in a row have failed
   /// without progress. Nothing: progress is not asked for.
   std::optional<std::uint32_t> without_progress_max;
@@ -29,37 +55,74 @@ struct recovery_options {
   hardware_signs hardware;
 };
 
-/// What a failure costs. Watches the members of the sealed generation; the first failure decides
-/// what is next: a new generation while the budget lasts, else the verdict. A failure is judged
-/// only when no member is away: workers fail when a peer's node dies, and the node, not they, is
-/// then the cause. It is charged to the node that has the root cause; what is done about it beyond
-/// that depends on its class (exit_classes.hpp). Nodes that come or are lost are free of charge.
+/// The planner: symptoms in, one plan out, with its reason.
 ///
-/// The root cause is the failure that showed first. Each node tells how long ago that was, so that
-/// no clocks are compared; what is off by less than limits::order_uncertain may have come in
-/// another order, and then a sudden end (by a signal, or before the start) is the cause of what
-/// others say in words: peers of a rank that is gone fail within milliseconds.
+/// It hears three things: which nodes are there (membership), what the members of the running
+/// generation report, and that a generation has ended (the supervision tree). It says three things:
+/// start this generation, stop that one, the job is over. Everything between is the tree's: in
+/// which order actors end, and within which time. So a dead worker, a lost node, a rescale, a spare
+/// that takes over and an excluded machine are all the same story: a generation ends, and the
+/// planner decides from what is known by then which one follows.
+///
+///     gathering --a world fits--> forming --sealed--> running
+///         ^                          |                   | a member fails, or the planner stops it
+///         |                          v                   v
+///         +------- the generation has ended ---------- ending
+///
+/// What ended a generation is judged once, when it has ended:
+/// 1. all members finished: the job has;
+/// 2. a member was lost, before or as workers failed: they failed because their peer was gone. A
+/// new
+///    generation, which counts against no budget;
+/// 3. workers failed: the root cause counts against --max-restarts of its node, or, where its class
+///    says that the machine is broken, the node is excluded if it can be spared;
+/// 4. else it was stopped by a plan of this planner, or could not be formed: a new generation.
 class recovery_core {
  public:
   enum class phase {
-    waiting,   ///< No generation runs.
-    watching,  ///< A sealed generation runs.
-    judging,   ///< Something failed while a member was away; its return or loss decides.
-    parting,   ///< The next generation was asked for without the node that failed; if it cannot be
-               ///< spared, its failure is judged like any other.
-    settling,  ///< It failed for good; what else has failed is being waited for.
-    reforming, ///< The next generation was asked for.
-    concluded, ///< The verdict is out.
+    gathering, ///< No generation is up; waiting for enough nodes.
+    forming,   ///< One is up, and not sealed yet.
+    running,   ///< It is sealed.
+    ending,    ///< It failed or was stopped, and is on its way down.
+    concluded, ///< The verdict is out; a node that comes is told so.
   };
 
+  /// Append to the journal; everything after it waits for the acknowledgement.
   struct record {
     messages::any_msg message;
   };
-  /// Reform or Conclude, for rendezvous.
-  struct instruct {
+  /// Send to these nodes, one message shared by all.
+  struct direct {
+    std::vector<node_name> nodes;
     messages::any_msg message;
   };
-  /// The job is over, for whoever runs the master.
+  /// Start this generation below `job`. With `start` it was sealed by an earlier master.
+  struct start_generation {
+    messages::msg<messages::Prepare> world;
+    std::optional<messages::msg<messages::Start>> start;
+    /// How long each member may take to get ready, and to stop; in order of group rank.
+    std::vector<duration> obey_within;
+    std::optional<node_name> charged_to;
+  };
+  struct stop_generation {
+    generation which;
+    std::string reason;
+    /// Its nodes hear the verdict, and are not waited for.
+    bool verdict_follows = false;
+  };
+  /// What was charged to each node before this planner began.
+  struct recall_charges {
+    std::map<node_name, std::uint32_t> charged;
+  };
+  /// Have membership give a node up; with `may_rejoin` a new incarnation of it is welcome.
+  struct evict {
+    node_name node;
+    std::string reason;
+    bool may_rejoin;
+  };
+  /// Tell membership that the job is over.
+  struct announce_end {};
+  /// The job is over, for whatever runs the master.
   struct verdict {
     bool success;
     std::string reason;
@@ -69,102 +132,154 @@ class recovery_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<record, instruct, verdict, note>;
+  using effect = std::variant<record, direct, start_generation, stop_generation, recall_charges,
+                              evict, announce_end, verdict, note>;
   using effects = std::vector<effect>;
 
-  recovery_core(recovery_options options, messages::author author);
+  recovery_core(rendezvous_options sizes, recovery_options options, messages::author author,
+                instant now);
 
-  /// Takes up what an earlier incarnation or master recorded; before anything else. What it decided
-  /// last is announced again: it may not have come to that.
+  /// Takes up what an earlier incarnation or master recorded; before anything else.
   effects recall(instant now, const std::vector<messages::any_msg>& history);
 
-  effects sealed(instant now, const messages::msg<messages::Sealed>& m);
-  effects running(instant now, const messages::msg<messages::Running>& m);
-  effects failed(instant now, const messages::msg<messages::Failed>& m);
-  effects finished(instant now, const messages::msg<messages::Finished>& m);
-  effects unformable(instant now, const messages::msg<messages::Unformable>& m);
-  /// The world could be larger: worth a restart, unless part of the work is done already.
-  effects nodes_waiting(instant now, const messages::msg<messages::NodesWaiting>& m);
-  /// The node that was to be given up cannot be spared.
-  effects indispensable(instant now, const messages::msg<messages::Indispensable>& m);
-  /// About members of the running generation only; rendezvous filters.
+  // From membership.
   effects node_present(instant now, const messages::msg<messages::NodePresent>& m);
   effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
   effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
 
-  /// Whoever runs the master wants the job to end.
-  effects abandon(const std::string& reason);
+  // From the generation that is up: that it is sealed, and what its members' nodes report.
+  effects sealed(instant now, const messages::msg<messages::Sealed>& m);
+  effects running(instant now, const messages::msg<messages::Running>& m);
+  effects failed(instant now, const messages::msg<messages::Failed>& m);
+  effects finished(instant now, const messages::msg<messages::Finished>& m);
+  effects stopped(instant now, const messages::msg<messages::Stopped>& m);
+
+  /// From the tree: the generation has ended; `why` unless all its members ended well or as they
+  /// were told to.
+  effects generation_ended(instant now, generation which, const std::optional<std::string>& why);
+
+  /// The user, or whatever runs the master, ends the job.
+  effects abandon(instant now, const std::string& reason);
 
   effects tick(instant now);
   std::optional<instant> next_wakeup() const;
 
   phase current_phase() const { return phase_; }
+  generation current() const { return current_; }
   std::string in_words() const;
 
  private:
-  /// A worker's end, as kept until the verdict.
-  struct failure {
-    node_name node;
-    local_rank local = 0;
-    global_rank rank = 0;
-    std::int32_t pid = 0;
-    std::int32_t exit_code = 0;
-    std::string message;
-    std::int64_t unix_time_ms = 0;
-    bool before_start = false;
-    std::string log_file;
-    std::string traceback;
-    std::string host;
-    instant shown_at{};
-    judgement judged;
-  };
+  // Transitions; `become` is the one place that assigns phase_, and knows the allowed steps.
+  void become(phase next);
+  void become_gathering(effects& out, instant now);
+  void become_forming(effects& out, instant now);
+  void become_ending(instant now);
 
-  void become_watching(instant now, const messages::World::Reader& world);
-  void take_failures(instant now, const node_name& node,
-                     capnp::List<messages::WorkerFailure>::Reader failures);
-  void take_loss_of_workers(instant now, const node_name& node);
-  void take_finished(effects& out, instant now, const node_name& node);
-  void take_started(effects& out, instant now, const node_name& node);
-  void judge(effects& out, instant now);
-  /// The root cause is charged to its node, or there is nothing left to charge it to.
+  // The nodes that take part (recovery_core_gathering.cpp).
+  void consider_proposing(effects& out, instant now);
+  void not_enough(effects& out, instant now);
+  /// Whether to wait for more, though there are enough.
+  bool settling(instant now) const;
+  /// Until when; nothing: until a node that is away is back or lost.
+  std::optional<instant> settled_at() const;
+  void propose(effects& out, instant now, std::vector<candidate> present, std::uint32_t size);
+  void consider_growing(effects& out, instant now);
+  std::optional<instant> growth_due() const;
+  void take_newcomer(effects& out, instant now, const candidate& who);
+  void tell_spares(effects& out, const std::vector<candidate>& all);
+  void consider_giving_up(effects& out, instant now);
+  void consider_relaunches(effects& out, instant now);
+  void stop_waiting_for_return(effects& out, instant now);
+  void stop_what_has_ended(effects& out, const node_name& node, messages::NodeState::Reader state);
+
+  // What it costs (recovery_core_verdict.cpp).
+  void judge(effects& out, instant now, const std::optional<std::string>& why);
+  void stop_members(effects& out, const std::string& reason);
+  std::optional<node_name> lost_as_the_cause() const;
+  void exclude_node(effects& out, instant now);
   void charge(effects& out, instant now);
-  void part_with_node(effects& out);
-  /// Failed generations in a row without progress, the current one included.
+  void restart_free(effects& out, const std::string& cause);
   std::uint32_t without_progress() const;
-  void conclude_if_settled(effects& out, instant now);
-  void put_root_cause_first();
-  /// Free of charge.
-  void restart(effects& out, const std::string& cause);
-  void restart_charged(effects& out, const std::string& cause);
-  void instruct_reform(effects& out, const std::string& cause, const node_name& without = {});
-  void conclude(effects& out, bool success, const std::string& reason, std::uint8_t exit_code = 0);
-  void announce_verdict(effects& out, const verdict& v);
-  std::string root_cause_in_words() const;
-  log::event started_in_words(instant now) const;
-  void write_failures(capnp::List<messages::WorkerFailure>::Builder out) const;
+  void conclude(effects& out, instant now, bool success, const std::string& reason,
+                std::uint8_t exit_code = 0);
 
+  void recall_verdict(effects& out, const verdict& v);
+  void recall_generation(effects& out, instant now, const messages::msg<messages::Start>& start);
+  bool is_member(const node_name& node) const { return members_.count(node) != 0; }
+  bool is_up() const;
+  void replace_member(effects& out, instant now, const node_name& node);
+  bool about_current(const messages::any_msg& m) const;
+  void forget_generation();
+  void take_world(messages::World::Reader world);
+  void take_started(effects& out, instant now, const node_name& node);
+  void note_failure(instant since);
+  void write_world(messages::World::Builder out) const;
+  std::vector<duration> members_may_take() const;
+  instant recall_until() const;
+  messages::msg<messages::Prepare> prepare_message();
+  void check() const;
+
+  // Words (recovery_core_words.cpp).
+  log::event joined_in_words(const node_name& node) const;
+  log::event waits_in_words(const node_name& node) const;
+  log::event settling_in_words() const;
+  log::event relaunched_in_words() const;
+  log::event started_in_words(instant now) const;
+  log::event reminder_in_words(instant now) const;
+  log::event standing_by_in_words(const std::vector<node_name>& spares,
+                                  const std::string& why) const;
+  std::string spare_in_words(std::size_t present) const;
+
+  rendezvous_options sizes_;
   recovery_options options_;
   messages::author author_;
-  phase phase_ = phase::waiting;
+  phase phase_ = phase::gathering;
+  instant phase_since_;
+
+  // The nodes that could take part.
+  roster roster_;
+  growth growth_;
+  std::set<node_name> standing_by_; ///< told so
+  std::uint32_t relaunches_ = 0;
+  std::uint32_t waited_for_ = 0;        ///< gathering: how many nodes at most were missing at once
+  std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
+  bool first_world_ = true;             ///< none was proposed yet
+  /// No journal says so, but a node has trained already: its peers are on their way as well.
+  std::optional<instant> others_come_until_;
+  reminder waiting_; ///< gathering
+  /// The past was recalled; until recall_within later its members are only away, not lost.
+  std::optional<instant> recalled_at_;
+
+  // The generation that is up, or was last.
+  /// The newest number ever proposed; a number is never used for two worlds.
   generation current_{};
-  std::uint32_t restart_count_ = 0; ///< of all nodes
-  /// By node; no more of them than restarts were charged.
-  std::map<node_name, std::uint32_t> charges_;
-  std::uint32_t without_progress_ = 0; ///< up to the last charge
-  /// When the current generation began to work, as far as this recovery knows.
-  instant works_since_{};
-  std::set<node_name> members_;
+  /// The newest that any node has heard of. Beyond current_ only if the journal lost its tail.
+  generation newest_heard_{};
+  std::vector<seat> world_; ///< in order of group rank; empty while gathering
+  std::map<node_name, incarnation> members_;
   std::set<node_name> started_;
   std::set<node_name> finished_;
-  std::set<node_name> ended_; ///< members that failed and have no process left
-  /// Members without a link, and since when; nothing if that was before this recovery started.
+  /// Members without a link, and since when; nothing if that was before this planner began.
   std::map<node_name, std::optional<instant>> away_;
-  std::vector<failure> failures_; ///< of current_, root cause first; bounded by
-                                  ///< limits::failures_kept
-  std::optional<instant>
-      failed_at_; ///< when the failure that led to the current generation became known
-  std::optional<instant> sealed_at_; ///< nothing if that was before this recovery started
-  instant settled_at_{};
+  /// Members that are lost, and since when they were away.
+  std::map<node_name, instant> lost_;
+  failure_ledger failures_;
+  std::optional<std::string> stopped_for_; ///< this planner's own reason to stop it
+  bool was_sealed_ = false;
+  bool in_the_tree_ = false; ///< started, and its end has not been told yet
+  /// When the failure that led to the current generation, or ends it, became known.
+  std::optional<instant> failed_at_;
+  std::optional<instant> sealed_at_; ///< nothing if that was before this planner began
+  /// When the current generation began to work, as far as this planner knows.
+  instant works_since_{};
+
+  // What was charged.
+  std::uint32_t restart_count_ = 0; ///< of all nodes
+  std::map<node_name, std::uint32_t> charges_;
+  std::optional<node_name> charge_next_; ///< the next start is a restart that this node pays for
+  std::uint32_t without_progress_ = 0;   ///< up to the last charge
+  std::uint32_t unexplained_ = 0;        ///< ends in a row that nothing outside the master caused
+  messages::any_msg conclusion_;
 };
 
 } // namespace troupe::actors

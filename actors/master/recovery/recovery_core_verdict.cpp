@@ -1,5 +1,4 @@
-// What recovery_core does about a failure once it is judged: the budgets, the next generation, the
-// verdict.
+// How recovery_core judges the end of a generation: the cause, the budgets, the verdict.
 
 #include "actors/master/recovery/recovery_core.hpp"
 
@@ -11,82 +10,98 @@ namespace troupe::actors {
 
 using namespace messages;
 
+void recovery_core::judge(effects& out, instant now, const std::optional<std::string>& why) {
+  if (finished_.size() == members_.size())
+    return conclude(out, now, true, "every worker finished");
+  const bool explained = !lost_.empty() || !failures_.empty() || stopped_for_;
+  unexplained_ = explained ? 0 : unexplained_ + 1;
+  // A member that fell by a bug has stopped nothing.
+  if (!explained)
+    stop_members(out, why.value_or("it was stopped"));
+  if (unexplained_ > limits::unexplained_ends_max)
+    return conclude(out, now, false,
+                    fmt::format("generation {} ended, as the {} before it, and no node or worker "
+                                "has failed: {}",
+                                current_.value, unexplained_ - 1, why.value_or("no reason")));
+  if (const auto lost = lost_as_the_cause()) {
+    restart_free(out, fmt::format("node {} is lost", *lost));
+  } else if (!failures_.empty()) {
+    if (treatment_of(failures_.root_cause().judged.which).part_with_node)
+      return exclude_node(out, now);
+    return charge(out, now);
+  } else {
+    restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")));
+  }
+  become_gathering(out, now);
+}
+
+void recovery_core::stop_members(effects& out, const std::string& reason) {
+  std::vector<node_name> members;
+  for (const auto& [node, which] : members_)
+    members.push_back(node);
+  out.push_back(direct{std::move(members),
+                       author_.write<Stop>(current_, [&](auto b) { b.setReason(reason); }).any()});
+}
+
+/// Workers fail when a peer's node dies, and the node, not they, is then the cause: a loss that is
+/// noticed within a lease after the first failure counts, since silence is noticed only then.
+std::optional<node_name> recovery_core::lost_as_the_cause() const {
+  for (const auto& [node, since] : lost_)
+    if (failures_.empty() || since <= failures_.root_cause().shown_at + limits::lease)
+      return node;
+  return std::nullopt;
+}
+
 // ---- budgets ----
 
-void recovery_core::part_with_node(effects& out) {
-  phase_ = phase::parting;
-  const auto cause = root_cause_in_words();
-  instruct_reform(out, cause, failures_.front().node);
+/// The machine is broken: the next world is formed without it, if one can be.
+void recovery_core::exclude_node(effects& out, instant now) {
+  const auto node = failures_.root_cause().node;
+  if (roster_.largest_world(roster_.claimants(node)) == 0)
+    return charge(out, now);
+  const auto cause = failures_.root_cause_in_words();
   out.push_back(note{{log::level::story,
-                      "parting_with_node",
-                      fmt::format("{}; the group starts again without node {}, if it can be spared",
-                                  cause, failures_.front().node),
+                      "node_excluded",
+                      fmt::format("{}; restarting without node {} (not counted against "
+                                  "--max-restarts)",
+                                  cause, node),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
-                       {"node", failures_.front().node},
+                       {"node", node},
                        {"cause", cause}}}});
+  out.push_back(evict{node, cause, false});
+  roster_.forget(node);
+  become_gathering(out, now);
 }
 
 std::uint32_t recovery_core::without_progress() const {
-  const bool progressed = failures_.front().shown_at - works_since_ >= options_.progress_after;
+  const bool progressed = failures_.root_cause().shown_at - works_since_ >= options_.progress_after;
   return progressed ? 0 : without_progress_ + 1;
 }
 
 void recovery_core::charge(effects& out, instant now) {
-  const auto used = charges_.find(failures_.front().node);
-  const auto charged = used == charges_.end() ? 0 : used->second;
-  const bool stuck =
-      options_.without_progress_max && without_progress() >= *options_.without_progress_max;
-  if (charged < options_.max_restarts && !stuck)
-    return restart_charged(out, root_cause_in_words());
-  phase_ = phase::settling;
-  settled_at_ = now + options_.settle;
-  conclude_if_settled(out, now);
-}
-
-/// When every member has ended, or had time enough for that.
-void recovery_core::conclude_if_settled(effects& out, instant now) {
-  const auto has_ended = [this](const node_name& node) {
-    return finished_.count(node) != 0 || ended_.count(node) != 0;
-  };
-  if (now < settled_at_ && !std::all_of(members_.begin(), members_.end(), has_ended))
-    return;
-  const auto cause = root_cause_in_words();
+  const auto& root = failures_.root_cause();
+  const auto cause = failures_.root_cause_in_words();
+  const auto whose = members_.size() > 1 ? " of node " + root.node : "";
   const auto fruitless = without_progress();
   if (options_.without_progress_max && fruitless >= *options_.without_progress_max)
-    return conclude(
-        out, false,
-        fmt::format("{}; {} generation{} in a row failed within {} of the start, which is no "
-                    "progress (--no-progress-limit)",
-                    cause, fruitless, fruitless == 1 ? "" : "s",
-                    troupe::in_words(options_.progress_after)),
-        limits::exit_no_progress);
-  const auto whose = members_.size() > 1 ? " of node " + failures_.front().node : "";
-  const auto budget = options_.max_restarts == 0
-                          ? std::string("no restarts are allowed (--max-restarts 0)")
-                          : fmt::format("all {} restarts{} are used up (--max-restarts)",
-                                        options_.max_restarts, whose);
-  conclude(out, false, fmt::format("{}; {}", cause, budget));
-}
-
-// ---- the next generation ----
-
-void recovery_core::restart(effects& out, const std::string& cause) {
-  phase_ = phase::reforming;
-  instruct_reform(out, cause);
-  out.push_back(note{{log::level::story,
-                      "restarting",
-                      fmt::format("{}; the group starts again (free of charge)", cause),
-                      {{"generation", static_cast<std::int64_t>(current_.value)},
-                       {"cause", cause},
-                       {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
-}
-
-void recovery_core::restart_charged(effects& out, const std::string& cause) {
-  phase_ = phase::reforming;
-  const auto& root = failures_.front();
+    return conclude(out, now, false,
+                    fmt::format("{}; {} generation{} in a row failed within {} of the start, "
+                                "which is no progress (--no-progress-limit)",
+                                cause, fruitless, fruitless == 1 ? "" : "s",
+                                troupe::in_words(options_.progress_after)),
+                    limits::exit_no_progress);
+  const auto used = charges_.find(root.node);
+  if ((used == charges_.end() ? 0 : used->second) >= options_.max_restarts) {
+    const auto budget = options_.max_restarts == 0
+                            ? std::string("no restarts are allowed (--max-restarts 0)")
+                            : fmt::format("all {} restarts{} are used up (--max-restarts)",
+                                          options_.max_restarts, whose);
+    return conclude(out, now, false, fmt::format("{}; {}", cause, budget));
+  }
   ++restart_count_;
   const auto charged = ++charges_[root.node];
-  without_progress_ = without_progress();
+  charge_next_ = root.node;
+  without_progress_ = fruitless;
   out.push_back(record{author_
                            .write<RestartCharged>(current_,
                                                   [&](auto b) {
@@ -94,39 +109,43 @@ void recovery_core::restart_charged(effects& out, const std::string& cause) {
                                                     b.setRestartCount(restart_count_);
                                                     b.setNode(root.node);
                                                     b.setWithoutProgress(without_progress_);
-                                                    write_failures(b.initFailures(
+                                                    b.setCharged(charged);
+                                                    failures_.write(b.initFailures(
                                                         static_cast<unsigned>(failures_.size())));
                                                   })
                            .any()});
-  instruct_reform(out, cause);
-  const auto whose = members_.size() > 1 ? " of node " + root.node : "";
   out.push_back(note{{log::level::story,
                       "restarting",
-                      fmt::format("{}; the group starts again (restart {} of {}{})", cause, charged,
+                      fmt::format("{}; restarting the workers (restart {} of {}{})", cause, charged,
                                   options_.max_restarts, whose),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
                        {"exit_class", std::string(treatment_of(root.judged.which).name)},
                        {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
+  become_gathering(out, now);
 }
 
-void recovery_core::instruct_reform(effects& out, const std::string& cause,
-                                    const node_name& without) {
-  out.push_back(instruct{author_
-                             .write<Reform>(current_,
-                                            [&](auto b) {
-                                              b.setReason(cause);
-                                              b.setRestartCount(restart_count_);
-                                              b.setWithout(without);
-                                            })
-                             .any()});
+void recovery_core::restart_free(effects& out, const std::string& cause) {
+  // A world that was never sealed has trained nothing: its end is told as the loss that caused it.
+  if (!was_sealed_)
+    return;
+  out.push_back(note{{log::level::story,
+                      "restarting",
+                      fmt::format("{}; restarting the workers (not counted against "
+                                  "--max-restarts)",
+                                  cause),
+                      {{"generation", static_cast<std::int64_t>(current_.value)},
+                       {"cause", cause},
+                       {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
 }
 
 // ---- the verdict ----
 
-void recovery_core::conclude(effects& out, bool success, const std::string& reason,
+void recovery_core::conclude(effects& out, instant now, bool success, const std::string& reason,
                              std::uint8_t exit_code) {
-  phase_ = phase::concluded;
+  become(phase::concluded);
+  phase_since_ = now;
+  waiting_.end();
   out.push_back(record{author_
                            .write<Concluded>(current_,
                                              [&](auto b) {
@@ -139,21 +158,21 @@ void recovery_core::conclude(effects& out, bool success, const std::string& reas
                       "job_concluded",
                       success ? "the job has finished: " + reason : "the job has failed: " + reason,
                       {{"success", success}, {"reason", reason}}}});
-  announce_verdict(out, {success, reason, exit_code});
-}
-
-void recovery_core::announce_verdict(effects& out, const verdict& v) {
-  out.push_back(instruct{author_
-                             .write<Conclude>(current_,
-                                              [&](auto b) {
-                                                b.setSuccess(v.success);
-                                                b.setReason(v.reason);
-                                                b.setExitCode(v.exit_code);
-                                                write_failures(b.initFailures(
-                                                    static_cast<unsigned>(failures_.size())));
-                                              })
-                             .any()});
-  out.push_back(v);
+  conclusion_ = author_
+                    .write<Conclude>(current_,
+                                     [&](auto b) {
+                                       b.setSuccess(success);
+                                       b.setReason(reason);
+                                       b.setExitCode(exit_code);
+                                       failures_.write(
+                                           b.initFailures(static_cast<unsigned>(failures_.size())));
+                                     })
+                    .any();
+  out.push_back(direct{roster_.everyone(), conclusion_});
+  out.push_back(announce_end{});
+  if (in_the_tree_)
+    out.push_back(stop_generation{current_, reason, true});
+  out.push_back(verdict{success, reason, exit_code});
 }
 
 } // namespace troupe::actors

@@ -138,7 +138,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
     sup::post(me, wanted_copy{image});
   });
   return {
-      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::CommitStep>& m) {
         perform(self, self->state->core.commit_step(sup::now(self), m));
       },

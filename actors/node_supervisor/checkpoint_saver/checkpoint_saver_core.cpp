@@ -202,14 +202,14 @@ checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
   for (const auto& [id, e] : images_)
     if (e.outcome)
       say_shard(out, e);
-  // After the shards: it means something only to who knows of the step.
+  // After the shards: it means something only to a catalog that knows of the step.
   for (const auto& [which, s] : steps_)
     if (s.outcome)
       say_committed(out, which, s);
   return out;
 }
 
-// ---- whoever waits ----
+// ---- drains, and what takes too long ----
 
 checkpoint_saver_core::effects checkpoint_saver_core::drain(instant, std::uint64_t question) {
   return {look{question}};

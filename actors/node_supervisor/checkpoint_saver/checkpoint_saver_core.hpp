@@ -83,7 +83,7 @@ class checkpoint_saver_core {
 
   /// There is a new link: a master that may know nothing.
   effects linked(instant now);
-  /// Somebody wants to hear when everything that is wanted by now is settled. An image that is not
+  /// The agent wants to hear when everything that is wanted by now is settled. An image that is not
   /// in time, written or settled, is not waited for.
   effects drain(instant now, std::uint64_t question);
   effects tick(instant now);
@@ -96,7 +96,7 @@ class checkpoint_saver_core {
     ckpt::wanted_image what;
     instant until;                                 ///< it is written, and then settled
     std::optional<result<ports::receipt>> outcome; ///< of writing it
-    bool late = false; ///< it is being written still, and nobody waits for it
+    bool late = false; ///< it is being written still, and no drain waits for it
   };
   struct step {
     bool committing = false;

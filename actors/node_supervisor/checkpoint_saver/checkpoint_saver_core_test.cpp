@@ -227,7 +227,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
     CHECK_FALSE(s.core.next_wakeup());
   }
 
-  TEST_CASE("who asks for a second, or for a year, gets what is sensible") {
+  TEST_CASE("a process that asks for a second, or for a year, gets what is sensible") {
     story s;
     auto brief = image(0), long_lasting = image(1);
     brief.to.save_within = {};
@@ -263,7 +263,7 @@ TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
     CHECK(s.core.in_words() == "nothing is to be written");
   }
 
-  TEST_CASE("are asked for once, and nobody waits for them at the end of a job") {
+  TEST_CASE("are asked for once, and no drain waits for them at the end of a job") {
     story s;
     s.wants_copies(to_copy(0));
     CHECK(s.wants_copies(to_copy(0)) == "");

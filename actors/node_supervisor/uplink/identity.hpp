@@ -8,7 +8,7 @@
 
 namespace troupe::actors::uplink {
 
-/// Who the node is to its master, and which master it has followed.
+/// Which incarnation of the node its master knows, and which master the node has followed.
 struct known_as {
   incarnation which;
   epoch follows;

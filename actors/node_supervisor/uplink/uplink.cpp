@@ -43,6 +43,7 @@ struct state {
   ports::endpoint master;
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::keeping> keeping;
+  std::function<void(const messages::msg<messages::Prepare>&)> on_prepare;
   node_addresses node;
   ports::connection_ptr link;
   /// The supervisor wants this actor to end; it does once the link has.
@@ -57,12 +58,12 @@ using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 void perform(self_ptr self, const uplink_core::effects& effects);
 
-/// The leader's state for the next hello. If the leader is just being restarted, the next attempt
+/// The agent's state for the next hello. If the agent is just being restarted, the next attempt
 /// asks again.
 void ask_state(self_ptr self) {
   const auto question = self->state->author.write<messages::StateRequest>({}, [](auto) {});
   sup::request(
-      self, self->state->node.leader, limits::request_within, question,
+      self, self->state->node.agent, limits::request_within, question,
       [self](const messages::msg<messages::NodeState>& s) {
         perform(self, self->state->core.state_known(sup::now(self), s));
       },
@@ -74,16 +75,17 @@ void ask_state(self_ptr self) {
 void deliver(self_ptr self, const messages::any_msg& m) {
   using namespace messages;
   auto& s = *self->state;
-  if (m.is<Prepare>())
-    sup::send(self, s.node.leader, m.as<Prepare>());
-  else if (m.is<Start>())
-    sup::send(self, s.node.leader, m.as<Start>());
+  if (m.is<Prepare>()) {
+    s.on_prepare(m.as<Prepare>());
+    sup::send(self, s.node.agent, m.as<Prepare>());
+  } else if (m.is<Start>())
+    sup::send(self, s.node.agent, m.as<Start>());
   else if (m.is<Stop>())
-    sup::send(self, s.node.leader, m.as<Stop>());
+    sup::send(self, s.node.agent, m.as<Stop>());
   else if (m.is<StandBy>())
-    sup::send(self, s.node.leader, m.as<StandBy>());
+    sup::send(self, s.node.agent, m.as<StandBy>());
   else if (m.is<Conclude>())
-    sup::send(self, s.node.leader, m.as<Conclude>());
+    sup::send(self, s.node.agent, m.as<Conclude>());
   else if (m.is<CommitStep>())
     sup::send(self, s.node.checkpoint_saver, m.as<CommitStep>());
   else if (m.is<StepSettled>())
@@ -128,10 +130,10 @@ struct performer {
     sup::send(self, self->state->node.checkpoint_saver, checkpoint_saver::linked{});
   }
   void operator()(const uplink_core::start_over& e) const {
-    sup::send(self, self->state->node.leader, e.message);
+    sup::send(self, self->state->node.agent, e.message);
   }
   void operator()(const uplink_core::give_up& e) const {
-    sup::send(self, self->state->node.leader, leader::abandon{e.reason});
+    sup::send(self, self->state->node.agent, agent::abandon{e.reason});
   }
   void operator()(const uplink_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -194,12 +196,16 @@ void link_closed(self_ptr self, const closed& c) {
   perform(self, self->state->core.closed(sup::now(self), c.reason));
 }
 
-private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_options options,
-                                     std::uint64_t seed, identity who, ports::endpoint master,
-                                     std::shared_ptr<ports::transport> transport,
-                                     std::shared_ptr<ports::keeping> keeping, node_addresses node) {
+private_handle::behavior_type
+behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t seed, identity who,
+       ports::endpoint master, std::shared_ptr<ports::transport> transport,
+       std::shared_ptr<ports::keeping> keeping,
+       std::function<void(const messages::msg<messages::Prepare>&)> on_prepare,
+       node_addresses node) {
   // The wish to end overtakes what is in the mailbox; a Goodbye in there must still go out.
-  sup::harden(self, ctx, [self] { sup::later(self, duration::zero(), last_words_said{}); });
+  sup::harden(self, ctx, [self](const sup::stop_order&) {
+    sup::later(self, duration::zero(), last_words_said{});
+  });
   self->state.emplace(
       state{ctx,
             uplink_core(std::move(options), messages::author(ctx.path(), who->follows),
@@ -209,6 +215,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
             std::move(master),
             std::move(transport),
             std::move(keeping),
+            std::move(on_prepare),
             std::move(node),
             {},
             false,
@@ -216,7 +223,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
             {}});
   perform(self, self->state->core.tick(sup::now(self)));
   return {
-      [self](sup::describe) { return self->state->core.in_words(); },
+      [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::any_msg& report) { perform(self, self->state->core.report(report)); },
       [self](renew) { perform(self, self->state->core.renew(sup::now(self))); },
       [self](const dial_outcome& d) { take_link(self, d); },
@@ -241,9 +248,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_opt
 
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
-             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node) {
+             const std::shared_ptr<ports::keeping>& keeping,
+             std::function<void(const messages::msg<messages::Prepare>&)> on_prepare,
+             const node_addresses& node) {
   return ctx.spawn<handle>(behave, ctx, std::move(options), seed, std::move(who), std::move(master),
-                           transport, keeping, node);
+                           transport, keeping, std::move(on_prepare), node);
 }
 
 } // namespace troupe::actors::uplink

@@ -7,26 +7,30 @@
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 
+#include <functional>
 #include <memory>
 
 namespace troupe::actors {
 struct node_addresses;
 }
 
-/// The node's end of the link; stands for the master's roles here. State: the leader's, asked anew
+/// The node's end of the link; stands for the master's roles here. State: the agent's, asked anew
 /// for every hello.
 namespace troupe::actors::uplink {
 
-/// The leader has lost its state.
+/// The agent has lost its state.
 struct renew {};
 
 using handle = sup::protocol<
     // A report for the master; what the next hello will say anyway is dropped.
     sup::tell<messages::any_msg>, sup::tell<renew>>;
 
+/// `on_prepare` hears of each generation that this node is to prepare for, before the agent.
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
-             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node);
+             const std::shared_ptr<ports::keeping>& keeping,
+             std::function<void(const messages::msg<messages::Prepare>&)> on_prepare,
+             const node_addresses& node);
 
 } // namespace troupe::actors::uplink
 

@@ -11,7 +11,7 @@ using namespace messages;
 
 namespace {
 
-const char* const leader_restarted = "the node's leader has restarted";
+const char* const agent_restarted = "the node's agent has restarted";
 constexpr duration expected_within = 5s;
 
 } // namespace
@@ -19,7 +19,9 @@ constexpr duration expected_within = 5s;
 uplink_core::uplink_core(uplink_options options, messages::author author, random_source random,
                          incarnation which, instant now)
     : options_(std::move(options)), author_(std::move(author)), random_(random), which_(which),
-      next_attempt_(now), trying_since_(now), backoff_(options_.redial_first) {}
+      next_attempt_(now), trying_since_(now), idle_since_(now),
+      redial_(options_.redial_first, options_.redial_max),
+      welcomed_(author_.following() > epoch{}) {}
 
 uplink_core::effects uplink_core::tick(instant now) {
   effects out;
@@ -32,7 +34,7 @@ uplink_core::effects uplink_core::tick(instant now) {
   return out;
 }
 
-uplink_core::effects uplink_core::state_known(instant, const msg<NodeState>& state) {
+uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>& state) {
   effects out;
   if (phase_ != phase::asking)
     return out;
@@ -41,6 +43,9 @@ uplink_core::effects uplink_core::state_known(instant, const msg<NodeState>& sta
   unsaid_.clear();
   auto known = state.read();
   last_generation_ = generation{known->getGeneration()};
+  trains_ = known->getPhase() == NodeState::Phase::RUNNING;
+  if (trains_on())
+    idle_since_ = now;
   out.push_back(dial{author_.write<Hello>(last_generation_, [&](Hello::Builder b) {
     b.setJob(options_.job);
     b.setNode(options_.node);
@@ -49,8 +54,16 @@ uplink_core::effects uplink_core::state_known(instant, const msg<NodeState>& sta
     b.setAddress(options_.address);
     b.setSlots(options_.slots);
     b.setWantedRank(options_.wanted_rank ? static_cast<std::int32_t>(*options_.wanted_rank) : -1);
+    if (!options_.role.empty())
+      b.setWorkerRole(options_.role);
     b.setNodesMin(options_.nodes_min);
     b.setNodesMax(options_.nodes_max);
+    b.setStopWithinMs(std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>(milliseconds_of(options_.stop_within))));
+    auto command = b.initCommand();
+    command.setText(options_.command.text);
+    command.setScript(options_.command.script);
+    command.setArguments(options_.command.arguments);
     b.setState(*known);
   })});
   return out;
@@ -59,7 +72,7 @@ uplink_core::effects uplink_core::state_known(instant, const msg<NodeState>& sta
 uplink_core::effects uplink_core::state_unknown(instant now, const std::string& why) {
   effects out;
   if (phase_ == phase::asking)
-    become_resting(out, now, "the node's leader does not answer (" + why + ")");
+    become_resting(out, now, "the node's agent does not answer (" + why + ")");
   return out;
 }
 
@@ -71,12 +84,16 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
     phase_ = phase::greeting;
     welcome_until_ = now + limits::handshake_within;
     if (hello_is_stale_)
-      redial(out, now, leader_restarted);
-  } else if (failure->code == errc::refused || failure->code == errc::invalid) {
-    become_over(out, failure->what);
-  } else {
-    become_resting(out, now, failure->what);
+      redial(out, now, agent_restarted);
+    return out;
   }
+  const bool for_good = failure->code == errc::refused || failure->code == errc::invalid;
+  if (for_good && !has_followed()) {
+    become_over(out, failure->what);
+    return out;
+  }
+  master_absent_ = for_good || failure->code == errc::closed;
+  become_resting(out, now, failure->what);
   return out;
 }
 
@@ -100,12 +117,28 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     last_generation_ = std::max(last_generation_, m.envelope().about);
     if (m.is<Conclude>()) {
       verdict_ = m;
-      phase_ = phase::over; // nobody is to be dialled again
+      phase_ = phase::over; // no master is to be dialled again
     }
   } else if (last_saves) {
     out.push_back(deliver{m});
   }
   return out;
+}
+
+/// The time without a link begins.
+void uplink_core::lost_link(instant now) {
+  trying_since_ = idle_since_ = now;
+  master_absent_ = false;
+}
+
+bool uplink_core::trains_on() const {
+  const bool may_be_replaced = options_.nodes_min != options_.nodes_max;
+  return trains_ && (!may_be_replaced || master_absent_);
+}
+
+instant uplink_core::gives_up_at() const {
+  return trains_on() ? trying_since_ + options_.train_on_within
+                     : idle_since_ + options_.connect_within;
 }
 
 void uplink_core::leave_older_master(effects& out, instant now, epoch master) {
@@ -118,7 +151,7 @@ void uplink_core::leave_older_master(effects& out, instant now, epoch master) {
 void uplink_core::welcomed(effects& out, epoch master) {
   author_.follow(master);
   phase_ = phase::linked;
-  backoff_ = options_.redial_first;
+  redial_.reset();
   last_complaint_.clear();
   waiting_.end();
   out.push_back(note{{was_linked_ ? log::level::story : log::level::info,
@@ -126,7 +159,7 @@ void uplink_core::welcomed(effects& out, epoch master) {
                       fmt::format("{} the master at {}",
                                   was_linked_ ? "linked again to" : "linked to", options_.master),
                       {{"master", options_.master}}}});
-  was_linked_ = true;
+  was_linked_ = welcomed_ = true;
   for (const auto& report : std::exchange(unsaid_, {}))
     out.push_back(say{report});
   out.push_back(linked{});
@@ -147,6 +180,11 @@ uplink_core::effects uplink_core::report(const any_msg& m) {
 void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   auto refusal = m.read();
   const std::string reason = refusal->getReason().cStr();
+  const std::string job = refusal->getJob().cStr();
+  if (has_followed() && !job.empty() && job != options_.job) {
+    master_absent_ = true;
+    return redial(out, now, fmt::format("the master there serves another job ('{}')", job));
+  }
   if (!refusal->getRetry())
     return become_over(
         out, fmt::format("the master at {} refused this node: {}", options_.master, reason));
@@ -156,7 +194,7 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   out.push_back(close_link{"joining anew"});
   const auto wait = std::min<duration>(std::chrono::milliseconds(refusal->getRetryAfterMs()),
                                        limits::rejoin_after_max);
-  const bool fenced = was_linked_ && wait == duration::zero();
+  const bool fenced = std::exchange(welcomed_, false) && wait == duration::zero();
   out.push_back(note{{log::level::warning,
                       fenced ? "fenced" : "not_taken_yet",
                       fmt::format(fenced ? "the master gave this node up ({}): what still runs "
@@ -164,10 +202,12 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
                                          : "the master does not take this node yet: {}",
                                   reason),
                       {{"master", options_.master}, {"reason", reason}}}});
-  // Who is told to wait does not run out of time by waiting.
-  if (phase_ == phase::linked || wait > duration::zero())
-    trying_since_ = now;
-  if (now - trying_since_ >= options_.connect_within)
+  // A master that answers is not away: a node that it gave up, or told to wait, has all its time
+  // again. A fence is said once to an incarnation that was welcome, so this comes to an end.
+  trains_ = false;
+  if (fenced || wait > duration::zero())
+    lost_link(now);
+  if (now >= gives_up_at())
     return become_resting(out, now, reason);
   waiting_.end();
   last_complaint_.clear();
@@ -179,7 +219,7 @@ uplink_core::effects uplink_core::closed(instant now, const std::string& reason)
   if (phase_ != phase::greeting && phase_ != phase::linked)
     return out;
   if (phase_ == phase::linked)
-    trying_since_ = now;
+    lost_link(now);
   become_resting(out, now, reason);
   return out;
 }
@@ -193,33 +233,51 @@ uplink_core::effects uplink_core::renew(instant now) {
   else if (phase_ == phase::dialling)
     hello_is_stale_ = true;
   else if (phase_ == phase::greeting || phase_ == phase::linked)
-    redial(out, now, leader_restarted);
+    redial(out, now, agent_restarted);
   return out;
 }
 
 void uplink_core::redial(effects& out, instant now, const std::string& why) {
   out.push_back(close_link{why});
   if (phase_ == phase::linked)
-    trying_since_ = now;
+    lost_link(now);
   become_resting(out, now, why);
 }
 
 void uplink_core::become_resting(effects& out, instant now, const std::string& why) {
-  if (now - trying_since_ >= options_.connect_within)
+  if (now >= gives_up_at())
     return become_over(out, fmt::format("no link to the master at {} for {}: {}", options_.master,
-                                        troupe::in_words(options_.connect_within), why));
+                                        troupe::in_words(trains_on() ? options_.train_on_within
+                                                                     : options_.connect_within),
+                                        why));
+  end_isolated_workers(out, now);
   rest(now, duration::zero());
   complain(out, now, why);
+}
+
+void uplink_core::end_isolated_workers(effects& out, instant now) {
+  if (!trains_ || trains_on() || now < trying_since_ + options_.isolated_within)
+    return;
+  trains_ = false;
+  const auto why = fmt::format("no network to the master for {}, and the other nodes may have "
+                               "formed a world without this one",
+                               troupe::in_words(options_.isolated_within));
+  out.push_back(
+      start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(why); })});
+  out.push_back(note{{log::level::warning,
+                      "isolated",
+                      why + ": its workers are ended, and it joins again when it can",
+                      {{"master", options_.master}}}});
 }
 
 void uplink_core::rest(instant now, duration at_least) {
   phase_ = phase::resting;
   // Half fixed, half random: a thousand nodes that lose their master together do not come back
   // together.
-  next_attempt_ = now + at_least + backoff_ / 2 +
-                  duration(static_cast<duration::rep>(random_.unit() *
-                                                      static_cast<double>(backoff_.count() / 2)));
-  backoff_ = std::min(backoff_ * 2, options_.redial_max);
+  const auto wait = redial_.next();
+  next_attempt_ =
+      now + at_least + wait / 2 +
+      duration(static_cast<duration::rep>(random_.unit() * static_cast<double>(wait.count() / 2)));
 }
 
 /// Once for each reason, and then now and again.
@@ -230,13 +288,16 @@ void uplink_core::complain(effects& out, instant now, const std::string& why) {
   if (!waiting_.due(now) && !is_news)
     return;
   last_complaint_ = why;
-  const auto waited = now - trying_since_;
   // A master that is started at the same time is a moment late as a rule; nothing is wrong then.
-  const bool early = !was_linked_ && waited < expected_within;
-  auto text =
-      early ? fmt::format("waiting for the master at {} ({})", options_.master, why)
-            : fmt::format("no link to the master at {}: {}; trying again for {}", options_.master,
-                          why, troupe::in_words(options_.connect_within - waited));
+  const bool early = !was_linked_ && now - trying_since_ < expected_within;
+  const auto left = troupe::in_words(gives_up_at() - now);
+  auto text = early ? fmt::format("waiting for the master at {} ({})", options_.master, why)
+              : trains_on()
+                  ? fmt::format("no link to the master at {}: {}; training goes on without it, and "
+                                "this node tries to reach it for {} (--master-away-timeout)",
+                                options_.master, why, left)
+                  : fmt::format("no link to the master at {}: {}; trying again for {}",
+                                options_.master, why, left);
   out.push_back(note{{early ? log::level::story : log::level::warning,
                       "link_missing",
                       std::move(text),

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "actors/command_identity.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
+#include "runtime/base/back_off.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/random.hpp"
@@ -21,25 +23,44 @@ struct uplink_options {
   /// Where other nodes reach this one.
   std::string address;
   std::uint32_t slots = 1;
+  /// Of this node's workers (--role).
+  std::string role;
   std::optional<std::uint32_t> wanted_rank;
   /// The size of the job as this node was told; 0: it was not.
   std::uint32_t nodes_min = 0;
   std::uint32_t nodes_max = 0;
+  /// How long this node's workers may take to end.
+  duration stop_within = limits::stop_workers_within;
+  command_identity command;
   /// For people: "10.0.0.1:29400".
   std::string master;
-  /// How long to try before the first welcome, and again after the link was lost.
+  /// How long a node without running workers tries to reach the master: before the first welcome,
+  /// and again after the link was lost.
   duration connect_within = limits::connect_within;
+  /// How long a node trains on without its master.
+  duration train_on_within = limits::train_on_within;
+  /// How long workers train on that other nodes may have replaced.
+  duration isolated_within = limits::isolated_within;
   duration redial_first = limits::redial_first;
   duration redial_max = limits::redial_max;
 };
 
 /// The node's way to the master: dials, says hello with the node's whole state, and again after
 /// every loss, with back-off and jitter.
+///
+/// When it gives up: a master that has never welcomed this node and refuses the connection ends the
+/// node at once, since trying again would not change the token or the certificate. Once the node
+/// has followed a master, only a `Refused` of this job's master counts: whatever else answers at
+/// its address (a web server, another job's master) answers in its absence. Without a link, a node
+/// that has nothing running waits for `connect_within`. A node whose workers train needs no master
+/// and waits for `train_on_within`; but if the job may shrink, and the network does not answer
+/// either, this node may be the one that is cut off and replaced: then its workers end after
+/// `isolated_within`, so that no rank is trained twice for long, and it waits as if idle.
 class uplink_core {
  public:
   enum class phase {
     resting, ///< Waits for the next attempt.
-    asking,  ///< Asks the leader what to say in the hello.
+    asking,  ///< Asks the agent what to say in the hello.
     dialling,
     greeting, ///< Has a link, waits for Welcome.
     linked,
@@ -58,13 +79,13 @@ class uplink_core {
   struct say {
     messages::any_msg message;
   };
-  /// A directive of the master, for the leader.
+  /// A directive of the master, for the agent.
   struct deliver {
     messages::any_msg message;
   };
-  /// Welcomed: who says everything once on each link says it now.
+  /// Welcomed: an actor that says everything once on each link says it now.
   struct linked {};
-  /// The leader must end this generation's processes: the node joins anew.
+  /// The agent must end this generation's processes: the node joins anew.
   struct start_over {
     messages::msg<messages::Stop> message;
   };
@@ -78,8 +99,8 @@ class uplink_core {
       std::variant<ask_state, dial, close_link, say, deliver, linked, start_over, give_up, note>;
   using effects = std::vector<effect>;
 
-  /// `which` is who this node is until a master gives it up; `author` follows the newest master
-  /// that the node has followed.
+  /// `which` is this node's incarnation until a master gives it up; `author` follows the newest
+  /// master that the node has followed.
   uplink_core(uplink_options options, messages::author author, random_source random,
               incarnation which, instant now);
 
@@ -89,10 +110,10 @@ class uplink_core {
   effects dialled(instant now, const std::optional<error>& failure);
   effects received(instant now, const messages::any_msg& m);
   effects closed(instant now, const std::string& reason);
-  /// The leader reports. What the next hello will say is dropped; what happened after the hello was
+  /// The agent reports. What the next hello will say is dropped; what happened after the hello was
   /// written, and before it was answered, is said after it.
   effects report(const messages::any_msg& m);
-  /// The leader has restarted: the master must hear its state, which a hello carries; or the leader
+  /// The agent has restarted: the master must hear its state, which a hello carries; or the agent
   /// must hear again how it ended.
   effects renew(instant now);
 
@@ -106,6 +127,12 @@ class uplink_core {
  private:
   void redial(effects& out, instant now, const std::string& why);
   void complain(effects& out, instant now, const std::string& why);
+  void lost_link(instant now);
+  bool has_followed() const { return was_linked_ || author_.following() > epoch{}; }
+  /// Whether the node trains on while it waits.
+  bool trains_on() const;
+  instant gives_up_at() const;
+  void end_isolated_workers(effects& out, instant now);
   void become_resting(effects& out, instant now, const std::string& why);
   void rest(instant now, duration at_least);
   void become_over(effects& out, const std::string& reason);
@@ -118,14 +145,18 @@ class uplink_core {
   random_source random_;
   phase phase_ = phase::resting;
   incarnation which_;
-  generation last_generation_{}; ///< the newest that the leader or the master has named
-  bool hello_is_stale_ = false;  ///< dialling: the leader has restarted since
+  generation last_generation_{}; ///< the newest that the agent or the master has named
+  bool hello_is_stale_ = false;  ///< dialling: the agent has restarted since
   instant next_attempt_;
   instant trying_since_;
+  instant idle_since_;      ///< without a link, and since when nothing ran here
   instant welcome_until_{}; ///< greeting
-  duration backoff_;
+  back_off redial_;
   bool was_linked_ = false;
-  reminder waiting_; ///< while there is no link
+  bool welcomed_;              ///< a master has welcomed this incarnation
+  bool trains_ = false;        ///< as the agent said for the last hello
+  bool master_absent_ = false; ///< its address was reached, and it was not there
+  reminder waiting_;           ///< while there is no link
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.
   std::vector<messages::any_msg> unsaid_;
   std::string last_complaint_;

@@ -1,8 +1,5 @@
-#include "actors/node_supervisor/uplink/uplink_core.hpp"
-
 #include "messages/text.hpp"
-#include "runtime/base/limits.hpp"
-#include "tests/actors/vocabulary.hpp"
+#include "tests/actors/uplink_story.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,82 +8,10 @@ using namespace troupe::actors;
 using namespace troupe::actors::testing;
 
 using phase = uplink_core::phase;
-
-namespace {
-
-messages::any_msg welcome(epoch from = {}) {
-  return messages::author("master", from).write<messages::Welcome>({}, [](auto) {}).any();
-}
-
-messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0, epoch from = {}) {
-  return messages::author("master", from)
-      .write<messages::Refused>({},
-                                [retry, retry_after_ms](auto b) {
-                                  b.setReason("not you");
-                                  b.setRetry(retry);
-                                  b.setRetryAfterMs(retry_after_ms);
-                                })
-      .any();
-}
-
-uplink_options options() {
-  uplink_options o;
-  o.job = "job";
-  o.node = "a";
-  o.address = "a.lan";
-  o.slots = 8;
-  o.wanted_rank = 3;
-  o.nodes_min = 2;
-  o.nodes_max = 4;
-  o.master = "master:29400";
-  o.connect_within = 60s;
-  o.redial_first = 100ms;
-  o.redial_max = 5s;
-  return o;
-}
-
-/// A node's uplink through the eyes of whoever reads its decisions.
-struct story {
-  uplink_core core{options(), messages::author("a/uplink"), random_source(1), incarnation{7}, dawn};
-  instant now = dawn;
-  std::vector<messages::msg<messages::Hello>> hellos;
-
-  std::string tell(const uplink_core::effects& effects) {
-    for (const auto& e : effects)
-      if (const auto* d = std::get_if<uplink_core::dial>(&e))
-        hellos.push_back(d->hello);
-    return text(effects);
-  }
-
-  std::string knows(const doing& d) { return tell(core.state_known(now, node_state(d))); }
-  std::string dialled() { return tell(core.dialled(now, std::nullopt)); }
-  std::string not_dialled(errc code) { return tell(core.dialled(now, error{code, "no route"})); }
-  std::string hears(const messages::any_msg& m) { return tell(core.received(now, m)); }
-  std::string link_ends() { return tell(core.closed(now, "reset by peer")); }
-  std::string leader_restarts() { return tell(core.renew(now)); }
-  std::string reports(const messages::any_msg& m) { return tell(core.report(m)); }
-  std::string ticks() { return tell(core.tick(now)); }
-
-  /// Lets time pass until the next attempt begins.
-  std::string waits() {
-    const auto at = core.next_wakeup();
-    REQUIRE(at);
-    now = std::max(now, *at);
-    return ticks();
-  }
-  void links(const doing& d = {}) {
-    waits();
-    knows(d);
-    dialled();
-    hears(welcome());
-    REQUIRE(core.current_phase() == phase::linked);
-  }
-};
-
-} // namespace
+using story = uplink_story;
 
 TEST_SUITE("uplink_core: getting linked") {
-  TEST_CASE("it asks the leader, says everything in its hello, and is linked when welcomed") {
+  TEST_CASE("it asks the agent, says everything in its hello, and is linked when welcomed") {
     story s;
     CHECK(s.core.next_wakeup() == dawn);
     CHECK(s.ticks() == "ask_state");
@@ -103,13 +28,14 @@ TEST_SUITE("uplink_core: getting linked") {
     CHECK(h->getIncarnation() == 7);
     CHECK(h->getAddress() == "a.lan");
     CHECK(h->getSlots() == 8);
+    CHECK(h->getWorkerRole() == "trainer");
     CHECK(h->getWantedRank() == 3);
-    CHECK(h->getNodesMin() == 2);
+    CHECK(h->getNodesMin() == 4);
     CHECK(h->getNodesMax() == 4);
     CHECK(h->getRole() == messages::Hello::Role::NODE);
   }
 
-  TEST_CASE("no leader, no hello: it tries again later") {
+  TEST_CASE("no agent, no hello: it tries again later") {
     story s;
     s.ticks();
     CHECK(s.tell(s.core.state_unknown(s.now, "down")) == "");
@@ -143,7 +69,7 @@ TEST_SUITE("uplink_core: getting linked") {
     CHECK(*s.core.next_wakeup() - s.now <= 100ms);
   }
 
-  TEST_CASE("who says no is not asked again") {
+  TEST_CASE("a peer that says no is not asked again") {
     for (const auto code : {errc::refused, errc::invalid}) {
       story s;
       s.ticks();
@@ -221,7 +147,7 @@ TEST_SUITE("uplink_core: getting linked") {
 }
 
 TEST_SUITE("uplink_core: linked") {
-  TEST_CASE("directives reach the leader, but none before the welcome") {
+  TEST_CASE("directives reach the agent, but none before the welcome") {
     story s;
     s.ticks();
     s.knows(nothing());
@@ -232,7 +158,7 @@ TEST_SUITE("uplink_core: linked") {
     CHECK(s.hears(welcome()) == "");
   }
 
-  TEST_CASE("a link that ends is dialled again, with what the leader then says, as the same node") {
+  TEST_CASE("a link that ends is dialled again, with what the agent then says, as the same node") {
     story s;
     s.links();
     s.now += 1h;
@@ -291,11 +217,11 @@ TEST_SUITE("uplink_core: linked") {
     CHECK(s.hears(welcome()) == "");
   }
 
-  TEST_CASE("a leader that restarted has another state: the link is made anew to say it") {
+  TEST_CASE("an agent that restarted has another state: the link is made anew to say it") {
     story s;
     s.links(running_in(1));
     s.now += 1h;
-    CHECK(s.leader_restarts() == "close_link: the node's leader has restarted");
+    CHECK(s.agent_restarts() == "close_link: the node's agent has restarted");
     CHECK(s.waits() == "ask_state");
     CHECK(s.knows(nothing()) == "dial Hello a idle g0");
   }
@@ -304,8 +230,8 @@ TEST_SUITE("uplink_core: linked") {
     story s;
     s.ticks();
     s.knows(running_in(1));
-    CHECK(s.leader_restarts() == "");
-    CHECK(s.dialled() == "close_link: the node's leader has restarted");
+    CHECK(s.agent_restarts() == "");
+    CHECK(s.dialled() == "close_link: the node's agent has restarted");
     CHECK(s.waits() == "ask_state");
     CHECK(s.knows(nothing()) == "dial Hello a idle g0");
     CHECK(s.dialled() == "");
@@ -314,7 +240,7 @@ TEST_SUITE("uplink_core: linked") {
     t.ticks();
     t.knows(running_in(1));
     t.dialled();
-    CHECK(t.leader_restarts() == "close_link: the node's leader has restarted");
+    CHECK(t.agent_restarts() == "close_link: the node's agent has restarted");
   }
 }
 
@@ -342,7 +268,7 @@ TEST_SUITE("uplink_core: masters that follow each other") {
          {welcome(epoch{4}), refused(true, 0, epoch{4}), refused(false, 0, epoch{4})}) {
       CAPTURE(messages::to_text(answer));
       story s;
-      s.core = uplink_core{options(), messages::author("a/uplink", epoch{5}), random_source(1),
+      s.core = uplink_core{uplink_told(), messages::author("a/uplink", epoch{5}), random_source(1),
                            incarnation{7}, dawn};
       s.waits();
       s.knows(running_in(3));
@@ -420,7 +346,7 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK(s.core.next_wakeup() <= s.now + 200ms);
   }
 
-  TEST_CASE("who is told to wait waits that long, not much longer, and does not give up over it") {
+  TEST_CASE("a node told to wait waits that long, not much longer, and does not give up over it") {
     story s;
     s.ticks();
     for (int i = 0; i < 10; ++i) {
@@ -435,7 +361,7 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     }
   }
 
-  TEST_CASE("nobody can make a node wait for ever") {
+  TEST_CASE("no master can make a node wait for ever") {
     story s;
     s.ticks();
     s.knows(nothing());
@@ -444,7 +370,7 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK(*s.core.next_wakeup() <= s.now + limits::rejoin_after_max + 1s);
   }
 
-  TEST_CASE("after the verdict nobody is dialled again, but last words still go out") {
+  TEST_CASE("after the verdict no master is dialled again, but last words still go out") {
     story s;
     s.links();
     CHECK(s.hears(conclude(true).any()) == "deliver Conclude success: because");
@@ -464,20 +390,20 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK(s.hears(stop(1).any()) == "");
   }
 
-  TEST_CASE("a leader that restarts after the end is told of it once more") {
+  TEST_CASE("an agent that restarts after the end is told of it once more") {
     story s;
     s.links();
     s.hears(conclude(true).any());
-    CHECK(s.leader_restarts() == "deliver Conclude success: because");
+    CHECK(s.agent_restarts() == "deliver Conclude success: because");
     story t;
     t.ticks();
     t.knows(nothing());
     t.not_dialled(errc::refused);
-    CHECK(t.leader_restarts() == "give_up: no route");
+    CHECK(t.agent_restarts() == "give_up: no route");
   }
 }
 
-TEST_SUITE("uplink_core: who says everything again on a new link") {
+TEST_SUITE("uplink_core: an actor that says everything again on a new link") {
   TEST_CASE("is told of each, after what had to wait for the welcome") {
     story s;
     const auto tells = [&s] {

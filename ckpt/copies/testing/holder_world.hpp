@@ -83,7 +83,7 @@ class holder_world {
     hears(who, say(b));
   }
 
-  /// The next thing that who does as it should says.
+  /// The next thing that a well-behaved giver says.
   void go_on(std::uint64_t who) {
     const auto at = images_.find(who);
     if (at == images_.end() || at->second.ended)
@@ -171,7 +171,7 @@ class holder_world {
   }
   holder_core::effects perform(const holder_core::reply& r) {
     if (r.message.is<messages::CopyHeld>()) {
-      invariant(asked_[r.to] != 0, "an image is held that nobody gave");
+      invariant(asked_[r.to] != 0, "an image is held that was not given");
       asked_[r.to] = 0;
       images_.erase(r.to);
     } else if (r.message.is<messages::CopyRefused>()) {

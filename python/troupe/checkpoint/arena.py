@@ -59,7 +59,7 @@ class _Storages:
 
 
 def _inherited(variable: str, missing: str) -> list[int]:
-    """The descriptors that `variable` names, which belong to who asks from then on. `missing`: what it is if there are none."""
+    """The descriptors that `variable` names; the caller owns them from then on. `missing`: the error text if there are none."""
     named = os.environ.pop(variable, None)
     if named is None:
         raise library.CheckpointError(missing)
@@ -159,7 +159,7 @@ class Arena(View):
     `images`: how many at once, 2 to 4; one, if memory does not suffice for two (see `images`). `threads` copy; 0: as many
     as this process may run on, at most 8. `left` are the `descriptors` of an arena whose process has ended: its images are
     this one's then, and so are the descriptors. With `copy_on_write` a save returns as soon as the state's memory is protected,
-    and it is copied behind that; whoever writes to a part that is not copied yet waits for that part. Raises
+    and it is copied behind that; a write to a part that is not copied yet waits until that part is. Raises
     CheckpointError where the system does not let a process do that. One thread of the program at a time may use an arena.
 
     Tensors of other devices are copied behind the call: what their device is told to do after it waits for that. Those that

@@ -147,7 +147,7 @@ class Checkpointer(ABC):
         if self.shards > 1 and OF_OTHERS in os.environ:
             try:
                 self._others = View.of_others()
-            except CheckpointError as error:  # whoever has lost his image misses what is there
+            except CheckpointError as error:  # a rank that has lost its image cannot use them
                 log.warning("rank %d: pieces of other nodes' images: %s", self.me.rank, error)
 
     def _open_copies(self, how: Redundancy) -> None:
@@ -241,7 +241,7 @@ class Checkpointer(ABC):
             self._saves.agree(image)
 
     def _destination(self, directory: str, file: str) -> Destination | None:
-        """Of this rank's shard; whoever has none has nothing to write."""
+        """Of this rank's shard; None for a rank without one, which writes nothing."""
         if self.shard is None:
             return None
         return Destination(
@@ -322,7 +322,7 @@ class Checkpointer(ABC):
 
         `resume_path`: the file that the job begins with, instead of the disk's newest step; workers that are started again have
         something newer in memory, which is taken. After the first load or save it is just a file, read by this rank alone.
-        Tensors are the image's memory and are not copied, until somebody writes to them. `weights_only` and `map_location` as
+        Tensors are the image's memory; a page is copied when the program first writes to it. `weights_only` and `map_location` as
         in torch.load, but that tensors are in main memory unless it says otherwise: None has each on the device that it was
         saved from, which may be another rank's. Raises CheckpointError if what there is cannot be read, or if there are several
         shards and they were saved by a world of another size.
@@ -338,7 +338,7 @@ class Checkpointer(ABC):
     def _newest(self, disk: bool, weights_only: bool, map_location: Any) -> list[Any]:
         """The state alone, or nothing."""
         arena, own = self._arena, None
-        if not arena and not self._view:  # without a launcher nobody holds it for this rank
+        if not arena and not self._view:  # without a launcher no other process holds it for this rank
             arena = own = Arena()
         try:
             made = Recovery(

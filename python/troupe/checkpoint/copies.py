@@ -1,4 +1,4 @@
-"""Copies of images in other nodes' memory: who holds pieces of whose, and how far the last ones have got."""
+"""Copies of images in other nodes' memory: which node holds pieces of which, and how far the last ones have got."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Redundancy:
     def groups(self, nodes: Sequence[int]) -> list[Sequence[int]]:
         """Those of them that hold pieces of each other's images: as many groups as there can be, which nodes that are left
         over join. Copies become sums in a group with more nodes than `members`. Where more than two may be lost nothing but
-        copies will do: there who is left over makes a smaller group.
+        copies will do: there the nodes that are left over make a smaller group.
         """
         count = len(nodes)
         if self.parity > 2:
@@ -66,7 +66,7 @@ class Redundancy:
 
 
 def agreed_group(ranks: Agreement, how: Redundancy, saves: bool, within: float) -> Group | None:
-    """Of this rank; none if it does not save, or there is nobody to hold its image. Collective."""
+    """Of this rank; none if it does not save, or no other node can hold its image. Collective."""
     me = ranks.me
     address = os.environ.get(ADDRESS, "")
     rows = ranks.gather([saves, me.local_rank, me.node, bool(address)])

@@ -46,7 +46,7 @@ def is_elsewhere(storage: torch.UntypedStorage) -> bool:
 
 
 def module_of(device: torch.device) -> Any:
-    """Raises CheckpointError for a device whose work is not in streams, of which nobody could say when it is done."""
+    """Raises CheckpointError for a device whose work is not in streams: there is no way to learn when a copy is done."""
     module = getattr(torch, device.type, None)
     if not all(hasattr(module, name) for name in ("Stream", "current_stream", "stream", "device")):
         raise CheckpointError(

@@ -30,7 +30,7 @@ class Contents:
 
 
 def contents(place: str, step: int) -> Contents:
-    """What the manifest of a complete step says; whether that is undamaged is found out by who reads a file of it.
+    """What the manifest of a complete step says. Whether its files are undamaged shows when one of them is read.
 
     Raises CheckpointError if it cannot be read.
     """
@@ -93,7 +93,7 @@ def verify(descriptor: int) -> None:
     size = os.fstat(descriptor).st_size
     if size == 0:
         raise CheckpointError("it is empty")
-    # A private mapping may be written to, so ctypes says where it is; nobody does. It goes with its last user.
+    # ctypes only tells the address of a mapping that may be written to; this one never is. It goes with its last user.
     content = mmap.mmap(descriptor, size, flags=mmap.MAP_PRIVATE)
     library.call("troupe_verify", (library.Bytes * size).from_buffer(content), size)
 

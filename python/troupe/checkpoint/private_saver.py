@@ -1,4 +1,4 @@
-"""Who writes images out where there is no actor-launcher to do it."""
+"""The process that writes images to disk where there is no actor-launcher to do it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who this process is among the ranks of its job, and how all of them come to agree."""
+"""The rank of this process in its job, and how all ranks come to agree."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ class Agreement:
         ]
 
     def objections(self, reason: str) -> list[str]:
-        """The reasons of all ranks that have one, each with its rank's number; one gather if nobody has."""
+        """The reasons of all ranks that have one, each with its rank's number; one gather if no rank has one."""
         if not any(flag for [flag] in self.gather([bool(reason)])):
             return []
         return self.spoken(reason)
 
     def spoken(self, reason: str) -> list[str]:
-        """As `objections`, for when it is known that somebody has one."""
+        """As `objections`, for when it is known that a rank has one."""
         return [f"rank {rank}: {text}" for rank, text in enumerate(self.texts(reason)) if text]
 
     def require(self, reason: str) -> None:
@@ -121,13 +121,13 @@ class Agreement:
             raise CheckpointError(summary(found))
 
     def send(self, memory: torch.Tensor | None, source: int, to: Sequence[int], piece: int) -> None:
-        """From rank `source` to some others, `piece` bytes at once: those give memory of the same size, who is not of them none."""
+        """From rank `source` to some others, `piece` bytes at once: the source and those ranks give memory of the same size, the other ranks give none."""
         with self._told():
             few = dist.new_group(sorted([source, *to]), backend="gloo", timeout=self.patience)
             if memory is not None:
                 for part in memory.split(piece):
                     dist.broadcast(part, src=source, group=few)
-        self.gather([0])  # nobody closes his end before all have read theirs
+        self.gather([0])  # no rank closes its end before all have read theirs
         if memory is not None:
             dist.destroy_process_group(few)
 

@@ -1,4 +1,4 @@
-"""Images that are lost, from what other nodes hold of them: which can be had again, who sends what to whom, and the sums."""
+"""Images that are lost, from what other nodes hold of them: which can be had again, which rank sends what to which, and the sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Made = tuple[int, int]  # the generation that made an image, and its step
 Images = Mapping[int, Mapping[Made, int]]  # of each rank that keeps some their sizes
 
 
-# ---- Who sends what to whom: all ranks know the same and decide alike ----
+# ---- Which rank sends what to which: all ranks know the same and decide alike ----
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ class _Misfit(CheckpointError):
 class Recovery:
     """One load. `arena`: where this rank holds its state; none if another of its node does that for it.
 
-    A replicated state is the same at all ranks: whoever lacks it gets it from a peer. Of another each rank has a part of its
-    own, which fits only into a world of the same size.
+    A replicated state is the same at all ranks: a rank that lacks it gets it from a peer. Of any other state each rank has a
+    part of its own, which fits only into a world of the same size.
     """
 
     ranks: Agreement
@@ -152,7 +152,7 @@ class Recovery:
         return step is not None and step > chosen[1]
 
     def _share(self, made: Made, image: Image | None, source: int, lacking: list[int]) -> None:
-        """From who has the image into the arenas of those that lack it."""
+        """From the rank that has the image into the arenas of those that lack it."""
         if not lacking:
             return
         me, unfinished, reason = self.ranks.me, None, ""

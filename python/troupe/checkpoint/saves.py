@@ -36,7 +36,7 @@ class Saves:
             rank=me.rank,
             world_size=me.world_size,
             to=to,
-            # One that is whole only later nobody would be there to want.
+            # An image that is whole only after this call must be wanted now: no call comes later.
             wanted=disk and to is not None,
         )
 

@@ -9,15 +9,15 @@
 
 namespace troupe::os {
 
-/// A place to write to, and who else does: whole lines are written under the lock.
+/// A stream and its lock: each writer holds the lock for whole lines.
 struct console_target {
   int descriptor = -1;
   std::shared_ptr<std::mutex> alone;
 };
 
 /// The real console_relay. A thread per stream, started when the first file is followed, waits for
-/// inotify and copies; the files are the queue. It may block on the console, and then blocks nobody
-/// but those who write under the same lock.
+/// inotify and copies; the files are the queue. It may block on the console, and then blocks only
+/// the writers under the same lock.
 class file_relay final : public ports::console_relay {
  public:
   /// `out` and `err` may be the same place, if they share a lock.

@@ -46,7 +46,7 @@ class console_world {
                                          console_target{err_.write.get(), lock});
   }
   ~console_world() {
-    out_.read = unique_fd(); // whoever is stuck writing gets going
+    out_.read = unique_fd(); // a writer that is stuck goes on
     relay.reset();
     fs::remove_all(place);
   }

@@ -67,7 +67,7 @@ void file_relay::follower::stop() {
     stopping_ = true;
   }
   wake();
-  // It may be stuck in a write to a console that nobody reads; then it goes with the process.
+  // It may be stuck in a write to a console that is not read; then it goes with the process.
   if (ended_.wait_for(limits::engine_patience) == std::future_status::ready)
     thread_.join();
   else
@@ -238,7 +238,7 @@ bool file_relay::follower::write_shown() {
       at += static_cast<std::size_t>(written);
       taken_ += static_cast<std::uint64_t>(written);
     } else if (errno == EAGAIN) {
-      // Whoever shares the terminal with us made it so.
+      // Another process on this terminal has set it to non-blocking.
       pollfd console{target_.descriptor, POLLOUT, 0};
       (void)::poll(&console, 1, -1);
     } else if (errno != EINTR) {

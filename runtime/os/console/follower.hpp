@@ -73,7 +73,7 @@ class file_relay::follower {
   // The thread's.
   std::map<int, std::shared_ptr<followed_file>> by_watch_;
   std::deque<std::shared_ptr<followed_file>> ready_;
-  /// The file within a line that passes in pieces: until its end nobody else writes.
+  /// The file within a line that passes in pieces: until its end no other file is shown.
   std::shared_ptr<followed_file> within_line_;
   instant piece_until_{};
   std::unique_lock<std::mutex> alone_;

@@ -80,6 +80,10 @@ result<std::int64_t> database::number(const char* query) {
   return *row ? asking->integer(0) : 0;
 }
 
+void database::leave_log_at_close(bool leave) {
+  sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave ? 1 : 0, nullptr);
+}
+
 void database::roll_back() {
   if (sqlite3_get_autocommit(handle_.get()) == 0)
     sqlite3_exec(handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);

@@ -22,6 +22,8 @@ class database {
   result<void> run(const char* statements);
   /// A query that answers one number.
   result<std::int64_t> number(const char* query);
+  /// Whether closing leaves what is in the write-ahead log there, so that nothing is changed.
+  void leave_log_at_close(bool leave);
   /// Ends an open transaction without its changes. After some failures SQLite has done so itself.
   void roll_back();
 
@@ -48,6 +50,10 @@ class statement {
   result<bool> step();
   void reset() { sqlite3_reset(handle_.get()); }
 
+  void bind(int place, const std::string& text) {
+    sqlite3_bind_text64(handle_.get(), place, text.data(), text.size(), SQLITE_TRANSIENT,
+                        SQLITE_UTF8);
+  }
   void bind(int place, std::int64_t value) { sqlite3_bind_int64(handle_.get(), place, value); }
   /// The bytes must stay until the statement is reset.
   void bind(int place, const void* bytes, std::size_t size) {
@@ -55,6 +61,11 @@ class statement {
   }
 
   std::int64_t integer(int column) { return sqlite3_column_int64(handle_.get(), column); }
+  bool is_null(int column) { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
+  std::string text(int column) {
+    const auto* chars = reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column));
+    return chars ? std::string(chars, size(column)) : std::string();
+  }
   /// Valid until the next step.
   const void* bytes(int column) { return sqlite3_column_blob(handle_.get(), column); }
   std::size_t size(int column) {

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "runtime/os/io_thread.hpp"
-#include "runtime/os/journal/sqlite.hpp"
+#include "runtime/os/journal/journal_file.hpp"
+#include "runtime/os/journal/journal_syncer.hpp"
 #include "runtime/ports/journal_store.hpp"
 
 #include <cstdint>
@@ -17,13 +18,6 @@
 
 namespace troupe::os {
 
-/// What an acknowledged record survives.
-enum class durability {
-  process,  ///< The end of this process, however sudden: its bytes are with the kernel.
-  power_cut ///< A power cut too, once it is synced: limits::journal_sync_within later, and what
-            ///< the disk takes for it.
-};
-
 /// journal_store in one SQLite file, written by a thread of its own. Appends that wait together are
 /// committed together.
 ///
@@ -36,18 +30,21 @@ enum class durability {
 /// destroyed is written, and its callbacks are called, before the destructor returns.
 class sqlite_journal final : public ports::journal_store {
  public:
-  /// Waits until what was written to a file is on its disk; 0, or -1 and errno.
-  using sync_call = std::function<int(int descriptor)>;
+  using sync_call = journal_syncer::sync_call;
 
-  /// `refused` if the file is another master's, or a newer Troupe's, or cannot be opened; `invalid`
-  /// if it is no journal. A file that is not ours is not changed.
-  static result<std::unique_ptr<sqlite_journal>> open(const std::string& path, durability keeps,
+  /// As journal_file::open().
+  static result<std::unique_ptr<sqlite_journal>> open(const std::string& path,
+                                                      const journal_owner& mine, durability keeps,
                                                       sync_call sync = ::fdatasync);
   ~sqlite_journal() override;
+
+  /// What the user should know of the journal that was found.
+  const std::vector<log::event>& notices() const { return notices_; }
 
   epoch opened_as() const override { return opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
+  void compact(selection keep, std::function<void(result<void>)> done) override;
 
  private:
   struct append_request {
@@ -57,27 +54,30 @@ class sqlite_journal final : public ports::journal_store {
   struct read_request {
     std::function<void(result<std::vector<messages::any_msg>>)> done;
   };
-  using request = std::variant<append_request, read_request>;
-  class syncer;
+  struct compact_request {
+    selection keep;
+    std::function<void(result<void>)> done;
+  };
+  using request = std::variant<append_request, read_request, compact_request>;
 
-  sqlite_journal(std::string path, database db, epoch opened_as, std::uint64_t last,
-                 std::unique_ptr<syncer> sync);
+  sqlite_journal(std::string path, journal_file file, std::unique_ptr<journal_syncer> sync);
 
   bool queue(request asked);
   void work();
   void append_group(const std::vector<append_request>& group);
   result<void> commit(const std::vector<append_request>& group);
-  result<std::vector<messages::any_msg>> read();
+  result<void> compact_now(const selection& keep);
+  error too_many_wait() const;
 
   std::string path_;
-  database db_;
+  journal_file file_;
   epoch opened_as_;
-  std::uint64_t last_; ///< index of the last record
+  std::vector<log::event> notices_;
 
   std::mutex mutex_;
   std::deque<request> queue_; ///< under mutex_; work() is posted whenever it is not empty
 
-  std::unique_ptr<syncer> sync_; ///< none if records need only survive the process
+  std::unique_ptr<journal_syncer> sync_; ///< none if records need only survive the process
 
   io_thread thread_; ///< the last member: what it runs uses all others
 };

@@ -1,6 +1,8 @@
 #include "runtime/os/keeper/control_group.hpp"
 
 #include "runtime/base/limits.hpp"
+#include "runtime/os/contents_of.hpp"
+#include "runtime/os/entries_of.hpp"
 #include "runtime/os/process/clone_into.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +19,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -33,11 +37,6 @@ namespace {
 constexpr auto name_begins = "troupe-";
 /// Another launcher that tidies up may come between our making one and our opening it.
 constexpr int attempts = 3;
-
-std::string all_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 tl::unexpected<error> none(std::string why) {
   return failure(errc::unavailable, std::move(why));
@@ -89,54 +88,60 @@ std::optional<std::string> below(const std::string& folder, const std::string& p
   return path.substr(prefix.size() - 1);
 }
 
-/// Deepest first. Who is not empty stays.
+/// Deepest first. A group that is not empty stays.
 void remove_tree(const fs::path& group) {
   std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(group, gone))
-    if (entry.is_directory(gone))
-      remove_tree(entry.path());
+  for (const auto& entry : entries_of(group))
+    if (fs::is_directory(entry, gone))
+      remove_tree(entry);
   ::rmdir(group.c_str());
 }
 
 void collect(const fs::path& group, std::vector<pid_t>& found) {
   std::ifstream list(group / "cgroup.procs");
-  // 0 is somebody whom this process cannot see.
+  // A process that this one cannot see is listed as 0.
   for (pid_t pid = 0; list >> pid;)
     if (pid > 0)
       found.push_back(pid);
   std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(group, gone))
-    if (entry.is_directory(gone))
-      collect(entry.path(), found);
+  for (const auto& entry : entries_of(group))
+    if (fs::is_directory(entry, gone))
+      collect(entry, found);
 }
 
 unique_fd opened(const std::string& group) {
   return unique_fd(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-/// Left by launchers that were killed with everybody who would have removed them.
+/// Left by launchers that were killed with all processes that would have removed them.
 void remove_abandoned(const std::string& parent, const std::string& own) {
   std::size_t seen = 0;
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(parent, gone)) {
-    const auto& path = entry.path();
+  for (const auto& path : entries_of(parent)) {
     if (path == own || path.filename().string().rfind(name_begins, 0) != 0)
       continue;
     if (++seen > limits::abandoned_groups_looked_at)
       return;
     const auto held = opened(path);
-    // An empty group below it may belong to somebody who lives there.
-    if (held && ::flock(held.get(), LOCK_EX | LOCK_NB) == 0 &&
-        all_of(path / "cgroup.events").find("populated 0") != std::string::npos)
-      remove_tree(path);
+    struct stat found {};
+    // The launcher, its supervisor and its orphan reaper hold the lock. Without it, what still runs
+    // there was left by all of them; it is killed now, and its group removed by a later launcher if
+    // the kernel takes longer than this one waits.
+    if (!held || ::fstat(held.get(), &found) != 0 || found.st_uid != ::geteuid() ||
+        ::flock(held.get(), LOCK_EX | LOCK_NB) != 0)
+      continue;
+    control_group abandoned(path, unique_fd(::fcntl(held.get(), F_DUPFD_CLOEXEC, 0)));
+    for (int round = 0; round < attempts && !abandoned.remove(); ++round) {
+      abandoned.kill();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 }
 
 /// A group's own files tell what it is good for.
 std::optional<std::string> objection_to(const std::string& group) {
-  if (all_of(group + "/cgroup.type") != "domain\n")
+  if (contents_of(group + "/cgroup.type") != "domain\n")
     return "groups below our own are of no use for processes";
-  const auto controllers = all_of(group + "/cgroup.controllers");
+  const auto controllers = contents_of(group + "/cgroup.controllers");
   if (!controllers.empty() && controllers != "\n")
     return "our own passes controllers on, which would change the limits";
   if (::access((group + "/cgroup.kill").c_str(), W_OK) != 0)
@@ -169,7 +174,8 @@ result<std::string> own_control_group(const std::string& mountinfo, const std::s
 result<control_group> control_group::make() {
   if (!can_clone_into())
     return none("this system cannot start processes in one");
-  auto parent = own_control_group(all_of("/proc/self/mountinfo"), all_of("/proc/self/cgroup"));
+  auto parent =
+      own_control_group(contents_of("/proc/self/mountinfo"), contents_of("/proc/self/cgroup"));
   return parent ? make_below(*parent) : tl::make_unexpected(parent.error());
 }
 
@@ -221,9 +227,9 @@ void control_group::kill() const {
 
 void control_group::tidy() const {
   std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(path_, gone))
-    if (entry.is_directory(gone))
-      remove_tree(entry.path());
+  for (const auto& entry : entries_of(path_))
+    if (fs::is_directory(entry, gone))
+      remove_tree(entry);
 }
 
 bool control_group::remove() const {

@@ -15,20 +15,20 @@ namespace troupe::os {
 /// seen.
 result<std::string> own_control_group(const std::string& mountinfo, const std::string& cgroup);
 
-/// Whether somebody who is started in the group that is open here lives: a trial. May be called by
-/// any thread that has all signals blocked.
+/// Whether a process that is started in the group that is open here lives: a trial. May be called
+/// by any thread that has all signals blocked.
 bool takes_processes(int group);
 
-/// A control group (version 2) below our own: a net for whoever is in it, from which a process does
-/// not get out by detaching itself. It has no controllers, so all limits and accounts stay those of
-/// our own group.
+/// A control group (version 2) below our own: a net for the processes in it, which do not get out
+/// by detaching themselves. It has no controllers, so all limits and accounts stay those of our own
+/// group.
 ///
-/// Since Linux counts how often a group was killed, and kills who is cloned into one with another
-/// count than where he comes from, nobody may be put into a group that was killed: processes are
-/// put into groups below this one, and into a new one after each kill().
+/// Linux counts how often a group was killed, and kills a process that is cloned into a group with
+/// another count than its parent's group has. So no process may be put into a group that was
+/// killed: processes are put into groups below this one, and into a new one after each kill().
 ///
-/// Who has it open is known to live: an empty one that nobody has open is removed by the next that
-/// is made beside it.
+/// An open group is locked, so its owner is known to live. One without a lock, of the same user, is
+/// killed and removed by the next that is made beside it.
 class control_group {
  public:
   /// `unavailable`, with the reason in a few words, where none can be made, or none of use.
@@ -46,13 +46,13 @@ class control_group {
   /// The open directory of a new group below it; none if none can be made.
   unique_fd make_inner() const;
 
-  /// Who is in it or in a group below it, but for zombies.
+  /// The processes in it or in a group below it, but for zombies.
   std::vector<pid_t> members() const;
-  /// SIGKILL for all of them at once, also for who is just being forked.
+  /// SIGKILL for all of them at once, also for a process that is just being forked.
   void kill() const;
   /// Removes the groups below it that are empty.
   void tidy() const;
-  /// Removes it and all groups below it; false while somebody is in one of them.
+  /// Removes it and all groups below it; false while a process is in one of them.
   bool remove() const;
 
  private:

@@ -1,5 +1,7 @@
 #include "runtime/os/keeper/control_group.hpp"
 
+#include "runtime/os/contents_of.hpp"
+
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -46,7 +48,7 @@ void enter(const fs::path& group) {
 pid_t sleeper_in(const fs::path& group) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::close_range(3, ~0U, 0); // who has it open holds it
+    ::close_range(3, ~0U, 0); // an open descriptor of the group holds it
     enter(group);
     for (;;)
       ::pause();
@@ -64,6 +66,13 @@ bool until(const std::function<bool()>& holds) {
 } // namespace
 
 TEST_SUITE("control_group") {
+  // A group that another launcher removes fails to be read, too: with ENODEV.
+  TEST_CASE("a file of the kernel that fails to be read says what it could") {
+    CHECK(contents_of("/proc/self/mem").empty());
+    CHECK(contents_of("/proc/self/cgroup").find(':') != std::string::npos);
+    CHECK(contents_of("/proc/no-such-file").empty());
+  }
+
   TEST_CASE("a process's own group is where version 2 is mounted") {
     const std::string proc = "20 1 0:5 / /proc rw - proc proc rw\n";
     const std::string v2 =
@@ -103,7 +112,7 @@ TEST_SUITE("control_group") {
     CHECK(control_group::make_below(place).error().what == place + ": No such file or directory");
   }
 
-  TEST_CASE("who is in it or below it is killed at once, and nothing of it stays") {
+  TEST_CASE("all processes in it and below it are killed at once, and nothing of it stays") {
     const auto group = one();
     if (!group)
       return;
@@ -122,7 +131,7 @@ TEST_SUITE("control_group") {
       CHECK(WTERMSIG(how) == SIGKILL);
     }
     CHECK(group->members().empty());
-    // Whoever starts in the killed one itself may be killed at once.
+    // A process that starts in the killed group itself may be killed at once.
     CHECK(takes_processes(group->make_inner().get()));
     fs::create_directories(inner);
     group->tidy();
@@ -131,7 +140,7 @@ TEST_SUITE("control_group") {
     CHECK_FALSE(fs::exists(group->path()));
   }
 
-  TEST_CASE("an empty one that nobody has open is removed by the next one, others stay") {
+  TEST_CASE("one without a lock is killed and removed by the next one, others stay") {
     std::string abandoned;
     std::string peopled;
     pid_t pid = 0;
@@ -146,13 +155,17 @@ TEST_SUITE("control_group") {
       pid = sleeper_in(peopled);
       REQUIRE(until([&] { return second->members().size() == 1; }));
       CHECK(fs::exists(abandoned)); // it was open
+      const auto beside = one();
+      REQUIRE(beside);
+      CHECK(beside->remove());
+      CHECK(second->members().size() == 1);
     }
     const auto third = one();
     REQUIRE(third);
     CHECK_FALSE(fs::exists(abandoned));
-    CHECK(fs::exists(peopled));
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
+    int how = 0;
+    CHECK(::waitpid(pid, &how, 0) == pid);
+    CHECK(WTERMSIG(how) == SIGKILL);
     const auto fourth = one();
     REQUIRE(fourth);
     CHECK_FALSE(fs::exists(peopled));

@@ -1,7 +1,7 @@
 #include "runtime/os/keeper/keeper.hpp"
 
-#include "runtime/base/invariant.hpp"
 #include "runtime/os/keeper/keeper_core.hpp"
+#include "runtime/os/keeper/life_record.hpp"
 #include "runtime/os/keeper/undertaker.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
@@ -12,8 +12,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include <poll.h>
@@ -30,10 +34,13 @@ instant now() {
   return std::chrono::steady_clock::now();
 }
 
-/// All of them: this process has one thread.
-std::set<pid_t> own_children() {
-  std::set<pid_t> found;
+/// All of them: this process has one thread. Nothing if the list cannot be read, as when the system
+/// is out of files.
+std::optional<std::set<pid_t>> own_children() {
   std::ifstream list("/proc/thread-self/children");
+  if (!list)
+    return std::nullopt;
+  std::set<pid_t> found;
   for (pid_t pid = 0; list >> pid;)
     found.insert(pid);
   return found;
@@ -46,15 +53,55 @@ std::optional<ports::exit_status> reaped(pid_t pid) {
   return ports::exit_status{info.si_code != CLD_EXITED, info.si_status};
 }
 
+/// In a supervisor's process: for what an exception that reaches no handler has to say. It unwinds
+/// nothing, since destructors would wait for threads that do not know of it.
+keeper_client* dying_words_for = nullptr;
+std::terminate_handler otherwise = nullptr;
+
+/// Called where memory is wanted and none is left. An exception would end one actor, and what needs
+/// its answers would wait for another actor that finds no memory either.
+[[noreturn]] void say_that_memory_is_out() {
+  dying_words_for->failed("out of memory");
+  ::_exit(1);
+}
+
+/// What the system refuses (threads, descriptors) is said by the keeper, once; a bug of ours goes
+/// the way of all programs.
+[[noreturn]] void say_why_and_leave() {
+  try {
+    if (const auto reason = std::current_exception())
+      std::rethrow_exception(reason);
+  } catch (const std::system_error& e) {
+    // With this code a thread was refused: for nothing else does the library throw it.
+    const bool thread = e.code() == std::errc::resource_unavailable_try_again;
+    dying_words_for->failed(
+        thread ? fmt::format("no thread can be started: {} (see ulimit -u and ulimit -v)",
+                             system_message(e.code().value()))
+               : e.what());
+    ::_exit(1);
+  } catch (const std::runtime_error& e) {
+    dying_words_for->failed(e.what());
+    ::_exit(1);
+  } catch (...) {
+  }
+  otherwise();
+  std::abort();
+}
+
 class keeper {
  public:
   explicit keeper(const keeper_options& o)
-      : options_(o), inherited_(own_children()),
+      : options_(o), inherited_(own_children().value_or(std::set<pid_t>())),
         group_(o.grouped ? control_group::make() : failure(errc::refused, "not wanted")),
-        core_({o.ending_signals.begin(), o.ending_signals.end()}, inherited_, group_.has_value()) {}
+        core_({o.ending_signals.begin(), o.ending_signals.end()}, inherited_, group_.has_value(),
+              group_.has_value() || !o.mark.empty()) {}
 
   int run() {
-    prepare();
+    if (const auto prepared = prepare(); !prepared) {
+      options_.complain(prepared.error().what);
+      return exit_code_;
+    }
+    make_record();
     perform(core_.begin(now()));
     while (!core_.finished())
       turn();
@@ -62,9 +109,9 @@ class keeper {
   }
 
  private:
-  void prepare() {
-    invariant(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0,
-              "this kernel has no child subreapers");
+  result<void> prepare() {
+    if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+      return without("child subreapers (prctl PR_SET_CHILD_SUBREAPER)");
     ::signal(SIGCHLD, SIG_DFL); // ignored, the kernel would reap before we learn how they ended
     sigset_t heard;
     sigemptyset(&heard);
@@ -72,15 +119,43 @@ class keeper {
     for (const auto& several : {options_.ending_signals, options_.passed_on_signals})
       for (const int number : several)
         sigaddset(&heard, number);
-    invariant(::sigprocmask(SIG_BLOCK, &heard, &mask_before_) == 0,
-              "the signals cannot be blocked");
+    // Ctrl-Z, unless the user wants it passed on, or this process was started with it ignored.
+    hears_stop_ = sigismember(&heard, SIGTSTP) == 0 && ::signal(SIGTSTP, SIG_DFL) != SIG_IGN;
+    if (hears_stop_)
+      sigaddset(&heard, SIGTSTP);
+    else
+      ::signal(SIGTSTP, SIG_IGN);
+    // In the background a terminal must not stop us either, for what we write to it or read.
+    ::signal(SIGTTOU, SIG_IGN);
+    ::signal(SIGTTIN, SIG_IGN);
+    if (::sigprocmask(SIG_BLOCK, &heard, &mask_before_) != 0)
+      return without("signal masks");
     // What is ignored never reaches a signalfd.
     for (const auto& several : {options_.ending_signals, options_.passed_on_signals})
       for (const int number : several)
         ::signal(number, SIG_DFL);
     signals_ = unique_fd(::signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK));
-    invariant(signals_.operator bool(), "no signalfd can be made");
-    undertaker_ = start_undertaker({options_.mark, own_group(), options_.tidy_up});
+    if (!signals_)
+      return without("signalfd");
+    return {};
+  }
+
+  void make_record() {
+    if (options_.records.empty() || options_.mark.empty())
+      return;
+    auto made = life_record::make(options_.records, options_.mark);
+    if (made)
+      record_.emplace(std::move(*made));
+    else
+      options_.complain(fmt::format("if this launcher is killed with all its processes, the next "
+                                    "one cannot end the daemons of its workers: {}",
+                                    made.error().what));
+  }
+
+  static tl::unexpected<error> without(const char* what) {
+    return failure(errc::unavailable,
+                   fmt::format("no job can be run here: the system refuses {}: {}", what,
+                               system_message(errno)));
   }
 
   const control_group* own_group() const { return group_ ? &*group_ : nullptr; }
@@ -92,8 +167,10 @@ class keeper {
     (void)::poll(ready.data(), ready.size(), patience());
     flush();
     receive();
+    if ((ready[1].revents & POLLHUP) != 0)
+      let_go();
     take_signals();
-    // Who comes late himself looks at what has happened before he says that it took too long.
+    // A keeper that comes late looks at what has happened before it says that it took too long.
     look_while_wanted();
     perform(core_.tick(now()));
     look_while_wanted();
@@ -110,6 +187,14 @@ class keeper {
       return -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*wakeup - now());
     return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+
+  /// A supervisor that has closed its end can neither be told anything nor tell anything: if it is
+  /// not ending anyway, it hangs on its way out.
+  void let_go() {
+    channel_ = {};
+    unsent_.clear();
+    ::kill(core_.supervisor(), SIGKILL);
   }
 
   void receive() {
@@ -135,6 +220,8 @@ class keeper {
     while (::read(signals_.get(), &info, sizeof info) == sizeof info)
       if (info.ssi_signo == SIGCHLD)
         ended = true;
+      else if (info.ssi_signo == SIGTSTP && hears_stop_)
+        perform(core_.stop_asked_for());
       else
         perform(core_.user_signal(now(), static_cast<int>(info.ssi_signo)));
     if (ended)
@@ -142,8 +229,6 @@ class keeper {
   }
 
   void reap() {
-    if (undertaker_ > 0 && reaped(undertaker_))
-      undertaker_ = start_undertaker({options_.mark, own_group(), options_.tidy_up});
     if (const pid_t supervisor = core_.supervisor(); supervisor > 0)
       if (const auto how = reaped(supervisor))
         bury_supervisor(*how);
@@ -158,13 +243,15 @@ class keeper {
     perform(core_.supervisor_ended(now(), how));
   }
 
-  /// Whoever is in the list was cloned before, so what was said before that has arrived then, and
-  /// who is not known by now is a stray, unless a start is under way.
+  /// A process in the list was cloned before the list was made, so what the supervisor said before
+  /// that clone has arrived by then. A process that is not known by now is a stray, unless a start
+  /// is under way.
   void look() {
     look_wanted_ = false;
-    auto pids = own_children();
+    const auto listed = own_children();
     receive();
     const auto awaited = core_.awaited();
+    auto pids = listed.value_or(std::set<pid_t>());
     bool outdated = false;
     for (const pid_t pid : awaited) {
       pids.erase(pid);
@@ -174,8 +261,8 @@ class keeper {
           perform(core_.child_ended(now(), pid, *how));
         }
     }
-    pids.erase(undertaker_);
-    if (!core_.strays_may_be_reaped())
+    // Without the list no stray is known: what waits for strays waits for its own limit.
+    if (!listed || !core_.strays_may_be_reaped())
       return;
     for (auto pid = pids.begin(); pid != pids.end();)
       if (reaped(*pid)) {
@@ -194,22 +281,50 @@ class keeper {
 
   void act(const keeper_core::start_supervisor&) {
     auto [ours, theirs] = packet_pair();
-    const pid_t pid = fork_child([this, socket = theirs.get(), other = ours.get()] {
+    if (!ours)
+      return perform(core_.supervisor_not_started(now(), system_message(errno)));
+    const auto pid = fork_child([this, socket = theirs.get(), other = ours.get()] {
       ::close(other);
       supervise(socket);
     });
+    if (!pid)
+      return perform(core_.supervisor_not_started(now(), pid.error().what));
     channel_ = std::move(ours);
-    perform(core_.supervisor_started(now(), pid));
+    perform(core_.supervisor_started(now(), *pid));
   }
 
   void act(const keeper_core::start_store& e) {
-    const pid_t pid = fork_child([this, &e] {
+    const auto pid = fork_child([this, &e] {
       channel_ = {};
       ::prctl(PR_SET_NAME, "troupe-store");
       options_.serve_store(e.order, store_answer_);
     });
+    if (!pid)
+      return perform(core_.store_not_started(now(), e.order, pid.error().what));
     store_answer_ = {};
-    perform(core_.store_started(now(), e.order, pid));
+    perform(core_.store_started(now(), e.order, *pid));
+  }
+
+  void act(const keeper_core::refuse_store& e) {
+    packet answer;
+    e.why.copy(answer.text, sizeof answer.text - 1);
+    (void)send_packet(store_answer_.get(), answer, -1, false);
+    store_answer_ = {};
+  }
+
+  void act(const keeper_core::start_orphan_reaper&) {
+    const auto pid =
+        start_undertaker({options_.mark, own_group(), [this] { bury_the_dead(options_.records); },
+                          [this] { tidy_up(); }, options_.fork});
+    perform(pid ? core_.orphan_reaper_started(now(), *pid)
+                : core_.orphan_reaper_not_started(now(), pid.error().what));
+  }
+
+  /// After everything has ended, in the last process there is.
+  void tidy_up() const {
+    options_.tidy_up();
+    if (record_)
+      record_->remove();
   }
 
   void act(const keeper_core::send& e) {
@@ -234,6 +349,25 @@ class keeper {
 
   void act(const keeper_core::look&) { look_wanted_ = true; }
 
+  void act(const keeper_core::complain& e) { options_.complain(e.what); }
+
+  /// Stops, which is what a shell waits for, and is continued by a child that lives only for that.
+  /// The child repeats the signal: one that came before the stop would be lost.
+  void act(const keeper_core::leave_foreground&) {
+    const auto alarm = fork_child([parent = ::getpid()] {
+      for (;;) {
+        std::this_thread::sleep_for(limits::stopped_for_the_shell);
+        ::kill(parent, SIGCONT);
+      }
+    });
+    if (!alarm)
+      return; // a process that cannot be continued must not be stopped
+    ::kill(::getpid(), SIGSTOP);
+    ::kill(*alarm, SIGKILL);
+    siginfo_t ignored{};
+    (void)::waitid(P_PID, static_cast<id_t>(*alarm), &ignored, WEXITED);
+  }
+
   void act(const keeper_core::finish& e) {
     exit_code_ = e.exit_code;
     if (!e.complaint.empty())
@@ -245,12 +379,13 @@ class keeper {
       unsent_.pop_front();
   }
 
-  /// A child with our memory and none of our duties.
+  /// A child with our memory and none of our duties; `unavailable` if the system refuses it.
   template<class Body>
-  pid_t fork_child(Body body) {
+  result<pid_t> fork_child(Body body) {
     const pid_t parent = ::getpid();
-    const pid_t pid = ::fork();
-    invariant(pid >= 0, "no process can be forked");
+    const pid_t pid = options_.fork();
+    if (pid < 0)
+      return failure(errc::unavailable, fork_problem(errno));
     if (pid > 0)
       return pid;
     // A session of its own: what the terminal sends to its foreground group is ours to pass on.
@@ -272,19 +407,24 @@ class keeper {
     channel_ = {};
     store_answer_ = {};
     keeper_client client(unique_fd(socket), std::move(kept_), std::move(group_));
+    dying_words_for = &client;
+    otherwise = std::set_terminate(say_why_and_leave);
+    std::set_new_handler(say_that_memory_is_out);
     const int code = options_.supervise(client);
     client.over(code);
     ::_exit(code);
   }
 
-  /// Nobody may be left, whoever failed to see to that.
+  /// No process may be left, whichever component failed to see to that.
   int end() {
     const instant deadline = now() + limits::kill_within;
     for (;;) {
       for (const pid_t pid : core_.awaited())
-        ::kill(-pid, SIGKILL);
-      auto left = own_children();
-      left.erase(undertaker_);
+        if (pid != core_.orphan_reaper())
+          ::kill(-pid, SIGKILL);
+      const auto listed = own_children();
+      auto left = listed.value_or(std::set<pid_t>());
+      left.erase(core_.orphan_reaper());
       for (const pid_t pid : inherited_)
         left.erase(pid);
       for (const pid_t pid : left) {
@@ -294,15 +434,17 @@ class keeper {
       const bool group_gone = !group_ || group_->remove();
       if (!group_gone)
         group_->kill();
-      if ((left.empty() && group_gone) || now() >= deadline)
+      if ((listed && left.empty() && group_gone) || now() >= deadline)
         break;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    if (undertaker_ > 0) {
-      ::kill(undertaker_, SIGKILL);
+    if (const pid_t last = core_.orphan_reaper(); last > 0) {
+      ::kill(last, SIGKILL);
       siginfo_t ignored{};
-      (void)::waitid(P_PID, static_cast<id_t>(undertaker_), &ignored, WEXITED);
+      (void)::waitid(P_PID, static_cast<id_t>(last), &ignored, WEXITED);
     }
+    if (record_)
+      record_->remove();
     return exit_code_;
   }
 
@@ -316,7 +458,9 @@ class keeper {
   std::deque<packet> unsent_;
   std::array<unique_fd, limits::kept_places> kept_;
   unique_fd store_answer_;
-  pid_t undertaker_ = 0;
+  /// All processes that are forked from this one hold its lock, but for the orphan reaper.
+  std::optional<life_record> record_;
+  bool hears_stop_ = false;
   int exit_code_ = 1;
   bool look_wanted_ = false;
 };

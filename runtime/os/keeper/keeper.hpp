@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace troupe::os {
 
 struct keeper_options {
@@ -20,23 +22,32 @@ struct keeper_options {
   std::function<void(const packet& order, const unique_fd& answer)> serve_store;
   /// For the user, on stderr.
   std::function<void(const std::string&)> complain;
-  /// "NAME=value" in the environment of whatever descends from us, and of nothing else: by it what
-  /// has detached itself is found when nobody is left who knows it. Who descends from a launcher
-  /// below us has something behind it, after a slash. Empty: it is not looked for.
+  /// "NAME=value" in the environment of whatever descends from us, and of nothing else: by it a
+  /// process that has detached itself is found when no process is left that knows it. In the
+  /// descendants of a launcher below us something follows the value, after a slash. Empty: it is
+  /// not looked for.
   std::string mark;
-  /// Whether what is started lives in a control group of its own, where one can be made: then
-  /// nobody gets away who has cleared his environment, and nobody who forks without end.
+  /// Whether what is started lives in a control group of its own, where one can be made: then no
+  /// process gets away by clearing its environment or by forking without end.
   bool grouped = true;
   /// Called by the last process left when the keeper was killed.
   std::function<void()> tidy_up = [] {};
+  /// The directory with the life records of this user's launchers. If all processes of this one are
+  /// killed at once, the last one among them, the next launcher finds the mark there. Empty: no
+  /// record is made, and what other launchers have left is not looked for.
+  std::string records;
+  /// The system's call, which it may refuse at any time.
+  std::function<pid_t()> fork = ::fork;
 };
 
 /// The launcher's own process: starts the supervisor, again when it crashes, and stays the parent
 /// of all processes meanwhile. No thread, and none may have been started before. Answers the exit
-/// code; in the processes it forks it does not return.
+/// code; in the processes it forks it does not return. A system that refuses to fork is asked
+/// again.
 ///
 /// If this process is killed, the kernel kills supervisor, workers and store (parent-death
-/// signals), and a last process, which belongs to nobody's group, what they had left behind.
+/// signals). What they had left behind is killed by the orphan reaper, a last process in a session
+/// of its own.
 int run_keeper(const keeper_options& options);
 
 } // namespace troupe::os

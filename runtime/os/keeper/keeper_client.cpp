@@ -75,6 +75,12 @@ void keeper_client::send(const packet& p, int file) {
   (void)send_packet(socket_.get(), p, file);
 }
 
+void keeper_client::failed(const std::string& why) {
+  auto p = about(packet::kind::failed);
+  why.copy(p.text, sizeof p.text - 1);
+  send(p);
+}
+
 void keeper_client::over(int exit_code) {
   packet p;
   p.what = packet::kind::over;

@@ -49,6 +49,8 @@ class keeper_client {
   /// A number for a new process, another one than any supervisor of this keeper has used.
   std::uint64_t next_process();
   void send(const packet& p, int file = -1);
+  /// Why this process cannot go on. It is to end now; another one is started in its place.
+  void failed(const std::string& why);
   /// Nothing more is to be done after this process.
   void over(int exit_code);
 

@@ -24,7 +24,7 @@ TEST_CASE("an end that came while there was no supervisor is told to the next on
   CHECK(story("adopt-ended") == "life 0\nlife 1: the same process, label 7\nended with code 5\n");
 }
 
-TEST_CASE("a survivor that nobody adopts is ended by a sweep") {
+TEST_CASE("a survivor that is not adopted is ended by a sweep") {
   CHECK(story("disown") == "life 0\nlife 1: swept\n");
 }
 
@@ -45,11 +45,37 @@ TEST_CASE("the user's signals reach the supervisor, a wish to end also its succe
   CHECK(story("signals") == "life 0 hears 12 15\nlife 1 hears 15\n");
 }
 
+TEST_CASE("a system that refuses to fork is asked again, and the node lives") {
+  const auto told = story("fork-refused");
+  const std::string limit = "Resource temporarily unavailable (the limit of processes is reached: "
+                            "see ulimit -u, and pids.max of the control group or container)";
+  CHECK(told == "the process that ends daemons when a launcher is killed cannot be started: " +
+                    limit + "; trying again\nthe node supervisor cannot be started: " + limit +
+                    "; trying again for 60.0 s\nlife 0\n");
+}
+
+TEST_CASE("a store whose fork is refused is there a moment later") {
+  CHECK(story("store-fork-refused") == "it serves\n");
+}
+
+TEST_CASE("a supervisor that gets no threads is said in one line and started again") {
+  CHECK(story("threads-refused") ==
+        "the node supervisor cannot go on: no thread can be started: Resource temporarily "
+        "unavailable (see ulimit -u and ulimit -v); starting it again\nlife 2\n");
+}
+
+TEST_CASE("Ctrl-Z shows a stop to the shell, and ends of workers are heard of all the same") {
+  const auto told = story("stopped");
+  CHECK(told.find("it has stopped\n") != std::string::npos);
+  CHECK(told.find("it goes on\n") > told.find("it has stopped\n"));
+  CHECK(told.find("its worker's end is heard of: 7\n") != std::string::npos);
+}
+
 TEST_CASE("a store outlives its supervisor and ends with its handle") {
   CHECK(story("store-left") == "it serves\nit still serves\nit is ours\nit has ended\n");
 }
 
-TEST_CASE("a store that nobody adopts is ended by a sweep") {
+TEST_CASE("a store that is not adopted is ended by a sweep") {
   CHECK(story("store-unwanted") == "it serves\nit still serves\nit has ended\n");
 }
 

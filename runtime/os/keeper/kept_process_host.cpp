@@ -48,18 +48,20 @@ struct kept_process_host::ends {
   }
 };
 
-kept_process_host::kept_process_host(io_thread& io, keeper_client& keeper,
+kept_process_host::kept_process_host(io_thread& io, io_thread& slow, keeper_client& keeper,
                                      process_host_options options)
-    : io_(io), keeper_(keeper), options_(std::move(options)), ends_(std::make_shared<ends>()),
-      grouped_(keeper.group().has_value()), spawner_("troupe-spawn") {
+    : io_(io), slow_(slow), keeper_(keeper), options_(std::move(options)),
+      ends_(std::make_shared<ends>()), grouped_(keeper.group().has_value()) {
   keeper_.listen(io, [to = ends_](const packet& p) { to->take(p); });
   if (grouped_)
-    boost::asio::post(spawner_.context(), [this] { prepare_group(); });
+    aside([this] { prepare_group(); });
   else
     tell_group();
 }
 
 kept_process_host::~kept_process_host() {
+  if (!slow_.is_current())
+    call_on(slow_, [] {}); // prepare_group() knows us
   call_on(io_, [to = ends_] {
     const std::lock_guard lock(to->mutex);
     to->awaited.clear();
@@ -73,7 +75,7 @@ void kept_process_host::expect(ports::process_id process, ended on_end) {
   ends_->awaited.emplace(process, std::move(on_end));
 }
 
-/// While nobody waits for it.
+/// Called while no start waits for the group.
 void kept_process_host::prepare_group() {
   announce(about(kind::starting));
   (void)group();
@@ -112,32 +114,41 @@ void kept_process_host::tell_group() const {
                 {}});
 }
 
-/// A sweep may kill the group as a whole, with who is put into it meanwhile. The keeper answers
-/// within limits::kill_within.
+/// Waits until no sweep is under way: a sweep may kill the group as a whole, with a process that is
+/// put into it meanwhile. The keeper answers within limits::kill_within.
 void kept_process_host::announce(const packet& starting) {
   std::unique_lock lock(ends_->mutex);
   ends_->no_sweep.wait(lock, [this] { return ends_->sweeps.empty(); });
   keeper_.send(starting);
 }
 
+void kept_process_host::aside(std::function<void()> job) {
+  boost::asio::post(slow_.context(), std::move(job));
+}
+
 result<ports::started> kept_process_host::start(const ports::process_spec& spec, ended on_end) {
-  return call_on(spawner_, [this, &spec, &on_end]() -> result<ports::started> {
-    auto p = about(kind::starting, keeper_.next_process());
-    announce(p);
-    auto child = spawn(spec, options_.open_files, group());
-    if (!child) {
-      p.what = kind::not_started;
-      keeper_.send(p);
-      return tl::make_unexpected(child.error());
-    }
-    // Before the keeper knows of it, since it tells the end as soon as it does.
-    expect(p.process, std::move(on_end));
-    p.what = kind::started;
-    p.pid = *child;
-    p.label = spec.label;
+  if (slow_.is_current())
+    return start_here(spec, std::move(on_end));
+  return call_on(slow_, [this, &spec, &on_end] { return start_here(spec, std::move(on_end)); });
+}
+
+result<ports::started> kept_process_host::start_here(const ports::process_spec& spec,
+                                                     ended on_end) {
+  auto p = about(kind::starting, keeper_.next_process());
+  announce(p);
+  auto child = spawn(spec, options_.open_files, group());
+  if (!child) {
+    p.what = kind::not_started;
     keeper_.send(p);
-    return ports::started{p.process, *child};
-  });
+    return tl::make_unexpected(child.error());
+  }
+  // Before the keeper knows of it, since it tells the end as soon as it does.
+  expect(p.process, std::move(on_end));
+  p.what = kind::started;
+  p.pid = *child;
+  p.label = spec.label;
+  keeper_.send(p);
+  return ports::started{p.process, *child};
 }
 
 std::vector<ports::survivor> kept_process_host::survivors() {

@@ -16,15 +16,17 @@ namespace troupe::os {
 /// child from its first moment: it survives us and dies with the keeper. Ends are told by the
 /// keeper, signals go through it: it alone knows whether a pid is still the process's.
 ///
-/// Processes are started by a thread that does nothing else: opening a log file or executing a
-/// program may take long on a shared file system. `start` blocks its caller until the program runs.
-/// Destroying the host ends nothing; no callback is called afterwards.
+/// Processes are started on `slow`, a thread for what may take long: opening a log file or
+/// executing a program on a shared file system. Destroying the host ends nothing; no callback is
+/// called afterwards.
 class kept_process_host final : public ports::process_host {
  public:
-  kept_process_host(io_thread& io, keeper_client& keeper, process_host_options options = {});
+  kept_process_host(io_thread& io, io_thread& slow, keeper_client& keeper,
+                    process_host_options options = {});
 
   ~kept_process_host() override;
 
+  void aside(std::function<void()> job) override;
   result<ports::started> start(const ports::process_spec& spec, ended on_end) override;
   std::vector<ports::survivor> survivors() override;
   void adopt(ports::process_id survivor, ended on_end) override;
@@ -39,6 +41,7 @@ class kept_process_host final : public ports::process_host {
   /// What the keeper's packets reach; they may outlive us.
   struct ends;
 
+  result<ports::started> start_here(const ports::process_spec& spec, ended on_end);
   void announce(const packet& starting);
   void prepare_group();
   int group();
@@ -46,14 +49,14 @@ class kept_process_host final : public ports::process_host {
   void expect(ports::process_id process, ended on_end);
 
   io_thread& io_;
+  io_thread& slow_;
   keeper_client& keeper_;
   process_host_options options_;
   std::shared_ptr<ends> ends_;
-  // Of the spawner's thread: where processes live that are started before the next sweep.
+  // Of the slow thread: where processes live that are started before the next sweep.
   unique_fd group_;
   bool group_tried_ = false;
   bool grouped_;
-  io_thread spawner_;
 };
 
 } // namespace troupe::os

@@ -121,8 +121,9 @@ TEST_CASE("no signal is blocked or ignored in a process, whatever is in ours") {
 
 TEST_CASE("processes get the limit of open files that the host was told, ours is raised") {
   const scratch place;
-  const auto before = os::raise_open_files();
-  CHECK(before <= os::raise_open_files());
+  const auto limit = os::raise_open_files();
+  CHECK(limit.before <= limit.now);
+  CHECK(os::raise_open_files().before == limit.now);
   real_world world({123});
   auto spec = shell("ulimit -Sn");
   spec.stdout_file = place / "out";
@@ -235,7 +236,7 @@ TEST_CASE("processes die with their keeper, even if that is killed") {
   CHECK(world.until([&world] { return world.alive() == 0; }));
 }
 
-TEST_CASE("a daemon of theirs dies with a killed keeper as well: somebody is left for that") {
+TEST_CASE("a daemon of theirs dies with a killed keeper as well: the orphan reaper kills it") {
   const scratch place;
   real_world world;
   std::promise<ports::exit_status> end;
@@ -244,7 +245,7 @@ TEST_CASE("a daemon of theirs dies with a killed keeper as well: somebody is lef
                          [&end](ports::exit_status status) { end.set_value(status); });
   REQUIRE(hosting);
   REQUIRE(world.until([&place] { return content(place / "out") == "started\n"; }));
-  REQUIRE(world.until([&world] { return world.alive() == 5; })); // with supervisor and who is left
+  REQUIRE(world.until([&world] { return world.alive() == 5; })); // with supervisor, orphan reaper
   world.host().signal(hosting->process, SIGKILL);
   CHECK(end.get_future().get().code() == -SIGKILL);
   CHECK(world.until([&world] { return world.alive() == 0; }));
@@ -390,9 +391,10 @@ int main(int argc, char** argv) {
   options.supervise = [argc, argv](os::keeper_client& client) {
     if (client.earlier_lives() > 0)
       return 1;
-    os::io_thread thread;
+    os::io_thread thread, slow_thread;
     keeper = &client;
     io = &thread;
+    slow = &slow_thread;
     if (client.group())
       last_process = find_last_process();
     return doctest::Context(argc, argv).run();

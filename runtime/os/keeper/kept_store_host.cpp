@@ -1,6 +1,7 @@
 #include "runtime/os/keeper/kept_store_host.hpp"
 
 #include "runtime/base/limits.hpp"
+#include "runtime/os/process/launch_plan.hpp"
 #include "runtime/ports/process.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +41,7 @@ class kept_store final : public ports::open_store {
   std::uint16_t port_;
 };
 
-/// Both ends write with as much room as they have; what does not fit is an address nobody has.
+/// Both ends write with as much room as they have; what does not fit is no machine's address.
 bool put(char (&room)[sizeof packet::text], const std::string& text) {
   if (text.size() >= sizeof room)
     return false;
@@ -75,6 +76,9 @@ kept_store_host::kept_store_host(io_thread& io, keeper_client& keeper, log::sink
 result<std::unique_ptr<ports::open_store>>
 kept_store_host::open(const ports::store_options& options) {
   auto [ours, theirs] = packet_pair();
+  if (!ours)
+    return failure(errc::unavailable,
+                   fmt::format("the workers' store cannot be started: {}", system_message(errno)));
   auto order = about(kind::open_store, keeper_.next_process(), options.port);
   order.label = static_cast<std::uint64_t>(options.reach);
   if (!put(order.text, options.address))

@@ -16,7 +16,7 @@ namespace troupe::os {
 struct packet {
   enum class kind : std::uint32_t {
     // From the supervisor.
-    starting,    ///< A process is about to be cloned: nobody unknown is a stray for now.
+    starting,    ///< A process is about to be cloned: no unknown one is a stray for now.
     started,     ///< `process`, `pid`, `label`. Every `starting` is followed by this or the next.
     not_started, ///< Nothing is left of it but what has to be reaped.
     adopted,     ///< `process` is this supervisor's now.
@@ -24,6 +24,7 @@ struct packet {
     sweep,       ///< Answered by `swept`.
     open_store,  ///< With a socket for the answer; `process`, `label` and `text` as in store_order.
     keep,        ///< With a file: what a successor finds at place `number`.
+    failed,      ///< `text` says what keeps the supervisor from going on; it ends now.
     over,        ///< `number` is the launcher's exit code; the supervisor ends now.
     // From the keeper. First of all one `present` for each process that survived.
     present,     ///< `process`, `pid`, `label`, `is_store`.
@@ -46,11 +47,12 @@ struct packet {
 /// One that says no more than this.
 packet about(packet::kind what, std::uint64_t process = 0, std::int32_t number = 0);
 
-/// Both ends of a conversation; packets stay whole and in order.
+/// Both ends of a conversation; packets stay whole and in order. Two empty ones, with errno, when
+/// the system has no more.
 std::pair<unique_fd, unique_fd> packet_pair();
 
 /// Sends one, with a file descriptor if `file` is not negative. Waits for room unless told not to;
-/// false if there is none, or nobody at the other end.
+/// false if there is none, or if the other end is closed.
 bool send_packet(int socket, const packet& p, int file = -1, bool wait = true);
 
 struct received_packet {

@@ -1,21 +1,20 @@
 #include "runtime/os/keeper/undertaker.hpp"
 
-#include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
-#include "runtime/os/process/spawn.hpp"
+#include "runtime/os/contents_of.hpp"
+#include "runtime/os/entries_of.hpp"
+#include "runtime/os/process/launch_plan.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -24,8 +23,7 @@ namespace troupe::os {
 namespace {
 
 bool carries(const std::filesystem::path& process, const std::string& mark) {
-  std::ifstream environment(process / "environ", std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(environment), {}};
+  const auto all = contents_of(process / "environ");
   // Entries end with a zero byte; the first has none before it.
   for (auto at = all.find(mark); at != std::string::npos; at = all.find(mark, at + 1)) {
     const char next = all.c_str()[at + mark.size()];
@@ -35,27 +33,26 @@ bool carries(const std::filesystem::path& process, const std::string& mark) {
   return false;
 }
 
-/// Everybody who carries the mark and is no zombie.
+/// All processes that carry the mark and are no zombies.
 std::vector<pid_t> marked(const std::string& mark) {
   std::vector<pid_t> found;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    const auto name = entry.path().filename().string();
+  for (const auto& entry : entries_of("/proc")) {
+    const auto name = entry.filename().string();
     const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
-    if (pid > 0 && pid != ::getpid() && carries(entry.path(), mark))
+    if (pid > 0 && pid != ::getpid() && carries(entry, mark))
       found.push_back(pid);
   }
   return found;
 }
 
-/// Kills everybody there is; true once there is nobody.
+/// Kills all that carry the mark or are in the group; true once none is left.
 bool bury_round(const std::string& mark, const control_group* group) {
   if (group)
     group->kill();
   const auto left = mark.empty() ? std::vector<pid_t>() : marked(mark);
   for (const pid_t pid : left)
     ::kill(pid, SIGKILL);
-  // Nobody is put into it any more once it is gone.
+  // No process is put into it any more once it is gone.
   const bool group_gone = !group || group->remove();
   return left.empty() && group_gone;
 }
@@ -67,16 +64,36 @@ void bury(const std::string& mark, const control_group* group) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+/// Returns when the process that forked this one has ended. Other processes may send signals as
+/// well; the parent tells.
+void wait_for_end_of(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
+  sigset_t death;
+  sigemptyset(&death);
+  sigaddset(&death, SIGHUP);
+  for (int heard = 0; ::getppid() == parent;)
+    (void)::sigwait(&death, &heard);
+}
+
 } // namespace
 
-pid_t start_undertaker(const undertaker_options& options) {
-  if (options.mark.empty() && !options.group)
-    return 0;
+void end_marked(const std::string& mark) {
+  bury(mark, nullptr);
+}
+
+std::string fork_problem(int error_number) {
+  const auto why = system_message(error_number);
+  if (error_number != EAGAIN)
+    return why;
+  return why + " (the limit of processes is reached: see ulimit -u, and pids.max of the control "
+               "group or container)";
+}
+
+result<pid_t> start_undertaker(const undertaker_options& options) {
   const pid_t watched = ::getpid();
-  const unique_fd life = open_pidfd(watched);
-  invariant(life.operator bool(), "this kernel has no pidfds");
-  const pid_t pid = ::fork();
-  invariant(pid >= 0, "no process can be forked");
+  const pid_t pid = options.fork();
+  if (pid < 0)
+    return failure(errc::unavailable, fork_problem(errno));
   if (pid > 0)
     return pid;
   ::setsid();
@@ -84,15 +101,14 @@ pid_t start_undertaker(const undertaker_options& options) {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  // Whoever reads what we were given waits for its end, which is not ours.
-  const int held = options.group ? ::fcntl(options.group->directory(), F_DUPFD_CLOEXEC, 2) : -1;
-  ::dup3(life.get(), 0, O_CLOEXEC);
+  // The reader of an inherited pipe waits for the pipe's end, and must not wait for ours.
+  const int held = options.group ? ::fcntl(options.group->directory(), F_DUPFD_CLOEXEC, 1) : -1;
   std::optional<control_group> group;
-  if (held >= 0 && ::dup3(held, 1, O_CLOEXEC) == 1)
-    group.emplace(options.group->path(), unique_fd(1));
-  ::close_range(group ? 2 : 1, ~0U, 0);
-  for (pollfd ended{0, POLLIN, 0}; ended.revents == 0;)
-    (void)::poll(&ended, 1, -1);
+  if (held >= 0 && ::dup3(held, 0, O_CLOEXEC) == 0)
+    group.emplace(options.group->path(), unique_fd(0));
+  ::close_range(group ? 1 : 0, ~0U, 0);
+  options.at_start();
+  wait_for_end_of(watched);
   bury(options.mark, group ? &*group : nullptr);
   options.tidy_up();
   ::_exit(0);

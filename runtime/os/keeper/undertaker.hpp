@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/base/result.hpp"
 #include "runtime/os/keeper/control_group.hpp"
 
 #include <functional>
@@ -13,16 +14,28 @@ struct undertaker_options {
   std::string mark; ///< as in keeper_options
   /// Those in it are killed as well, and it is removed; may be none.
   const control_group* group = nullptr;
+  /// Called in the new process before it waits: a launcher does not wait for what is done there.
+  std::function<void()> at_start;
   std::function<void()> tidy_up;
+  std::function<pid_t()> fork; ///< as in keeper_options
 };
 
-/// A process that waits for this one to be killed, and then kills whoever carries the mark: those
-/// that had left their parents, their group and their session, and whom no parent-death signal
-/// reaches. Nothing is polled until then. Who has cleared his environment is found in the group
-/// only.
+/// A process that waits for this one to be killed, and then kills all processes that carry the
+/// mark: those that had left their parents, their group and their session, and that no parent-death
+/// signal reaches. Nothing is polled until then. A process that has cleared its environment is
+/// found in the group only.
 ///
-/// Answers its pid; 0 if there is neither mark nor group. It must be killed before this process
-/// ends otherwise.
-pid_t start_undertaker(const undertaker_options& options);
+/// It hears of the end by a parent-death signal, so this process must have one thread.
+///
+/// Answers its pid; `unavailable` if the system refuses to fork. It must be killed before this
+/// process ends otherwise.
+result<pid_t> start_undertaker(const undertaker_options& options);
+
+/// SIGKILL for all processes that carry the mark, again and again until none is left, for
+/// limits::burial_within at most.
+void end_marked(const std::string& mark);
+
+/// Why fork() failed, with the limits that a user can raise.
+std::string fork_problem(int error_number);
 
 } // namespace troupe::os

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -175,18 +176,23 @@ result<std::unique_ptr<logs>> logs::open(const log_options& options) {
 logs::logs(std::shared_ptr<outputs> to) : to_(std::move(to)) {}
 
 logs::~logs() {
-  // Whoever reads our terminal may have stopped reading; then what is queued is lost, and the end
-  // is not.
-  std::promise<void> closed;
-  auto in_time = closed.get_future();
-  std::thread closing([to = to_, closed = std::move(closed)]() mutable {
+  // The terminal may take nothing any more: then what is queued is lost, and the end of the
+  // process does not wait.
+  const auto closed = std::make_shared<std::promise<void>>();
+  const auto in_time = closed->get_future();
+  const auto close = [to = to_, closed] {
     to->close();
-    closed.set_value();
-  });
-  if (in_time.wait_for(to_->patience()) == std::future_status::ready)
-    closing.join();
-  else
-    closing.detach();
+    closed->set_value();
+  };
+  try {
+    std::thread closing(close);
+    if (in_time.wait_for(to_->patience()) == std::future_status::ready)
+      closing.join();
+    else
+      closing.detach();
+  } catch (const std::system_error&) {
+    close(); // the system refuses a thread: then the end does wait
+  }
 }
 
 log::sink logs::sink() const {

@@ -13,7 +13,7 @@ namespace troupe::os {
 enum class verbosity {
   quiet,   ///< warnings and errors
   normal,  ///< the story besides
-  verbose, ///< everything, and who said it
+  verbose, ///< everything, each line with its source
 };
 
 struct log_options {
@@ -24,7 +24,7 @@ struct log_options {
 };
 
 /// Where log events go: plain lines for people, JSON lines for machines, written by a thread of its
-/// own. Whoever logs never waits for a terminal or a disk: when more than limits::log_queue_max
+/// own. A caller never waits for a terminal or a disk: when more than limits::log_queue_max
 /// lines wait, the oldest is dropped, and at the end it is said how many were. A place that cannot
 /// be written to any more is announced once on the other one, and ends nothing.
 class logs {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -104,6 +105,25 @@ TEST_CASE("the console tells as much as was asked for") {
   CHECK(told_with(os::verbosity::verbose) ==
         lines{"[master/recovery] debug", "[master/recovery] info", "[master/recovery] story",
               "[master/recovery] warning", "[master/recovery] error"});
+}
+
+TEST_CASE("a system that refuses a thread at the end loses no line") {
+  const scratch_file console;
+  auto opened = os::logs::open({os::verbosity::normal, console.stream, {}});
+  REQUIRE(opened);
+  (*opened)->sink()("test", event(log::level::story, "the last"));
+  pthread_attr_t before, huge;
+  REQUIRE(::pthread_getattr_default_np(&before) == 0);
+  REQUIRE(::pthread_getattr_default_np(&huge) == 0);
+  // More than there are addresses.
+  REQUIRE(::pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+  REQUIRE(::pthread_setattr_default_np(&huge) == 0);
+  opened->reset();
+  REQUIRE(::pthread_setattr_default_np(&before) == 0);
+  ::pthread_attr_destroy(&huge);
+  ::pthread_attr_destroy(&before);
+  REQUIRE(console.lines().size() == 1);
+  CHECK(console.lines().front().find("the last") != std::string::npos);
 }
 
 TEST_CASE("a terminal gets colours unless NO_COLOR is set, anything else gets none") {
@@ -233,10 +253,11 @@ TEST_CASE("a console that went away ends nothing, and the file is still written"
   CHECK(json.lines().size() == 5);
 }
 
-TEST_CASE("a console that does not take anything holds nobody up, and the loss is told") {
+TEST_CASE("a console that takes nothing does not delay the caller, and the loss is told") {
   int pipe[2];
   REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
-  // Nobody reads until everything has been logged; the text alone would fill the pipe many times.
+  // The test reads only when everything has been logged; the text alone would fill the pipe many
+  // times.
   std::FILE* stream = ::fdopen(pipe[1], "w");
   std::string taken;
   std::thread reader;

@@ -10,12 +10,12 @@
 
 namespace troupe::os {
 
-/// Wakes a thread of another process: rung often and heard once is heard. Nobody loses a ring that
-/// came while he was not listening.
+/// A wake-up event between processes (eventfd): many rings before one wait wake it once. A ring is
+/// not lost if the waiter does not wait at that moment.
 class bell {
  public:
   static result<bell> create();
-  /// Takes the descriptor of one that somebody else has made.
+  /// Takes the descriptor of one that another process has made.
   static result<bell> adopt(int descriptor);
   bell(bell&& other) noexcept;
   bell& operator=(bell&& other) noexcept;
@@ -34,7 +34,7 @@ class bell {
 
 /// Waits while a word in shared memory has this value; may return earlier. False: time is up.
 bool wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, duration within);
-/// Wakes who waits there, in any process.
+/// Wakes the threads that wait there, in any process.
 void wake_all(const std::atomic<std::uint32_t>& word);
 
 } // namespace troupe::os

@@ -46,7 +46,7 @@ aligned_choice::aligned_choice(int descriptor, std::uint64_t bytes) {
     made_ = at != nullptr && over == 0;
     if (at == nullptr || made_)
       return;
-    // Nobody else's mapping is replaced: one that has come there since makes this fail.
+    // No other mapping is replaced: one that has come there since makes this fail.
     auto* const end =
         mmap(at + whole - over, over, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);

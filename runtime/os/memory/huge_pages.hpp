@@ -17,12 +17,12 @@ constexpr std::uint64_t huge_page_bytes = 2u << 20; ///< x86-64's, and aarch64's
 /// file's begin, and in each of those some of its pages must be there.
 std::uint64_t move_to_huge_pages(char* begin, std::uint64_t bytes, const std::atomic<bool>& stop);
 
-/// Room for a mapping that somebody else is about to make, and who lets the kernel choose its
-/// place: a library that maps a file. The kernel maps 2 MiB at once only where the mapping lies at
+/// Room for a mapping that a library is about to make of a file, with the kernel choosing the
+/// place. The kernel maps 2 MiB at once only where the mapping lies at
 /// a multiple of that; mapping them in sixteens of 4 KiB takes some twenty times as long. It takes
 /// the highest place that is free, so the end of that place is occupied, while this lives, by as
-/// much as it takes to make the next choice a multiple of 2 MiB. It costs no memory. Whoever maps
-/// something meanwhile may spoil it: then the mapping is as slow as any.
+/// much as it takes to make the next choice a multiple of 2 MiB. It costs no memory. A thread that
+/// maps something meanwhile may spoil it: then the mapping is as slow as any.
 class aligned_choice {
  public:
   /// For a mapping of so many bytes of this file.

@@ -1,9 +1,11 @@
 #include "runtime/os/memory/memory_room.hpp"
 
+#include "runtime/os/contents_of.hpp"
+
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -18,13 +20,6 @@ std::optional<std::uint64_t> number(std::string_view text) {
   std::uint64_t value = 0;
   const auto found = std::from_chars(text.data(), text.data() + text.size(), value);
   return found.ec == std::errc{} ? std::optional(value) : std::nullopt;
-}
-
-std::string contents(const fs::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 /// The number behind `key` in lines of "key number"; meminfo's keys end with a colon.
@@ -47,10 +42,11 @@ constexpr dialect version_1{"sys/fs/cgroup/memory", "memory.limit_in_bytes",
 
 /// What one group leaves; nothing if it sets no limit.
 std::optional<memory_room> left_by(const fs::path& group, const dialect& d) {
-  const auto limit = number(contents(group / d.limit)), used = number(contents(group / d.used));
+  const auto limit = number(contents_of(group / d.limit)),
+             used = number(contents_of(group / d.used));
   if (!limit || !used)
     return std::nullopt;
-  const auto droppable = value_of(contents(group / "memory.stat"), d.droppable).value_or(0);
+  const auto droppable = value_of(contents_of(group / "memory.stat"), d.droppable).value_or(0);
   const auto needed = *used - std::min(*used, droppable);
   return memory_room{*limit - std::min(*limit, needed),
                      fmt::format("{} is {} MiB", (group / d.limit).string(), *limit >> 20)};
@@ -59,7 +55,7 @@ std::optional<memory_room> left_by(const fs::path& group, const dialect& d) {
 /// This process's group by /proc/self/cgroup, whose lines are "number:controllers:path". In a
 /// container the path may be one of the machine outside; then the mount itself is the group.
 fs::path own_group(const fs::path& root, const dialect& d) {
-  std::istringstream lines(contents(root / "proc/self/cgroup"));
+  std::istringstream lines(contents_of(root / "proc/self/cgroup"));
   const auto mount = root / d.mount;
   for (std::string line; std::getline(lines, line);) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
@@ -78,7 +74,7 @@ fs::path own_group(const fs::path& root, const dialect& d) {
 
 result<memory_room> find_memory_room(const fs::path& root) {
   const auto file = root / "proc/meminfo";
-  const auto available = value_of(contents(file), "MemAvailable:");
+  const auto available = value_of(contents_of(file), "MemAvailable:");
   if (!available)
     return failure(errc::refused,
                    fmt::format("{} does not say how much memory is available", file.string()));

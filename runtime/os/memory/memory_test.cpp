@@ -168,7 +168,7 @@ TEST_CASE("pages are there after populate, and not before") {
   CHECK(there() == 4 * mib);
 }
 
-TEST_CASE("memory lies where huge pages can be mapped, whoever maps it and however it grew") {
+TEST_CASE("memory lies where huge pages can be mapped, in any process and however it grew") {
   auto memory = shared_memory::create("troupe-test", 0);
   REQUIRE(memory);
   for (const auto bytes : {2 * mib, 5 * mib + 12345, 64 * mib, 64 * mib + 1}) {

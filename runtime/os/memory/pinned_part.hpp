@@ -13,8 +13,8 @@ struct pinning {
 };
 
 /// The begin of a file's memory, pinned. A driver holds on to the pages that it was shown: what is
-/// cut off the file and made again are other pages, and what a device writes to the old ones nobody
-/// ever sees. So the end of what is used stays unpinned, and may change by as much.
+/// cut off the file and made again are other pages, and what a device writes to the old ones is
+/// lost. So the end of what is used stays unpinned, and may change by as much.
 class pinned_part {
  public:
   /// What is left unpinned at least, and at most before more is pinned.

@@ -19,7 +19,7 @@ using namespace troupe::os;
 
 constexpr std::uint64_t mib = 1u << 20;
 
-/// Who keeps a list of what a driver would have pinned.
+/// A driver that only lists what it would have pinned.
 struct listed {
   std::vector<std::pair<char*, std::uint64_t>> pinned;
   std::vector<char*> unpinned;
@@ -120,7 +120,7 @@ TEST_CASE("what is cut off is not pinned any more") {
     CHECK(part.bytes() == 0);
     CHECK(part.pin(memory.data(), 100 * mib, driver.as_pinning()));
   }
-  CHECK(driver.unpinned.size() == 2); // nobody forgets it
+  CHECK(driver.unpinned.size() == 2); // it is not forgotten
 }
 
 TEST_CASE("a driver that refuses has pinned nothing") {

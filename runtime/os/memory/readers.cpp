@@ -32,12 +32,12 @@ result<memory_reader> memory_reader::open(int descriptor) {
   return memory_reader(std::move(opened));
 }
 
-/// By a lease to write, which is granted to the only one who has opened a file, and keeps others
-/// out.
+/// By a write lease: the kernel grants it to the only process that has a file open, and lets other
+/// opens wait.
 std::optional<sole_reader> sole_reader::open(int descriptor) {
   auto opened = open_to_read(descriptor, O_NONBLOCK);
-  // The kernel tells of who waits by a signal, and its own choice would end this process. This one
-  // does nothing to a program that has not asked for it.
+  // The kernel sends a signal when another process waits; its default would end this process. This
+  // one does nothing to a program that has not asked for it.
   if (!opened || fcntl(opened.get(), F_SETSIG, SIGURG) != 0 ||
       fcntl(opened.get(), F_SETLEASE, F_WRLCK) != 0)
     return std::nullopt;

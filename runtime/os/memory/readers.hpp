@@ -8,10 +8,10 @@
 
 namespace troupe::os {
 
-/// Somebody who reads shared memory as a file, having opened its descriptor's name in /proc. The
-/// kernel counts what was opened there to be read: until it is closed by all who inherited it and
-/// no process maps any of it, whichever parts, and whether a child of his forked or he has died.
-/// Who maps a descriptor that was handed to him has opened nothing, and is not counted.
+/// A reader of shared memory as a file, opened by its descriptor's name in /proc. The kernel counts
+/// such an open file as a reader until every process that inherited it has closed it and no process
+/// maps any part of it. Forked children count, and a process that dies stops counting. A process
+/// that maps a descriptor which it was handed has opened nothing, and is not counted.
 class memory_reader {
  public:
   /// The descriptor stays the caller's. Waits while there is a `sole_reader`.
@@ -23,15 +23,15 @@ class memory_reader {
   unique_fd opened_;
 };
 
-/// The only one who has opened it, be it to read or to write. Others who open it wait.
+/// The only one that has it open, be it to read or to write. Other opens wait.
 class sole_reader {
  public:
-  /// Never waits. Nothing: somebody else reads it, or it cannot be known. That is so before Linux
+  /// Never waits. Nothing: another process reads it, or it cannot be known. That is so before Linux
   /// 5.3, without /proc, where leases of files are switched off, and for a process that is neither
   /// of the user who made the memory nor privileged.
   static std::optional<sole_reader> open(int descriptor);
   sole_reader(sole_reader&& other) noexcept = default;
-  /// Those who wait may read. To be soon: the kernel lets them after some time (45 s) anyway.
+  /// Opens that wait go on. To be soon: the kernel lets them after some time (45 s) anyway.
   ~sole_reader();
 
  private:

@@ -36,7 +36,7 @@ bool nobody_reads(const shared_memory& memory) {
 bool is_known() {
   const auto known = nobody_reads(something());
   if (!known)
-    MESSAGE("this system does not say who reads memory: nothing is tested");
+    MESSAGE("this system does not tell readers of memory: nothing is tested");
   return known;
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("what was opened and closed is read as long as any of it is mapped") {
   }
 }
 
-TEST_CASE("who has opened memory to write it reads it as well") {
+TEST_CASE("a process that has opened memory to write it reads it as well") {
   if (!is_known())
     return;
   const auto memory = something();
@@ -120,7 +120,7 @@ TEST_CASE("who has opened memory to write it reads it as well") {
   CHECK(nobody_reads(memory));
 }
 
-TEST_CASE("who maps a descriptor that he was given is not counted") {
+TEST_CASE("a process that maps a descriptor it was given is not counted") {
   if (!is_known())
     return;
   const auto memory = something();
@@ -145,7 +145,7 @@ TEST_CASE("a forked child reads what was mapped, though its parent does not any 
   CHECK(nobody_reads(memory));
 }
 
-TEST_CASE("a child that is forked while there is a sole reader keeps nobody out") {
+TEST_CASE("a child that is forked while there is a sole reader keeps no other out") {
   if (!is_known())
     return;
   const auto memory = something();
@@ -163,7 +163,7 @@ TEST_CASE("a child that is forked while there is a sole reader keeps nobody out"
   CHECK(nobody_reads(memory));
 }
 
-TEST_CASE("who comes while there is a sole reader waits, and harms nobody") {
+TEST_CASE("an open while there is a sole reader waits, and does no harm") {
   if (!is_known())
     return;
   const auto memory = something();
@@ -172,7 +172,7 @@ TEST_CASE("who comes while there is a sole reader waits, and harms nobody") {
   {
     const auto sole = sole_reader::open(memory.descriptor());
     REQUIRE(sole);
-    CHECK_FALSE(nobody_reads(memory)); // who wants to be it as well is told at once
+    CHECK_FALSE(nobody_reads(memory)); // a second one is told at once
     CHECK(opened(memory, O_RDONLY | O_NONBLOCK) < 0);
     CHECK(errno == EWOULDBLOCK);
     comes = std::thread([&memory, &late] { late = memory_reader::open(memory.descriptor()); });

@@ -57,7 +57,7 @@ char* map(int descriptor, std::uint64_t bytes) {
   auto* const place = aligned_place(bytes);
   auto* const at = mmap(place, bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | (place == nullptr ? 0 : MAP_FIXED), descriptor, 0);
-  if (at == MAP_FAILED) // the place may be somebody else's by now: it is not given back
+  if (at == MAP_FAILED) // the place may be another mapping's by now: it is not given back
     return nullptr;
   // Only a wish: most kernels are set to give shared memory small pages whatever is asked.
   madvise(at, bytes, MADV_HUGEPAGE);
@@ -70,7 +70,7 @@ std::optional<bool> make_pages(char* begin, std::uint64_t bytes) {
   while (madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINTR || errno == EAGAIN)
       continue;
-    // A kernel before 5.14: whoever writes first waits for the pages.
+    // A kernel before 5.14: the first writes wait for the pages.
     if (errno == EINVAL || errno == EFAULT)
       return false;
     return std::nullopt;

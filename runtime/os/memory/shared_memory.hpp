@@ -14,10 +14,10 @@ namespace troupe::os {
 class shared_memory {
  public:
   shared_memory() = default;
-  /// `name` is only for those who look at /proc. Nothing is reserved yet: pages come when they are
+  /// `name` is only for people who look at /proc. Nothing is reserved yet: pages come when they are
   /// touched. `refused` if the system does not give it.
   static result<shared_memory> create(const std::string& name, std::uint64_t bytes);
-  /// Maps what somebody else has made, whole, be it nothing yet. Takes the descriptor.
+  /// Maps what another process has made, whole, be it nothing yet. Takes the descriptor.
   static result<shared_memory> adopt(int descriptor);
   /// The same; the descriptor stays the caller's.
   static result<shared_memory> share(int descriptor);
@@ -33,17 +33,17 @@ class shared_memory {
 
   /// Maps so much, with what is there; addresses change. Precondition: not less than `bytes()`.
   result<void> grow(std::uint64_t bytes);
-  /// Maps as much as there is by now, if somebody else has made it more or less; addresses change.
+  /// Maps as much as there is by now, if another process has changed it; addresses change.
   result<void> follow();
   /// Gives the memory back; the descriptor stays.
   result<void> clear();
 
-  /// What the descriptor says of its size, to those who open it as a file. Nobody touches what lies
-  /// behind that, though it stays mapped here. Precondition: at most `bytes()`.
+  /// What the descriptor says of its size to a process that opens it as a file. What lies behind
+  /// that must not be touched, though it stays mapped here. Precondition: at most `bytes()`.
   result<void> show(std::uint64_t bytes) const;
 
   /// Makes the pages of the first `bytes` be there, huge ones where the system has some, so that
-  /// whoever writes first does not wait for them. Ends early when `stop` becomes true, or where
+  /// the first writes do not wait for them. Ends early when `stop` becomes true, or where
   /// less is shown. An error instead of a signal where there is no memory.
   result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop) const;
 

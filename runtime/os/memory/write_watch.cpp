@@ -139,7 +139,7 @@ void write_watch::release(char* begin, std::uint64_t bytes) const {
   uffdio_writeprotect wish{range_of(begin, bytes), 0};
   while (ioctl(faults_, UFFDIO_WRITEPROTECT, &wish) != 0 && (errno == EAGAIN || errno == EINTR)) {
   }
-  // For one that began to wait between the two looks of whoever released this before.
+  // For a write that began to wait between the two looks of an earlier release.
   auto where = range_of(begin, bytes);
   ioctl(faults_, UFFDIO_WAKE, &where);
 }

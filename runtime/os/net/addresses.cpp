@@ -55,6 +55,15 @@ std::optional<ip::address> numeric(const std::string& host) {
   return address;
 }
 
+bool is_loopback(const std::string& host) {
+  const auto address = numeric(host);
+  return address ? address->is_loopback() : host == "localhost";
+}
+
+std::string address_for_others(const ip::address& local, const std::string& dialled) {
+  return local.is_loopback() && !is_loopback(dialled) ? dialled : local.to_string();
+}
+
 std::optional<std::string> objection_to_zone(const std::string& host, const ip::address& address) {
   if (!address.is_v6() || !address.to_v6().is_link_local() || address.to_v6().scope_id() != 0)
     return std::nullopt;
@@ -135,11 +144,28 @@ result<void> check_loopback(const char* purpose, const ports::endpoint& where,
                   purpose, to_string(where)));
 }
 
+namespace {
+
+/// IPv4 where it came as IPv4 in IPv6.
+ip::address unmapped(const ip::address& address) {
+  return address.is_v6() && address.to_v6().is_v4_mapped()
+             ? ip::make_address_v4(ip::v4_mapped, address.to_v6())
+             : address;
+}
+
+} // namespace
+
+std::string network_of(const ip::address& address) {
+  const auto plain = unmapped(address);
+  if (plain.is_v4())
+    return plain.to_string();
+  auto bytes = plain.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), 0);
+  return ip::address_v6(bytes, plain.to_v6().scope_id()).to_string() + "/64";
+}
+
 std::string to_text(const ip::tcp::endpoint& e) {
-  auto address = e.address();
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
-  return ports::to_string(ports::endpoint{address.to_string(), e.port()});
+  return ports::to_string(ports::endpoint{unmapped(e.address()).to_string(), e.port()});
 }
 
 int make_socket(const ip::tcp::endpoint& for_address) {

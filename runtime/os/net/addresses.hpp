@@ -15,6 +15,15 @@ namespace troupe::os {
 /// The address itself if `host` is one in numbers.
 std::optional<boost::asio::ip::address> numeric(const std::string& host);
 
+/// Whether the host, as it was given, stands for the loopback interface: then all that meet there
+/// are on this machine.
+bool is_loopback(const std::string& host);
+
+/// What others may dial to reach the machine from which `local` leads to `dialled`. An address of
+/// the loopback interface is of no use to another machine. A name that leads there from here is
+/// this machine's own (/etc/hosts often says 127.0.1.1), and others have dialled it as well.
+std::string address_for_others(const boost::asio::ip::address& local, const std::string& dialled);
+
 /// What is wrong with a link-local address that does not say by which interface it is to be
 /// reached, or by one that is not there: fe80::1%eth0.
 std::optional<std::string> objection_to_zone(const std::string& host,
@@ -39,6 +48,10 @@ listening_addresses(const ports::endpoint& where, bool loopback_only);
 /// or "dialling".
 result<void> check_loopback(const char* purpose, const ports::endpoint& where,
                             const boost::asio::ip::address& address);
+
+/// What connections of one owner have in common: an IPv4 address, or the network of an IPv6 one (64
+/// bits), in which a machine may take as many addresses as it likes.
+std::string network_of(const boost::asio::ip::address& address);
 
 /// "10.0.0.7:51234", also when the address came as IPv4 in IPv6.
 std::string to_text(const boost::asio::ip::tcp::endpoint& e);

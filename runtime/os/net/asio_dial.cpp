@@ -1,5 +1,6 @@
 #include "runtime/os/net/asio_dial.hpp"
 
+#include "runtime/link/hello.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/net/link_shell.hpp"
 
@@ -65,7 +66,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
   /// Tries the next address; `so_far` is what was wrong with the last one.
   void try_next(const std::string& so_far) {
     if (next_ == addresses_.size() || now() >= deadline_)
-      return fail(errc::unavailable, so_far);
+      return fail(nobody_listens_ ? errc::closed : errc::unavailable, so_far);
     const auto address = addresses_[next_++];
     if (guard_->loopback_only())
       if (auto fine = check_loopback("dialling", where_, address.address()); !fine)
@@ -91,6 +92,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
     socket_.async_connect(address, [self = shared_from_this(), address](const error_code& ec) {
       if (!self->done_)
         return;
+      self->nobody_listens_ = ec == asio::error::connection_refused;
       if (ec == asio::error::operation_aborted)
         return self->try_next("no answer in time");
       if (ec)
@@ -112,6 +114,11 @@ class dialling : public std::enable_shared_from_this<dialling> {
   }
 
   void greet(const ip::tcp::endpoint& address, tls_context with) {
+    error_code broken;
+    const auto local = socket_.local_endpoint(broken);
+    if (broken)
+      return fail(errc::unavailable, broken.message());
+    hello_ = link::with_address(hello_, address_for_others(local.address(), where_.host));
     auto shell = std::make_shared<link_shell>(
         link::link_core::dialling(options_, now(), deadline_, hello_), link::role::dialler,
         stream(std::move(socket_), std::move(with)), to_text(address));
@@ -126,7 +133,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
   /// Connected, but it came to no link.
   void not_linked(const error& why) {
     const bool for_good = why.code == errc::refused || why.code == errc::invalid;
-    fail(for_good ? errc::refused : errc::unavailable, why.what);
+    fail(for_good ? errc::refused : errc::closed, why.what);
   }
 
   template<class Then>
@@ -152,12 +159,13 @@ class dialling : public std::enable_shared_from_this<dialling> {
   const std::shared_ptr<guard> guard_;
   const std::vector<ip::address> own_;
   const ports::endpoint where_;
-  const messages::msg<messages::Hello> hello_;
+  messages::msg<messages::Hello> hello_;
   ports::transport::dialled done_; ///< empty once answered
   instant deadline_;
   tcp_resolver resolver_;
   std::vector<ip::tcp::endpoint> addresses_;
   std::size_t next_ = 0;
+  bool nobody_listens_ = false; ///< at the last of them, which was reached
   tcp_socket socket_;
   io_timer patience_;
 };

@@ -5,8 +5,10 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -27,7 +29,10 @@ constexpr int accepted_at_once = 64;
 
 accept_loop::accept_loop(asio::io_context& context, const transport_options& options,
                          std::unique_ptr<guard::door> door, ports::transport::acceptor accept)
-    : context_(context), options_(options), door_(std::move(door)), accept_(std::move(accept)) {}
+    : context_(context), options_(options), door_(std::move(door)), accept_(std::move(accept)),
+      admission_({options.unproven_max, options.unproven_max, options.unproven_grace,
+                  options.link.handshake_within, options.unproven_grace / 4}),
+      timer_(context.get_executor()) {}
 
 result<std::shared_ptr<accept_loop>> accept_loop::make(asio::io_context& context,
                                                        const transport_options& options,
@@ -65,16 +70,18 @@ void accept_loop::start() {
 }
 
 void accept_loop::shut() {
-  // Takes effect at once, so that whoever listens next finds the port free; the descriptors belong
-  // to the I/O thread.
+  // Takes effect at once, so that the next listener finds the port free; the descriptors belong to
+  // the I/O thread.
   for (auto& each : places_)
     ::shutdown(each.acceptor.native_handle(), SHUT_RDWR);
   asio::post(context_, [self = shared_from_this()] {
     self->shut_ = true;
     self->places_.clear();
-    const auto strangers = self->unproven_;
-    for (const auto& each : strangers)
-      each.shell->abort({errc::closed, "no longer listening"});
+    self->timer_.cancel();
+    const auto left = std::exchange(self->unproven_, {});
+    for (const auto& [which, each] : left)
+      if (each.shell)
+        each.shell->abort({errc::closed, "no longer listening"});
     self->accept_ = nullptr;
     self->door_.reset();
   });
@@ -90,7 +97,7 @@ void accept_loop::await(place& at) {
 
 void accept_loop::accept_ready(place& at) {
   for (int n = 0; n < accepted_at_once; ++n) {
-    if (full())
+    if (admission_.full(now()))
       return pause(at);
     ip::tcp::endpoint from;
     auto size = static_cast<socklen_t>(from.capacity());
@@ -108,12 +115,6 @@ void accept_loop::accept_ready(place& at) {
     // Any other error is about the connection that was to be accepted, and that is gone.
   }
   await(at);
-}
-
-/// Whether the oldest stranger may still hope, so that a new one has to wait in the kernel.
-bool accept_loop::full() const {
-  return unproven_.size() >= options_.unproven_max &&
-         now() - unproven_.front().since < options_.unproven_grace;
 }
 
 void accept_loop::out_of_resources(place& at, int number) {
@@ -136,52 +137,107 @@ void accept_loop::pause(place& at) {
 }
 
 void accept_loop::admit(int descriptor, const ip::tcp::endpoint& from) {
-  tcp_socket socket(context_.get_executor());
+  auto socket = std::make_unique<tcp_socket>(context_.get_executor());
   error_code ec;
-  socket.assign(from.protocol(), descriptor, ec);
+  socket->assign(from.protocol(), descriptor, ec);
   if (ec) { // the kernel cannot watch one more
     ::close(descriptor);
     return note(to_text(from), {errc::overloaded, ec.message()});
   }
   error_code ignored; // a socket that fails here fails again when read
-  socket.set_option(ip::tcp::no_delay(true), ignored);
+  socket->set_option(ip::tcp::no_delay(true), ignored);
   starved_ = false;
-  if (unproven_.size() >= options_.unproven_max) {
-    const auto oldest = unproven_.front().shell;
-    oldest->abort({errc::overloaded, "too many connections that have not said hello"});
-  }
+  const auto which = ++last_;
+  socket->async_wait(tcp_socket::wait_read,
+                     [weak = weak_from_this(), which](const error_code& gone) {
+                       const auto self = weak.lock();
+                       if (!gone && self && !self->shut_)
+                         self->perform(self->admission_.spoke(now(), which));
+                     });
+  unproven_[which] = {std::move(socket), nullptr, to_text(from)};
+  perform(admission_.came(now(), which, network_of(from.address())));
+}
 
+void accept_loop::perform(const link::admission_core::effects& todo) {
+  for (const auto& each : todo.drop)
+    drop(each.which, each.why);
+  for (const auto which : todo.begin)
+    begin(which);
+  wake_when_due();
+}
+
+void accept_loop::begin(id which) {
+  auto& it = unproven_.at(which);
   auto shell = std::make_shared<link_shell>(
       link::link_core::accepting(options_.link, now()), link::role::acceptor,
-      stream(std::move(socket), door_->context()), to_text(from), heard_);
-  const auto at = unproven_.insert(unproven_.end(), {shell, now()});
+      stream(std::move(*it.socket), door_->context()), it.peer, heard_);
+  it.socket.reset();
+  it.shell = shell;
   // Not owned: we hold the shell, and it holds these.
   const auto weak = weak_from_this();
   link_shell::outcome told;
-  told.on_proven = [weak, at](std::shared_ptr<link_shell> proven,
-                              messages::msg<messages::Hello> hello) {
+  told.on_proven = [weak, which](std::shared_ptr<link_shell> proven,
+                                 messages::msg<messages::Hello> hello) {
     const auto self = weak.lock();
-    if (!self)
+    if (!self || self->shut_)
       return;
-    self->unproven_.erase(at);
+    self->ended(which, true);
     self->accept_({std::make_shared<asio_connection>(std::move(proven)), std::move(hello)});
   };
-  told.on_failed = [weak, at](const error& why) {
+  told.on_failed = [weak, which](const error& why) {
     const auto self = weak.lock();
-    if (!self)
+    if (!self || self->shut_ || self->unproven_.count(which) == 0)
       return;
-    self->note(at->shell->peer(), why);
-    self->unproven_.erase(at);
+    self->note(self->unproven_.at(which).peer, why);
+    self->ended(which, false);
   };
   shell->start(std::move(told));
 }
 
-/// No actor hears of strangers; whoever debugs a node that cannot connect wants to.
-void accept_loop::note(const std::string& peer, const error& why) const {
-  options_.log("link", {log::level::info,
-                        "connection_refused",
-                        fmt::format("connection from {}: {}", peer, why.what),
-                        {{"peer", peer}, {"reason", why.what}}});
+void accept_loop::ended(id which, bool proven) {
+  unproven_.erase(which);
+  perform(admission_.ended(now(), which, proven));
+}
+
+/// The core has forgotten it already.
+void accept_loop::drop(id which, const error& why) {
+  const auto gone = unproven_.extract(which);
+  note(gone.mapped().peer, why);
+  if (gone.mapped().shell)
+    gone.mapped().shell->abort(why);
+}
+
+/// No actor hears of refused connections; to find out why a node cannot connect, a person wants to.
+void accept_loop::note(const std::string& peer, const error& why) {
+  auto text = fmt::format("connection from {}: {}", peer, why.what);
+  if (notes_.refused(now(), text))
+    options_.log("link", {log::level::info,
+                          "connection_refused",
+                          std::move(text),
+                          {{"peer", peer}, {"reason", why.what}}});
+}
+
+void accept_loop::tick() {
+  if (const auto counted = notes_.tick(now()))
+    options_.log("link", {log::level::info, "connections_refused", *counted, {}});
+  perform(admission_.tick(now()));
+}
+
+void accept_loop::wake_when_due() {
+  const auto of_notes = notes_.next_wakeup();
+  auto at = admission_.next_wakeup();
+  if (of_notes)
+    at = at ? std::min(*at, *of_notes) : of_notes;
+  if (!at) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(*at);
+  timer_.async_wait([weak = weak_from_this()](const error_code& ec) {
+    const auto self = weak.lock();
+    if (!ec && self && !self->shut_)
+      self->tick();
+  });
 }
 
 } // namespace troupe::os

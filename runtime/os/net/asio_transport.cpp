@@ -15,7 +15,7 @@ class asio_listener final : public ports::listener {
       : io_(io), loop_(std::move(loop)), host_(std::move(host)) {}
   ~asio_listener() override {
     loop_->shut();
-    // What else belongs to the port must be free as well for whoever listens next.
+    // What else belongs to the port must be free as well for the next listener.
     if (!io_.is_current())
       call_on(io_, [] {});
   }
@@ -56,7 +56,9 @@ result<std::unique_ptr<ports::listener>> asio_transport::listen(const ports::end
 
 void asio_transport::dial(const ports::endpoint& where, messages::msg<messages::Hello> hello,
                           dialled done) {
-  start_dialling(io_.context(), options_.link, guard_, own_, where, std::move(hello),
+  // An address in numbers may become this machine's after the start.
+  auto own = numeric(options_.dial_from) ? own_addresses(options_.dial_from) : own_;
+  start_dialling(io_.context(), options_.link, guard_, std::move(own), where, std::move(hello),
                  std::move(done));
 }
 

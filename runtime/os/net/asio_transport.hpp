@@ -18,8 +18,8 @@ struct transport_options {
   /// With no_proof and local_token only loopback addresses may be used.
   proof proven_by = no_proof{};
   link::options link;
-  /// The address or name of this machine from which to dial; what is not this machine's, or leads
-  /// nowhere near who is dialled, has no effect. Empty: the kernel chooses.
+  /// The address or name of this machine from which to dial. It has no effect if it is not this
+  /// machine's, or leads nowhere near the dialled peer. Empty: the kernel chooses.
   std::string dial_from;
   std::size_t unproven_max = limits::unproven_connections_max;
   duration unproven_grace = limits::unproven_grace;
@@ -30,9 +30,10 @@ struct transport_options {
 
 /// ports::transport over TCP, with TLS 1.3 and a proof on both sides: a certificate, or a token.
 ///
-/// Who is who: the node in a Hello must be among the names (DNS or address) in the subject
+/// Identity: the node in a Hello must be among the names (DNS or address) in the subject
 /// alternative names of its certificate; the master's certificate must carry the host that was
-/// dialled, or `master_name`. A token belongs to all of the job: who proves it may take any name.
+/// dialled, or `master_name`. A token belongs to all of the job: a peer that proves it may take any
+/// name.
 ///
 /// The I/O thread must outlive the transport, its listeners and every connection.
 class asio_transport final : public ports::transport {

@@ -73,7 +73,7 @@ class certificate_guard final : public uniform_guard {
 
  private:
   /// When and how long each of the files was: a replaced file differs in one of them.
-  using appearance = std::array<std::array<std::int64_t, 4>, 3>;
+  using appearance = std::array<std::array<std::int64_t, 4>, 4>;
 
   certificate_guard(tls_files files, tls_context context, appearance seen, log::sink log)
       : files_(std::move(files)), context_(std::move(context)), seen_(seen), log_(std::move(log)) {}
@@ -81,7 +81,7 @@ class certificate_guard final : public uniform_guard {
   static appearance look(const tls_files& files) {
     appearance seen{};
     std::size_t i = 0;
-    for (const auto* path : {&files.certificate, &files.key, &files.authority}) {
+    for (const auto* path : {&files.certificate, &files.key, &files.authority, &files.revoked}) {
       struct stat facts {};
       if (::stat(path->c_str(), &facts) == 0)
         seen[i] = {static_cast<std::int64_t>(facts.st_ino), facts.st_size, facts.st_mtim.tv_sec,

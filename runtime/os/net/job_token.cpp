@@ -56,7 +56,7 @@ result<std::string> content_of(const std::string& path) {
   const auto wrong = [&path](const std::string& why) {
     return failure(errc::invalid, fmt::format("the token file {} {}", path, why));
   };
-  // A FIFO that nobody writes must not hold us up.
+  // A FIFO without a writer must not hold us up.
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
   if (file.number < 0 || ::fstat(file.number, &facts) != 0)

@@ -7,15 +7,15 @@
 
 namespace troupe::os {
 
-/// A secret that all processes of a job have and nobody else. It never travels: both ends of a link
-/// prove that they know it (token_tls.hpp).
+/// A secret that the processes of a job share, and no others know. It never travels: both ends of a
+/// link prove that they know it (token_tls.hpp).
 class job_token {
  public:
   /// From what a person or a program gave; white space around it does not count. `invalid` with one
   /// line that does not tell the secret.
   static result<job_token> parse(const std::string& text);
 
-  /// From a file that belongs to this user, and that nobody else may read; or to root, as secrets
+  /// From a file that belongs to this user, and that no other user may read; or to root, as secrets
   /// of Kubernetes do, and then its group may read it too. `invalid` with one line for the user.
   static result<job_token> read(const std::string& path);
 

@@ -236,7 +236,8 @@ void link_shell::wake_at(instant when) {
 /// `invalid` and `refused` are what trying again would not change.
 error link_shell::in_words(const error_code& ec, const char* when) {
   if (ec.category() == asio::error::get_ssl_category())
-    return {errc::refused, stream_.session() ? tls_failure(stream_.session(), ec) : ec.message()};
+    return stream_.session() ? tls_failure(stream_.session(), ec)
+                             : error{errc::refused, ec.message()};
   if (ec == asio::error::eof || ec == asio::ssl::error::stream_truncated)
     return {errc::closed, fmt::format("the peer closed the connection{}", when)};
   return {errc::closed, fmt::format("the connection broke{}: {}", when, ec.message())};

@@ -25,8 +25,8 @@ using boost::system::error_code;
 /// How often a free port is looked for that is free on all addresses of a name.
 constexpr int port_attempts = 16;
 /// Of two processes that listen at the same moment the kernel may tell both that the port is in use
-/// (2 of 20,000 tries on two processors): each sees the other's attempt. So who was refused tries
-/// again, after a pause that is not the other's.
+/// (2 of 20,000 tries on two processors): each sees the other's attempt. So a process that was
+/// refused tries again, after a pause that is not the other's.
 constexpr int rematches = 2;
 
 std::chrono::microseconds own_pause(int attempt) {

@@ -62,7 +62,7 @@ std::optional<uid_t> user_behind(int socket) {
   return who.uid;
 }
 
-/// Gives the token to whoever asks and is the same user. Nobody is waited for: what has been
+/// Gives the token to each process of the same user that asks. Waits for no peer: what has been
 /// accepted is answered and closed at once.
 class handout : public std::enable_shared_from_this<handout> {
  public:
@@ -115,7 +115,7 @@ class handout : public std::enable_shared_from_this<handout> {
   void answer(int asking) {
     const auto user = user_behind(asking);
     if (user == ::geteuid()) {
-      // A new socket has room for it, and who hangs up meanwhile does not want it.
+      // A new socket has room for it, and a peer that hangs up meanwhile does not want it.
       (void)::send(asking, secret_.data(), secret_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       return;
     }
@@ -126,7 +126,7 @@ class handout : public std::enable_shared_from_this<handout> {
                   {}});
   }
 
-  /// Without descriptors; who waits is answered then.
+  /// Called when there are no descriptors left; the peers that wait are answered after a pause.
   void later() {
     pause_.expires_after(limits::accept_backoff);
     pause_.async_wait([self = shared_from_this()](const error_code& ec) {

@@ -83,6 +83,22 @@ result<void> use_authority(SSL_CTX* context, const std::string& path) {
                  fmt::format("the TLS authority file {} holds no usable PEM certificate", path));
 }
 
+/// From now on each peer's certificate is looked up in the list. A list that has expired, or that
+/// is another authority's, lets no peer in.
+result<void> use_revocations(SSL_CTX* context, const std::string& path) {
+  if (path.empty())
+    return {};
+  if (auto fine = check_readable("revocation list", path); !fine)
+    return fine;
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  X509_LOOKUP* from_file = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+  if (from_file && X509_load_crl_file(from_file, path.c_str(), X509_FILETYPE_PEM) > 0 &&
+      X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK) == 1)
+    return {};
+  return failure(errc::invalid,
+                 fmt::format("the TLS revocation list file {} holds no usable PEM list", path));
+}
+
 std::string text_of(const ASN1_STRING* s) {
   return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(s)),
           static_cast<std::size_t>(ASN1_STRING_length(s))};
@@ -105,7 +121,7 @@ std::string address_of(const ASN1_OCTET_STRING* raw) {
 }
 
 std::string quoted(const std::vector<std::string>& names) {
-  return names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "));
+  return names.empty() ? "no name at all" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 } // namespace
@@ -125,8 +141,9 @@ result<tls_context> load_tls(const tls_files& files) {
   auto* raw = context->native_handle();
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   notice_tokens(raw);
-  for (const auto& loaded : {use_certificate(raw, files.certificate), use_key(raw, files),
-                             use_authority(raw, files.authority)})
+  for (const auto& loaded :
+       {use_certificate(raw, files.certificate), use_key(raw, files),
+        use_authority(raw, files.authority), use_revocations(raw, files.revoked)})
     if (!loaded) {
       ERR_clear_error();
       return tl::make_unexpected(loaded.error());

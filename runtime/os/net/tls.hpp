@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "runtime/link/role_names.hpp"
 
 #include <boost/asio/ssl/context.hpp>
 
@@ -15,11 +16,11 @@ struct tls_files {
   std::string certificate;
   std::string key;
   std::string authority;
+  /// The authority's certificate revocation list; empty: none is revoked.
+  std::string revoked = {};
 };
 
-/// The name a master's certificate may carry instead of the host under which it is dialled: masters
-/// move between hosts.
-inline constexpr const char* master_name = "troupe-master";
+using link::master_name;
 
 using tls_context = std::shared_ptr<boost::asio::ssl::context>;
 

@@ -69,23 +69,23 @@ constexpr words of_certificates[] = {
 
 } // namespace
 
-std::string tls_failure(SSL* session, const boost::system::error_code& ec) {
+error tls_failure(SSL* session, const boost::system::error_code& ec) {
   const int reason = ERR_GET_REASON(static_cast<unsigned long>(ec.value()));
+  if (const char* stranger = find(of_strangers, reason))
+    return {errc::unavailable, fmt::format("{} (TLS: {})", stranger, ec.message())};
   const bool token = proves_token(session);
-  const char* known = find(of_strangers, reason);
-  if (!known && token)
-    known = find(of_tokens, reason);
+  const char* known = token ? find(of_tokens, reason) : nullptr;
   if (!known && !token && offered_token(session))
     known = "it has a job token, and we expect certificates";
   if (!known && !token) {
     const auto verdict = SSL_get_verify_result(session);
     if (verdict != X509_V_OK)
-      return fmt::format("the peer's certificate is not accepted: {}",
-                         X509_verify_cert_error_string(verdict));
+      return {errc::refused, fmt::format("the peer's certificate is not accepted: {}",
+                                         X509_verify_cert_error_string(verdict))};
     known = find(of_certificates, reason);
   }
-  return known ? fmt::format("{} (TLS: {})", known, ec.message())
-               : fmt::format("TLS: {}", ec.message());
+  return {errc::refused, known ? fmt::format("{} (TLS: {})", known, ec.message())
+                               : fmt::format("TLS: {}", ec.message())};
 }
 
 } // namespace troupe::os

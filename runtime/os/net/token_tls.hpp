@@ -6,8 +6,9 @@
 namespace troupe::os {
 
 /// TLS 1.3 with the token as its pre-shared key and a Diffie-Hellman exchange beside it
-/// (psk_dhe_ke), for both roles: who does not know the token cannot finish the handshake, and who
-/// learns it later cannot read what was said before. There are no certificates.
+/// (psk_dhe_ke), for both roles. A peer that does not know the token cannot finish the handshake.
+/// An attacker who learns the token later cannot read what was said before. There are no
+/// certificates.
 tls_context token_tls(const job_token& token);
 
 /// Whether connections of this context prove a token.

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -69,13 +71,35 @@ std::string content_of(const opened_file& file, std::size_t from, std::size_t li
 
 } // namespace
 
-std::uint64_t raise_open_files() {
+result<void> open_missing_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0)
+      continue;
+    // The lowest free number is this stream's: the streams before it are open.
+    const int opened = ::open("/dev/null", O_RDWR);
+    if (opened != stream) {
+      const auto why =
+          opened < 0 ? system_message(errno) : "another thread opened a file meanwhile";
+      return failure(errc::unavailable,
+                     fmt::format("file descriptor {} is closed, and /dev/null cannot be opened in "
+                                 "its place: {}",
+                                 stream, why));
+    }
+  }
+  return {};
+}
+
+open_files_limit raise_open_files() {
   rlimit limit{};
   invariant(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit failed");
   const std::uint64_t before = limit.rlim_cur;
-  limit.rlim_cur = limit.rlim_max;
-  invariant(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit refused our own hard limit");
-  return before;
+  // The kernel's own bound may have been lowered below the hard limit since that was set.
+  std::uint64_t kernel_most = limit.rlim_max;
+  std::ifstream("/proc/sys/fs/nr_open") >> kernel_most;
+  limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, kernel_most));
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return {before, before};
+  return {before, limit.rlim_cur};
 }
 
 // On every address: torch's store listens on all of them, whatever name others reach it under.

@@ -20,8 +20,21 @@ struct process_host_options {
   log::sink log;
 };
 
-/// Raises our own soft limit of open files to the hard one; answers what it was.
-std::uint64_t raise_open_files();
+/// Opens whichever of stdin, stdout and stderr is closed on /dev/null. Without this, the next file
+/// that this process opens takes the number of the closed stream, and workers inherit that file as
+/// their stdin, stdout or stderr. Must run before anything else opens a file. `unavailable`, with
+/// the reason, where there is no /dev/null.
+result<void> open_missing_streams();
+
+/// The soft limit of open files, before and after it was raised.
+struct open_files_limit {
+  std::uint64_t before = 0;
+  std::uint64_t now = 0;
+};
+
+/// Raises the soft limit of open files of this process as far as the hard limit and the kernel
+/// allow. The caller compares `now` with what it needs.
+open_files_limit raise_open_files();
 
 /// A TCP port that is free now on every address of this machine.
 result<std::uint16_t> free_port();

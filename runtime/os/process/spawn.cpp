@@ -94,7 +94,7 @@ TROUPE_RUNS_IN_CHILD int run_child(void* memory) {
   auto& plan = *static_cast<child_plan*>(memory);
   require(plan, step::session, ::syscall(SYS_setsid));
   require(plan, step::death_signal, ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
-  // Had we died before the line above, nobody would end this process.
+  // Had the parent died before the line above, no signal would end this process.
   if (::syscall(SYS_getppid) != plan.parent)
     leave();
   reset_signals();
@@ -167,7 +167,7 @@ pid_t run_apart(child_plan& plan, int group) {
   pid_t pid = -1;
   if (group >= 0)
     pid = clone_into(group, child_of::our_parent, run_child, stack.data(), stack.size(), &plan);
-  // A group that takes nobody any more is no reason not to train.
+  // A group that takes no process any more is no reason not to train.
   if (pid < 0)
     pid = ::__clone(run_child, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | CLONE_PARENT,
                     &plan);
@@ -202,10 +202,6 @@ result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t
   if (plan.failed == step::none)
     return pid;
   return failure(errc::invalid, explain(spec, plan));
-}
-
-unique_fd open_pidfd(pid_t pid) {
-  return unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
 } // namespace troupe::os

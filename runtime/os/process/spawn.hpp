@@ -24,8 +24,4 @@ namespace troupe::os {
 result<pid_t> spawn(const ports::process_spec& spec, std::optional<std::uint64_t> open_files,
                     int group = -1);
 
-/// A pidfd of a process that cannot have been reaped yet, or an empty one when we are out of file
-/// descriptors.
-unique_fd open_pidfd(pid_t pid);
-
 } // namespace troupe::os

@@ -46,7 +46,7 @@ error write_complaint(file_ops& files, const std::string& path, std::uint64_t by
   if (number != ENOSPC)
     return complaint("written", path, number);
   const auto free = files.free_bytes(path.substr(0, path.rfind('/') + 1));
-  if (bytes <= free) // somebody else was faster, or this user has less than there is
+  if (bytes <= free) // space was freed meanwhile, or this user has a quota
     return complaint("written", path, number);
   return {
       errc::unavailable,

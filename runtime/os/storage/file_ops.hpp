@@ -62,7 +62,7 @@ class file_ops {
   virtual int rmdir(const std::string& path) = 0;
   /// Without `.` and `..`. Symbolic links are what they lead to, those to directories `other`.
   virtual int entries(const std::string& path, std::vector<directory_entry>& into) = 0;
-  /// What may still be written below a directory; all there is if nobody knows.
+  /// What may still be written below a directory; all there is if that is unknown.
   virtual std::uint64_t free_bytes(const std::string& directory) = 0;
   /// A queue where the kernel has one; nothing, and the reason in words, where it refuses.
   virtual std::unique_ptr<write_queue> queue(unsigned depth, std::string& why_not) = 0;

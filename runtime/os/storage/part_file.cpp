@@ -15,7 +15,7 @@ namespace {
 
 constexpr int names_tried = 64;
 
-/// Where a file system has no locks nobody can take ours, nor sweep.
+/// Without locks in the file system no process can take our lock, and none sweeps.
 bool has_no_locks(int answer) {
   return answer == -ENOSYS || answer == -EOPNOTSUPP || answer == -ENOLCK || answer == -EINVAL;
 }
@@ -43,7 +43,7 @@ int part_file::create(const std::string& directory, std::uint64_t& number, int f
       return file;
     file_ = file;
     const int locked = files_.flock(file_);
-    // Between the two calls somebody may have taken it for a dead one's, and removed it.
+    // Between the two calls a sweep may have taken it for a dead one's, and removed it.
     if ((locked == 0 || has_no_locks(locked)) && files_.links(file_) > 0)
       return 0;
     discard();

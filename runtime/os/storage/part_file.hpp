@@ -7,9 +7,9 @@
 
 namespace troupe::os {
 
-/// A file that is being written, under a name that nobody looks at, and locked: so that what a dead
-/// process has left can be told from what a living one writes, on other machines too. Gone with
-/// this object unless it was published.
+/// A file that is being written, under a name that no reader looks at, and locked: so that what a
+/// dead process has left can be told from what a living one writes, on other machines too. Gone
+/// with this object unless it was published.
 class part_file {
  public:
   explicit part_file(file_ops& files) : files_(files) {}

@@ -44,7 +44,7 @@ result<receipt> posix_storage::put(const std::string& name, bytes_view bytes,
   auto put = write(path_of(name), bytes, stop);
   if (put || put.error().code != errc::invalid)
     return put;
-  // Its directory was removed by somebody else since it was looked at.
+  // Its directory was removed by another process since it was looked at.
   settled_.clear();
   if (auto settled = settle(parent_of(name)); !settled)
     return tl::make_unexpected(std::move(settled.error()));
@@ -85,7 +85,7 @@ result<void> posix_storage::settle_once(const std::string& directory) {
   const auto path = path_of(directory);
   if (const int answer = files_->mkdir(path); answer < 0 && answer != -EEXIST)
     return tl::make_unexpected(complaint("made", path, -answer));
-  // Whoever has made it may not have come to syncing it.
+  // The process that has made it may not have synced it.
   return sync_directory(path_of(parent));
 }
 
@@ -143,7 +143,7 @@ result<receipt> posix_storage::write(const std::string& path, bytes_view bytes,
     auto wrote = write_part(part, path, bytes, direct, stop, direct_refused);
     if (!direct_refused)
       return wrote;
-    // Once: nobody asks for direct writes any more.
+    // Once: no direct write is tried any more.
     give_direct_up("this file system takes no direct writes");
   }
 }
@@ -175,7 +175,7 @@ result<receipt> posix_storage::write_part(part_file& part, const std::string& pa
   // Some file systems would take all the room there is before they find that it is too little.
   if (bytes.size > files_->free_bytes(directory_of(path)))
     return complain(-ENOSPC);
-  // The disk can lay it out in one, and nobody takes the room meanwhile.
+  // The disk can lay it out in one, and no other file takes the room meanwhile.
   if (bytes.size > 0)
     if (const int answer = files_->fallocate(file, bytes.size);
         answer < 0 && !cannot_reserve(answer))
@@ -218,7 +218,7 @@ result<void> posix_storage::remove(const std::string& name) {
   } else if (answer < 0 && answer != -ENOENT) {
     return tl::make_unexpected(complaint("removed", path, -answer));
   }
-  // Also if it was gone already: somebody who did not come to syncing may have removed it.
+  // Also if it was gone already: its remover may not have synced.
   auto synced = sync_directory(path_of(parent_of(name)));
   if (!synced && synced.error().code == errc::invalid)
     return {};

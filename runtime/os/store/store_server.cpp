@@ -103,7 +103,7 @@ void store_server::out_of_resources(door& at, int number) {
   });
 }
 
-/// Who dials this machine from itself comes from the address he dials.
+/// A client on this machine comes from the address that it dials.
 bool store_server::welcome(const tcp_socket& socket, const ip::tcp::endpoint& from) const {
   if (reach_ == ports::store_reach::network)
     return true;
@@ -221,7 +221,7 @@ void store_server::send_away(const session_ptr& s, const std::string& why) {
   const bool worker = core_.speaks(s->who) == store::dialect::validated;
   note(worker ? log::level::warning : log::level::info, "store_client_dropped",
        fmt::format("the store closed the connection from {}: {}",
-                   ec ? std::string("somebody") : to_text(from), why));
+                   ec ? std::string("an unknown address") : to_text(from), why));
   drop(s);
 }
 

@@ -46,13 +46,31 @@ void memory_journal::append(messages::any_msg record,
   } else {
     const auto bytes = record.words().asChars();
     disk_.records.emplace_back(bytes.begin(), bytes.end());
-    answer = disk_.records.size();
+    answer = disk_.dropped + disk_.records.size();
   }
   deliver_([done = std::move(done), answer = std::move(answer)] { done(answer); });
 }
 
 void memory_journal::read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) {
   deliver_([done = std::move(done), answer = admit_all(disk_.records)] { done(answer); });
+}
+
+void memory_journal::compact(selection keep, std::function<void(result<void>)> done) {
+  auto all = admit_all(disk_.records);
+  result<void> answer;
+  if (!all || disk_.fault) {
+    answer = tl::make_unexpected(all ? *disk_.fault : all.error());
+  } else {
+    const auto before = all->size();
+    const auto kept = keep(std::move(*all));
+    disk_.dropped += before - kept.size();
+    disk_.records.clear();
+    for (const auto& record : kept) {
+      const auto bytes = record.words().asChars();
+      disk_.records.emplace_back(bytes.begin(), bytes.end());
+    }
+  }
+  deliver_([done = std::move(done), answer] { done(answer); });
 }
 
 } // namespace troupe::ports::testing

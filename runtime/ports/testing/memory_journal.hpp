@@ -15,8 +15,9 @@ namespace troupe::ports::testing {
 /// processes. Used by one thread.
 struct memory_disk {
   std::vector<std::string> records;
-  bool locked = false; ///< a store is open
-  epoch openings;      ///< how many there have been
+  std::uint64_t dropped = 0; ///< records that were compacted away
+  bool locked = false;       ///< a store is open
+  epoch openings;            ///< how many there have been
   /// Answers the next append and every one after it, until taken away: a full disk.
   std::optional<error> fault;
 };
@@ -35,6 +36,7 @@ class memory_journal final : public journal_store {
   epoch opened_as() const override { return opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
+  void compact(selection keep, std::function<void(result<void>)> done) override;
 
  private:
   memory_journal(memory_disk& disk, deliver how);

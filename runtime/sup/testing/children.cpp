@@ -35,7 +35,7 @@ struct state {
   std::string name;
   diary book;
   unsigned pokes = 0;
-  std::vector<promise<std::string>> unanswered;
+  std::vector<promise<description>> unanswered;
 };
 
 using self_ptr = self_of<handle, state, enough>;
@@ -44,7 +44,7 @@ using self_ptr = self_of<handle, state, enough>;
 struct habits {
   std::function<void(self_ptr)> when_started;
   std::function<void(self_ptr)> when_poked;
-  std::function<void(self_ptr)> when_stopped;
+  std::function<void(self_ptr, const stop_order&)> when_stopped;
   bool describes_itself = true;
 };
 
@@ -53,16 +53,17 @@ behavior_of<handle, enough> behave(self_ptr self, const context& ctx, const diar
   self->state.name = name_of(ctx);
   self->state.book = book;
   harden(self, ctx,
-         h.when_stopped ? std::function<void()>([self, act = h.when_stopped] { act(self); })
+         h.when_stopped ? std::function<void(const stop_order&)>(
+                              [self, act = h.when_stopped](const stop_order& o) { act(self, o); })
                         : nullptr);
   book.write(self->state.name + " starts");
   if (h.when_started)
     h.when_started(self);
   return {
-      [self, talks = h.describes_itself](describe) -> answer<std::string> {
+      [self, talks = h.describes_itself](describe) -> answer<description> {
         if (talks)
-          return "poked " + std::to_string(self->state.pokes) + " times";
-        return self->state.unanswered.emplace_back(promise_answer<std::string>(self));
+          return described(self, "poked " + std::to_string(self->state.pokes) + " times");
+        return self->state.unanswered.emplace_back(promise_answer<description>(self));
       },
       [self, act = h.when_poked](poke) {
         ++self->state.pokes;
@@ -139,13 +140,15 @@ starter exits_normally_when_poked(diary d) {
 
 starter ignores_shutdown(diary d) {
   habits h;
-  h.when_stopped = [](self_ptr self) { self->state.book.write(self->state.name + " ignores it"); };
+  h.when_stopped = [](self_ptr self, const stop_order&) {
+    self->state.book.write(self->state.name + " ignores it");
+  };
   return with(std::move(d), h);
 }
 
 starter slow_to_stop(diary d, duration takes) {
   habits h;
-  h.when_stopped = [takes](self_ptr self) {
+  h.when_stopped = [takes](self_ptr self, const stop_order&) {
     self->state.book.write(self->state.name + " is stopping");
     later(self, takes, enough{});
   };
@@ -154,7 +157,20 @@ starter slow_to_stop(diary d, duration takes) {
 
 starter fails_while_stopping(diary d) {
   habits h;
-  h.when_stopped = [](self_ptr self) { stop(self, error{errc::closed, "could not say goodbye"}); };
+  h.when_stopped = [](self_ptr self, const stop_order&) {
+    stop(self, error{errc::closed, "could not say goodbye"});
+  };
+  return with(std::move(d), h);
+}
+
+starter reads_its_orders(diary d, duration takes) {
+  habits h;
+  h.when_stopped = [takes](self_ptr self, const stop_order& o) {
+    const char* causes[] = {"shutdown", "sibling", "asked"};
+    self->state.book.write(self->state.name + " is told " + causes[static_cast<int>(o.because)] +
+                           " '" + o.reason + "' " + std::to_string(o.detail));
+    later(self, o.within.value_or(takes), enough{});
+  };
   return with(std::move(d), h);
 }
 

@@ -18,7 +18,7 @@ namespace troupe::sup::children {
 struct poke {};
 /// Ends a child with an error, whatever it is named after.
 struct crash {};
-/// Answered with the incarnation of whoever is there.
+/// Answered with the incarnation of the child that is there.
 struct who {};
 
 using handle = protocol<tell<poke>, tell<crash>, ask<who>::yields<unsigned>>;
@@ -53,6 +53,8 @@ starter ignores_shutdown(diary d);
 /// Ends this long after it was asked to.
 starter slow_to_stop(diary d, duration takes);
 /// Asked to stop, it fails instead.
+/// Writes down each order to end, and ends when the order's time is over, or after `takes`.
+starter reads_its_orders(diary d, duration takes);
 starter fails_while_stopping(diary d);
 /// Leaves `describe` unanswered.
 starter never_describes(diary d);

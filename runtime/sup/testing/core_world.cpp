@@ -29,7 +29,7 @@ std::vector<child_options> core_world::draw_children() {
 supervisor_core core_world::draw_core() {
   budget_ = {static_cast<unsigned>(choose_(5)), std::chrono::milliseconds(1 + choose_(5'000))};
   dynamic_ = choose_(4) == 0;
-  how_ = dynamic_ ? strategy::one_for_one : static_cast<strategy>(choose_(3));
+  how_ = dynamic_ ? strategy::one_for_one : static_cast<strategy>(choose_(4));
   return dynamic_ ? supervisor_core(budget_) : supervisor_core(how_, budget_, draw_children());
 }
 
@@ -47,7 +47,7 @@ std::optional<child_key> core_world::some(bool (*is)(const being&)) {
 }
 
 void core_world::strike() {
-  switch (choose_(dynamic_ ? 14 : 11)) {
+  switch (choose_(dynamic_ ? 14 : one_fate() ? 12 : 11)) {
   case 0:
   case 1:
   case 2:
@@ -74,20 +74,28 @@ void core_world::strike() {
     if (choose_(20) > 0)
       return;
     shutting_down_ = true;
-    return happen(event::shutdown{});
+    return happen(event::shutdown{{stop_order::cause::asked, "enough", 0, {}}});
   case 11:
+    if (one_fate())
+      return fail_early();
+    [[fallthrough]];
   case 12:
     return add_child();
   case 13:
     if (const auto unwanted = some([](const being& b) { return b.alive; }))
-      happen(event::remove{*unwanted});
+      happen(event::remove{*unwanted, {stop_order::cause::asked, "unwanted", 0, {}}});
     return;
   }
 }
 
+void core_world::fail_early() {
+  if (const auto ill = some([](const being& b) { return b.alive; }))
+    happen(event::failing{*ill, beings_.at(*ill).incarnation, "it cleans up"});
+}
+
 void core_world::let_be() {
   fair_ = true;
-  // Time first, so that nobody is left with a grudge of the past.
+  // Time first, so that deadlines that have passed are dealt with before the children obey.
   pass_time();
   for (bool busy = true; busy;) {
     busy = false;
@@ -106,7 +114,7 @@ void core_world::let_be() {
   for (const auto& [key, b] : beings_) {
     if (ended_)
       invariant(!b.alive, "a child outlived its supervisor");
-    else if (b.options.when == restart::permanent)
+    else if (b.options.when == restart::permanent && how_ != strategy::one_fate)
       invariant(b.alive, "a permanent child stayed down: " + b.options.id);
   }
 }
@@ -130,7 +138,7 @@ void core_world::add_child() {
   being b;
   b.options = {"d" + std::to_string(choose_(8)), static_cast<restart>(choose_(3)), 1s};
   beings_.emplace(last_key_ = last_key_.next(), b);
-  happen(event::add{last_key_, b.options});
+  happen(event::add{last_key_, b.options, std::nullopt});
 }
 
 void core_world::die(child_key key, bool normal) {
@@ -159,14 +167,14 @@ void core_world::obey(const effect::start& e) {
   invariant(!b.alive, "two incarnations of one child");
   invariant(!shutting_down_, "a child is started during a shutdown");
   invariant(e.incarnation == 0 || e.incarnation == b.incarnation + 1, "an incarnation was skipped");
-  invariant(e.incarnation == 0 || b.options.when != restart::temporary,
-            "a temporary child is started again");
+  invariant(e.incarnation == 0 || (b.options.when != restart::temporary && !one_fate()),
+            "a child is started again that must not be");
   for (const auto& [key, other] : beings_) {
     if (dynamic_ || key == e.child)
       continue;
     invariant(!other.stopping, "a child is started while a sibling is on its way down");
     invariant(!other.starting, "two children are started at once");
-    if (key < e.child && relies_on_order(other))
+    if (key < e.child && relies_on_order(other) && !one_fate())
       invariant(other.alive, "a child is started before those it relies on");
   }
   b.incarnation = e.incarnation;
@@ -180,12 +188,15 @@ void core_world::obey(const effect::start& e) {
 
 void core_world::obey(const effect::stop& e) {
   being& b = beings_.at(e.child);
-  invariant(b.alive && !b.stopping, "a child is stopped that cannot be");
+  invariant(b.alive, "a child is stopped that is down");
+  if (!e.limit && b.stopping)
+    return; // a further order, and its time runs already
+  invariant(!b.stopping, "a child is given its time to stop twice");
   invariant(b.incarnation == e.incarnation, "another incarnation is stopped");
   invariant(e.limit == b.options.stop_limit,
             "a child is given another time limit than it was promised");
   for (const auto& [key, other] : beings_) {
-    if (dynamic_)
+    if (dynamic_ || one_fate())
       break;
     invariant(!other.stopping, "two children are stopped at once");
     if (shutting_down_ && key > e.child)
@@ -204,6 +215,11 @@ void core_world::obey(const effect::kill& e) {
   die(e.child, false);
 }
 
+void core_world::obey(const effect::tell_end& e) {
+  invariant(dynamic_ && !shutting_down_, "an end is told that concerns no one");
+  invariant(!beings_.at(e.child).alive, "the end of a living child is told");
+}
+
 void core_world::obey(const effect::forget& e) {
   invariant(dynamic_, "a child of a fixed list is forgotten");
   invariant(!beings_.at(e.child).alive, "a living child is forgotten");
@@ -213,29 +229,34 @@ void core_world::obey(const effect::forget& e) {
 void core_world::obey(const effect::announce&) {
   invariant(!std::exchange(announced_, true), "announced twice");
   for (const auto& [key, b] : beings_) {
-    if (b.options.when == restart::permanent)
+    if (b.options.when == restart::permanent && !one_fate())
       invariant(b.alive && !b.starting, "announced before all are up");
   }
 }
 
 void core_world::obey(const effect::quit& e) {
   invariant(!std::exchange(ended_, true), "ended twice");
-  invariant(shutting_down_, "ended without a reason");
+  invariant(shutting_down_ || one_fate(), "ended without a reason");
   for (const auto& [key, b] : beings_)
     invariant(!b.alive, "a supervisor ends before its children");
   invariant(!e.why || !e.why->what.empty(), "gave up without a word");
 }
 
 void core_world::obey(const effect::report& e) {
+  if (e.what == happening::fatal) {
+    invariant(one_fate(), "the end of one child is fatal to independent ones");
+    shutting_down_ = true;
+  }
   if (e.what == happening::gave_up) {
-    invariant(!announced_ || charged_.size() > budget_.restarts, "gave up within its budget");
+    invariant(!announced_ || charged_.size() > budget_.restarts || one_fate(),
+              "gave up within its budget");
     shutting_down_ = true;
   }
   // Not charged: a first start, be it of the whole list or of a dynamic child, which is then
   // forgotten.
   const bool first_start = !announced_ || (dynamic_ && !core_.find(e.offender));
-  const bool charged =
-      e.what == happening::failed || (e.what == happening::start_failed && !first_start);
+  const bool charged = !one_fate() && (e.what == happening::failed ||
+                                       (e.what == happening::start_failed && !first_start));
   if (!charged)
     return;
   charged_.push_back(now_);

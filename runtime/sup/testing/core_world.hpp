@@ -22,10 +22,10 @@ class core_world {
 
   explicit core_world(fate choose);
 
-  /// One thing happens: somebody dies, obeys, comes up, is added; time passes; the end is ordered.
+  /// One thing happens: a child dies, obeys, comes up, is added; time passes; the end is ordered.
   void strike();
 
-  /// From now on everybody does as told. Returns once nothing more follows; then throws unless the
+  /// From now on all children do as told. Returns once nothing more follows; then throws unless the
   /// tree is whole, or gone.
   void let_be();
 
@@ -50,14 +50,17 @@ class core_world {
   void obey(const effect::start& e);
   void obey(const effect::stop& e);
   void obey(const effect::kill& e);
+  void obey(const effect::tell_end& e);
   void obey(const effect::forget& e);
   void obey(const effect::announce& e);
   void obey(const effect::quit& e);
   void obey(const effect::report& e);
 
+  bool one_fate() const { return how_ == strategy::one_fate; }
   void die(child_key key, bool normal);
   void pass_time();
   void add_child();
+  void fail_early();
   std::optional<child_key> some(bool (*is)(const being&));
   static bool relies_on_order(const being& b) { return b.options.when == restart::permanent; }
 

@@ -25,8 +25,8 @@ class simulated_engine {
 
   instant now() const;
 
-  /// When the next timer is due; nothing if none is armed. May lie in the past if nobody has
-  /// advanced the clock since.
+  /// When the next timer is due; nothing if none is armed. May lie in the past if the clock has not
+  /// been advanced since.
   std::optional<instant> next_timer() const;
 
   /// Moves the clock. Timers due by then fire, in order; what they cause runs only with run_one or
@@ -39,7 +39,8 @@ class simulated_engine {
   /// The same, but the one that has waited longest: an order that people can follow.
   bool run_first();
 
-  /// Runs until nobody has anything to do at this instant. Returns how many messages were handled.
+  /// Runs until no actor has anything to do at this instant. Returns how many messages were
+  /// handled.
   std::size_t run_all(random_source& random);
 
   /// Lets time pass: runs, moves to the next timer, runs…, and ends with the clock `by` later and

@@ -12,7 +12,16 @@ struct Hello {
   state @7 :NodeState;
   nodesMin @8 :UInt32;
   nodesMax @9 :UInt32;
-  labels @10 :List(Text);
+  stopWithinMs @10 :UInt64;
+  command @11 :Command;
+  workerRole @12 :Text;
+  labels @13 :List(Text);
+
+  struct Command {
+    text @0 :Text;
+    script @1 :UInt64;
+    arguments @2 :UInt64;
+  }
 
   enum Role {
     node @0;

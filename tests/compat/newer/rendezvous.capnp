@@ -7,8 +7,11 @@ struct Member {
   slots @2 :UInt32;
   groupRank @3 :UInt32;
   firstRank @4 :UInt32;
-  rack @5 :Text;
-  devices @6 :List(Device);
+  firstRoleRank @5 :UInt32;
+  roleWorldSize @6 :UInt32;
+  incarnation @7 :UInt64;
+  rack @8 :Text;
+  devices @9 :List(Device);
 
   struct Device {
     name @0 :Text;

@@ -39,7 +39,7 @@ def load(folder: Path | None = None) -> None:
 def _build(folder: Path) -> None:
     with open(folder / "builders", "w") as turns:
         fcntl.flock(turns, fcntl.LOCK_EX)
-        # With our own lock held nobody builds there: a lock of theirs is what a killed builder left.
+        # With our own lock held no builder is active there: a lock of torch's was left by a killed builder.
         (folder / "lock").unlink(missing_ok=True)
         with mock.patch.dict(os.environ, {"CXX": "g++"}):
             cpp_extension.load(

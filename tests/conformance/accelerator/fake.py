@@ -6,7 +6,7 @@
                               streams
     until_waited_for(device)  returns when some thread computes or copies on the device and so waits for a stream of it
     fail_next_copy()          the next copy that is enqueued fails: the event recorded after it raises RuntimeError from
-                              then on; without an event, whoever next waits for its stream is told once
+                              then on; without an event, the next wait for its stream is told once
 """
 
 from __future__ import annotations

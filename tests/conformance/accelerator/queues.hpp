@@ -18,7 +18,7 @@
 #include <vector>
 
 // Streams and memory of a device that is not there, as CUDA orders them. Nothing here knows of
-// tensors or of Python, and nobody may call in with Python's lock held where it says "waits".
+// tensors or of Python, and no caller may hold Python's lock where it says "waits".
 namespace fake {
 
 constexpr int device_count = 2;
@@ -61,7 +61,7 @@ struct queue {
   std::uint64_t pushed = 0;
   std::uint64_t finished = 0;
   bool started = false;
-  std::string failure; // of a copy, until the next mark or the next who waits has been told
+  std::string failure; // of a copy, until the next mark or the next waiter has been told
 
   bool idle() const { return pushed == finished; }
 };
@@ -146,11 +146,11 @@ class device_queues {
       throw std::runtime_error(std::exchange(of.failure, {}));
   }
 
-  // Waits until somebody waits for a stream of the device.
+  // Waits until a thread waits for a stream of the device.
   void until_waited_for(int device) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, patience, [this, device] { return waiting_.at(device) != 0; }))
-      throw std::runtime_error("fake device: nobody waits for a stream of it");
+      throw std::runtime_error("fake device: no thread waits for a stream of it");
   }
 
   // Waits.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/master/rendezvous/world_sizes.hpp"
+#include "actors/master/recovery/world_sizes.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/world.hpp"
@@ -20,8 +20,8 @@ std::shared_ptr<observer> one_world_per_generation(world& w);
 /// contiguous.
 std::shared_ptr<observer> ranks_are_dense(world& w);
 
-/// Who takes part in two worlds in a row keeps its group rank, and in a smaller one its place in
-/// the order.
+/// A node that takes part in two worlds in a row keeps its group rank, and in a smaller one its
+/// place in the order.
 std::shared_ptr<observer> ranks_are_stable(world& w);
 
 /// Every sealed world has a number of nodes that the job's options allow.
@@ -49,10 +49,11 @@ std::shared_ptr<observer> nothing_left_behind(world& w, const trainers& t);
 /// Rank 0 starts beside an open store, and no node has two of them open.
 std::shared_ptr<observer> rank_0_has_a_store(world& w);
 
-/// Whoever asks hears an answer in time, or that there is none.
+/// Each question hears an answer in time, or that there is none.
 std::shared_ptr<observer> questions_are_answered(world& w);
 
-/// Who was stopped, or cut off, for no longer than half of the lease in all is not taken for dead.
+/// A host that was stopped, or cut off, for no longer than half of the lease in all is not taken
+/// for dead.
 std::shared_ptr<observer> pauses_are_forgiven(world& w, duration lease);
 
 /// The master acts within the lease on a node of which nothing can be heard.
@@ -67,8 +68,8 @@ std::shared_ptr<observer> actors_are_sound(world& w);
 /// The verdict, once recorded, is the only one, and nothing is started after it.
 std::shared_ptr<observer> one_verdict(world& w);
 
-/// A step is complete only if all ranks have saved it, nobody is told so of another, and no node
-/// finishes before what its processes saved is settled.
+/// A step is complete only if all ranks have saved it, no process is told so of another step, and
+/// no node finishes before what its processes saved is settled.
 std::shared_ptr<observer> checkpoints_are_kept(world& w);
 
 /// All of them.

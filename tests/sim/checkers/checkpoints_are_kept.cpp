@@ -45,7 +45,7 @@ class checkpoints_are_kept_checker final : public observer {
 
   void images_lost(const std::string& node) override { unsettled_.erase(node); }
 
-  /// Nobody ends while what it saved last is on its way, unless that takes longer than it may.
+  /// No node finishes while what it saved last is on its way, unless that takes longer than it may.
   void sent(const std::string& from, const std::string&, const messages::any_msg& m) override {
     if (!m.is<messages::Finished>())
       return;

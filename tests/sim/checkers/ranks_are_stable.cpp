@@ -30,7 +30,7 @@ class ranks_are_stable_checker final : public observer {
  private:
   void compare(const ranks& now) {
     const bool shrank = now.size() < last_.size();
-    std::map<std::uint32_t, std::uint32_t> moves; // of who is in both, in order of the older rank
+    std::map<std::uint32_t, std::uint32_t> moves; // of nodes in both, in order of the older rank
     for (const auto& [node, rank] : last_)
       if (const auto still = now.find(node); still != now.end())
         moves[rank] = still->second;

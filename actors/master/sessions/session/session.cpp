@@ -1,6 +1,7 @@
 #include "actors/master/sessions/session/session.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "messages/node_names.hpp"
 #include "runtime/sup/shell.hpp"
 
 #include <fmt/format.h>
@@ -40,6 +41,11 @@ struct state {
   std::uint64_t questions = 0;
   std::map<std::uint64_t, sup::promise<tree_report>> open_questions;
   std::uint64_t unknown_kinds = 0;
+  sup::address<member::handle> member;
+  /// Bounded by limits::waits_for_member_max.
+  std::deque<messages::any_msg> for_member;
+  /// The node spoke for another one: nothing that it sent after that is believed.
+  bool distrusted = false;
 };
 
 using private_handle = sup::widened<handle, received, closed>;
@@ -58,8 +64,28 @@ void put_on_link(self_ptr self, const messages::any_msg& m) {
   (void)self->state->peer.link->send(m);
 }
 
+/// Closes the link of a node that speaks for another node. Every message of a node passes here
+/// before it reaches a role.
+bool speaks_for_itself(self_ptr self, const messages::any_msg& m) {
+  auto& s = *self->state;
+  const auto other = s.distrusted ? std::nullopt : messages::speaks_for_another(m, s.name);
+  if (!other)
+    return !s.distrusted;
+  s.distrusted = true;
+  sup::tell_log(s.ctx, log::level::warning, "spoke_for_another",
+                fmt::format("node {} ({}) sent {} for node '{}' ({}): the message is dropped and "
+                            "its link is closed",
+                            s.name, s.peer.link->peer(), messages::kind_name(m.kind()), other->node,
+                            other->field),
+                {{"node", s.name}, {"spoke_for", other->node}});
+  s.peer.link->close("a node may speak for itself only");
+  return false;
+}
+
 void introduce(self_ptr self) {
   auto& s = *self->state;
+  if (s.is_node && !speaks_for_itself(self, s.peer.hello.any()))
+    return;
   if (s.is_node) {
     sup::send(self, s.master.membership, membership::arrival{s.id, handle{self}, s.peer.hello});
   } else {
@@ -70,18 +96,48 @@ void introduce(self_ptr self) {
   }
 }
 
+bool is_for_member(const messages::any_msg& m) {
+  using namespace messages;
+  return m.is<Prepared>() || m.is<Running>() || m.is<Failed>() || m.is<Finished>() ||
+         m.is<Stopped>();
+}
+
+/// After a restart of the master a node may speak before its member is there: the newest of what
+/// it said waits. What is about another generation the member drops.
+void hand_to_member(self_ptr self, const messages::any_msg& m) {
+  using namespace messages;
+  auto& s = *self->state;
+  const auto to = s.member.current();
+  if (!to) {
+    s.for_member.push_back(m);
+    if (s.for_member.size() > limits::waits_for_member_max)
+      s.for_member.pop_front();
+  } else if (m.is<Prepared>()) {
+    sup::send(self, to, m.as<Prepared>());
+  } else if (m.is<Running>()) {
+    sup::send(self, to, m.as<Running>());
+  } else if (m.is<Failed>()) {
+    sup::send(self, to, m.as<Failed>());
+  } else if (m.is<Finished>()) {
+    sup::send(self, to, m.as<Finished>());
+  } else {
+    sup::send(self, to, m.as<Stopped>());
+  }
+}
+
+void take_member(self_ptr self, const attended& a) {
+  auto& s = *self->state;
+  s.member = a.where;
+  for (const auto& m : std::exchange(s.for_member, {}))
+    hand_to_member(self, m);
+}
+
 /// A node's messages, to the roles they are for.
 void dispatch_from_node(self_ptr self, const messages::any_msg& m) {
   using namespace messages;
   auto& s = *self->state;
-  if (m.is<Prepared>())
-    sup::send(self, s.master.rendezvous, m.as<Prepared>());
-  else if (m.is<Running>())
-    sup::send(self, s.master.recovery, m.as<Running>());
-  else if (m.is<Failed>())
-    sup::send(self, s.master.recovery, m.as<Failed>());
-  else if (m.is<Finished>())
-    sup::send(self, s.master.recovery, m.as<Finished>());
+  if (is_for_member(m))
+    hand_to_member(self, m);
   else if (m.is<ShardReport>())
     sup::send(self, s.master.catalog, m.as<ShardReport>());
   else if (m.is<StepCommitted>())
@@ -140,7 +196,9 @@ void link_closed(self_ptr self, const ports::link_ending& how) {
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id id,
                                      ports::peer peer, master_addresses master) {
-  sup::harden(self, ctx, [self] { self->state->peer.link->close("the master ends this session"); });
+  sup::harden(self, ctx, [self](const sup::stop_order&) {
+    self->state->peer.link->close("the master ends this session");
+  });
   auto hello = peer.hello.read();
   const bool is_node = hello->getRole() == messages::Hello::Role::NODE;
   std::string name = hello->getNode().cStr();
@@ -154,27 +212,31 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
                             std::move(name),
                             0,
                             {},
-                            0});
+                            0,
+                            {},
+                            {},
+                            false});
   introduce(self);
   open_link(self);
   return {
       [self](sup::describe) {
         const auto& s = *self->state;
-        return fmt::format("{} {} at {}", s.is_node ? "node" : "shell", s.name,
-                           s.peer.link->peer());
+        return sup::described(self, fmt::format("{} {} at {}", s.is_node ? "node" : "shell", s.name,
+                                                s.peer.link->peer()));
       },
       [self](const messages::any_msg& m) { put_on_link(self, m); },
       [self](const end_link& e) { self->state->peer.link->close(e.reason); },
+      [self](const attended& a) { take_member(self, a); },
       [self](const tree_request& question) -> sup::answer<tree_report> {
         auto promise = sup::promise_answer<tree_report>(self);
         ask_node(self, question, promise);
         return promise;
       },
       [self](const received& r) {
-        if (self->state->is_node)
-          dispatch_from_node(self, r.message);
-        else
+        if (!self->state->is_node)
           dispatch_from_shell(self, r.message);
+        else if (speaks_for_itself(self, r.message))
+          dispatch_from_node(self, r.message);
         self->state->peer.link->taken();
       },
       [self](const closed& c) { link_closed(self, c.how); },

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/master/job/generation/member/member.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/ports/transport.hpp"
@@ -22,9 +23,16 @@ struct end_link {
   std::string reason;
 };
 
+/// This member stands for the node from now on: what the node says of its part is the member's.
+struct attended {
+  sup::address<member::handle> where;
+};
+
 using handle = sup::protocol<
     // A message for the peer.
     sup::tell<messages::any_msg>, sup::tell<end_link>,
+    // From membership.
+    sup::tell<attended>,
     // A question to the peer. Fails at once when the link ends or limits::open_questions_max are
     // open.
     sup::ask<messages::msg<messages::TreeRequest>>::yields<messages::msg<messages::TreeReport>>>;
@@ -33,4 +41,5 @@ handle start(sup::context& ctx, session_id id, ports::peer peer, const master_ad
 
 } // namespace troupe::actors::session
 
+TROUPE_LOCAL_MESSAGE(troupe::actors::session::attended)
 TROUPE_LOCAL_MESSAGE(troupe::actors::session::end_link)

@@ -1,0 +1,96 @@
+// What catalog_core does about nodes that are lost while steps wait for them.
+
+#include "actors/master/catalog/catalog_core.hpp"
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+void catalog_core::sealed(const msg<Sealed>& m) {
+  auto body = m.read();
+  auto world = body->getWorld();
+  auto& known = worlds_[generation{world.getGeneration()}];
+  known = {world.getWorldSize(), {}};
+  for (auto each : world.getMembers()) {
+    known.members.push_back({each.getNode().cStr(), each.getFirstRank(), each.getSlots()});
+    lost_.erase(each.getNode().cStr());
+  }
+  while (worlds_.size() > limits::worlds_remembered)
+    worlds_.erase(worlds_.begin());
+}
+
+catalog_core::effects catalog_core::node_lost(instant now, const msg<NodeLost>& m) {
+  effects out;
+  if (lost_.size() >= limits::nodes_max)
+    lost_.erase(lost_.begin());
+  lost_.insert(m.read()->getNode().cStr());
+  for (auto at = open_.begin(); at != open_.end();) {
+    const auto next = at++;
+    hurry(out, now, next);
+  }
+  return out;
+}
+
+/// Its time for saving is for nodes that are at work.
+void catalog_core::hurry(effects& out, instant now, open_steps::iterator at) {
+  auto& s = at->second;
+  if (lost_.empty() || !waits_only_for_lost(at->first, s))
+    return;
+  const bool others = std::any_of(s.files.begin(), s.files.end(), [this, &s](const auto& f) {
+    return s.asked.count(f.second.node) == 0 && lost_.count(f.second.node) == 0;
+  });
+  if (s.at == phase::committing && others)
+    return ask_next_committer(out, now, at);
+  s.until = std::min(s.until, now + limits::lost_writer_within);
+}
+
+bool catalog_core::waits_only_for_lost(const step_key& which, const step& s) const {
+  if (s.at == phase::gathering)
+    return lost_writer(which, s).has_value();
+  if (s.at == phase::committing)
+    return lost_.count(s.committer) != 0;
+  const auto awaited = followers(s);
+  return std::all_of(awaited.begin(), awaited.end(),
+                     [this](const node_name& node) { return lost_.count(node) != 0; });
+}
+
+/// One that will not come is enough: without it the step is never complete.
+std::optional<node_name> catalog_core::lost_writer(const step_key& which, const step& s) const {
+  if (lost_.empty())
+    return std::nullopt;
+  for (std::uint32_t shard = 0; shard < s.shards; ++shard) {
+    if (s.files.count(shard) != 0)
+      continue;
+    auto writer = writer_of(which, s, shard);
+    if (writer && lost_.count(*writer) != 0)
+      return writer;
+  }
+  return std::nullopt;
+}
+
+/// Ranks that save make the shards in their order. Which ranks these are is known where all do, and
+/// where only the first does.
+std::optional<node_name> catalog_core::writer_of(const step_key& which, const step& s,
+                                                 std::uint32_t shard) const {
+  const auto known = worlds_.find(which.made_by);
+  if (known == worlds_.end() || known->second.world_size != s.world_size ||
+      (s.shards != s.world_size && s.shards != 1))
+    return std::nullopt;
+  const auto at = std::find_if(
+      known->second.members.begin(), known->second.members.end(),
+      [shard](const member& m) { return m.first_rank <= shard && shard < m.first_rank + m.slots; });
+  return at == known->second.members.end() ? std::nullopt : std::optional(at->node);
+}
+
+/// It joined anew, and its saver has said what it has.
+void catalog_core::came_back(const node_name& node) {
+  if (lost_.erase(node) == 0)
+    return;
+  for (auto& [which, s] : open_)
+    if (s.at == phase::gathering && s.sequence == 0 && !lost_writer(which, s))
+      s.until = s.since + s.save_within;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,331 @@
+#include "actors/master/job/generation/member/member_core.hpp"
+
+#include "runtime/base/invariant.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+/// "rank 3 (local rank 1, pid 4711) failed: signal 9 (SIGKILL)"
+std::string first_in_words(capnp::List<WorkerFailure>::Reader failures, const node_name& node) {
+  if (failures.size() == 0)
+    return fmt::format("node {} reports a failure", node);
+  const auto f = failures[0];
+  if (f.getPid() == 0)
+    return fmt::format("node {}: {}", node, f.getMessage().cStr());
+  return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}", f.getRank(), node,
+                     f.getLocalRank(), f.getPid(), f.getMessage().cStr());
+}
+
+} // namespace
+
+member_core::member_core(member_options options, msg<Prepare> world,
+                         std::optional<msg<Start>> start, messages::author author, instant now)
+    : options_(std::move(options)), world_(std::move(world)), start_(std::move(start)),
+      author_(std::move(author)), current_(world_.envelope().about),
+      phase_(start_ ? phase::recalled : phase::preparing),
+      obey_until_(now + (start_ ? options_.recall_within : options_.obey_within)) {}
+
+member_core::effects member_core::begin() {
+  if (phase_ == phase::recalled)
+    return {};
+  return {direct{world_.any()}};
+}
+
+// ---- the node's link ----
+
+member_core::effects member_core::present(instant now, const msg<NodePresent>& m) {
+  effects out;
+  if (is_another(m)) {
+    finish(out, fmt::format("node {} is lost: a newer node supervisor of this name is here",
+                            options_.node));
+    return out;
+  }
+  switch (phase_) {
+  case phase::recalled:
+    become(phase::running);
+    compare(out, m);
+    break;
+  case phase::preparing:
+  case phase::ready: {
+    auto body = m.read();
+    const auto state = body->getState();
+    const bool ready = generation{state.getGeneration()} == current_ &&
+                       state.getPhase() == NodeState::Phase::PREPARED;
+    if (!ready && phase_ == phase::ready) {
+      // Its agent has fallen, and the store that it may have opened is gone.
+      if (!std::exchange(failed_, true))
+        out.push_back(fail_early{fmt::format("node {} lost what it had prepared", options_.node)});
+      break;
+    }
+    if (!ready) {
+      out.push_back(direct{world_.any()});
+      break;
+    }
+    const auto answer = author_.write<Prepared>(current_, [&](auto b) {
+      b.setNode(options_.node);
+      b.setStorePort(state.getStorePort());
+      b.setStoreHosted(state.getStoreHosted());
+    });
+    return prepared(answer);
+  }
+  case phase::running:
+    compare(out, m);
+    break;
+  case phase::stopping:
+    if (std::exchange(absent_, false))
+      obey_until_ = now + options_.obey_within;
+    out.push_back(direct{stop_message()});
+    break;
+  case phase::ended:
+    break;
+  }
+  return out;
+}
+
+/// Its processes are gone with its predecessor, which membership was not there to see go.
+bool member_core::is_another(const msg<NodePresent>& m) const {
+  return options_.which != incarnation{} &&
+         options_.which != incarnation{m.read()->getIncarnation()};
+}
+
+/// What the node says of itself, against what it was told: its processes may have failed, finished
+/// or been lost while it had no link.
+void member_core::compare(effects& out, const msg<NodePresent>& m) {
+  auto present = m.read();
+  const auto state = present->getState();
+  if (generation{state.getGeneration()} != current_)
+    return take_failure(out, lost_workers(),
+                        fmt::format("node {}: the node supervisor lost its "
+                                    "workers",
+                                    options_.node));
+  switch (state.getPhase()) {
+  case NodeState::Phase::PREPARED:
+    out.push_back(direct{start_->any()});
+    return;
+  case NodeState::Phase::RUNNING:
+    out.push_back(
+        report{author_.write<Running>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
+    return;
+  case NodeState::Phase::FAILED:
+    return take_failure(out, state_as_failed(state),
+                        first_in_words(state.getFailures(), options_.node));
+  case NodeState::Phase::FINISHED:
+    out.push_back(
+        report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
+    return finish(out, std::nullopt);
+  default:
+    // An earlier master told it to, and fell before it formed the next generation.
+    if (!std::exchange(failed_, true))
+      out.push_back(fail_early{
+          fmt::format("node {} has ended generation {} already", options_.node, current_.value)});
+  }
+}
+
+member_core::effects member_core::lost(const msg<NodeLost>& m) {
+  effects out;
+  finish(out, fmt::format("node {} is lost: {}", options_.node, m.read()->getReason().cStr()));
+  return out;
+}
+
+// ---- what the node says ----
+
+bool member_core::about_this(const any_msg& m) const {
+  return m.envelope().about == current_ && phase_ != phase::ended;
+}
+
+member_core::effects member_core::prepared(const msg<Prepared>& m) {
+  effects out;
+  if (!about_this(m.any()) || (phase_ != phase::preparing && phase_ != phase::ready))
+    return out;
+  if (phase_ == phase::preparing)
+    become(phase::ready);
+  out.push_back(tell_rendezvous{m});
+  return out;
+}
+
+member_core::effects member_core::start(const msg<Start>& m) {
+  effects out;
+  if (!about_this(m.any()) || start_)
+    return out;
+  start_ = m;
+  if (phase_ != phase::ready)
+    return out;
+  become(phase::running);
+  out.push_back(direct{m.any()});
+  return out;
+}
+
+member_core::effects member_core::running(const msg<Running>& m) {
+  if (!about_this(m.any()))
+    return {};
+  return {report{m.any()}};
+}
+
+member_core::effects member_core::failed(const msg<Failed>& m) {
+  effects out;
+  if (about_this(m.any()))
+    take_failure(out, m.any(), first_in_words(m.read()->getFailures(), options_.node));
+  return out;
+}
+
+member_core::effects member_core::finished(const msg<Finished>& m) {
+  effects out;
+  if (!about_this(m.any()))
+    return out;
+  out.push_back(report{m.any()});
+  finish(out, std::nullopt);
+  return out;
+}
+
+member_core::effects member_core::stopped(const msg<Stopped>& m) {
+  effects out;
+  if (!about_this(m.any()))
+    return out;
+  node_clean_ = true;
+  out.push_back(report{m.any()});
+  if (phase_ == phase::stopping)
+    finish(out, std::nullopt);
+  else if (!std::exchange(failed_, true))
+    out.push_back(fail_early{
+        fmt::format("node {} has ended generation {} by itself", options_.node, current_.value)});
+  return out;
+}
+
+void member_core::take_failure(effects& out, const any_msg& said, const std::string& why) {
+  out.push_back(report{said});
+  if (!std::exchange(failed_, true))
+    out.push_back(fail_early{why});
+}
+
+// ---- the end ----
+
+member_core::effects member_core::ordered(instant now, const sup::stop_order& order) {
+  effects out;
+  if (phase_ == phase::ended)
+    return out;
+  if (order.because == sup::stop_order::cause::shutdown || order.detail == verdict_follows ||
+      node_clean_) {
+    finish(out, std::nullopt);
+    return out;
+  }
+  stop_reason_ = order.reason;
+  // A node that has not come back yet may come back running: it is waited for as long as before.
+  absent_ = phase_ == phase::recalled;
+  if (phase_ != phase::stopping) {
+    become(phase::stopping);
+    if (!absent_)
+      obey_until_ = now + options_.obey_within;
+  }
+  out.push_back(direct{stop_message()});
+  return out;
+}
+
+member_core::effects member_core::tick(instant now) {
+  effects out;
+  if (!obey_until_ || now < *obey_until_)
+    return out;
+  if (phase_ == phase::recalled || absent_) {
+    finish(out, fmt::format("node {} did not come back to the restarted master", options_.node));
+    return out;
+  }
+  // Asked again, should membership know nothing of the node by then.
+  obey_until_ = now + options_.obey_within;
+  out.push_back(evict{fmt::format("it did not {} within {}",
+                                  phase_ == phase::stopping ? "end its processes" : "get ready",
+                                  troupe::in_words(options_.obey_within))});
+  return out;
+}
+
+std::optional<instant> member_core::next_wakeup() const {
+  return obey_until_;
+}
+
+void member_core::finish(effects& out, std::optional<std::string> why) {
+  if (phase_ == phase::ended)
+    return;
+  become(phase::ended);
+  out.push_back(end{std::move(why)});
+}
+
+void member_core::become(phase next) {
+  const auto allowed = [this](phase to) {
+    switch (to) {
+    case phase::recalled:
+      return false;
+    case phase::preparing:
+      return false;
+    case phase::ready:
+      return phase_ == phase::preparing;
+    case phase::running:
+      return phase_ == phase::recalled || phase_ == phase::ready;
+    case phase::stopping:
+      return phase_ != phase::stopping && phase_ != phase::ended;
+    case phase::ended:
+      return phase_ != phase::ended;
+    }
+    return false;
+  };
+  invariant(allowed(next), "a member takes a step that there is not");
+  phase_ = next;
+  // A node has its time to get ready, to end its processes, or to come back; it runs for as long
+  // as it likes.
+  if (next == phase::running || next == phase::ready || next == phase::ended)
+    obey_until_.reset();
+}
+
+// ---- messages and words ----
+
+any_msg member_core::stop_message() {
+  return author_.write<Stop>(current_, [&](auto b) { b.setReason(stop_reason_); }).any();
+}
+
+any_msg member_core::state_as_failed(NodeState::Reader state) {
+  return author_
+      .write<Failed>(current_,
+                     [&](auto b) {
+                       b.setNode(options_.node);
+                       b.setFailures(state.getFailures());
+                     })
+      .any();
+}
+
+/// A failure without a process, of the node itself.
+any_msg member_core::lost_workers() {
+  return author_
+      .write<Failed>(current_,
+                     [&](auto b) {
+                       b.setNode(options_.node);
+                       auto f = b.initFailures(1)[0];
+                       f.setNode(options_.node);
+                       f.setMessage("the node supervisor lost its workers");
+                     })
+      .any();
+}
+
+std::string member_core::in_words() const {
+  const auto which = current_.value;
+  switch (phase_) {
+  case phase::recalled:
+    return fmt::format("waits for node {} to come back with generation {}", options_.node, which);
+  case phase::preparing:
+    return fmt::format("node {} prepares generation {}", options_.node, which);
+  case phase::ready:
+    return fmt::format("node {} is ready for generation {}", options_.node, which);
+  case phase::running:
+    return fmt::format("node {} runs generation {}", options_.node, which);
+  case phase::stopping:
+    return fmt::format("node {} ends generation {}: {}", options_.node, which, stop_reason_);
+  case phase::ended:
+    return "ended";
+  }
+  return {};
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,135 @@
+#pragma once
+
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/sup/strategy.hpp"
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+/// stop_order::detail: the node hears the verdict instead of Stop, and is not waited for.
+inline constexpr std::int32_t verdict_follows = 1;
+
+struct member_options {
+  node_name node;
+  /// The node supervisor that has the place; none: the journal does not say it.
+  incarnation which{};
+  /// How long the node may take from Prepare to Prepared, and from Stop to Stopped: the time its
+  /// workers have to end, and then some.
+  duration obey_within{};
+  /// After a restart of the master: how long the node may take to come back.
+  duration recall_within{};
+};
+
+/// One node's part in one generation, seen from the master.
+///
+///     preparing --Prepared--> ready --Start--> running --Finished--> ended well
+///         \______________________\______________|
+///                     order to stop             | Failed: the generation fails at once, and this
+///                           v                   v member ends when its node has cleaned up
+///                        stopping --Stopped, or the node is lost--> ended
+///
+/// A directive is repeated on every new link, since a link that drops loses what is on its way; the
+/// node's answer may also come as its state in a hello. A member that an earlier master has sealed
+/// begins as `recalled`: it sends nothing before the node has said where it stands.
+///
+/// Fence: every event carries its generation in the envelope; one of another is dropped.
+class member_core {
+ public:
+  enum class phase {
+    recalled,  ///< The world was sealed by an earlier master; the node has not come back yet.
+    preparing, ///< The node ends what it ran before, and gets ready.
+    ready,     ///< It has answered; the others have not yet.
+    running,   ///< It was told to start.
+    stopping,  ///< It was told to end its processes.
+    ended,     ///< The member's part is over.
+  };
+
+  /// For the node, if it has a link; else it is repeated when there is one.
+  struct direct {
+    messages::any_msg message;
+  };
+  struct tell_rendezvous {
+    messages::msg<messages::Prepared> message;
+  };
+  /// What the planner judges by: Running, Failed, Finished, Stopped, as the node has said it.
+  struct report {
+    messages::any_msg message;
+  };
+  /// The generation has failed; this member still waits for its node.
+  struct fail_early {
+    std::string why;
+  };
+  /// Membership gives the node up; it may join anew. NodeLost is the answer.
+  struct evict {
+    std::string reason;
+  };
+  struct end {
+    std::optional<std::string> why; ///< Nothing: well, or as ordered.
+  };
+  using effect = std::variant<direct, tell_rendezvous, report, fail_early, evict, end>;
+  using effects = std::vector<effect>;
+
+  /// A member of a world that is about to be formed; or, with `start`, of one that an earlier
+  /// master has sealed.
+  member_core(member_options options, messages::msg<messages::Prepare> world,
+              std::optional<messages::msg<messages::Start>> start, messages::author author,
+              instant now);
+
+  /// The first event.
+  effects begin();
+
+  // From membership: the node's link.
+  effects present(instant now, const messages::msg<messages::NodePresent>& m);
+  effects lost(const messages::msg<messages::NodeLost>& m);
+
+  // From the node.
+  effects prepared(const messages::msg<messages::Prepared>& m);
+  effects running(const messages::msg<messages::Running>& m);
+  effects failed(const messages::msg<messages::Failed>& m);
+  effects finished(const messages::msg<messages::Finished>& m);
+  effects stopped(const messages::msg<messages::Stopped>& m);
+
+  /// From rendezvous: the world is sealed.
+  effects start(const messages::msg<messages::Start>& m);
+
+  /// From the supervisor. A shutdown concerns the master only: the node hears nothing of it.
+  effects ordered(instant now, const sup::stop_order& order);
+
+  effects tick(instant now);
+  std::optional<instant> next_wakeup() const;
+  phase current_phase() const { return phase_; }
+  std::string in_words() const;
+
+ private:
+  bool is_another(const messages::msg<messages::NodePresent>& m) const;
+  bool about_this(const messages::any_msg& m) const;
+  void become(phase next);
+  void take_failure(effects& out, const messages::any_msg& said, const std::string& why);
+  void finish(effects& out, std::optional<std::string> why);
+  void compare(effects& out, const messages::msg<messages::NodePresent>& m);
+  messages::any_msg stop_message();
+  messages::any_msg state_as_failed(messages::NodeState::Reader state);
+  messages::any_msg lost_workers();
+
+  member_options options_;
+  messages::msg<messages::Prepare> world_;
+  std::optional<messages::msg<messages::Start>> start_;
+  messages::author author_;
+  generation current_;
+  phase phase_;
+  bool failed_ = false;     ///< fail_early has been said
+  bool absent_ = false;     ///< stopping: it has not come back since it was recalled
+  bool node_clean_ = false; ///< the node has said that nothing of the generation is left
+  std::string stop_reason_;
+  std::optional<instant> obey_until_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,128 @@
+#include "actors/master/job/generation/rendezvous/rendezvous_core.hpp"
+
+#include "actors/words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+/// "node a", "a (ranks 0–3), b (4–7)", "64 nodes".
+std::string ranks_in_words(World::Reader world) {
+  constexpr unsigned told = 4;
+  const auto members = world.getMembers();
+  if (members.size() > told)
+    return counted(members.size(), "node");
+  if (members.size() == 1)
+    return fmt::format("node {}", members[0].getNode().cStr());
+  std::string text;
+  for (const auto m : members) {
+    const auto first = m.getFirstRank(), last = first + m.getSlots() - 1;
+    const auto ranks = first == last ? fmt::format("{}", first) : fmt::format("{}–{}", first, last);
+    const char* what = !text.empty() ? "" : first == last ? "rank " : "ranks ";
+    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", m.getNode().cStr(), what, ranks);
+  }
+  return text;
+}
+
+} // namespace
+
+rendezvous_core::rendezvous_core(msg<Prepare> world, messages::author author, instant now)
+    : world_(std::move(world)), author_(std::move(author)), current_(world_.envelope().about),
+      since_(now) {
+  auto w = world_.read();
+  for (const auto m : w->getWorld().getMembers())
+    members_.emplace_back(m.getNode().cStr());
+  store_address_ = w->getWorld().getMembers()[0].getAddress().cStr();
+  waiting_.begin(now);
+}
+
+rendezvous_core::effects rendezvous_core::prepared(instant now, const msg<Prepared>& m) {
+  effects out;
+  auto answer = m.read();
+  const node_name node = answer->getNode().cStr();
+  const bool member = std::find(members_.begin(), members_.end(), node) != members_.end();
+  if (sealed_ || m.envelope().about != current_ || !member)
+    return out;
+  if (node == members_.front()) {
+    if (answer->getStorePort() == 0) {
+      out.push_back(evict{node, "it has no free port for the store of the training processes"});
+      return out;
+    }
+    store_port_ = answer->getStorePort();
+    store_hosted_ = answer->getStoreHosted();
+  }
+  prepared_.insert(node);
+  if (prepared_.size() == members_.size())
+    seal(out, now);
+  return out;
+}
+
+void rendezvous_core::seal(effects& out, instant now) {
+  sealed_ = true;
+  waiting_.end();
+  auto world = world_.read();
+  const auto took = now - since_;
+  out.push_back(record{author_
+                           .write<GenerationSealed>(current_,
+                                                    [&](auto b) {
+                                                      b.setWorld(world->getWorld());
+                                                      b.setStoreAddress(store_address_);
+                                                      b.setStorePort(store_port_);
+                                                      b.setStoreHosted(store_hosted_);
+                                                    })
+                           .any()});
+  out.push_back(start{author_.write<Start>(current_, [&](auto b) {
+    b.setStoreAddress(store_address_);
+    b.setStorePort(store_port_);
+    b.setStoreHosted(store_hosted_);
+  })});
+  out.push_back(sealed{author_.write<Sealed>(current_, [&](auto b) {
+    b.setWorld(world->getWorld());
+    b.setStoreAddress(store_address_);
+    b.setStorePort(store_port_);
+  })});
+  const auto world_size = world->getWorld().getWorldSize();
+  out.push_back(note{{log::level::story,
+                      "generation_sealed",
+                      fmt::format("generation {} is sealed: {} on {} (prepared in {})",
+                                  current_.value, counted(world_size, "worker"),
+                                  ranks_in_words(world->getWorld()), troupe::in_words(took)),
+                      {{"generation", static_cast<std::int64_t>(current_.value)},
+                       {"nodes", static_cast<std::int64_t>(members_.size())},
+                       {"world_size", static_cast<std::int64_t>(world_size)},
+                       {"prepare_ms", milliseconds_of(took)}}}});
+  out.push_back(done{});
+}
+
+/// Says what the wait is for.
+rendezvous_core::effects rendezvous_core::tick(instant now) {
+  effects out;
+  if (!waiting_.due(now))
+    return out;
+  std::vector<node_name> unready;
+  for (const auto& node : members_)
+    if (!prepared_.count(node))
+      unready.push_back(node);
+  out.push_back(
+      note{{log::level::story,
+            "still_waiting",
+            fmt::format("generation {} waits for {} to get ready, for {} now", current_.value,
+                        few_of(unready), troupe::in_words(waiting_.waited(now))),
+            {{"waited_ms", milliseconds_of(waiting_.waited(now))}}}});
+  return out;
+}
+
+std::string rendezvous_core::in_words() const {
+  if (sealed_)
+    return fmt::format("generation {} is sealed", current_.value);
+  return fmt::format("preparing generation {}: {} of {} nodes ready", current_.value,
+                     prepared_.size(), members_.size());
+}
+
+} // namespace troupe::actors

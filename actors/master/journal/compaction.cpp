@@ -1,0 +1,71 @@
+#include "actors/master/journal/compaction.hpp"
+
+#include "messages/kinds.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <set>
+
+namespace troupe::actors::journal {
+
+using namespace messages;
+
+namespace {
+
+/// Looks at the records from the last to the first.
+class newest_first {
+ public:
+  bool says_something(const any_msg& record) {
+    if (record.is<GenerationProposed>())
+      return first_of_its_kind(proposed_);
+    if (record.is<GenerationSealed>())
+      return first_of_its_kind(sealed_);
+    if (record.is<RestartCharged>())
+      return says_something(*record.as<RestartCharged>().read());
+    return true;
+  }
+
+ private:
+  static bool first_of_its_kind(bool& seen) {
+    const bool first = !seen;
+    seen = true;
+    return first;
+  }
+
+  bool says_something(RestartCharged::Reader charge) {
+    const bool newest = first_of_its_kind(charged_);
+    if (charge.getCharged() == 0)
+      return true;
+    if (nodes_.count(charge.getNode().cStr()) != 0)
+      return false;
+    const bool remembered = newest || nodes_.size() < limits::journal_charges_kept;
+    nodes_.insert(charge.getNode().cStr());
+    return remembered;
+  }
+
+  bool proposed_ = false;
+  bool sealed_ = false;
+  bool charged_ = false;
+  std::set<node_name> nodes_;
+};
+
+} // namespace
+
+std::vector<any_msg> compacted(const std::vector<any_msg>& history) {
+  // A verdict ends the history; only that it was told may follow.
+  std::vector<any_msg> counted;
+  bool concluded = false;
+  for (const auto& record : history) {
+    if (!concluded || record.is<FarewellEnded>())
+      counted.push_back(record);
+    concluded = concluded || record.is<Concluded>();
+  }
+  newest_first judge;
+  std::vector<any_msg> kept;
+  for (auto at = counted.rbegin(); at != counted.rend(); ++at)
+    if (judge.says_something(*at))
+      kept.push_back(*at);
+  return {kept.rbegin(), kept.rend()};
+}
+
+} // namespace troupe::actors::journal

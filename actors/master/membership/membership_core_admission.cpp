@@ -1,0 +1,105 @@
+// Which nodes membership_core lets in, and what it tells the others.
+
+#include "actors/master/membership/membership_core.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+std::string size_in_words(std::uint32_t low, std::uint32_t high) {
+  return low == high ? fmt::format("{} node(s)", low) : fmt::format("{} to {} nodes", low, high);
+}
+
+} // namespace
+
+std::optional<membership_core::refusal> membership_core::objection(instant now,
+                                                                   Hello::Reader& hello) const {
+  const std::string node = hello.getNode().cStr();
+  if (options_.job != hello.getJob().cStr())
+    return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
+                               hello.getJob().cStr())};
+  if (node.empty() || node.size() > limits::name_max)
+    return refusal{"a node's name has 1 to 255 bytes"};
+  if (hello.getAddress().size() > limits::name_max)
+    return refusal{fmt::format("its address has {} bytes; {} are possible (--local-addr)",
+                               hello.getAddress().size(), limits::name_max)};
+  if (hello.getWorkerRole().size() > limits::name_max)
+    return refusal{fmt::format("its workers' role has {} bytes; {} are possible (--role)",
+                               hello.getWorkerRole().size(), limits::name_max)};
+  if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
+    return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
+                               hello.getSlots(), limits::local_world_max)};
+  if (hello.getNodesMax() != 0 && options_.nodes_max != 0 &&
+      (hello.getNodesMin() != options_.nodes_min || hello.getNodesMax() != options_.nodes_max))
+    return refusal{fmt::format("this master's job has {}, the node was told {} (--nnodes)",
+                               size_in_words(options_.nodes_min, options_.nodes_max),
+                               size_in_words(hello.getNodesMin(), hello.getNodesMax()))};
+  if (const auto why =
+          command_.objection(command_of(hello.getCommand()), hello.getState().getGeneration() != 0))
+    return refusal{*why};
+  for (const auto& old : fenced_) {
+    if (old.node != node || old.which.value != hello.getIncarnation())
+      continue;
+    return refusal{old.reason, old.may_rejoin};
+  }
+  return objection_to_newcomer(now, hello);
+}
+
+std::optional<membership_core::refusal>
+membership_core::objection_to_newcomer(instant now, Hello::Reader& hello) const {
+  const std::string node = hello.getNode().cStr();
+  const auto known = members_.find(node);
+  const bool returns =
+      known != members_.end() && known->second.which.value == hello.getIncarnation();
+  const auto wait = returns || job_over_ ? duration::zero() : flapping_.must_wait(now, node);
+  if (wait > duration::zero())
+    return refusal{
+        fmt::format("it was lost again and again; it may join in {}", troupe::in_words(wait)), true,
+        wait};
+  if (members_.size() >= limits::nodes_max && known == members_.end())
+    return refusal{
+        fmt::format("the job has {} nodes already, the most there can be", limits::nodes_max),
+        true};
+  return std::nullopt;
+}
+
+void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello) {
+  const auto said =
+      std::min<std::uint64_t>(hello.getStopWithinMs(), limits::stop_workers_most.count());
+  const auto stop_within =
+      said == 0 ? options_.stop_within : duration(std::chrono::milliseconds(said));
+  longest_stop_ = std::max(longest_stop_, stop_within);
+  if (job_over_)
+    extend_farewell(now, stop_within);
+  const auto command = command_of(hello.getCommand());
+  if (command_.learn(command, hello.getState().getGeneration() != 0))
+    expel_other_commands(out, now, command);
+}
+
+/// Only a stand-alone master learns the command, so only there nodes can have been let in for
+/// another one: before a node came that trains already.
+void membership_core::expel_other_commands(effects& out, instant now,
+                                           const command_identity& command) {
+  std::vector<std::pair<node_name, refusal>> strays;
+  for (const auto& [node, known] : members_)
+    if (known.command.script != command.script || known.command.arguments != command.arguments)
+      if (const auto why = command_.objection(known.command, false))
+        strays.emplace_back(node, refusal{*why});
+  for (const auto& [node, why] : strays) {
+    if (const auto session = session_of(node))
+      refuse_session(out, *session, node, why);
+    lose(out, now, node, why.reason, false);
+  }
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,74 @@
+// How long membership_core keeps the master after the verdict: until the nodes have left.
+
+#include "actors/master/membership/membership_core.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+membership_core::effects membership_core::job_over(instant now) {
+  effects out;
+  job_over_ = true;
+  extend_farewell(now, longest_stop_);
+  farewell_.begin(now);
+  tell_if_everyone_left(out, now);
+  return out;
+}
+
+/// A node ends its workers, has their last images written and says goodbye. Its saver needs the
+/// master for that: only the master can say that a step is complete.
+void membership_core::extend_farewell(instant now, duration stop_within) {
+  farewell_until_ =
+      std::max(farewell_until_, now + stop_within + limits::kill_within +
+                                    limits::last_saves_within + limits::farewell_within);
+}
+
+void membership_core::tell_if_everyone_left(effects& out, instant now) {
+  if (!job_over_ || told_that_everyone_left_)
+    return;
+  const bool all_gone = members_.empty() && now >= all_known_at_;
+  if (!all_gone && now < farewell_until_)
+    return;
+  told_that_everyone_left_ = true;
+  farewell_.end();
+  if (!all_gone)
+    out.push_back(note{{log::level::warning,
+                        "nodes_left_behind",
+                        fmt::format("{} node(s) have not left in time after the end of the job, {} "
+                                    "first; the master ends without them. What they still save may "
+                                    "stay incomplete",
+                                    members_.size(), members_.begin()->first),
+                        {{"nodes", static_cast<std::int64_t>(members_.size())}}}});
+  out.push_back(everyone_left{});
+}
+
+/// The user sees a program that does not end.
+void membership_core::remind_of_farewell(effects& out, instant now) {
+  if (!farewell_.due(now) || members_.empty())
+    return;
+  out.push_back(note{{log::level::story,
+                      "waiting_for_nodes",
+                      fmt::format("the job is over; waiting for {} node(s), {} first, to end their "
+                                  "workers and complete their last saves: at most {} more",
+                                  members_.size(), members_.begin()->first,
+                                  troupe::in_words(farewell_until_ - now)),
+                      {{"nodes", static_cast<std::int64_t>(members_.size())}}}});
+}
+
+std::optional<instant> membership_core::next_wakeup() const {
+  std::optional<instant> first;
+  if (!due_.empty())
+    first = due_.begin()->first;
+  if (job_over_ && !told_that_everyone_left_) {
+    auto farewell = members_.empty() ? all_known_at_ : farewell_until_;
+    if (const auto reminding = farewell_.next(); reminding && !members_.empty())
+      farewell = std::min(farewell, *reminding);
+    first = first ? std::min(*first, farewell) : farewell;
+  }
+  return first;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "actors/master/recovery/exit_classes.hpp"
+#include "messages/membership.capnp.h"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// What has failed in one generation, root cause first.
+///
+/// One worker dies of its own fault; the others follow within milliseconds, because a peer is gone.
+/// The root cause is the failure that showed first. Each node tells how long ago that was, so that
+/// no clocks are compared; what is off by less than limits::order_uncertain may have come in
+/// another order, and then a sudden end (by a signal, or before the start) is the cause of what
+/// others say in words. A process that its node's own signal ended is never the cause while
+/// another one has failed by itself.
+class failure_ledger {
+ public:
+  struct failure {
+    node_name node;
+    local_rank local = 0;
+    global_rank rank = 0;
+    std::int32_t pid = 0; ///< 0: of the node itself
+    std::int32_t exit_code = 0;
+    std::string message;
+    std::int64_t unix_time_ms = 0;
+    bool before_start = false;
+    std::string log_file;
+    std::string traceback;
+    std::string host;
+    instant shown_at{};
+    bool stopped = false; ///< it had shown, but what ended the process was its node's own signal
+    judgement judged;
+  };
+
+  /// Adds what is not known yet, up to limits::failures_kept. `not_before`: nothing of a generation
+  /// fails before it was sealed, whatever a node says.
+  void take(instant now, const node_name& node,
+            capnp::List<messages::WorkerFailure>::Reader failures,
+            std::optional<instant> not_before, const hardware_signs& signs);
+
+  bool empty() const { return failures_.empty(); }
+  std::size_t size() const { return failures_.size(); }
+  void clear() { failures_.clear(); }
+  /// Precondition: not empty.
+  const failure& root_cause() const { return failures_.front(); }
+  std::string root_cause_in_words() const;
+
+  /// All of them, for the journal and the verdict; tracebacks up to limits::tracebacks_max.
+  void write(capnp::List<messages::WorkerFailure>::Builder out) const;
+
+ private:
+  void put_root_cause_first();
+
+  std::vector<failure> failures_;
+};
+
+} // namespace troupe::actors

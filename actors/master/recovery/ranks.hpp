@@ -1,0 +1,44 @@
+#pragma once
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// A node as rank assignment sees it.
+struct candidate {
+  node_name node;
+  std::string address;
+  std::uint32_t slots = 0;
+  std::optional<std::uint32_t> wanted_rank;
+  std::uint64_t arrival = 0; ///< order of joining; breaks ties
+  duration stop_within{};    ///< how long its workers may take to end
+  std::string role;          ///< of its workers (--role)
+  incarnation which{};
+};
+
+struct seat {
+  node_name node;
+  std::string address;
+  std::uint32_t slots = 0;
+  std::uint32_t group_rank = 0;
+  global_rank first_rank = 0;
+  std::uint32_t first_role_rank = 0; ///< among the workers of the same role, in order of rank
+  std::uint32_t role_world_size = 0; ///< workers of the same role
+  incarnation which{};
+};
+
+/// Group ranks for the next world: a node that asked for a rank has it; members of the previous
+/// world keep their order, newcomers fill the holes and then the end, in order of arrival. The
+/// result is dense, sorted by group rank, and a pure function of its arguments. `previous` maps
+/// nodes (also gone ones) to their last group rank.
+std::vector<seat> assign_ranks(std::vector<candidate> candidates,
+                               const std::map<node_name, std::uint32_t>& previous);
+
+} // namespace troupe::actors

@@ -1,0 +1,123 @@
+// What recovery_core says to people.
+
+#include "actors/master/recovery/recovery_core.hpp"
+#include "actors/words.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+log::event recovery_core::joined_in_words(const node_name& node) const {
+  // A screen has room for a few dozen; in a larger job they are for a closer look.
+  constexpr std::uint32_t told = 64;
+  return {sizes_.nodes_max <= told ? log::level::story : log::level::info,
+          "node_joined",
+          fmt::format("node {} joined ({} of {})", node, roster_.size(), sizes_.nodes_max),
+          {{"node", node}, {"present", static_cast<std::int64_t>(roster_.size())}}};
+}
+
+log::event recovery_core::waits_in_words(const node_name& node) const {
+  return {log::level::story,
+          "node_waits",
+          fmt::format("node {} joined while generation {} is {}; standing by", node, current_.value,
+                      phase_ == phase::forming ? "being formed"
+                                               : (phase_ == phase::ending ? "ending" : "running")),
+          {{"node", node}}};
+}
+
+log::event recovery_core::settling_in_words() const {
+  const auto how =
+      sizes_.last_call
+          ? fmt::format("in {} unless the others come first", troupe::in_words(*sizes_.last_call))
+          : fmt::format("when no node has come for {}, within {}", troupe::in_words(sizes_.settle),
+                        troupe::in_words(sizes_.settle_most));
+  return {log::level::story,
+          "last_call",
+          fmt::format("{} of at most {} nodes are here, which is enough: starting {}",
+                      roster_.here(), sizes_.nodes_max, how),
+          {{"present", static_cast<std::int64_t>(roster_.here())}}};
+}
+
+log::event recovery_core::relaunched_in_words() const {
+  return {log::level::story,
+          "nodes_relaunched",
+          fmt::format("{} had to be waited for, {}{} in all", counted(waited_for_, "node"),
+                      relaunches_,
+                      sizes_.relaunches_max ? fmt::format(" of {}", *sizes_.relaunches_max) : ""),
+          {{"relaunches", static_cast<std::int64_t>(relaunches_)}}};
+}
+
+log::event recovery_core::started_in_words(instant now) const {
+  log::event e{log::level::story,
+               "training_started",
+               "all workers run (they were started already)",
+               {{"generation", static_cast<std::int64_t>(current_.value)}}};
+  if (!sealed_at_)
+    return e;
+  e.fields.emplace_back("start_ms", milliseconds_of(now - *sealed_at_));
+  e.text = fmt::format("all workers are started ({} after sealing)",
+                       troupe::in_words(now - *sealed_at_));
+  if (!failed_at_)
+    return e;
+  e.name = "training_again";
+  e.fields.emplace_back("since_failure_ms", milliseconds_of(now - *failed_at_));
+  e.text =
+      fmt::format("training runs again, {} after the failure (forming the generation took {}, "
+                  "starting the workers {})",
+                  troupe::in_words(now - *failed_at_), troupe::in_words(*sealed_at_ - *failed_at_),
+                  troupe::in_words(now - *sealed_at_));
+  return e;
+}
+
+/// Says what the wait is for.
+log::event recovery_core::reminder_in_words(instant now) const {
+  const auto waited = troupe::in_words(waiting_.waited(now));
+  const auto left = sizes_.join_timeout - (now - phase_since_);
+  return {log::level::story,
+          "still_waiting",
+          fmt::format("{} of {} nodes are here after {}; giving up in {}", roster_.here(),
+                      sizes_.nodes_min, waited, troupe::in_words(left)),
+          {{"waited_ms", milliseconds_of(waiting_.waited(now))}}};
+}
+
+std::string recovery_core::spare_in_words(std::size_t present) const {
+  const auto nodes = counted(world_.size(), "node");
+  // Members may be away: how many are here says nothing.
+  if (world_.size() == sizes_.nodes_max)
+    return fmt::format("generation {} has {}, the most there can be (--nnodes)", current_.value,
+                       nodes);
+  return fmt::format("generation {} has {} of the {} that are here, {}", current_.value, nodes,
+                     present,
+                     sizes_.elastic ? "the largest world the elasticity config allows"
+                                    : "a whole number of units (--node_unit)");
+}
+
+log::event recovery_core::standing_by_in_words(const std::vector<node_name>& spares,
+                                               const std::string& why) const {
+  return {log::level::story,
+          "standing_by",
+          fmt::format("{} stand{} by: {}", few_of(spares), spares.size() == 1 ? "s" : "", why),
+          {{"nodes", static_cast<std::int64_t>(spares.size())}}};
+}
+
+std::string recovery_core::in_words() const {
+  switch (phase_) {
+  case phase::gathering:
+    return fmt::format("gathering: {} of {} nodes present", roster_.size(), sizes_.nodes_max);
+  case phase::forming:
+    return fmt::format("generation {} of {} is being formed", current_.value,
+                       counted(world_.size(), "node"));
+  case phase::running:
+    return fmt::format("generation {} runs on {}, {} finished; {} used, {} for each node",
+                       current_.value, counted(world_.size(), "node"), finished_.size(),
+                       counted(restart_count_, "restart"), options_.max_restarts);
+  case phase::ending:
+    return fmt::format("generation {} ends{}", current_.value,
+                       failures_.empty() ? "" : ": " + failures_.root_cause_in_words());
+  case phase::concluded:
+    return "concluded";
+  }
+  return {};
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,156 @@
+#include "actors/master/recovery/roster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace troupe::actors {
+
+std::string roster::objection(const candidate& c) const {
+  if (!c.wanted_rank)
+    return {};
+  if (*c.wanted_rank >= sizes_.nodes_max)
+    return fmt::format("node rank {} does not exist among {} nodes (--node-rank)", *c.wanted_rank,
+                       sizes_.nodes_max);
+  const auto taken = wanted_ranks_.find(*c.wanted_rank);
+  if (taken != wanted_ranks_.end() && taken->second != c.node)
+    return fmt::format("node rank {} is taken by node {} (--node-rank)", *c.wanted_rank,
+                       taken->second);
+  return {};
+}
+
+bool roster::present(instant now, candidate who) {
+  const auto known = nodes_.find(who.node);
+  const bool anew = known == nodes_.end();
+  who.arrival = anew ? ++arrivals_ : known->second.who.arrival;
+  if (anew)
+    last_arrival_ = now;
+  else if (known->second.away)
+    --away_count_;
+  if (who.wanted_rank)
+    wanted_ranks_[*who.wanted_rank] = who.node;
+  const auto node = who.node;
+  nodes_[node] = entry{std::move(who), false};
+  return anew;
+}
+
+bool roster::away(const node_name& node) {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end() || known->second.away)
+    return false;
+  known->second.away = true;
+  ++away_count_;
+  return true;
+}
+
+void roster::expect(candidate who) {
+  who.arrival = ++arrivals_;
+  const auto node = who.node;
+  if (nodes_.emplace(node, entry{std::move(who), true}).second)
+    ++away_count_;
+}
+
+void roster::forget(const node_name& node) {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end())
+    return;
+  if (known->second.away)
+    --away_count_;
+  if (const auto rank = known->second.who.wanted_rank)
+    wanted_ranks_.erase(*rank);
+  nodes_.erase(known);
+}
+
+bool roster::is_away(const node_name& node) const {
+  const auto known = nodes_.find(node);
+  return known != nodes_.end() && known->second.away;
+}
+
+std::optional<duration> roster::stop_within(const node_name& node) const {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end())
+    return std::nullopt;
+  return known->second.who.stop_within;
+}
+
+std::vector<node_name> roster::everyone() const {
+  std::vector<node_name> names;
+  for (const auto& [name, n] : nodes_)
+    names.push_back(name);
+  return names;
+}
+
+std::vector<node_name> roster::all_away() const {
+  std::vector<node_name> names;
+  for (const auto& [name, n] : nodes_)
+    if (n.away)
+      names.push_back(name);
+  return names;
+}
+
+std::vector<candidate> roster::claimants(const node_name& without) const {
+  struct claim {
+    bool member, wished;
+    std::uint32_t rank;
+    std::uint64_t arrival;
+    const candidate* who;
+  };
+  std::vector<claim> claims;
+  claims.reserve(nodes_.size());
+  for (const auto& [name, n] : nodes_) {
+    if (n.away || name == without)
+      continue;
+    const auto held = last_group_ranks_.find(name);
+    const bool member = held != last_group_ranks_.end();
+    claims.push_back(
+        {member, n.who.wanted_rank.has_value(), member ? held->second : 0, n.who.arrival, &n.who});
+  }
+  std::sort(claims.begin(), claims.end(), [](const claim& a, const claim& b) {
+    return std::tuple(!a.member, a.rank, !a.wished, a.arrival) <
+           std::tuple(!b.member, b.rank, !b.wished, b.arrival);
+  });
+  std::vector<candidate> all;
+  all.reserve(claims.size());
+  for (const auto& c : claims)
+    all.push_back(*c.who);
+  return all;
+}
+
+std::uint32_t roster::largest_world(const std::vector<candidate>& of) const {
+  std::vector<std::uint32_t> slots;
+  slots.reserve(of.size());
+  for (const auto& c : of)
+    slots.push_back(c.slots);
+  return sizes_.largest_of(slots);
+}
+
+std::uint32_t roster::most_nodes() const {
+  if (nodes_.empty())
+    return sizes_.nodes_max;
+  const auto slots = nodes_.begin()->second.who.slots;
+  if (!most_nodes_ || most_nodes_->first != slots)
+    most_nodes_ = std::pair{slots, sizes_.most(slots)};
+  return most_nodes_->second;
+}
+
+std::uint32_t roster::missing() const {
+  const auto slots = nodes_.empty() ? 1 : nodes_.begin()->second.who.slots;
+  const auto needed = sizes_.least(slots);
+  return needed > nodes_.size() ? needed - static_cast<std::uint32_t>(nodes_.size()) : 0;
+}
+
+void roster::remember_world(const std::vector<seat>& world) {
+  last_group_ranks_.clear();
+  for (const auto& s : world)
+    last_group_ranks_[s.node] = s.group_rank;
+}
+
+bool roster::a_member_is_away() const {
+  return away_count_ > 0 && std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& n) {
+           return n.second.away &&
+                  (last_group_ranks_.empty() || last_group_ranks_.count(n.first) != 0);
+         });
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "actors/master/recovery/ranks.hpp"
+#include "actors/master/recovery/world_sizes.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+/// The nodes that could take part, and what the largest world is that they make. Pure.
+///
+/// A node is here (it has a link) or away (it may come back); one that is lost is forgotten. Claims
+/// to a place are ordered: members of the last world by their rank, then nodes that asked for a
+/// rank, then by arrival; so a world that shrinks keeps its order, and a newcomer displaces no
+/// member.
+class roster {
+ public:
+  explicit roster(world_sizes sizes) : sizes_(std::move(sizes)) {}
+
+  /// Why the node cannot have the rank it asks for; empty if it can.
+  std::string objection(const candidate& c) const;
+  /// The node has a link. Returns whether it is new.
+  bool present(instant now, candidate who);
+  /// Returns whether that is news.
+  bool away(const node_name& node);
+  void forget(const node_name& node);
+  /// A member of the last world of an earlier master, of which nothing has been heard yet.
+  void expect(candidate who);
+
+  bool knows(const node_name& node) const { return nodes_.count(node) != 0; }
+  bool is_away(const node_name& node) const;
+  std::optional<duration> stop_within(const node_name& node) const;
+  std::vector<node_name> everyone() const;
+  std::vector<node_name> all_away() const;
+  std::size_t size() const { return nodes_.size(); }
+  std::size_t here() const { return nodes_.size() - away_count_; }
+  bool any_away() const { return away_count_ > 0; }
+  instant last_arrival() const { return last_arrival_; }
+
+  /// The nodes that are here, but for `without`, in the order of their claims.
+  std::vector<candidate> claimants(const node_name& without = {}) const;
+  /// How many of the first of them make the largest world; 0: none.
+  std::uint32_t largest_world(const std::vector<candidate>& of) const;
+  /// With how many nodes no other node could take part; taking all nodes to be alike.
+  std::uint32_t most_nodes() const;
+  /// The nodes that are missing before any world can be formed.
+  std::uint32_t missing() const;
+
+  /// The world that was sealed last decides the claims to the next.
+  void remember_world(const std::vector<seat>& world);
+  const std::map<node_name, std::uint32_t>& last_group_ranks() const { return last_group_ranks_; }
+  /// A node is away that was in the last world, or may have been: its return is worth a wait.
+  bool a_member_is_away() const;
+
+ private:
+  struct entry {
+    candidate who;
+    bool away = false;
+  };
+
+  world_sizes sizes_;
+  std::map<node_name, entry> nodes_;
+  std::size_t away_count_ = 0; ///< among nodes_
+  std::uint64_t arrivals_ = 0;
+  instant last_arrival_{};
+  std::map<std::uint32_t, node_name> wanted_ranks_;
+  std::map<node_name, std::uint32_t> last_group_ranks_; ///< empty before the first world
+  /// For nodes of so many slots.
+  mutable std::optional<std::pair<std::uint32_t, std::uint32_t>> most_nodes_;
+};
+
+} // namespace troupe::actors

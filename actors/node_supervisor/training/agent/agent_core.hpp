@@ -1,0 +1,285 @@
+#pragma once
+
+#include "actors/node_supervisor/training_program.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/ports/process.hpp"
+#include "runtime/ports/store.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+struct agent_options {
+  node_name node;
+  std::uint32_t slots = 1;
+  /// From the first signal to SIGKILL (--shutdown-timeout).
+  duration stop_within = limits::stop_workers_within;
+  /// What this machine calls itself, for people.
+  std::string host;
+  /// Whether this node hosts the workers' store when it is group rank 0; else rank 0's worker does.
+  bool hosts_store = true;
+  /// Where the store must be; 0: anywhere.
+  std::uint16_t store_port = 0;
+  /// What is in memory of a generation that failed or is stopped is written out as well.
+  bool save_at_breakpoint = false;
+};
+
+/// How this node's part in the job ended.
+struct node_outcome {
+  bool success = false;
+  std::string reason;
+  /// The master's verdict, if there was one.
+  std::optional<messages::msg<messages::Conclude>> verdict;
+  /// What failed here, in full: also what the master did not wait for.
+  std::optional<messages::msg<messages::Failed>> failures;
+};
+
+/// This node's part in the job: follows the master's directives, has the supervisors start and stop
+/// the workers of one generation at a time, and reports what becomes of them.
+///
+///            Prepare          Start            all exited with 0      saved
+///      idle ────────▶ ready ────────▶ running ─────────────────▶ saving ─────▶ finished
+///       ▲                             │     │
+///       │                        Stop │     │ one failed
+///       │     swept                   ▼     ▼
+///       └───────────── sweeping ◀── draining ◀── failed
+///
+/// The one promise that everything else rests on: what this node says next (Prepared, Stopped,
+/// Goodbye) it says only when every process of what was before is gone, with whatever those
+/// processes have left behind. Two worlds with the same ranks that train at the same time would
+/// overwrite each other's checkpoints.
+///
+/// The agent does not stop workers one by one. After a failure the generation's supervisor stops
+/// the siblings, as they share one fate; a directive is one order to the whole generation.
+class agent_core {
+ public:
+  enum class phase {
+    idle,     ///< No process, no task.
+    draining, ///< Processes of a generation are being ended; then this node is ready for current_,
+              ///< idle, or over.
+    sweeping, ///< They are gone; what they left behind is being killed.
+    ready,    ///< Prepared for current_; rank 0's node also has a store, or a port for one.
+    running,  ///< All processes of current_ were started.
+    failed,   ///< A process of current_ failed; the others are being ended or gone.
+    saving,   ///< All processes have ended; what they wanted saved is on its way.
+    finished, ///< It is saved, or given up, and all processes of current_ had ended with 0.
+    over,     ///< This node's part is over.
+  };
+
+  /// Have the generation started, with a worker at each of these slots. Answered by what the
+  /// workers report, or by generation_refused; in the end, and once, by generation_ended.
+  struct start_generation {
+    generation which;
+    std::vector<worker_slot> slots;
+  };
+  /// Have all its workers stopped: this signal to each process's group, SIGKILL for those that are
+  /// still there after `within`. Again: the new order reaches those that still live.
+  struct stop_generation {
+    generation which;
+    std::string reason; ///< For people.
+    int signal;
+    duration within;
+  };
+  /// Signal the process's group; it goes on, unless it takes that differently.
+  struct signal_worker {
+    local_rank local;
+    int signal;
+  };
+  struct sweep {};
+  /// Open the workers' store of this generation; answered by store_placed.
+  struct open_store {
+    generation which;
+    ports::store_reach reach = ports::store_reach::network;
+    std::string address; ///< as what the workers will dial this node
+  };
+  /// The predecessor's goes on as this agent's.
+  struct adopt_store {
+    std::uint16_t port = 0;
+  };
+  /// The processes that were to use it are gone.
+  struct close_store {};
+  /// Find a free port on this node's address for a worker that hosts the store; answered as
+  /// open_store.
+  struct pick_port {
+    generation which;
+    std::string address;
+  };
+  /// Ask, after a while, to be told when what the processes wanted saved is settled; answered by
+  /// drained(), with trouble if it is not settled within that time.
+  struct drain {
+    generation which;
+    duration after{};
+    duration within = limits::drain_within;
+  };
+  /// The newest image of each process is wanted as well.
+  struct save_newest {};
+  /// For the master; lost if there is no link, and then told by state() in the next hello.
+  struct report {
+    messages::any_msg message;
+  };
+  /// What a successor needs to adopt the workers, before any of them is started; generation 0
+  /// before they are ended.
+  struct remember {
+    messages::msg<messages::Underway> what;
+  };
+  struct node_over {
+    node_outcome outcome;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect =
+      std::variant<start_generation, stop_generation, signal_worker, sweep, open_store, adopt_store,
+                   close_store, pick_port, drain, save_newest, report, remember, node_over, note>;
+  using effects = std::vector<effect>;
+
+  /// `leftovers`: an earlier incarnation may have left processes behind.
+  agent_core(agent_options options, messages::author author, bool leftovers = false);
+
+  /// First of all, if at all: goes on where a supervisor that crashed had been. `left` are the
+  /// processes it had started for that generation; those it did not get to are started now.
+  effects adopt(instant now, const messages::msg<messages::Underway>& m,
+                const std::vector<ports::survivor>& left);
+
+  // From the master.
+  effects prepare(instant now, const messages::msg<messages::Prepare>& m);
+  effects start(instant now, const messages::msg<messages::Start>& m);
+  effects stop(instant now, const messages::msg<messages::Stop>& m);
+  /// This node takes no part for now.
+  effects stand_by(instant now, const messages::msg<messages::StandBy>& m);
+  effects conclude(instant now, const messages::msg<messages::Conclude>& m);
+
+  // From the workers; the envelope names the generation they were started for.
+  effects worker_started(instant now, const messages::msg<messages::WorkerStarted>& m);
+  effects worker_ended(instant now, const messages::msg<messages::WorkerEnded>& m);
+
+  // From the supervisors.
+  /// It could not be started at all.
+  effects generation_refused(instant now, generation which, const std::string& why,
+                             std::int64_t unix_time_ms);
+  /// No worker of it is left. Said after the last worker's own words, unless a supervisor crashed.
+  effects generation_ended(instant now, generation which, std::int64_t unix_time_ms);
+
+  effects swept(instant now, std::size_t killed);
+  /// 0: there is none. Without meaning where awaits_store() says no: what was opened is dropped.
+  effects store_placed(instant now, generation which, std::uint16_t port);
+  bool awaits_store(generation which) const;
+
+  /// What `which` wanted saved is; or that is unknown.
+  effects drained(instant now, generation which, const std::optional<error>& trouble);
+
+  // From the launcher.
+  /// The user's signal: passed on to every worker group, then this node leaves the job. A second
+  /// one does not wait.
+  effects interrupted(instant now, int signal);
+  /// A signal of the user's that is for the workers only; it means nothing while none run.
+  effects passed_on(instant now, int signal);
+  /// The job cannot go on for this node (refused, no master).
+  effects abandon(instant now, const std::string& reason);
+
+  /// What a hello says about this node.
+  messages::msg<messages::NodeState> state(instant now);
+
+  phase current_phase() const { return phase_; }
+  generation current() const { return current_; }
+  std::string in_words() const;
+
+ private:
+  enum class worker_phase { starting, alive, ended };
+  struct worker {
+    worker_phase phase = worker_phase::starting;
+    std::int32_t pid = 0;
+    std::set<int> requests; ///< starting: signals to be passed on once it runs
+  };
+  struct failure {
+    messages::msg<messages::WorkerEnded> end;
+    instant shown_at{};
+    bool stopped = false; ///< It had shown, but what ended the process was our signal.
+  };
+  /// How a generation that a message is about relates to the one this node is at: the fence. The
+  /// one place where a directive's generation is compared.
+  enum class fence { older, current, newer };
+  fence compare(generation which) const;
+  /// The fence of what the workers say: their generation, and a slot that is there.
+  worker* find(generation which, local_rank local);
+
+  // Transitions; nothing else assigns phase_.
+  void become(phase to);
+  void become_draining(effects& out, instant now, const std::string& reason, int signal,
+                       duration within);
+  void become_swept(effects& out, instant now);
+  void become_preparing(effects& out);
+  void become_ready(effects& out, std::uint16_t port);
+  void become_running(effects& out, const messages::msg<messages::Start>& m);
+  void become_failed(effects& out, instant now);
+  void become_saving(effects& out, duration within);
+  void become_gone(effects& out, instant now);
+  void become_finished(effects& out, instant now);
+  void become_over(effects& out, instant now);
+
+  /// What every event ends with: throws unless the state's parts fit each other.
+  effects checked(effects out) const;
+  void take_place(const messages::msg<messages::Prepare>& world);
+  void take_slots(effects& out, std::vector<worker_slot> slots,
+                  const std::vector<ports::survivor>& left);
+  std::vector<worker_slot> slots_of(const messages::msg<messages::Start>& m) const;
+  void forget_underway(effects& out);
+  bool holds_processes_of(generation which) const;
+  void stop_workers(effects& out, const std::string& reason, int signal, duration within) const;
+  void begin_sweep(effects& out);
+  void all_started(effects& out);
+  void processes_gone(effects& out, instant now);
+  void take_failure(effects& out, instant now, failure f);
+  void tell_failure(effects& out, instant now, const failure& f);
+  void leave(effects& out, instant now, node_outcome outcome, int signal, duration within);
+  messages::msg<messages::WorkerEnded> lost_worker(local_rank local, const std::string& why,
+                                                   std::int32_t exit_code, bool before_start,
+                                                   std::int64_t unix_time_ms);
+  messages::msg<messages::Failed> failures(instant now);
+  void write_failures(capnp::List<messages::WorkerFailure>::Builder out, instant now) const;
+  bool by_our_hand(const messages::msg<messages::WorkerEnded>& m, bool told_before) const;
+  void say_prepared(effects& out);
+  void say_stopped(effects& out, instant now, generation which);
+  void say_stopped_generations(effects& out, instant now);
+  messages::msg<messages::Underway> underway(const messages::msg<messages::Start>& m);
+  assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
+  /// This node's, as the world's members know it.
+  std::string own_address() const;
+  const messages::msg<messages::Prepare>& world() const { return *world_; }
+  bool any_worker(worker_phase in) const;
+
+  agent_options options_;
+  messages::author author_;
+  phase phase_ = phase::idle;
+  generation current_{}; ///< the newest generation this node was asked to prepare, or to stop
+  std::optional<messages::msg<messages::Prepare>> world_;
+  std::uint32_t group_rank_ = 0;
+  global_rank first_rank_ = 0;
+  std::uint32_t first_role_rank_ = 0, role_world_size_ = 0;
+  generation started_{}; ///< whose processes workers_ are
+  bool up_ = false;      ///< its supervisor lives, as far as this agent knows
+  std::vector<worker> workers_;
+  std::vector<failure> failures_; ///< those that failed by themselves first, then by age
+  bool dirty_ = false;            ///< processes were started since the last sweep
+  bool sweep_open_ = false;
+  bool remembered_ = false;   ///< a successor would adopt
+  bool says_stopped_ = false; ///< once nothing of started_ is left
+  generation stop_open_{};    ///< the newest Stop that was not answered yet; 0: none
+  std::uint16_t store_port_ = 0;
+  bool store_open_ = false;
+  unsigned drain_tries_ = 0;
+  bool saves_last_ = false;             ///< before it is over
+  std::optional<node_outcome> outcome_; ///< set once this node is on its way out
+  std::optional<instant> draining_since_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,82 @@
+// How agent_core goes on where a supervisor that crashed had been.
+
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+void agent_core::take_place(const msg<Prepare>& m) {
+  world_ = m;
+  auto order = m.read();
+  for (auto member : order->getWorld().getMembers()) {
+    if (options_.node != member.getNode().cStr())
+      continue;
+    group_rank_ = member.getGroupRank();
+    first_rank_ = member.getFirstRank();
+    first_role_rank_ = member.getFirstRoleRank();
+    role_world_size_ = member.getRoleWorldSize();
+  }
+}
+
+/// Those that have ended meanwhile are adopted as well, and their ends follow as if they came now.
+agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
+                                      const std::vector<ports::survivor>& left) {
+  effects out;
+  const auto which = m.envelope().about;
+  if (which == generation{} || phase_ != phase::idle || current_ != generation{})
+    return checked(std::move(out));
+  auto kept = m.read();
+  current_ = started_ = which;
+  take_place(author_.write<Prepare>(which, [&](auto b) { b.setWorld(kept->getWorld()); }));
+  const auto start = author_.write<Start>(which, [&](auto b) {
+    b.setStoreAddress(kept->getStoreAddress());
+    b.setStorePort(kept->getStorePort());
+    b.setStoreHosted(kept->getStoreHosted());
+  });
+  become(phase::running);
+  up_ = dirty_ = remembered_ = says_stopped_ = true;
+  store_port_ = kept->getStorePort();
+  store_open_ = group_rank_ == 0 && kept->getStoreHosted();
+  if (store_open_)
+    out.push_back(adopt_store{store_port_});
+  take_slots(out, slots_of(start), left);
+  out.push_back(
+      note{{log::level::story,
+            "workers_adopted",
+            fmt::format("the node supervisor was restarted; generation {} goes on with {} "
+                        "worker{}",
+                        which.value, left.size(), left.size() == 1 ? "" : "s"),
+            {{"generation", static_cast<std::int64_t>(which.value)},
+             {"workers", static_cast<std::int64_t>(left.size())}}}});
+  return checked(std::move(out));
+}
+
+/// Each survivor goes back to its slot. The predecessor did not get to the other slots, or did and
+/// could not tell: a process that is not known is swept before another one is started there.
+void agent_core::take_slots(effects& out, std::vector<worker_slot> slots,
+                            const std::vector<ports::survivor>& left) {
+  workers_.assign(slots.size(), worker{});
+  for (const auto& process : left) {
+    if (process.label >= slots.size())
+      continue;
+    slots[process.label].process = process;
+    workers_[process.label].phase = worker_phase::alive;
+    workers_[process.label].pid = process.pid;
+  }
+  if (any_worker(worker_phase::starting))
+    begin_sweep(out);
+  out.push_back(start_generation{current_, std::move(slots)});
+}
+
+/// From here on a successor would find a generation that is being ended: it ends it, and says so.
+void agent_core::forget_underway(effects& out) {
+  if (std::exchange(remembered_, false))
+    out.push_back(remember{author_.write<Underway>({}, [](auto) {})});
+}
+
+} // namespace troupe::actors

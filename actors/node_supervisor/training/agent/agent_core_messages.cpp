@@ -1,0 +1,199 @@
+// What agent_core says: its messages, the workers' places, and its state in words.
+
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+/// The end of a text, which is where a traceback says what happened.
+std::string last_part(const std::string& text, std::size_t most) {
+  return text.size() <= most ? text : text.substr(text.size() - most);
+}
+
+} // namespace
+
+void agent_core::say_prepared(effects& out) {
+  out.push_back(report{author_
+                           .write<Prepared>(current_,
+                                            [&](auto b) {
+                                              b.setNode(options_.node);
+                                              b.setStorePort(store_port_);
+                                              b.setStoreHosted(store_open_);
+                                            })
+                           .any()});
+}
+
+msg<Underway> agent_core::underway(const msg<Start>& m) {
+  return author_.write<Underway>(current_, [&](Underway::Builder b) {
+    auto start = m.read();
+    auto prepare = world().read();
+    b.setWorld(prepare->getWorld());
+    b.setStoreAddress(start->getStoreAddress());
+    b.setStorePort(start->getStorePort());
+    b.setStoreHosted(start->getStoreHosted());
+  });
+}
+
+std::string agent_core::own_address() const {
+  return world().read()->getWorld().getMembers()[group_rank_].getAddress().cStr();
+}
+
+assignment agent_core::place_of(local_rank local, const msg<Start>& m) const {
+  auto start = m.read();
+  auto prepare = world().read();
+  auto w = prepare->getWorld();
+  assignment a;
+  a.which = current_;
+  a.restart_count = w.getRestartCount();
+  a.local = local;
+  a.rank = first_rank_ + local;
+  a.local_world_size = options_.slots;
+  a.world_size = w.getWorldSize();
+  const bool counts_roles = role_world_size_ != 0; // older masters do not
+  a.role_rank = counts_roles ? first_role_rank_ + local : a.rank;
+  a.role_world_size = counts_roles ? role_world_size_ : a.world_size;
+  a.group_rank = group_rank_;
+  a.group_world_size = w.getMembers().size();
+  a.address = own_address();
+  a.store_address = start->getStoreAddress().cStr();
+  a.store_port = start->getStorePort();
+  a.store_hosted = start->getStoreHosted();
+  return a;
+}
+
+std::vector<worker_slot> agent_core::slots_of(const msg<Start>& m) const {
+  std::vector<worker_slot> slots;
+  for (local_rank r = 0; r < options_.slots; ++r)
+    slots.push_back({place_of(r, m), std::nullopt});
+  return slots;
+}
+
+msg<Failed> agent_core::failures(instant now) {
+  return author_.write<Failed>(current_, [&](auto b) {
+    b.setNode(options_.node);
+    write_failures(b.initFailures(static_cast<unsigned>(failures_.size())), now);
+    b.setEnded(!up_);
+  });
+}
+
+/// Everything that was of it is gone. Said to the master; nothing else here depends on it.
+void agent_core::say_stopped(effects& out, instant now, generation which) {
+  out.push_back(report{
+      author_
+          .write<Stopped>(which,
+                          [&](auto b) {
+                            b.setNode(options_.node);
+                            if (which == started_)
+                              write_failures(
+                                  b.initFailures(static_cast<unsigned>(failures_.size())), now);
+                          })
+          .any()});
+}
+
+/// The generation that ran, unless it finished and there was no Stop for it or this node leaves the
+/// job; and what the newest open Stop was about.
+void agent_core::say_stopped_generations(effects& out, instant now) {
+  const auto asked = std::exchange(stop_open_, generation{});
+  if (std::exchange(says_stopped_, false) && !outcome_ && asked != started_)
+    say_stopped(out, now, started_);
+  if (asked != generation{})
+    say_stopped(out, now, asked);
+}
+
+void agent_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant now) const {
+  std::size_t room = limits::tracebacks_max, log_room = limits::log_tails_max;
+  for (unsigned i = 0; i < failures_.size(); ++i) {
+    const auto& f = failures_[i];
+    auto said = f.end.read();
+    auto r = said->getReport();
+    out[i].setNode(options_.node);
+    out[i].setHost(options_.host);
+    out[i].setLocalRank(r.getLocalRank());
+    out[i].setRank(first_rank_ + r.getLocalRank());
+    out[i].setPid(r.getPid());
+    out[i].setExitCode(r.getExitCode());
+    out[i].setMessage(std::string(r.getMessage().cStr()).substr(0, limits::failure_line_max));
+    out[i].setTraceback(last_part(r.getTraceback().cStr(), std::min(room, limits::traceback_max)));
+    room -= out[i].getTraceback().size();
+    out[i].setLogFile(r.getLogFile());
+    out[i].setUnixTimeMs(r.getUnixTimeMs());
+    out[i].setBeforeStart(r.getBeforeStart());
+    out[i].setOutOfMemory(r.getOutOfMemory());
+    out[i].setStopped(f.stopped);
+    if (r.getLogTail().size() > 0 && r.getLogTail().size() <= log_room) {
+      out[i].setLogTail(r.getLogTail());
+      log_room -= r.getLogTail().size();
+    }
+    out[i].setAgoUs(static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(now - f.shown_at).count()));
+  }
+}
+
+msg<NodeState> agent_core::state(instant now) {
+  return author_.write<NodeState>(current_, [&](NodeState::Builder b) {
+    b.setGeneration(current_.value);
+    switch (phase_) {
+    case phase::idle:
+    case phase::over:
+      b.setPhase(NodeState::Phase::IDLE);
+      break;
+    case phase::draining:
+    case phase::sweeping:
+      b.setPhase(NodeState::Phase::DRAINING);
+      break;
+    case phase::ready:
+      b.setPhase(NodeState::Phase::PREPARED);
+      b.setStorePort(store_port_);
+      b.setStoreHosted(store_open_);
+      break;
+    case phase::running:
+    case phase::saving:
+      b.setPhase(NodeState::Phase::RUNNING);
+      break;
+    case phase::failed:
+      b.setPhase(NodeState::Phase::FAILED);
+      write_failures(b.initFailures(static_cast<unsigned>(failures_.size())), now);
+      break;
+    case phase::finished:
+      b.setPhase(NodeState::Phase::FINISHED);
+      break;
+    }
+  });
+}
+
+std::string agent_core::in_words() const {
+  const auto alive = std::count_if(workers_.begin(), workers_.end(),
+                                   [](const worker& w) { return w.phase != worker_phase::ended; });
+  switch (phase_) {
+  case phase::idle:
+    return "waiting for the master";
+  case phase::draining:
+    return fmt::format("ending {} worker(s)", alive);
+  case phase::sweeping:
+    return "killing what the workers left behind";
+  case phase::ready:
+    return fmt::format("ready for generation {}", current_.value);
+  case phase::running:
+    return fmt::format("generation {} runs with {} of {} workers alive", current_.value, alive,
+                       workers_.size());
+  case phase::failed:
+    return fmt::format("generation {} failed here", current_.value);
+  case phase::saving:
+    return fmt::format("the workers of generation {} have ended; what they saved is on its way",
+                       current_.value);
+  case phase::finished:
+    return fmt::format("generation {} finished here", current_.value);
+  case phase::over:
+    return "this node's part is over";
+  }
+  return {};
+}
+
+} // namespace troupe::actors

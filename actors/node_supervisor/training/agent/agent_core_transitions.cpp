@@ -1,0 +1,187 @@
+// How agent_core goes from one phase to the next, and what must hold in each.
+
+#include "actors/node_supervisor/training/agent/agent_core.hpp"
+#include "runtime/base/invariant.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <csignal>
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+using phase = agent_core::phase;
+
+constexpr unsigned bit(phase p) {
+  return 1U << static_cast<unsigned>(p);
+}
+
+template<class... Phases>
+constexpr unsigned one_of(Phases... p) {
+  return (bit(p) | ...);
+}
+
+/// Where each phase may lead, in the order of the enumeration. What is not here is a bug.
+constexpr std::array<unsigned, 9> may_follow = {
+    /* idle     */ one_of(phase::idle, phase::sweeping, phase::ready, phase::running, phase::saving,
+                          phase::over),
+    /* draining */ one_of(phase::draining, phase::sweeping),
+    /* sweeping */ one_of(phase::idle, phase::saving, phase::over),
+    /* ready    */ one_of(phase::idle, phase::running, phase::saving, phase::over),
+    /* running  */ one_of(phase::draining, phase::failed, phase::saving),
+    /* failed   */
+    one_of(phase::draining, phase::sweeping, phase::idle, phase::saving, phase::over),
+    /* saving   */
+    one_of(phase::sweeping, phase::idle, phase::saving, phase::finished, phase::over),
+    /* finished */ one_of(phase::sweeping, phase::idle, phase::saving, phase::over),
+    /* over     */ 0,
+};
+
+} // namespace
+
+void agent_core::become(phase to) {
+  invariant((may_follow.at(static_cast<std::size_t>(phase_)) & bit(to)) != 0,
+            "an agent's phase that leads nowhere near the next one");
+  phase_ = to;
+}
+
+agent_core::effects agent_core::checked(effects out) const {
+  const auto in = [this](unsigned phases) { return (bit(phase_) & phases) != 0; };
+  invariant(phase_ != phase::running || up_, "running without a generation");
+  invariant(!up_ || in(one_of(phase::running, phase::failed, phase::draining)),
+            "a generation is up that this phase knows nothing of");
+  invariant(phase_ != phase::draining || up_, "draining, and nothing drains");
+  invariant(!in(one_of(phase::running, phase::failed)) || started_ == current_,
+            "the workers are another generation's");
+  invariant(!up_ || dirty_, "processes without a trace");
+  invariant(phase_ != phase::sweeping || sweep_open_, "sweeping, and nothing sweeps");
+  invariant(phase_ != phase::ready || (world_ && !dirty_), "ready beside what is left");
+  invariant(!remembered_ || in(one_of(phase::running, phase::saving, phase::finished)),
+            "a successor would adopt what is being ended");
+  invariant(phase_ != phase::over || outcome_, "over without an outcome");
+  return out;
+}
+
+void agent_core::become_draining(effects& out, instant now, const std::string& reason, int signal,
+                                 duration within) {
+  if (options_.save_at_breakpoint && phase_ == phase::running)
+    out.push_back(save_newest{});
+  become(phase::draining);
+  forget_underway(out);
+  if (!draining_since_)
+    draining_since_ = now;
+  stop_workers(out, reason, signal, within);
+}
+
+/// No process is alive. Once nothing they left behind is either, goes on to what is next.
+void agent_core::become_swept(effects& out, instant now) {
+  forget_underway(out);
+  if (dirty_) {
+    become(phase::sweeping);
+    begin_sweep(out);
+    return;
+  }
+  if (draining_since_) {
+    const auto took = now - *draining_since_;
+    draining_since_.reset();
+    out.push_back(
+        note{{log::level::info,
+              "workers_gone",
+              fmt::format("the processes of generation {} are gone, {} after the first signal",
+                          started_.value, troupe::in_words(took)),
+              {{"generation", static_cast<std::int64_t>(started_.value)},
+               {"drain_ms", milliseconds_of(took)}}}});
+  }
+  workers_.clear();
+  if (std::exchange(store_open_, false))
+    out.push_back(close_store{});
+  say_stopped_generations(out, now);
+  if (outcome_)
+    return become_gone(out, now);
+  become(phase::idle);
+  failures_.clear();
+  if (world_)
+    become_preparing(out);
+}
+
+void agent_core::become_preparing(effects& out) {
+  if (group_rank_ != 0)
+    return become_ready(out, 0);
+  if (!options_.hosts_store) {
+    out.push_back(pick_port{current_, own_address()});
+    return;
+  }
+  // Whatever reaches the port may use it: where all workers are here, nothing else has to.
+  const bool alone = world().read()->getWorld().getMembers().size() == 1;
+  out.push_back(open_store{current_,
+                           alone ? ports::store_reach::this_machine : ports::store_reach::network,
+                           own_address()});
+  store_open_ = true;
+}
+
+void agent_core::become_ready(effects& out, std::uint16_t port) {
+  become(phase::ready);
+  store_port_ = port;
+  say_prepared(out);
+}
+
+void agent_core::become_running(effects& out, const msg<Start>& m) {
+  become(phase::running);
+  started_ = current_;
+  up_ = dirty_ = says_stopped_ = true;
+  workers_.assign(options_.slots, worker{});
+  remembered_ = true;
+  out.push_back(remember{underway(m)});
+  out.push_back(start_generation{current_, slots_of(m)});
+}
+
+/// The siblings are being stopped by their supervisor; the agent waits for the end of all.
+void agent_core::become_failed(effects& out, instant now) {
+  if (options_.save_at_breakpoint)
+    out.push_back(save_newest{});
+  become(phase::failed);
+  forget_underway(out);
+  draining_since_ = now;
+}
+
+/// Nothing is left of what this node ran, and it leaves.
+void agent_core::become_gone(effects& out, instant now) {
+  if (saves_last_ && started_ != generation{})
+    become_saving(out, limits::last_saves_within);
+  else
+    become_over(out, now);
+}
+
+void agent_core::become_over(effects& out, instant now) {
+  become(phase::over);
+  if (!failures_.empty())
+    outcome_->failures = failures(now);
+  out.push_back(
+      report{author_.write<Goodbye>({}, [&](auto b) { b.setReason(outcome_->reason); }).any()});
+  out.push_back(node_over{*outcome_});
+}
+
+void agent_core::stop_workers(effects& out, const std::string& reason, int signal,
+                              duration within) const {
+  if (up_)
+    out.push_back(stop_generation{started_, reason, signal, within});
+}
+
+void agent_core::begin_sweep(effects& out) {
+  if (sweep_open_)
+    return;
+  sweep_open_ = true;
+  out.push_back(sweep{});
+}
+
+/// Also what an earlier incarnation may have left, of a generation that is not known any more.
+bool agent_core::holds_processes_of(generation which) const {
+  return (up_ || dirty_) && started_ <= which;
+}
+
+} // namespace troupe::actors

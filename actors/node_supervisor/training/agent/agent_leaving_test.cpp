@@ -1,0 +1,271 @@
+#include "runtime/base/limits.hpp"
+#include "tests/actors/agent_story.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+using phase = agent_core::phase;
+
+namespace {
+
+const std::string by_success =
+    lines("report Goodbye: because", "node_over success by verdict: because");
+const std::string by_failure =
+    lines("report Goodbye: because", "node_over failure by verdict: because");
+
+} // namespace
+
+/// How a node leaves the job: by verdict, by the user's signal, or for want of a master.
+TEST_SUITE("agent_core: leaving") {
+  TEST_CASE("concluded while running: processes end first, then goodbye is said") {
+    agent_story s;
+    s.runs(1);
+    CHECK(s.concludes(false) == "stop g1: signal 15 within 30.0 s");
+    s.ends(1, 0, killed_by(SIGTERM));
+    CHECK(s.ends(1, 1, exited(3)) == "sweep");
+    CHECK(s.is_swept() == lines("close_store", by_failure));
+  }
+
+  TEST_CASE("concluded while draining or sweeping: it goes when that is done") {
+    agent_story s;
+    s.runs(1);
+    s.prepares(2);
+    s.ends(1, 0, killed_by(SIGTERM));
+    CHECK(s.concludes(true) == "stop g1: signal 15 within 30.0 s");
+    CHECK(s.ends(1, 1, killed_by(SIGTERM)) == "sweep");
+    CHECK(s.is_swept() == lines("close_store", by_success));
+
+    agent_story t;
+    t.runs(1);
+    t.ends(1, 0, exited(1));
+    t.ends(1, 1, killed_by(SIGTERM));
+    t.prepares(2);
+    CHECK(t.concludes(false) == "");
+    CHECK(t.is_swept() == lines("close_store", by_failure));
+  }
+
+  TEST_CASE("concluded while nothing runs: it goes at once") {
+    agent_story s;
+    CHECK(s.concludes(true) == by_success);
+    agent_story ready("b");
+    ready.prepares(1);
+    CHECK(ready.concludes(true) == by_success);
+  }
+
+  TEST_CASE(
+      "the user's signal is passed on as it is, and the node says goodbye when all are gone") {
+    agent_story s;
+    s.runs(1);
+    CHECK(s.is_interrupted(SIGINT) == "stop g1: signal 2 within 30.0 s");
+    CHECK(s.ends(1, 0, exited(1)) == "");
+    CHECK(s.ends(1, 1, killed_by(SIGINT)) == "sweep");
+    CHECK(s.is_swept() == lines("close_store",
+                                "report Goodbye: the launcher received signal 2 (SIGINT)",
+                                "node_over failure: the launcher received signal 2 (SIGINT)"));
+  }
+
+  TEST_CASE("after a verdict of failure what still fails by itself is told to this node's user") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(7));
+    s.concludes(false);
+    CHECK(s.ends(1, 1, exited(9)) == "sweep");
+    s.core.swept(s.now, 0);
+    const auto over = s.core.drained(s.now, generation{1}, std::nullopt);
+    const auto* end = std::get_if<agent_core::node_over>(&over.back());
+    REQUIRE(end);
+    REQUIRE(end->outcome.failures);
+    CHECK(end->outcome.failures->read()->getFailures().size() == 2);
+  }
+
+  TEST_CASE("after another end nothing that ends has failed") {
+    agent_story s;
+    s.runs(1);
+    s.concludes(true);
+    s.ends(1, 0, exited(9));
+    s.ends(1, 1, exited(9));
+    const auto over = s.core.swept(s.now, 0);
+    CHECK_FALSE(std::get<agent_core::node_over>(over.back()).outcome.failures);
+  }
+
+  TEST_CASE("a second signal kills at once") {
+    agent_story s;
+    s.runs(1);
+    s.is_interrupted();
+    s.ends(1, 0, killed_by(SIGINT));
+    CHECK(s.is_interrupted() == "stop g1: signal 9 within 5.0 s");
+    CHECK(s.is_interrupted() == "stop g1: signal 9 within 5.0 s");
+  }
+
+  TEST_CASE("a signal for the workers only is passed on to those that live, and nothing ends") {
+    agent_story s;
+    CHECK(s.hears_signal(SIGUSR1) == "");
+    s.runs(1);
+    CHECK(s.hears_signal(SIGUSR1) == lines("pass on 0: signal 10", "pass on 1: signal 10"));
+    s.ends(1, 0, exited(0));
+    CHECK(s.hears_signal(SIGUSR2) == "pass on 1: signal 12");
+    CHECK(s.state() == "NodeState running g1");
+    s.is_interrupted();
+    CHECK(s.hears_signal(SIGUSR1) == "");
+  }
+
+  TEST_CASE("a worker that is being started hears such a signal once it runs, and each only once") {
+    agent_story s("b");
+    s.prepares(1);
+    s.starts(1);
+    s.comes_up(1, 0);
+    CHECK(s.hears_signal(SIGUSR1) == "pass on 0: signal 10");
+    CHECK(s.hears_signal(SIGUSR1) == "pass on 0: signal 10");
+    CHECK(s.comes_up(1, 1) == lines("pass on 1: signal 10", "report Running g1 b"));
+    CHECK(s.hears_signal(SIGUSR2) == lines("pass on 0: signal 12", "pass on 1: signal 12"));
+  }
+
+  TEST_CASE("so does the first one when the node is on its way out already") {
+    agent_story s;
+    s.runs(1);
+    s.concludes(true);
+    CHECK(s.is_interrupted() == "stop g1: signal 9 within 5.0 s");
+  }
+
+  TEST_CASE("without a master the node ends its processes and goes") {
+    agent_story s;
+    s.runs(1);
+    CHECK(s.gives_up() == "stop g1: signal 15 within 30.0 s");
+    CHECK(s.gives_up() == "");
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept() ==
+          lines("close_store", "report Goodbye: no master", "node_over failure: no master"));
+  }
+
+  TEST_CASE("interrupted while it looks for a port: what it finds is of no use any more") {
+    agent_story s;
+    s.prepares(1);
+    CHECK(s.is_interrupted().find("node_over failure: ") != std::string::npos);
+    CHECK(s.finds_port(4000) == "");
+  }
+
+  TEST_CASE("once it is leaving no directive changes that") {
+    agent_story s;
+    s.runs(1);
+    s.is_interrupted();
+    CHECK(s.prepares(2) == "");
+    CHECK(s.starts(1) == "");
+    CHECK(s.stops(1) == "");
+    CHECK(s.concludes(true) == "");
+    CHECK(s.state() == "NodeState draining g1");
+  }
+
+  TEST_CASE("once it has left nothing happens any more") {
+    agent_story s;
+    s.concludes(true);
+    CHECK(s.prepares(1) == "");
+    CHECK(s.stops(0) == "");
+    CHECK(s.is_interrupted() == "");
+    CHECK(s.gives_up() == "");
+    CHECK(s.is_swept() == "");
+    CHECK(s.core.current_phase() == phase::over);
+    CHECK(s.state() == "NodeState idle g0");
+  }
+
+  TEST_CASE("what people read: how long the end took, and how many processes had to be swept") {
+    agent_story s;
+    s.runs(1);
+    s.stops(1);
+    s.now += 250ms;
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(notes(s.core.swept(s.now, 2)) ==
+          lines("killed 2 processes the workers had left behind",
+                "the processes of generation 1 are gone, 250 ms after the first signal"));
+  }
+}
+
+/// The last checkpoint is complete before the node says that it has finished.
+TEST_SUITE("agent_core: saving") {
+  TEST_CASE("a node has finished when what its processes wanted saved is settled") {
+    agent_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    CHECK(s.ends(1, 1, exited(0)) == "drain g1");
+    CHECK(s.state() == "NodeState running g1");
+    CHECK(s.is_drained(0) == "");
+    CHECK(s.is_drained(1) == "report Finished g1 a");
+    CHECK(s.is_drained(1) == "");
+  }
+
+  TEST_CASE("a saver that does not answer is asked again, and then not waited for") {
+    agent_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    for (unsigned i = 1; i < limits::drain_tries_max; ++i)
+      CHECK(s.is_drained(1, error{errc::closed, "it has ended"}) == "drain g1 after 200 ms");
+    CHECK(s.is_drained(1, error{errc::closed, "it has ended"}) == "report Finished g1 a");
+    CHECK(s.said.find("the state of the last checkpoints is unknown: it has ended") == 0);
+  }
+
+  TEST_CASE("a generation that is stopped, or followed by another, waits no more") {
+    agent_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    CHECK(s.stops(1) == "sweep");
+    CHECK(s.is_swept() == lines("close_store", "report Stopped g1 a"));
+    CHECK(s.is_drained(1) == "");
+    CHECK(s.state() == "NodeState idle g1");
+  }
+
+  TEST_CASE("a node that leaves a job that failed waits for its last saves, but not twice") {
+    agent_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.concludes(false);
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept() == lines("close_store", "drain g1"));
+    CHECK(s.is_drained(1, error{errc::unavailable, "no answer"}) == by_failure);
+
+    agent_story hurried;
+    hurried.saves_at_once = false;
+    hurried.runs(1);
+    hurried.is_interrupted();
+    hurried.ends(1, 0, killed_by(SIGINT));
+    hurried.ends(1, 1, killed_by(SIGINT));
+    CHECK(hurried.is_swept() == lines("close_store", "drain g1"));
+    CHECK(hurried.is_interrupted().find("node_over failure") != std::string::npos);
+  }
+
+  TEST_CASE("without a master no step can be completed: it is not waited for") {
+    agent_story s;
+    s.saves_at_once = false;
+    s.runs(1);
+    s.gives_up();
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.is_swept().find("node_over failure") != std::string::npos);
+  }
+
+  TEST_CASE("at a breakpoint what is in memory is wanted once, before the processes end") {
+    agent_options options{"a", 2, 30s};
+    options.save_at_breakpoint = true;
+    agent_story failing(options);
+    failing.runs(1);
+    CHECK(failing.ends(1, 0, exited(1)).find("save_newest") != std::string::npos);
+    CHECK(failing.stops(1).find("save_newest") == std::string::npos);
+
+    agent_story stopped(options);
+    stopped.runs(1);
+    CHECK(stopped.stops(1).find("save_newest") == 0);
+
+    agent_story interrupted(options);
+    interrupted.runs(1);
+    CHECK(interrupted.is_interrupted().find("save_newest") == 0);
+  }
+}

@@ -1,0 +1,193 @@
+#include "tests/actors/uplink_story.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace troupe::actors::testing;
+
+using phase = uplink_core::phase;
+using story = uplink_story;
+
+TEST_SUITE("uplink_core: without a master") {
+  /// Dials until it is over or `most` has passed; answers how long that took.
+  duration tries(story & s, const doing& d, duration most, errc code = errc::unavailable) {
+    const auto begin = s.now;
+    while (s.core.next_wakeup() && s.now < begin + most) {
+      s.waits();
+      s.knows(d);
+      s.not_dialled(code);
+    }
+    return s.now - begin;
+  }
+
+  TEST_CASE("a node whose workers train waits for half an hour") {
+    story s;
+    s.links(running_in(1));
+    s.now += 1h;
+    s.link_ends();
+    CHECK(tries(s, running_in(1), 29min) >= 29min);
+    CHECK(s.core.current_phase() == phase::resting);
+    const auto more = tries(s, running_in(1), 10min);
+    CHECK(more > 30s);
+    CHECK(more < 70s);
+    CHECK(s.core.current_phase() == phase::over);
+  }
+
+  TEST_CASE("and finds it again") {
+    story s;
+    s.links(running_in(1));
+    s.link_ends();
+    tries(s, running_in(1), 20min);
+    s.links(running_in(1));
+    CHECK(s.core.current_phase() == phase::linked);
+  }
+
+  TEST_CASE("from when nothing runs, the node needs its master and waits a minute") {
+    for (const auto& then : {failed_in(1), finished_in(1), idle_after(1), ready_for(2)}) {
+      story s;
+      s.links(running_in(1));
+      s.link_ends();
+      tries(s, running_in(1), 20min);
+      CHECK(s.core.current_phase() == phase::resting);
+      const auto more = tries(s, then, 10min);
+      CHECK(more > 50s);
+      CHECK(more < 70s);
+      CHECK(s.core.current_phase() == phase::over);
+    }
+  }
+
+  TEST_CASE("a supervisor that was restarted beside training workers waits as long") {
+    story s;
+    s.core = uplink_core{uplink_told(), messages::author("a/uplink", epoch{5}), random_source(1),
+                         incarnation{7}, dawn};
+    CHECK(tries(s, running_in(1), 25min, errc::refused) >= 25min);
+    CHECK(s.core.current_phase() == phase::resting);
+  }
+
+  TEST_CASE("it says so, with what may be done about it") {
+    story s;
+    s.links(running_in(1));
+    s.link_ends();
+    std::vector<std::string> told;
+    const auto begin = s.now;
+    while (s.now < begin + 10min) {
+      s.waits();
+      s.knows(running_in(1));
+      const auto said = notes(s.core.dialled(s.now, error{errc::closed, "connection refused"}));
+      if (!said.empty())
+        told.push_back(said);
+    }
+    REQUIRE(told.size() >= 10);
+    CHECK(told.size() <= 14);
+    CHECK(told.back().find("no link to the master at master:29400: connection refused; training "
+                           "goes on without it, and this node tries to reach it for") == 0);
+  }
+
+  TEST_CASE("where others may replace it, a node that the network cuts off waits a minute only") {
+    const auto elastic = [] {
+      auto o = uplink_told();
+      o.nodes_min = 2;
+      return uplink_core{o, messages::author("a/uplink"), random_source(1), incarnation{7}, dawn};
+    };
+    story cut{elastic()};
+    cut.links(running_in(1));
+    cut.link_ends();
+    CHECK(tries(cut, running_in(1), 10min) < 70s);
+    CHECK(cut.core.current_phase() == phase::over);
+    // The master's machine answers, and the master is not there: none of the others has one.
+    story absent{elastic()};
+    absent.links(running_in(1));
+    absent.link_ends();
+    CHECK(tries(absent, running_in(1), 10min, errc::closed) >= 10min);
+    CHECK(absent.core.current_phase() == phase::resting);
+  }
+
+  TEST_CASE("and its workers end before that: other nodes may train their ranks by then") {
+    for (const bool elastic : {false, true})
+      for (const auto code : {errc::unavailable, errc::closed}) {
+        CAPTURE(elastic);
+        CAPTURE(to_string(code));
+        auto o = uplink_told();
+        o.nodes_min = elastic ? 2 : o.nodes_max;
+        story s{
+            uplink_core{o, messages::author("a/uplink"), random_source(1), incarnation{7}, dawn}};
+        s.links(running_in(3));
+        s.link_ends();
+        std::optional<duration> ended;
+        for (const auto begin = s.now; s.now < begin + 30s;) {
+          s.waits();
+          s.knows(ended ? idle_after(3) : running_in(3));
+          const auto said = s.not_dialled(code);
+          if (said.find("start_over Stop g3: no network to the master") == 0) {
+            CHECK_FALSE(ended);
+            ended = s.now - begin;
+          }
+        }
+        CHECK(ended.has_value() == (elastic && code == errc::unavailable));
+        CHECK((!ended ||
+               (*ended >= limits::isolated_within && *ended < limits::isolated_within + 6s)));
+        CHECK(s.core.current_phase() == phase::resting);
+      }
+  }
+
+  TEST_CASE("what answers at its address in its absence ends nothing") {
+    for (const auto code : {errc::refused, errc::invalid}) {
+      story s;
+      s.links(running_in(1));
+      s.link_ends();
+      s.waits();
+      s.knows(running_in(1));
+      CHECK(s.not_dialled(code) == "");
+      CHECK(s.waits() == "ask_state");
+    }
+  }
+
+  TEST_CASE("a node that its master gave up in the meantime has all its time to join anew") {
+    story s;
+    s.links(running_in(1));
+    s.link_ends();
+    tries(s, running_in(1), 10min);
+    // Its workers have finished, and the time of a node without workers is nearly over.
+    tries(s, finished_in(1), 55s);
+    s.waits();
+    s.knows(finished_in(1));
+    s.dialled();
+    s.now += 10s;
+    CHECK(s.hears(refused(true)) ==
+          lines("start_over Stop g1: not you", "close_link: joining anew"));
+    CHECK(s.core.current_phase() == phase::resting);
+    // A master that says it again to an incarnation that it has not seen is not waited for longer.
+    const auto begin = s.now;
+    while (s.core.current_phase() != phase::over && s.now < begin + 10min) {
+      s.waits();
+      s.knows(idle_after(1));
+      s.dialled();
+      s.hears(refused(true));
+    }
+    CHECK(s.now - begin > 50s);
+    CHECK(s.now - begin < 70s);
+  }
+
+  TEST_CASE("another job's master that has the same token is not obeyed") {
+    for (const bool retry : {false, true}) {
+      story s;
+      s.links(running_in(1));
+      s.link_ends();
+      s.waits();
+      s.knows(running_in(1));
+      s.dialled();
+      CHECK(s.hears(refused(retry, 0, {}, "theirs")) ==
+            "close_link: the master there serves another job ('theirs')");
+      CHECK(s.core.which() == incarnation{7});
+      CHECK(s.waits() == "ask_state");
+    }
+    story first;
+    first.waits();
+    first.knows(nothing());
+    first.dialled();
+    CHECK(first.hears(refused(false, 0, {}, "theirs")) ==
+          lines("close_link: the master at master:29400 refused this node: not you",
+                "give_up: the master at master:29400 refused this node: not you"));
+  }
+}

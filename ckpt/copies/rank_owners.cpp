@@ -1,0 +1,54 @@
+#include "ckpt/copies/rank_owners.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace troupe::ckpt {
+
+namespace {
+
+/// Images of a generation are given while it lasts, and a little longer.
+constexpr std::size_t worlds_max = 8;
+
+} // namespace
+
+void rank_owners::learn(messages::World::Reader world) {
+  known_world known;
+  known.generation = world.getGeneration();
+  for (const auto member : world.getMembers())
+    known.by_first_rank[member.getFirstRank()] = {member.getSlots(), member.getNode().cStr()};
+  const std::lock_guard lock(mutex_);
+  worlds_.erase(
+      std::remove_if(worlds_.begin(), worlds_.end(),
+                     [&known](const known_world& w) { return w.generation == known.generation; }),
+      worlds_.end());
+  worlds_.push_back(std::move(known));
+  if (worlds_.size() > worlds_max)
+    worlds_.pop_front();
+}
+
+std::optional<std::string> rank_owners::objection(messages::CopyBegin::Reader says,
+                                                  const std::string& node) const {
+  const auto ranks = says.getRanks();
+  if (says.getGiver() >= ranks.size())
+    return fmt::format("member {} of a group of {} does not exist", says.getGiver(), ranks.size());
+  const auto rank = ranks[says.getGiver()];
+  const std::lock_guard lock(mutex_);
+  if (worlds_.empty())
+    return std::string("this node does not know yet which node runs which rank");
+  auto world = std::find_if(worlds_.begin(), worlds_.end(), [&says](const known_world& w) {
+    return w.generation == says.getKey().getGeneration();
+  });
+  if (world == worlds_.end())
+    world = std::prev(worlds_.end());
+  const auto after = world->by_first_rank.upper_bound(rank);
+  const auto* owner = after == world->by_first_rank.begin() ? nullptr : &*std::prev(after);
+  if (owner && rank - owner->first < owner->second.ranks && owner->second.node == node)
+    return std::nullopt;
+  return fmt::format("node {} gives as rank {}, which it does not run in generation {}", node, rank,
+                     world->generation);
+}
+
+} // namespace troupe::ckpt

@@ -1,0 +1,151 @@
+#include "launch/options/surroundings.hpp"
+#include "launch/options/values.hpp"
+#include "launch/options/words.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+/// actor-shell's command line: options may stand before and behind what is to be looked at.
+namespace troupe::launch {
+
+namespace {
+
+constexpr double watch_default = 2, watch_min = 0.1, watch_max = 3'600;
+
+struct shell_words {
+  std::string endpoint;
+  bool watch = false;
+  double every = watch_default;
+  std::optional<std::int64_t> depth;
+};
+
+option_group rows_group(shell_options& o, shell_words& w) {
+  return {
+      "Which rows, and how",
+      {typed_only({{"--node"},
+                   "NAME",
+                   "Only the rows of this node; no other node is asked",
+                   into(o.node)}),
+       typed_only({{"--depth"}, "N", "Only N levels below the master", into(w.depth)}),
+       typed_only(
+           {{"--troubled"},
+            "",
+            "Only rows with trouble (failed, silent, just restarted, budget used up), and those "
+            "above them",
+            into(o.troubled)}),
+       typed_only({{"--json"}, "", "One JSON document, see docs/actor-shell.md", into(o.json)}),
+       typed_only(
+           {{"--watch"},
+            "",
+            "[SECONDS] Ask again, every 2 seconds or as many as said, until Ctrl-C; with --json "
+            "one document a line",
+            into(w.watch)})}};
+}
+
+/// A flag's value may be joined to it: --watch=5.
+std::vector<std::string> separated(const std::vector<std::string>& arguments) {
+  constexpr std::string_view joined = "--watch=";
+  std::vector<std::string> out;
+  for (const auto& word : arguments) {
+    if (word.compare(0, joined.size(), joined) != 0) {
+      out.push_back(word);
+      continue;
+    }
+    out.emplace_back("--watch");
+    out.push_back(word.substr(joined.size()));
+  }
+  return out;
+}
+
+struct positional {
+  bool tree = false;
+  bool interval = false;
+};
+
+/// Takes the first word that is no option; what is wrong with it otherwise.
+std::optional<std::string> take_word(const std::string& word, positional& have, shell_words& w) {
+  const auto number = python_float(word);
+  if (w.watch && number && !have.interval) {
+    have.interval = true;
+    w.every = *number;
+    if (std::isfinite(w.every) && w.every >= watch_min && w.every <= watch_max)
+      return std::nullopt;
+    return fmt::format("--watch: {} seconds; {} to {} are possible", word, watch_min, watch_max);
+  }
+  if (word != "tree" || have.tree)
+    return fmt::format("'{}' is not known; there is: tree (see --help)", word);
+  have.tree = true;
+  return std::nullopt;
+}
+
+std::optional<parsed<shell_options>> read(const dialect& d, std::vector<std::string> arguments,
+                                          const machine_facts& machine, shell_words& w) {
+  positional have;
+  auto environment = machine.environment;
+  while (true) {
+    auto said = d.parse(arguments, environment);
+    if (auto* text = std::get_if<just_print>(&said))
+      return *text;
+    if (auto* wrong = std::get_if<refusal>(&said))
+      return *wrong;
+    arguments = std::move(std::get<dialect::words>(said).rest);
+    if (arguments.empty())
+      break;
+    if (auto wrong = take_word(arguments.front(), have, w))
+      return refusal{*wrong};
+    arguments.erase(arguments.begin());
+    environment.clear(); // it gave its defaults before the first word
+  }
+  if (!have.tree)
+    return refusal{"what to look at? There is: tree (see --help)"};
+  return std::nullopt;
+}
+
+} // namespace
+
+parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
+                                  const machine_facts& machine) {
+  shell_options o;
+  shell_words w;
+  dialect d("actor-shell", "[options] tree [options]",
+            "Looks at a running job. tree: each actor of the master and of the nodes down to the "
+            "training processes, its state, uptime and what it does; restarts used and allowed; "
+            "how and why it ended. Ends with 0: shown; 1: the master could not be asked; 2: the "
+            "command line is wrong, or it is not clear which job is meant.");
+  d.add({"The job",
+         {{{"--master"},
+           "HOST:PORT",
+           "The job's master (TROUPE_MASTER_ADDR); else the only one of this user on this machine",
+           into(w.endpoint)}}});
+  d.add(rows_group(o, w));
+  declare_common(d, o.common);
+  declare_answers(d);
+  if (auto over = read(d, separated(arguments), machine, w))
+    return *over;
+  if (w.endpoint.empty()) {
+    const auto around = find_surroundings(machine.environment, machine.host);
+    if (!around)
+      return refusal{around.error().what};
+    if (around->named)
+      w.endpoint = ports::to_string(*around->master);
+  }
+  if (!w.endpoint.empty()) {
+    const auto where = parse_endpoint(w.endpoint, rendezvous_port);
+    if (!where)
+      return refusal{"--master: " + where.error().what};
+    o.master = *where;
+  }
+  if (w.depth && (*w.depth < 0 || *w.depth > limits::nesting_max))
+    return refusal{
+        fmt::format("--depth: {} levels; 0 to {} are possible", *w.depth, limits::nesting_max)};
+  if (w.depth)
+    o.depth = static_cast<unsigned>(*w.depth);
+  if (w.watch)
+    o.watch = std::chrono::duration_cast<duration>(std::chrono::duration<double>(w.every));
+  if (auto wrong = derive_common(o.common, machine))
+    return refusal{wrong->what};
+  return o;
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,13 @@
+#pragma once
+
+/// Names in a certificate that say what its owner may do, besides a node's own name. No node may
+/// be called like one of them.
+namespace troupe::link {
+
+/// Its owner may be the master at any host: masters move between hosts.
+inline constexpr const char* master_name = "troupe-master";
+
+/// Its owner may look at the job with actor-shell. Without a node's name beside it, that is all.
+inline constexpr const char* shell_name = "troupe-shell";
+
+} // namespace troupe::link
