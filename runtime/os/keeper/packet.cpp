@@ -62,9 +62,11 @@ std::optional<received_packet> receive_packet(int socket, bool wait) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t size = 0;
+  // A peer that closes with something unread makes the kernel say ECONNRESET, once. What that peer
+  // had sent is still there behind it.
   do
     size = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-  while (size < 0 && errno == EINTR);
+  while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   if (size != static_cast<ssize_t>(sizeof got.what))
     return std::nullopt;
   const auto* header = CMSG_FIRSTHDR(&message);
