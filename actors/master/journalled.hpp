@@ -4,6 +4,7 @@
 #include "runtime/base/limits.hpp"
 #include "runtime/sup/shell.hpp"
 
+#include <cstdint>
 #include <deque>
 #include <utility>
 #include <variant>
@@ -11,9 +12,10 @@
 
 namespace troupe::actors::journal {
 
-/// Performs a core's effects in their order; one of type `Core::record` holds everything behind it
-/// back until the journal has it. If the journal cannot take it the actor ends: a decision that
-/// cannot be recorded must not be announced.
+/// Performs a core's effects in their order, but for those of type `Core::record`: the journal gets
+/// these at once, in their order too, and what comes behind a record waits until the journal has
+/// it. If the journal cannot take one the actor ends: a decision that cannot be recorded must not
+/// be announced.
 template<class Core, class Self>
 class journalled {
  public:
@@ -24,31 +26,36 @@ class journalled {
 
   void run(std::vector<effect> effects) {
     for (auto& e : effects)
-      waiting_.push_back(std::move(e));
-    invariant(waiting_.size() <= limits::pending_effects_max,
+      if (const auto* to_record = std::get_if<typename Core::record>(&e)) {
+        ++appended_;
+        append(to_record->message);
+      } else {
+        waiting_.push_back({std::move(e), appended_});
+      }
+    invariant(waiting_.size() + (appended_ - recorded_) <= limits::pending_effects_max,
               "the journal does not keep up with the decisions");
     drain();
   }
 
  private:
+  struct pending {
+    effect what;
+    std::uint64_t behind; ///< how many records come before it
+  };
+
   void drain() {
-    while (!recording_ && !waiting_.empty()) {
-      const auto next = std::move(waiting_.front());
+    while (!waiting_.empty() && waiting_.front().behind <= recorded_) {
+      const auto next = std::move(waiting_.front().what);
       waiting_.pop_front();
-      const auto* to_record = std::get_if<typename Core::record>(&next);
-      if (to_record)
-        append(to_record->message);
-      else
-        perform_(next);
+      perform_(next);
     }
   }
 
   void append(const messages::any_msg& record) {
-    recording_ = true;
     sup::request(
         self_, journal_, limits::journal_patience, record,
         [this](const recorded&) {
-          recording_ = false;
+          ++recorded_;
           drain();
         },
         [this](const error& e) {
@@ -59,8 +66,9 @@ class journalled {
   Self self_;
   sup::address<handle> journal_;
   std::function<void(const effect&)> perform_;
-  std::deque<effect> waiting_;
-  bool recording_ = false;
+  std::deque<pending> waiting_;
+  std::uint64_t appended_ = 0;
+  std::uint64_t recorded_ = 0;
 };
 
 } // namespace troupe::actors::journal

@@ -72,7 +72,7 @@ void add_sockets_of(const fs::path& process, std::set<std::uint64_t>& inodes) {
   constexpr std::string_view prefix = "socket:[";
   std::error_code gone;
   for (const auto& entry : os::entries_of(process / "fd")) {
-    const auto target = fs::read_symlink(entry, gone).string();
+    const auto target = fs::read_symlink(entry.path(), gone).string();
     if (gone || target.compare(0, prefix.size(), prefix) != 0)
       continue;
     const auto digits =
@@ -113,8 +113,8 @@ std::vector<ports::endpoint> listening_places(const std::string& table,
 std::vector<ports::endpoint> possible_masters(const std::string& proc) {
   std::set<std::uint64_t> inodes;
   for (const auto& entry : os::entries_of(proc))
-    if (may_hold_a_master(entry))
-      add_sockets_of(entry, inodes);
+    if (may_hold_a_master(entry.path()))
+      add_sockets_of(entry.path(), inodes);
   const auto tables = os::contents_of(fs::path(proc) / "self/net/tcp") +
                       os::contents_of(fs::path(proc) / "self/net/tcp6");
   return listening_places(tables, inodes);

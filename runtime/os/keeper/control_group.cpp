@@ -88,12 +88,19 @@ std::optional<std::string> below(const std::string& folder, const std::string& p
   return path.substr(prefix.size() - 1);
 }
 
-/// Deepest first. A group that is not empty stays.
-void remove_tree(const fs::path& group) {
+std::vector<fs::path> groups_in(const fs::path& group) {
+  std::vector<fs::path> found;
   std::error_code gone;
   for (const auto& entry : entries_of(group))
-    if (fs::is_directory(entry, gone))
-      remove_tree(entry);
+    if (entry.is_directory(gone))
+      found.push_back(entry.path());
+  return found;
+}
+
+/// Deepest first. A group that is not empty stays.
+void remove_tree(const fs::path& group) {
+  for (const auto& inner : groups_in(group))
+    remove_tree(inner);
   ::rmdir(group.c_str());
 }
 
@@ -103,10 +110,8 @@ void collect(const fs::path& group, std::vector<pid_t>& found) {
   for (pid_t pid = 0; list >> pid;)
     if (pid > 0)
       found.push_back(pid);
-  std::error_code gone;
-  for (const auto& entry : entries_of(group))
-    if (fs::is_directory(entry, gone))
-      collect(entry, found);
+  for (const auto& inner : groups_in(group))
+    collect(inner, found);
 }
 
 unique_fd opened(const std::string& group) {
@@ -116,7 +121,7 @@ unique_fd opened(const std::string& group) {
 /// Left by launchers that were killed with all processes that would have removed them.
 void remove_abandoned(const std::string& parent, const std::string& own) {
   std::size_t seen = 0;
-  for (const auto& path : entries_of(parent)) {
+  for (const auto& path : groups_in(parent)) {
     if (path == own || path.filename().string().rfind(name_begins, 0) != 0)
       continue;
     if (++seen > limits::abandoned_groups_looked_at)
@@ -226,10 +231,8 @@ void control_group::kill() const {
 }
 
 void control_group::tidy() const {
-  std::error_code gone;
-  for (const auto& entry : entries_of(path_))
-    if (fs::is_directory(entry, gone))
-      remove_tree(entry);
+  for (const auto& inner : groups_in(path_))
+    remove_tree(inner);
 }
 
 bool control_group::remove() const {

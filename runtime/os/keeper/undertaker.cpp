@@ -37,9 +37,9 @@ bool carries(const std::filesystem::path& process, const std::string& mark) {
 std::vector<pid_t> marked(const std::string& mark) {
   std::vector<pid_t> found;
   for (const auto& entry : entries_of("/proc")) {
-    const auto name = entry.filename().string();
+    const auto name = entry.path().filename().string();
     const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
-    if (pid > 0 && pid != ::getpid() && carries(entry, mark))
+    if (pid > 0 && pid != ::getpid() && carries(entry.path(), mark))
       found.push_back(pid);
   }
   return found;
