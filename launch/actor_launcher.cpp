@@ -118,6 +118,7 @@ int keep(const launch_facts& facts) {
   keeper.serve_store = [&facts](const os::packet& order, const os::unique_fd& answer) {
     serve_store(facts, order, answer);
   };
+  keeper.tidy_after_others = run_directory::remove_abandoned;
   keeper.tidy_up = [&facts] { facts.directory.tidy_up(); };
   return os::run_keeper(keeper);
 }

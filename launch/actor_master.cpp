@@ -28,6 +28,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   const auto directory = run_directory::make({}, o.rdzv_id);
   if (!directory)
     return complain(program, directory.error().what, exit_failure);
+  run_directory::remove_abandoned();
   auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o), log->sink());
   if (!journal)
     return complain(program, journal.error().what, exit_failure);

@@ -1,5 +1,7 @@
 #include "launch/run_directory.hpp"
 
+#include "runtime/os/entries_of.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,33 +54,25 @@ std::shared_ptr<const os::unique_fd> claim(const fs::path& directory) {
   return *lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0 ? lock : nullptr;
 }
 
-/// A run of this user's that has ended and could not tidy up.
-bool is_abandoned(const fs::path& directory) {
+/// The lock of a run of this user's that has ended and could not tidy up. Held, it keeps others
+/// from removing the directory at the same time.
+os::unique_fd lock_of_abandoned(const fs::path& directory) {
   struct stat is {};
   if (::lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != ::geteuid())
-    return false;
+    return {};
   if (std::time(nullptr) - is.st_mtime < abandoned_after.count())
-    return false;
-  const os::unique_fd lock(
-      ::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+    return {};
+  os::unique_fd lock(::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : os::unique_fd();
 }
 
-/// A killed launcher or master leaves its journal behind, and only the next run looks for it.
-void remove_abandoned(const fs::path& parent) {
-  std::error_code bad;
-  std::size_t looked_at = 0;
-  for (auto at = fs::directory_iterator(parent, bad); !bad && at != fs::directory_iterator();
-       at.increment(bad)) {
-    if (++looked_at > looked_at_most)
-      return;
-    const auto name = at->path().filename().string();
-    if (name.rfind(temporary_prefix, 0) != 0 || !is_abandoned(at->path()) ||
-        holds_output(at->path()))
-      continue;
-    std::error_code ignored; // another run may remove it at the same time
-    fs::remove_all(at->path(), ignored);
-  }
+/// The owner file goes last: without it a directory of which a part is left belongs to no run.
+void remove_with_owner_last(const fs::path& directory) {
+  std::error_code ignored; // another run may remove it at the same time
+  for (const auto& entry : os::entries_of(directory))
+    if (entry.path().filename() != owner_file)
+      fs::remove_all(entry.path(), ignored);
+  fs::remove_all(directory, ignored);
 }
 
 result<std::string> make_directory(const std::string& base, const std::string& job) {
@@ -106,10 +100,23 @@ result<run_directory> run_directory::make(const std::string& log_dir, const std:
   auto path = make_directory(temporary ? std::string{} : log_dir, job);
   if (!path)
     return tl::make_unexpected(path.error());
-  if (temporary)
-    remove_abandoned(fs::path(*path).parent_path());
   return run_directory(*path, no_files ? std::string{} : *path, temporary,
                        temporary ? claim(*path) : nullptr);
+}
+
+void run_directory::remove_abandoned() {
+  std::error_code bad;
+  const auto parent = fs::temp_directory_path(bad);
+  std::size_t looked_at = 0;
+  for (fs::directory_iterator at(parent, bad), end; !bad && at != end; at.increment(bad)) {
+    if (++looked_at > looked_at_most)
+      return;
+    if (at->path().filename().string().rfind(temporary_prefix, 0) != 0)
+      continue;
+    const auto lock = lock_of_abandoned(at->path());
+    if (lock && !holds_output(at->path()))
+      remove_with_owner_last(at->path());
+  }
 }
 
 void run_directory::tidy_up() const {

@@ -14,9 +14,11 @@ class run_directory {
  public:
   /// Makes `<log_dir>/<job>_<random>`, or a temporary directory if `log_dir` is empty. "/dev/null"
   /// means that workers get no files; then there is a temporary directory for the journal only.
-  /// Temporary directories of runs that were killed are removed, unless a worker has left something
-  /// there.
   static result<run_directory> make(const std::string& log_dir, const std::string& job);
+
+  /// Removes temporary directories of this user's runs that were killed a minute ago or earlier,
+  /// unless a worker has left something there: only a later run can, and a disk may take its time.
+  static void remove_abandoned();
 
   /// For the workers; empty if they get none.
   const std::string& for_workers() const { return for_workers_; }

@@ -66,7 +66,7 @@ result<journal_file> journal_file::open(const std::string& path, const journal_o
   journal_file file(path, std::move(*db));
   // A file that is refused stays as it is, and its log beside it.
   file.db_.leave_log_at_close(true);
-  const auto found = file.look();
+  const auto found = file.look(keeps);
   if (!found)
     return tl::make_unexpected(found.error());
   file.about_ = *found;
@@ -74,10 +74,9 @@ result<journal_file> journal_file::open(const std::string& path, const journal_o
     return tl::make_unexpected(owned.error());
   const auto pages = limits::journal_bytes_max / limits::journal_page_size;
   const auto settings =
-      fmt::format("PRAGMA synchronous = {}; PRAGMA page_size = {}; PRAGMA journal_mode = WAL;"
-                  "PRAGMA max_page_count = {}; PRAGMA wal_autocheckpoint = {};",
-                  keeps == durability::power_cut ? "NORMAL" : "OFF", limits::journal_page_size,
-                  pages, limits::journal_log_pages);
+      fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = WAL; PRAGMA max_page_count = {};"
+                  "PRAGMA wal_autocheckpoint = {};",
+                  limits::journal_page_size, pages, limits::journal_log_pages);
   if (auto set = file.db_.run(settings.c_str()); !set)
     return tl::make_unexpected(set.error());
   const auto ready = found->version == 0   ? file.make(mine)
@@ -107,8 +106,13 @@ result<journal_file> journal_file::open(const std::string& path, const journal_o
 }
 
 /// Takes the lock and looks whose file this is, without changing it.
-result<journal_file::about> journal_file::look() {
-  if (auto locked = db_.run("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE"); !locked)
+result<journal_file::about> journal_file::look(durability keeps) {
+  // A new file is written as soon as it is looked at, and by default synced several times.
+  if (auto locked = db_.run(fmt::format("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = {};"
+                                        "BEGIN EXCLUSIVE",
+                                        keeps == durability::power_cut ? "NORMAL" : "OFF")
+                                .c_str());
+      !locked)
     return tl::make_unexpected(locked.error());
   const auto id = db_.number("PRAGMA application_id");
   const auto version = db_.number("PRAGMA user_version");

@@ -56,7 +56,7 @@ class journal_file {
     std::uint64_t first = 1;
   };
 
-  result<about> look();
+  result<about> look(durability keeps);
   result<void> make(const journal_owner& mine);
   result<void> upgrade(const journal_owner& mine);
   result<void> begin(const journal_owner& mine, bool anew);

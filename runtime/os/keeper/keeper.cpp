@@ -313,11 +313,15 @@ class keeper {
   }
 
   void act(const keeper_core::start_orphan_reaper&) {
-    const auto pid =
-        start_undertaker({options_.mark, own_group(), [this] { bury_the_dead(options_.records); },
-                          [this] { tidy_up(); }, options_.fork});
+    const auto pid = start_undertaker({options_.mark, own_group(), [this] { tidy_after_others(); },
+                                       [this] { tidy_up(); }, options_.fork});
     perform(pid ? core_.orphan_reaper_started(now(), *pid)
                 : core_.orphan_reaper_not_started(now(), pid.error().what));
+  }
+
+  void tidy_after_others() const {
+    bury_the_dead(options_.records);
+    options_.tidy_after_others();
   }
 
   /// After everything has ended, in the last process there is.

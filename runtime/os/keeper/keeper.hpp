@@ -30,6 +30,9 @@ struct keeper_options {
   /// Whether what is started lives in a control group of its own, where one can be made: then no
   /// process gets away by clearing its environment or by forking without end.
   bool grouped = true;
+  /// Called in the orphan reaper when it begins: for what earlier launchers have left. No launch
+  /// waits for it.
+  std::function<void()> tidy_after_others = [] {};
   /// Called by the last process left when the keeper was killed.
   std::function<void()> tidy_up = [] {};
   /// The directory with the life records of this user's launchers. If all processes of this one are
