@@ -130,7 +130,8 @@ TEST_SUITE("master: crashes") {
   }
 
   TEST_CASE(
-      "of recovery between a failure's record and its announcement: announced once it is back") {
+      "of recovery between the records of a failure and their announcement: charged once, and "
+      "announced under the next number once it is back") {
     running_job s;
     s.says("a", failed("a", 1, {7}).any());
     s.hears("b");
@@ -142,7 +143,7 @@ TEST_SUITE("master: crashes") {
     s.journal_answers();
     s.pass(2s);
     s.come_back(idle_after(1));
-    CHECK(s.hears("b").find("Prepare g2: a(0,1) b(2,3), restart 1") != std::string::npos);
+    CHECK(s.hears("b").find("Prepare g3: a(0,1) b(2,3), restart 1") != std::string::npos);
     CHECK(s.journalled().find("restart 2") == std::string::npos);
   }
 

@@ -1,6 +1,7 @@
 #include "actors/master/membership/membership.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "messages/conversations.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -47,30 +48,29 @@ void take_attendant(self_ptr self, const attend& a) {
   introduce(self, a.node);
 }
 
-void announce(self_ptr self, const messages::any_msg& m) {
+void announce(self_ptr self, const messages::any_msg& news) {
+  using namespace messages;
   auto& s = *self->state;
   // The planner first: a member's end must not be judged before its cause is known.
-  const auto& planner = s.master.recovery;
-  if (m.is<messages::NodePresent>()) {
-    const auto present = m.as<messages::NodePresent>();
-    const node_name node = present.read()->getNode().cStr();
-    s.said.insert_or_assign(node, present);
-    sup::send(self, planner, present);
-    sup::send(self, s.attending[node], present);
-    introduce(self, node);
-  } else if (m.is<messages::NodeAway>()) {
-    const auto away = m.as<messages::NodeAway>();
-    s.said.erase(away.read()->getNode().cStr());
-    sup::send(self, planner, away);
-  } else {
-    const auto lost = m.as<messages::NodeLost>();
-    const node_name node = lost.read()->getNode().cStr();
-    s.said.erase(node);
-    sup::send(self, planner, lost);
-    sup::send(self, s.master.catalog, lost);
-    sup::send(self, s.attending[node], lost);
-    s.attending.erase(node);
-  }
+  const auto tell_planner = [self, &s](const auto& m) {
+    sup::send(self, s.master.recovery, m);
+    return node_name(m.read()->getNode().cStr());
+  };
+  route(news, membership_news{},
+        receivers{[&](const msg<NodePresent>& m) {
+                    const auto node = tell_planner(m);
+                    s.said.insert_or_assign(node, m);
+                    sup::send(self, s.attending[node], m);
+                    introduce(self, node);
+                  },
+                  [&](const msg<NodeAway>& m) { s.said.erase(tell_planner(m)); },
+                  [&](const msg<NodeLost>& m) {
+                    const auto node = tell_planner(m);
+                    s.said.erase(node);
+                    sup::send(self, s.master.catalog, m);
+                    sup::send(self, s.attending[node], m);
+                    s.attending.erase(node);
+                  }});
 }
 
 struct performer {

@@ -1,6 +1,7 @@
 // What recovery_core makes of the journal when it begins anew.
 
 #include "actors/master/recovery/recovery_core.hpp"
+#include "messages/conversations.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -13,34 +14,40 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   effects out;
   std::optional<msg<Start>> start;
   std::optional<verdict> decided;
-  for (const auto& entry : history) {
-    if (entry.is<GenerationProposed>()) {
-      auto proposed = entry.as<GenerationProposed>().read();
-      current_ = std::max(current_, generation{proposed->getGeneration()});
-      relaunches_ = std::max(relaunches_, proposed->getRelaunches());
-      start.reset();
-    } else if (entry.is<GenerationSealed>()) {
-      auto sealed = entry.as<GenerationSealed>().read();
-      take_world(sealed->getWorld());
-      start = author_.write<Start>(current_, [&](auto b) {
-        b.setStoreAddress(sealed->getStoreAddress());
-        b.setStorePort(sealed->getStorePort());
-        b.setStoreHosted(sealed->getStoreHosted());
-      });
-    } else if (entry.is<RestartCharged>()) {
-      auto charged = entry.as<RestartCharged>().read();
-      restart_count_ = charged->getRestartCount();
-      without_progress_ = charged->getWithoutProgress();
-      auto& charges = charges_[charged->getNode().cStr()];
-      charges = charged->getCharged() != 0 ? charged->getCharged() : charges + 1;
-      start.reset();
-    } else if (entry.is<Concluded>()) {
-      auto recorded = entry.as<Concluded>().read();
-      decided =
-          verdict{recorded->getSuccess(), recorded->getReason().cStr(), recorded->getExitCode()};
-      break; // what was proposed before the verdict came through is of no use any more
-    }
-  }
+  const auto take =
+      receivers{[&](const msg<GenerationProposed>& m) {
+                  auto proposed = m.read();
+                  current_ = std::max(current_, generation{proposed->getGeneration()});
+                  relaunches_ = std::max(relaunches_, proposed->getRelaunches());
+                  start.reset();
+                },
+                [&](const msg<GenerationSealed>& m) {
+                  auto sealed = m.read();
+                  take_world(sealed->getWorld());
+                  start = author_.write<Start>(current_, [&](auto b) {
+                    b.setStoreAddress(sealed->getStoreAddress());
+                    b.setStorePort(sealed->getStorePort());
+                    b.setStoreHosted(sealed->getStoreHosted());
+                  });
+                },
+                [&](const msg<RestartCharged>& m) {
+                  auto charged = m.read();
+                  restart_count_ = charged->getRestartCount();
+                  without_progress_ = charged->getWithoutProgress();
+                  auto& charges = charges_[charged->getNode().cStr()];
+                  charges = charged->getCharged() != 0 ? charged->getCharged() : charges + 1;
+                  start.reset();
+                },
+                [&](const msg<Concluded>& m) {
+                  auto recorded = m.read();
+                  decided = verdict{recorded->getSuccess(), recorded->getReason().cStr(),
+                                    recorded->getExitCode()};
+                },
+                [](const msg<FarewellEnded>&) { /* said to the journal's next opening */ },
+                [](const msg<Opened>&) { /* retired */ }};
+  // What was proposed before the verdict came through is of no use any more.
+  for (auto entry = history.begin(); entry != history.end() && !decided; ++entry)
+    route(*entry, journal_records{}, take);
   // No node has a link yet; the members of the last world are known to have been there.
   roster_.remember_world(world_);
   for (const auto& s : world_)

@@ -2,6 +2,7 @@
 
 #include "actors/node_supervisor/addresses.hpp"
 #include "actors/tree_report.hpp"
+#include "messages/conversations.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -72,37 +73,35 @@ void ask_state(self_ptr self) {
       });
 }
 
-void deliver(self_ptr self, const messages::any_msg& m) {
+void answer_tree(self_ptr self, const messages::msg<messages::TreeRequest>& request) {
+  const auto question = request.envelope();
+  sup::request(
+      self, self->state->node.root, limits::request_within, sup::dump{},
+      [self, question](const sup::node_report& r) {
+        auto& state = *self->state;
+        const auto answer = state.author.answer<messages::TreeReport>(
+            question, [&](auto b) { write_tree(r, b.initRoots(1)[0]); });
+        if (state.link)
+          (void)state.link->send(answer.any());
+      },
+      [](const error&) { /* the asking side has its own deadline */ });
+}
+
+/// The master's directives, to the roles they are for.
+void deliver(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
   auto& s = *self->state;
-  if (m.is<Prepare>()) {
-    s.on_prepare(m.as<Prepare>());
-    sup::send(self, s.node.agent, m.as<Prepare>());
-  } else if (m.is<Start>())
-    sup::send(self, s.node.agent, m.as<Start>());
-  else if (m.is<Stop>())
-    sup::send(self, s.node.agent, m.as<Stop>());
-  else if (m.is<StandBy>())
-    sup::send(self, s.node.agent, m.as<StandBy>());
-  else if (m.is<Conclude>())
-    sup::send(self, s.node.agent, m.as<Conclude>());
-  else if (m.is<CommitStep>())
-    sup::send(self, s.node.checkpoint_saver, m.as<CommitStep>());
-  else if (m.is<StepSettled>())
-    sup::send(self, s.node.checkpoint_saver, m.as<StepSettled>());
-  else if (m.is<TreeRequest>()) {
-    const auto question = m.envelope();
-    sup::request(
-        self, s.node.root, limits::request_within, sup::dump{},
-        [self, question](const sup::node_report& r) {
-          auto& state = *self->state;
-          const auto answer = state.author.answer<TreeReport>(
-              question, [&](auto b) { write_tree(r, b.initRoots(1)[0]); });
-          if (state.link)
-            (void)state.link->send(answer.any());
-        },
-        [](const error&) { /* the asking side has its own deadline */ });
-  }
+  const auto to_agent = [self, &s](const auto& m) { sup::send(self, s.node.agent, m); };
+  const auto to_saver = [self, &s](const auto& m) { sup::send(self, s.node.checkpoint_saver, m); };
+  route(said, directives{},
+        receivers{[&](const auto& m) { to_agent(m); },
+                  [&](const msg<Prepare>& m) {
+                    s.on_prepare(m);
+                    to_agent(m);
+                  },
+                  [&](const msg<CommitStep>& m) { to_saver(m); },
+                  [&](const msg<StepSettled>& m) { to_saver(m); },
+                  [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
 }
 
 struct performer {

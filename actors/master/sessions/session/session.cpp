@@ -1,6 +1,7 @@
 #include "actors/master/sessions/session/session.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "messages/conversations.hpp"
 #include "messages/node_names.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -96,81 +97,72 @@ void introduce(self_ptr self) {
   }
 }
 
-bool is_for_member(const messages::any_msg& m) {
-  using namespace messages;
-  return m.is<Prepared>() || m.is<Running>() || m.is<Failed>() || m.is<Finished>() ||
-         m.is<Stopped>();
-}
-
 /// After a restart of the master a node may speak before its member is there: the newest of what
 /// it said waits. What is about another generation the member drops.
-void hand_to_member(self_ptr self, const messages::any_msg& m) {
-  using namespace messages;
+template<class T>
+void hand_to_member(self_ptr self, const messages::msg<T>& m) {
   auto& s = *self->state;
-  const auto to = s.member.current();
-  if (!to) {
-    s.for_member.push_back(m);
+  if (const auto to = s.member.current()) {
+    sup::send(self, to, m);
+  } else {
+    s.for_member.push_back(m.any());
     if (s.for_member.size() > limits::waits_for_member_max)
       s.for_member.pop_front();
-  } else if (m.is<Prepared>()) {
-    sup::send(self, to, m.as<Prepared>());
-  } else if (m.is<Running>()) {
-    sup::send(self, to, m.as<Running>());
-  } else if (m.is<Failed>()) {
-    sup::send(self, to, m.as<Failed>());
-  } else if (m.is<Finished>()) {
-    sup::send(self, to, m.as<Finished>());
-  } else {
-    sup::send(self, to, m.as<Stopped>());
   }
 }
 
 void take_member(self_ptr self, const attended& a) {
   auto& s = *self->state;
   s.member = a.where;
-  for (const auto& m : std::exchange(s.for_member, {}))
-    hand_to_member(self, m);
+  for (const auto& said : std::exchange(s.for_member, {}))
+    messages::route(said, messages::part_reports{},
+                    [self](const auto& m) { hand_to_member(self, m); });
+}
+
+void take_answer(self_ptr self, const tree_report& answer) {
+  auto& open = self->state->open_questions;
+  const auto question = open.find(answer.envelope().correlation);
+  if (question == open.end())
+    return;
+  question->second.deliver(answer);
+  open.erase(question);
 }
 
 /// A node's messages, to the roles they are for.
-void dispatch_from_node(self_ptr self, const messages::any_msg& m) {
+void dispatch_from_node(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
   auto& s = *self->state;
-  if (is_for_member(m))
-    hand_to_member(self, m);
-  else if (m.is<ShardReport>())
-    sup::send(self, s.master.catalog, m.as<ShardReport>());
-  else if (m.is<StepCommitted>())
-    sup::send(self, s.master.catalog, m.as<StepCommitted>());
-  else if (m.is<Goodbye>())
-    sup::send(self, s.master.membership,
-              membership::departure{s.id, m.as<Goodbye>().read()->getReason().cStr()});
-  else if (m.is<TreeReport>()) {
-    const auto question = s.open_questions.find(m.envelope().correlation);
-    if (question == s.open_questions.end())
-      return;
-    question->second.deliver(m.as<TreeReport>());
-    s.open_questions.erase(question);
-  } else {
+  const auto to_catalog = [self, &s](const auto& m) { sup::send(self, s.master.catalog, m); };
+  const bool known =
+      route(said, node_reports{},
+            receivers{[self](const auto& m) { hand_to_member(self, m); },
+                      [&](const msg<ShardReport>& m) { to_catalog(m); },
+                      [&](const msg<StepCommitted>& m) { to_catalog(m); },
+                      [self](const tree_report& m) { take_answer(self, m); },
+                      [self, &s](const msg<Goodbye>& m) {
+                        sup::send(self, s.master.membership,
+                                  membership::departure{s.id, m.read()->getReason().cStr()});
+                      }});
+  if (!known)
     ++s.unknown_kinds;
-  }
 }
 
-void dispatch_from_shell(self_ptr self, const messages::any_msg& m) {
-  auto& s = *self->state;
-  if (!m.is<messages::TreeRequest>()) {
-    ++s.unknown_kinds;
-    return;
-  }
-  const auto question = m.envelope();
+void answer_shell(self_ptr self, const tree_request& question) {
+  const auto asked = question.envelope();
   sup::request(
-      self, s.master.gateway, 2 * limits::request_within, m.as<messages::TreeRequest>(),
-      [self, question](const tree_report& answer) {
-        put_on_link(self, messages::with_correlation(answer, question.correlation).any());
+      self, self->state->master.gateway, 2 * limits::request_within, question,
+      [self, asked](const tree_report& answer) {
+        put_on_link(self, messages::with_correlation(answer, asked.correlation).any());
       },
       [self](const error& e) {
         self->state->peer.link->close("the question could not be answered: " + e.what);
       });
+}
+
+void dispatch_from_shell(self_ptr self, const messages::any_msg& said) {
+  if (!messages::route(said, messages::shell_questions{},
+                       [self](const tree_request& m) { answer_shell(self, m); }))
+    ++self->state->unknown_kinds;
 }
 
 void ask_node(self_ptr self, const tree_request& question, sup::promise<tree_report> promise) {

@@ -1,6 +1,7 @@
 #include "actors/master/job/generation/member/member.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "messages/conversations.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -22,19 +23,6 @@ struct state {
 using private_handle = sup::widened<handle, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
-/// Running, Failed, Finished and Stopped go to the planner as the node has said them.
-void report(self_ptr self, const messages::any_msg& m) {
-  const auto& to = self->state->master.recovery;
-  if (m.is<messages::Running>())
-    sup::send(self, to, m.as<messages::Running>());
-  else if (m.is<messages::Failed>())
-    sup::send(self, to, m.as<messages::Failed>());
-  else if (m.is<messages::Finished>())
-    sup::send(self, to, m.as<messages::Finished>());
-  else
-    sup::send(self, to, m.as<messages::Stopped>());
-}
-
 struct performer {
   self_ptr self;
 
@@ -45,7 +33,10 @@ struct performer {
   void operator()(const member_core::tell_rendezvous& e) const {
     sup::send(self, self->state->rendezvous, e.message);
   }
-  void operator()(const member_core::report& e) const { report(self, e.message); }
+  void operator()(const member_core::report& e) const {
+    messages::route(e.message, messages::judged_reports{},
+                    [this](const auto& m) { sup::send(self, self->state->master.recovery, m); });
+  }
   void operator()(const member_core::fail_early& e) const { self->state->ctx.fail_early(e.why); }
   void operator()(const member_core::evict& e) const {
     const auto& s = *self->state;

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+
+#include <type_traits>
+#include <utility>
+
+/// Which kinds each conversation has, and the way from a kind known at run time to its receiver.
+///
+/// A link and the journal hand out messages of any kind. Without a list a proxy asks for one kind
+/// after the other, and a kind that a schema gains later is dropped in silence. With it the
+/// compiler refuses a proxy that has no receiver for a kind of its conversation.
+namespace troupe::messages {
+
+/// The first message of a link, and the answers to it.
+using handshake = kind_list<Hello, Welcome, Refused>;
+
+/// A node says to its master how its part in a generation goes: for the node's member.
+using part_reports = kind_list<Prepared, Running, Failed, Finished, Stopped>;
+
+/// All that a node says to its master after the handshake.
+using node_reports = kind_list<Prepared, Running, Failed, Finished, Stopped, ShardReport,
+                               StepCommitted, TreeReport, Goodbye>;
+
+/// What the planner hears of a member's node.
+using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
+
+/// All that the master says to a node after the handshake.
+using directives =
+    kind_list<Prepare, Start, Stop, StandBy, Conclude, CommitStep, StepSettled, TreeRequest>;
+
+/// A shell asks its master, and the answer.
+using shell_questions = kind_list<TreeRequest>;
+using shell_answers = kind_list<TreeReport>;
+
+/// Between nodes, on links of their own.
+using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
+
+/// Inside the master: what membership publishes, and that a world is sealed.
+using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
+using forming_news = kind_list<Sealed>;
+
+/// Inside a node supervisor, and what it leaves for its successor.
+using node_internal = kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted,
+                                WorkerEnded, WorkerEndNoted, WorkerSignal, GenerationEnded>;
+
+/// In the journal.
+using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCharged,
+                                  Concluded, FarewellEnded>;
+
+namespace detail {
+
+template<class T>
+struct tag {
+  using type = T;
+};
+
+template<class T, class List>
+inline constexpr bool is_in = false;
+template<class T, class... Kinds>
+inline constexpr bool is_in<T, kind_list<Kinds...>> = (std::is_same_v<T, Kinds> || ...);
+
+template<class T, class... Conversations>
+inline constexpr bool is_in_one_of = (is_in<T, Conversations> || ...);
+
+template<class List, class... Conversations>
+inline constexpr bool each_in_one_of = false;
+template<class... Kinds, class... Conversations>
+inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
+    (is_in_one_of<Kinds, Conversations...> && ...);
+
+} // namespace detail
+
+static_assert(detail::each_in_one_of<all_kinds, handshake, node_reports, directives,
+                                     shell_questions, shell_answers, bulk, membership_news,
+                                     forming_news, node_internal, journal_records>,
+              "a new kind of message is said in no conversation: add it to one");
+static_assert(detail::each_in_one_of<part_reports, node_reports> &&
+              detail::each_in_one_of<judged_reports, part_reports>);
+
+/// Several lambdas as one function: the most special one that fits a kind receives it.
+template<class... Lambdas>
+struct receivers : Lambdas... {
+  using Lambdas::operator()...;
+};
+template<class... Lambdas>
+receivers(Lambdas...) -> receivers<Lambdas...>;
+
+/// Gives the message to `receive` as the kind it is, if that is one of `Kinds`; else answers false.
+/// `receive` takes `const msg<T>&` for each of them, or this does not compile.
+template<class... Kinds, class Receive>
+bool route(const any_msg& m, kind_list<Kinds...>, Receive&& receive) {
+  const auto if_it_is = [&m, &receive](auto kind) {
+    using T = typename decltype(kind)::type;
+    if (!m.is<T>())
+      return false;
+    receive(m.as<T>());
+    return true;
+  };
+  return (if_it_is(detail::tag<Kinds>{}) || ...);
+}
+
+} // namespace troupe::messages
