@@ -81,7 +81,8 @@ void master_run::record_end() {
 
 void master_run::interrupt(const std::string& reason) {
   if (!shared_->interrupted.exchange(true)) {
-    sup::post(at_.recovery, actors::recovery::abandon_job{reason});
+    sup::post(at_.recovery, messages::local<messages::Abandon>(
+                                "launcher", [&reason](auto b) { b.setReason(reason); }));
     return;
   }
   // Without a verdict the first one is still to be recorded, and the journal waits for its disk.

@@ -35,11 +35,13 @@ node_run::~node_run() {
 }
 
 void node_run::interrupt(int signal) {
-  sup::post(at_.agent, actors::agent::interrupt{signal});
+  sup::post(at_.agent, messages::local<messages::Interrupt>(
+                           "launcher", [signal](auto b) { b.setSignal(signal); }));
 }
 
 void node_run::pass_on(int signal) {
-  sup::post(at_.agent, actors::agent::pass_on{signal});
+  sup::post(at_.agent, messages::local<messages::WorkerSignal>(
+                           "launcher", [signal](auto b) { b.setNumber(signal); }));
 }
 
 void node_run::shutdown() {

@@ -73,3 +73,21 @@ struct StepSettled {
   why @2 :Text;
   # If it is not complete: one line for people that names rank and node.
 }
+
+# ---- Inside the node supervisor ----
+
+struct MasterLinked {
+  # uplink → saver: the node has a new link to a master. What the master has not answered is said again.
+}
+
+struct SaveNewest {
+  # agent → saver: the newest image of every training process of this node is wanted too.
+}
+
+struct Drain {
+  # agent → saver. Answered with Drained when every image that is wanted by now has been settled or given up, which takes no longer
+  # than limits::drain_within.
+}
+
+struct Drained {
+}

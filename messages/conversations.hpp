@@ -37,13 +37,16 @@ using shell_answers = kind_list<TreeReport>;
 /// Between nodes, on links of their own.
 using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
 
-/// Inside the master: what membership publishes, and that a world is sealed.
+/// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
-using forming_news = kind_list<Sealed>;
+using master_internal = kind_list<Sealed, LinkLost, NodeDeparted, Evict, JobOver, ListNodes,
+                                  EndLink, Abandon, ReadBack, Recorded>;
 
 /// Inside a node supervisor, and what it leaves for its successor.
-using node_internal = kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted,
-                                WorkerEnded, WorkerEndNoted, WorkerSignal, GenerationEnded>;
+using node_internal =
+    kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted, WorkerEnded,
+              WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt, Abandon, StateRenewed,
+              MasterLinked, SaveNewest, Drain, Drained>;
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCharged,
@@ -74,7 +77,7 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 static_assert(detail::each_in_one_of<all_kinds, handshake, node_reports, directives,
                                      shell_questions, shell_answers, bulk, membership_news,
-                                     forming_news, node_internal, journal_records>,
+                                     master_internal, node_internal, journal_records>,
               "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

@@ -63,3 +63,15 @@ struct FarewellEnded {
   # The master → its successor: after the verdict every node has left, or has had its time. The next master that opens this journal
   # begins a new run of the job. Without this record it first tells the verdict to the nodes that have not heard it.
 }
+
+# ---- Inside the master ----
+
+struct ReadBack {
+  # An actor that starts → journal: all records so far.
+}
+
+struct Recorded {
+  # journal → the actor that appended: the record survives this process.
+  index @0 :UInt64;
+  # 0: only once the disk has room again (journal_options::asked_for).
+}

@@ -22,20 +22,21 @@ struct kind_list {};
 using all_kinds = kind_list<
     // membership
     Hello, Welcome, Refused, Goodbye, StateRequest, Identity, NodeState, NodePresent, NodeAway,
-    NodeLost,
+    NodeLost, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink, StateRenewed, Abandon,
     // rendezvous
     Prepare, Prepared, Start, Stop, StandBy, Sealed,
     // training
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
-    WorkerEndNoted, WorkerSignal, GenerationEnded,
+    WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,
     // checkpoint
-    ShardReport, CommitStep, StepCommitted, StepSettled,
+    ShardReport, CommitStep, StepCommitted, StepSettled, MasterLinked, SaveNewest, Drain, Drained,
     // copies
     CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused,
     // shell
     TreeRequest, TreeReport,
     // journal
-    Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded, FarewellEnded>;
+    Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded, FarewellEnded,
+    ReadBack, Recorded>;
 
 /// The schema of a kind, or nothing for a kind this build does not know.
 std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);

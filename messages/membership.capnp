@@ -221,3 +221,58 @@ struct NodeLost {
   node @0 :Text;
   reason @1 :Text;
 }
+
+struct LinkLost {
+  # session → membership: the link of a node is gone.
+  session @0 :UInt64;
+  # The session's number; it is used for one link.
+  how @1 :How;
+  reason @2 :Text;
+
+  enum How {
+    closed @0;
+    # The connection was closed or has broken.
+    silent @1;
+    # Nothing was heard for as long as the lease allows.
+    deaf @2;
+    # The same of all peers of this listener at once: this process may be the one that is cut off.
+    neglected @3;
+    # Closed while this process was stopped or starved: the node may rest before it dials again.
+  }
+}
+
+struct NodeDeparted {
+  # session → membership: the node has said Goodbye.
+  session @0 :UInt64;
+  reason @1 :Text;
+}
+
+struct Evict {
+  # planner, rendezvous, member → membership: the node takes no part any more; NodeLost is the answer.
+  node @0 :Text;
+  reason @1 :Text;
+  mayRejoin @2 :Bool;
+  # A new incarnation of it is welcome.
+}
+
+struct JobOver {
+  # planner → membership: a node that leaves from now on does what it should.
+}
+
+struct ListNodes {
+  # gateway → membership: which nodes have a session, for a report to a person.
+}
+
+struct EndLink {
+  # membership → session: close the link; the reason is for the log.
+  reason @0 :Text;
+}
+
+struct StateRenewed {
+  # agent → uplink: the agent has lost its state; the next hello says the new one.
+}
+
+struct Abandon {
+  # The owner of the master → planner: the job ends, as failed. uplink → agent: no master can be reached, so this node ends its part.
+  reason @0 :Text;
+}

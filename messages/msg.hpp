@@ -135,6 +135,16 @@ msg<T> build(const stamp& envelope, Fill&& fill) {
   return msg<T>(detail::seal(builder, envelope, capnp::typeId<T>()));
 }
 
+/// For actors of one process, where no link counts and no older master can be meant.
+template<class T, class Fill>
+msg<T> local(const std::string& sender, Fill&& fill) {
+  return build<T>(stamp{sender}, std::forward<Fill>(fill));
+}
+template<class T>
+msg<T> local(const std::string& sender) {
+  return local<T>(sender, [](auto) {});
+}
+
 /// A copy under this envelope, as `change` leaves it, which receives the body's builder. What it
 /// does not set stays, also in fields that only a newer build knows. `room`: the words that it
 /// adds.

@@ -95,7 +95,7 @@ struct WorkerEndNoted {
 }
 
 struct WorkerSignal {
-  # agent → worker: the user's signal for the process, which goes on running unless it takes that differently. Means nothing to a
+  # launcher → agent → worker: the user's signal for the process, which goes on running unless it takes that differently. Means nothing to a
   # process that is to end.
   number @0 :Int32;
 }
@@ -104,4 +104,9 @@ struct GenerationEnded {
   # worker_group → agent: the supervisor of the generation in the envelope has ended, and with it all its workers.
   why @0 :Text;
   # Empty: all of them ended well, or as they were asked to.
+}
+
+struct Interrupt {
+  # launcher → agent: the user wants the job to end. The second one kills.
+  signal @0 :Int32;
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from checks import bans, formatting, layers, schemas, sizes, tree, upkeep, wording
+from checks import bans, formatting, layers, local_messages, schemas, sizes, tree, upkeep, wording
 from checks.project import Project
 
 RULES = (
@@ -23,6 +23,7 @@ RULES = (
     sizes.rule,
     bans.rule,
     bans.todo_rule,
+    local_messages.rule,
     schemas.ids_rule,
     schemas.lock_rule,
     schemas.conversations_rule,

@@ -49,6 +49,14 @@ def findings(texts):
 
 # what is wrong -> (files, part of the finding)
 OFFENDERS = {
+    "a plain struct between actors": (
+        {
+            "actors/job/job.hpp": ONCE
+            + "struct abandon {\n  int why;\n};\nTROUPE_LOCAL_MESSAGE(troupe::abandon)\n",
+            "actors/job/job.cpp": '#include "actors/job/job.hpp"\n',
+        },
+        "actors/job/job.hpp:5: `abandon` is told to other actors",
+    ),
     "an upward include": (
         {
             "runtime/base/a.cpp": '#include "messages/b.hpp"\n',

@@ -54,7 +54,7 @@ class journalled {
   void append(const messages::any_msg& record) {
     sup::request(
         self_, journal_, limits::journal_patience, record,
-        [this](const recorded&) {
+        [this](const messages::msg<messages::Recorded>&) {
           ++recorded_;
           drain();
         },

@@ -203,7 +203,8 @@ TEST_SUITE("master: one job") {
     master_stage s;
     s.begin();
     s.join("a");
-    sup::post(s.at.recovery, recovery::abandon_job{"interrupted"});
+    sup::post(s.at.recovery, messages::local<messages::Abandon>(
+                                 "test", [](auto b) { b.setReason("interrupted"); }));
     s.settle();
     CHECK(s.hears("a").find("Conclude failure: interrupted") != std::string::npos);
     CHECK(s.verdicts.size() == 1);

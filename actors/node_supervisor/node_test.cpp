@@ -15,6 +15,11 @@ struct running_node : node_stage {
     runs();
     REQUIRE(processes->living() == "g1/0 g1/1");
   }
+
+  void user_interrupts(int signal) {
+    sup::post(at.agent, messages::local<messages::Interrupt>(
+                            "test", [signal](auto b) { b.setSignal(signal); }));
+  }
 };
 
 messages::any_msg refused(bool retry) {
@@ -154,10 +159,10 @@ TEST_SUITE("node: one job") {
 
   TEST_CASE("the user's first signal is passed on, the second kills, and the node says goodbye") {
     running_node s;
-    sup::post(s.at.agent, agent::interrupt{SIGINT});
+    s.user_interrupts(SIGINT);
     s.settle();
     CHECK(s.processes->take_deeds() == "g1/0 gets 2, g1/1 gets 2");
-    sup::post(s.at.agent, agent::interrupt{SIGINT});
+    s.user_interrupts(SIGINT);
     s.settle();
     CHECK(s.processes->living() == "");
     CHECK(s.hears() == "Goodbye: the launcher received signal 2 (SIGINT)");
@@ -167,7 +172,8 @@ TEST_SUITE("node: one job") {
 
   TEST_CASE("a signal for the workers is passed on, and they go on") {
     running_node s;
-    sup::post(s.at.agent, agent::pass_on{SIGUSR1});
+    sup::post(s.at.agent, messages::local<messages::WorkerSignal>(
+                              "test", [](auto b) { b.setNumber(SIGUSR1); }));
     s.settle();
     CHECK(s.processes->take_deeds() == "g1/0 gets 10, g1/1 gets 10");
     CHECK(s.hears() == "");

@@ -94,7 +94,8 @@ struct master_stage : stage {
   }
 
   session::handle session_of(const node_name& node) {
-    const auto all = ask<membership::present>(at.membership.current(), membership::list_present{});
+    const auto all = ask<membership::present>(at.membership.current(),
+                                              messages::local<messages::ListNodes>("test"));
     invariant(all.has_value(), "membership does not answer");
     for (const auto& one : all->nodes)
       if (one.node == node)

@@ -31,7 +31,8 @@ void cluster::interrupt(const std::string& name, int signal) {
 void cluster::hear(const std::string& name, int signal) {
   if (const auto h = find(name))
     h->call([at = trees_->nodes.at(name), signal] {
-      sup::post(at.agent, actors::agent::interrupt{signal});
+      sup::post(at.agent, messages::local<messages::Interrupt>(
+                              "launcher", [signal](auto b) { b.setSignal(signal); }));
     });
 }
 

@@ -163,7 +163,8 @@ sup::promise<tree_report> look_around(self_ptr self, const tree_request& asked) 
         part_came_in(self, all);
       });
   sup::request(
-      self, self->state->master.membership, limits::request_within, membership::list_present{},
+      self, self->state->master.membership, limits::request_within,
+      messages::local<messages::ListNodes>(self->state->ctx.path()),
       [self, all](const membership::present& p) {
         ask_nodes(self, all, p);
         part_came_in(self, all);

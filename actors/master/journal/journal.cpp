@@ -34,6 +34,8 @@ namespace troupe::actors::journal {
 
 namespace {
 
+using recorded = messages::msg<messages::Recorded>;
+
 struct state {
   sup::context ctx;
   journal_core core;
@@ -67,7 +69,9 @@ struct performer {
                                });
   }
   void operator()(const journal_core::acknowledge& e) const {
-    take(self->state->appends, e.which).deliver(recorded{e.index});
+    take(self->state->appends, e.which)
+        .deliver(messages::local<messages::Recorded>(self->state->ctx.path(),
+                                                     [&e](auto b) { b.setIndex(e.index); }));
   }
   void operator()(const journal_core::refuse& e) const {
     take(self->state->appends, e.which).deliver(sup::fail(e.why));
@@ -115,7 +119,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, journal_op
         perform(self, s.core.append(ticket, record));
         return promise;
       },
-      [self](read_back) -> sup::answer<history> {
+      [self](const messages::msg<messages::ReadBack>&) -> sup::answer<history> {
         auto& s = *self->state;
         auto promise = sup::promise_answer<history>(self);
         const auto ticket = ++s.tickets;

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "actors/master/journal/journal_core.hpp"
+#include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,26 +15,19 @@
 /// taken is lost with this actor, as it would be in a power cut.
 namespace troupe::actors::journal {
 
-struct recorded {
-  std::uint64_t index = 0;
-};
-struct read_back {};
 struct history {
   std::vector<messages::any_msg> records; ///< oldest first
 };
 
 using handle = sup::protocol<
-    // A record of journal.capnp. Answered once it survives this process; with index 0 if it only
-    // survives it once the disk has room again (journal_options::asked_for).
-    sup::ask<messages::any_msg>::yields<recorded>,
+    // A record of journal.capnp. Answered once it survives this process.
+    sup::ask<messages::any_msg>::yields<messages::msg<messages::Recorded>>,
     // Everything recorded so far.
-    sup::ask<read_back>::yields<history>>;
+    sup::ask<messages::msg<messages::ReadBack>>::yields<history>>;
 
 handle start(sup::context& ctx, journal_options options,
              std::shared_ptr<ports::journal_store> store);
 
 } // namespace troupe::actors::journal
 
-TROUPE_LOCAL_MESSAGE(troupe::actors::journal::recorded)
-TROUPE_LOCAL_MESSAGE(troupe::actors::journal::read_back)
 TROUPE_LOCAL_MESSAGE(troupe::actors::journal::history)

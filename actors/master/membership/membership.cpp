@@ -83,16 +83,19 @@ struct performer {
       sup::send(self, found->second, std::move(m));
   }
 
+  void end_link(session_id id, const std::string& reason) const {
+    to_session(id, messages::local<messages::EndLink>(self->state->ctx.path(),
+                                                      [&reason](auto b) { b.setReason(reason); }));
+  }
+
   void operator()(const membership_core::welcome& e) const {
     to_session(e.session, e.message.any());
   }
   void operator()(const membership_core::refuse& e) const {
     to_session(e.session, e.message.any());
-    to_session(e.session, session::end_link{"the node was refused"});
+    end_link(e.session, "the node was refused");
   }
-  void operator()(const membership_core::fence& e) const {
-    to_session(e.session, session::end_link{e.reason});
-  }
+  void operator()(const membership_core::fence& e) const { end_link(e.session, e.reason); }
   void operator()(const membership_core::announce& e) const { announce(self, e.message); }
   void operator()(const membership_core::everyone_left&) const { self->state->on_everyone_left(); }
   void operator()(const membership_core::note& e) const {
@@ -141,20 +144,30 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
         self->state->sessions[a.id] = a.where;
         perform(self, self->state->core.hello(sup::now(self), a.id, a.hello));
       },
-      [self](const link_lost& l) {
-        self->state->sessions.erase(l.id);
-        perform(self, self->state->core.closed(sup::now(self), l.id, l.how));
+      [self](const messages::msg<messages::LinkLost>& m) {
+        auto lost = m.read();
+        const session_id id{lost->getSession()};
+        self->state->sessions.erase(id);
+        perform(self, self->state->core.closed(sup::now(self), id,
+                                               {static_cast<ports::link_end>(lost->getHow()),
+                                                lost->getReason().cStr()}));
       },
-      [self](const departure& d) {
-        perform(self, self->state->core.departed(sup::now(self), d.id, d.reason));
+      [self](const messages::msg<messages::NodeDeparted>& m) {
+        auto departed = m.read();
+        perform(self, self->state->core.departed(sup::now(self), session_id{departed->getSession()},
+                                                 departed->getReason().cStr()));
       },
       [self](const dispatch& d) { hand_out(self, d); },
       [self](const attend& a) { take_attendant(self, a); },
-      [self](const expel& e) {
-        perform(self, self->state->core.expel(sup::now(self), e.node, e.reason, e.may_rejoin));
+      [self](const messages::msg<messages::Evict>& m) {
+        auto e = m.read();
+        perform(self, self->state->core.expel(sup::now(self), e->getNode().cStr(),
+                                              e->getReason().cStr(), e->getMayRejoin()));
       },
-      [self](job_over) { perform(self, self->state->core.job_over(sup::now(self))); },
-      [self](list_present) { return list(self); },
+      [self](const messages::msg<messages::JobOver>&) {
+        perform(self, self->state->core.job_over(sup::now(self)));
+      },
+      [self](const messages::msg<messages::ListNodes>&) { return list(self); },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))
           perform(self, self->state->core.tick(sup::now(self)));
@@ -162,7 +175,33 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
   };
 }
 
+/// The schema's words for it are the port's, in the same order.
+using ports::link_end;
+using How = messages::LinkLost::How;
+static_assert(static_cast<int>(How::CLOSED) == static_cast<int>(link_end::closed) &&
+              static_cast<int>(How::SILENT) == static_cast<int>(link_end::silent) &&
+              static_cast<int>(How::DEAF) == static_cast<int>(link_end::deaf) &&
+              static_cast<int>(How::NEGLECTED) == static_cast<int>(link_end::neglected));
+
 } // namespace
+
+messages::msg<messages::Evict> evict(const std::string& sender, const node_name& node,
+                                     const std::string& reason, bool may_rejoin) {
+  return messages::local<messages::Evict>(sender, [&](auto b) {
+    b.setNode(node);
+    b.setReason(reason);
+    b.setMayRejoin(may_rejoin);
+  });
+}
+
+messages::msg<messages::LinkLost> link_lost(const std::string& sender, session_id session,
+                                            const ports::link_ending& how) {
+  return messages::local<messages::LinkLost>(sender, [&](auto b) {
+    b.setSession(session.value);
+    b.setHow(static_cast<How>(how.how));
+    b.setReason(how.reason);
+  });
+}
 
 handle start(sup::context& ctx, membership_options options, const master_addresses& master,
              std::function<void()> on_everyone_left) {

@@ -17,16 +17,6 @@ struct arrival {
   session::handle where;
   messages::msg<messages::Hello> hello;
 };
-/// A session's link is gone.
-struct link_lost {
-  session_id id;
-  ports::link_ending how;
-};
-/// The node behind a session said goodbye.
-struct departure {
-  session_id id;
-  std::string reason;
-};
 /// One message for several nodes; those that are away miss it.
 struct dispatch {
   std::vector<node_name> nodes;
@@ -39,15 +29,7 @@ struct attend {
   sup::address<member::handle> where;
   bool catch_up = false;
 };
-struct expel {
-  node_name node;
-  std::string reason;
-  bool may_rejoin = false;
-};
-/// The job is over: a node that leaves now does what it should.
-struct job_over {};
 /// Which nodes the job has, for a report to a person.
-struct list_present {};
 struct present {
   struct linked {
     node_name node;
@@ -59,9 +41,20 @@ struct present {
   std::vector<std::pair<node_name, std::string>> away;
 };
 
-using handle = sup::protocol<sup::tell<arrival>, sup::tell<link_lost>, sup::tell<departure>,
-                             sup::tell<dispatch>, sup::tell<attend>, sup::tell<expel>,
-                             sup::tell<job_over>, sup::ask<list_present>::yields<present>>;
+using handle = sup::protocol<
+    // From sessions.
+    sup::tell<arrival>, sup::tell<messages::msg<messages::LinkLost>>,
+    sup::tell<messages::msg<messages::NodeDeparted>>,
+    // From the planner, and from the generation that is up.
+    sup::tell<dispatch>, sup::tell<attend>, sup::tell<messages::msg<messages::Evict>>,
+    sup::tell<messages::msg<messages::JobOver>>,
+    // From the gateway.
+    sup::ask<messages::msg<messages::ListNodes>>::yields<present>>;
+
+messages::msg<messages::Evict> evict(const std::string& sender, const node_name& node,
+                                     const std::string& reason, bool may_rejoin);
+messages::msg<messages::LinkLost> link_lost(const std::string& sender, session_id session,
+                                            const ports::link_ending& how);
 
 /// `on_everyone_left` is called when the job is over and the last node has left.
 handle start(sup::context& ctx, membership_options options, const master_addresses& master,
@@ -70,11 +63,6 @@ handle start(sup::context& ctx, membership_options options, const master_address
 } // namespace troupe::actors::membership
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::arrival)
-TROUPE_LOCAL_MESSAGE(troupe::actors::membership::link_lost)
-TROUPE_LOCAL_MESSAGE(troupe::actors::membership::departure)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::dispatch)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::attend)
-TROUPE_LOCAL_MESSAGE(troupe::actors::membership::expel)
-TROUPE_LOCAL_MESSAGE(troupe::actors::membership::job_over)
-TROUPE_LOCAL_MESSAGE(troupe::actors::membership::list_present)
 TROUPE_LOCAL_MESSAGE(troupe::actors::membership::present)

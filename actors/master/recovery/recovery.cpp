@@ -93,10 +93,11 @@ struct performer {
   }
   void operator()(const recovery_core::evict& e) const {
     sup::send(self, self->state->master.membership,
-              membership::expel{e.node, e.reason, e.may_rejoin});
+              membership::evict(self->state->ctx.path(), e.node, e.reason, e.may_rejoin));
   }
   void operator()(const recovery_core::announce_end&) const {
-    sup::send(self, self->state->master.membership, membership::job_over{});
+    sup::send(self, self->state->master.membership,
+              messages::local<messages::JobOver>(self->state->ctx.path()));
   }
   void operator()(const recovery_core::verdict& e) const { self->state->on_verdict(e); }
   void operator()(const recovery_core::note& e) const {
@@ -115,7 +116,8 @@ auto on(self_ptr self,
 
 void recall(self_ptr self) {
   sup::request(
-      self, self->state->master.journal, limits::journal_within, journal::read_back{},
+      self, self->state->master.journal, limits::journal_within,
+      messages::local<messages::ReadBack>(self->state->ctx.path()),
       [self](const journal::history& h) {
         perform(self, self->state->core.recall(sup::now(self), h.records));
         self->state->recalled.open();
@@ -158,9 +160,10 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
             generation_ended(self, which, e.why ? std::optional(e.why->what) : std::nullopt);
         });
       },
-      [self](const abandon_job& a) {
-        self->state->recalled.pass(
-            [self, a] { perform(self, self->state->core.abandon(sup::now(self), a.reason)); });
+      [self](const messages::msg<messages::Abandon>& m) {
+        self->state->recalled.pass([self, m] {
+          perform(self, self->state->core.abandon(sup::now(self), m.read()->getReason().cStr()));
+        });
       },
       [self](job_fell) {
         sup::stop(self, error{errc::closed, "the supervisor of generations has failed"});

@@ -15,11 +15,6 @@ struct master_addresses;
 /// from the journal, then from the nodes as they return.
 namespace troupe::actors::recovery {
 
-/// Whatever runs the master ends the job.
-struct abandon_job {
-  std::string reason;
-};
-
 using handle = sup::protocol<
     // From membership: which nodes are there.
     sup::tell<messages::msg<messages::NodePresent>>, sup::tell<messages::msg<messages::NodeAway>>,
@@ -29,7 +24,9 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,
     sup::tell<messages::msg<messages::Stopped>>,
     // From the tree: a generation has ended.
-    sup::tell<sup::child_end>, sup::tell<abandon_job>>;
+    sup::tell<sup::child_end>,
+    // From whatever runs the master.
+    sup::tell<messages::msg<messages::Abandon>>>;
 
 /// `on_verdict` is called after the verdict was recorded and sent to the nodes; again if recovery
 /// starts anew later.
@@ -38,5 +35,3 @@ handle start(sup::context& ctx, rendezvous_options sizes, recovery_options optio
              std::function<void(const recovery_core::verdict&)> on_verdict);
 
 } // namespace troupe::actors::recovery
-
-TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::abandon_job)

@@ -44,6 +44,8 @@ namespace troupe::actors::checkpoint_saver {
 
 namespace {
 
+using drained = messages::msg<messages::Drained>;
+
 struct state {
   sup::context ctx;
   checkpoint_saver_core core;
@@ -92,7 +94,7 @@ struct performer {
   void operator()(const checkpoint_saver_core::drained& e) const {
     auto& open = self->state->open_questions;
     if (const auto found = open.find(e.question); found != open.end()) {
-      found->second.deliver(drained{});
+      found->second.deliver(messages::local<messages::Drained>(self->state->ctx.path()));
       open.erase(found);
     }
   }
@@ -145,9 +147,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
       [self](const messages::msg<messages::StepSettled>& m) {
         perform(self, self->state->core.step_settled(sup::now(self), m));
       },
-      [self](save_newest) { self->state->host->want_newest(); },
-      [self](linked) { perform(self, self->state->core.linked(sup::now(self))); },
-      [self](drain) -> sup::answer<drained> {
+      [self](const messages::msg<messages::SaveNewest>&) { self->state->host->want_newest(); },
+      [self](const messages::msg<messages::MasterLinked>&) {
+        perform(self, self->state->core.linked(sup::now(self)));
+      },
+      [self](const messages::msg<messages::Drain>&) -> sup::answer<drained> {
         auto promise = sup::promise_answer<drained>(self);
         answer_when_drained(self, promise);
         return promise;

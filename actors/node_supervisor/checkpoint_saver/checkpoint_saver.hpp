@@ -15,28 +15,15 @@ struct node_addresses;
 /// images that are not settled; what was written is written again.
 namespace troupe::actors::checkpoint_saver {
 
-/// The node has a new link to a master.
-struct linked {};
-/// The newest image of every training process here is wanted too.
-struct save_newest {};
-struct drain {};
-struct drained {};
-
 using handle = sup::protocol<
     // From the master's catalog, through the uplink.
     sup::tell<messages::msg<messages::CommitStep>>, sup::tell<messages::msg<messages::StepSettled>>,
     // From this node.
-    sup::tell<linked>, sup::tell<save_newest>,
-    // Answered when every image that is wanted by now has been settled or given up, which takes no
-    // longer than limits::drain_within.
-    sup::ask<drain>::yields<drained>>;
+    sup::tell<messages::msg<messages::MasterLinked>>,
+    sup::tell<messages::msg<messages::SaveNewest>>,
+    sup::ask<messages::msg<messages::Drain>>::yields<messages::msg<messages::Drained>>>;
 
 handle start(sup::context& ctx, node_name node, const std::shared_ptr<ckpt::checkpoint_host>& host,
              const node_addresses& at);
 
 } // namespace troupe::actors::checkpoint_saver
-
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::linked)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::save_newest)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::drain)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::drained)

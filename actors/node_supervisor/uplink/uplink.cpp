@@ -126,13 +126,16 @@ struct performer {
   }
   void operator()(const uplink_core::deliver& e) const { deliver(self, e.message); }
   void operator()(const uplink_core::linked&) const {
-    sup::send(self, self->state->node.checkpoint_saver, checkpoint_saver::linked{});
+    sup::send(self, self->state->node.checkpoint_saver,
+              messages::local<messages::MasterLinked>(self->state->ctx.path()));
   }
   void operator()(const uplink_core::start_over& e) const {
     sup::send(self, self->state->node.agent, e.message);
   }
   void operator()(const uplink_core::give_up& e) const {
-    sup::send(self, self->state->node.agent, agent::abandon{e.reason});
+    sup::send(self, self->state->node.agent,
+              messages::local<messages::Abandon>(self->state->ctx.path(),
+                                                 [&e](auto b) { b.setReason(e.reason); }));
   }
   void operator()(const uplink_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -224,7 +227,9 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::any_msg& report) { perform(self, self->state->core.report(report)); },
-      [self](renew) { perform(self, self->state->core.renew(sup::now(self))); },
+      [self](const messages::msg<messages::StateRenewed>&) {
+        perform(self, self->state->core.renew(sup::now(self)));
+      },
       [self](const dial_outcome& d) { take_link(self, d); },
       [self](const received& r) {
         if (r.attempt != self->state->attempt)

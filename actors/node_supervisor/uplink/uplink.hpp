@@ -18,12 +18,11 @@ struct node_addresses;
 /// for every hello.
 namespace troupe::actors::uplink {
 
-/// The agent has lost its state.
-struct renew {};
-
 using handle = sup::protocol<
     // A report for the master; what the next hello will say anyway is dropped.
-    sup::tell<messages::any_msg>, sup::tell<renew>>;
+    sup::tell<messages::any_msg>,
+    // From the agent.
+    sup::tell<messages::msg<messages::StateRenewed>>>;
 
 /// `on_prepare` hears of each generation that this node is to prepare for, before the agent.
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
@@ -33,5 +32,3 @@ handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, iden
              const node_addresses& node);
 
 } // namespace troupe::actors::uplink
-
-TROUPE_LOCAL_MESSAGE(troupe::actors::uplink::renew)

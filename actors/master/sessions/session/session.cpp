@@ -141,7 +141,10 @@ void dispatch_from_node(self_ptr self, const messages::any_msg& said) {
                       [self](const tree_report& m) { take_answer(self, m); },
                       [self, &s](const msg<Goodbye>& m) {
                         sup::send(self, s.master.membership,
-                                  membership::departure{s.id, m.read()->getReason().cStr()});
+                                  messages::local<NodeDeparted>(s.ctx.path(), [&](auto b) {
+                                    b.setSession(s.id.value);
+                                    b.setReason(m.read()->getReason());
+                                  }));
                       }});
   if (!known)
     ++s.unknown_kinds;
@@ -182,7 +185,7 @@ void link_closed(self_ptr self, const ports::link_ending& how) {
     promise.deliver(sup::fail(errc::closed, "the link to the node is gone"));
   s.open_questions.clear();
   if (s.is_node)
-    sup::send(self, s.master.membership, membership::link_lost{s.id, how});
+    sup::send(self, s.master.membership, membership::link_lost(s.ctx.path(), s.id, how));
   sup::stop(self);
 }
 
@@ -217,7 +220,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
                                                 s.peer.link->peer()));
       },
       [self](const messages::any_msg& m) { put_on_link(self, m); },
-      [self](const end_link& e) { self->state->peer.link->close(e.reason); },
+      [self](const messages::msg<messages::EndLink>& m) {
+        self->state->peer.link->close(m.read()->getReason().cStr());
+      },
       [self](const attended& a) { take_member(self, a); },
       [self](const tree_request& question) -> sup::answer<tree_report> {
         auto promise = sup::promise_answer<tree_report>(self);
@@ -240,9 +245,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
 handle start(sup::context& ctx, session_id id, ports::peer peer, const master_addresses& master) {
   const auto me = ctx.spawn<handle>(behave, ctx, id, std::move(peer), master);
   // Means nothing after a link that ended as it should.
-  sup::when_ended(me, [id, membership = master.membership] {
+  sup::when_ended(me, [id, name = ctx.path(), membership = master.membership] {
     sup::post(membership,
-              membership::link_lost{id, {ports::link_end::closed, "its session ended"}});
+              membership::link_lost(name, id, {ports::link_end::closed, "its session ended"}));
   });
   return me;
 }

@@ -18,11 +18,6 @@ struct master_addresses;
 /// that would have to survive.
 namespace troupe::actors::session {
 
-/// End the link; the reason is for the log.
-struct end_link {
-  std::string reason;
-};
-
 /// This member stands for the node from now on: what the node says of its part is the member's.
 struct attended {
   sup::address<member::handle> where;
@@ -30,7 +25,7 @@ struct attended {
 
 using handle = sup::protocol<
     // A message for the peer.
-    sup::tell<messages::any_msg>, sup::tell<end_link>,
+    sup::tell<messages::any_msg>, sup::tell<messages::msg<messages::EndLink>>,
     // From membership.
     sup::tell<attended>,
     // A question to the peer. Fails at once when the link ends or limits::open_questions_max are
@@ -42,4 +37,3 @@ handle start(sup::context& ctx, session_id id, ports::peer peer, const master_ad
 } // namespace troupe::actors::session
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::session::attended)
-TROUPE_LOCAL_MESSAGE(troupe::actors::session::end_link)

@@ -114,8 +114,9 @@ void start_generation(self_ptr self, const agent_core::start_generation& e) {
 
 void ask_saver(self_ptr self, generation which, duration within) {
   sup::request(
-      self, self->state->node.checkpoint_saver, within, checkpoint_saver::drain{},
-      [self, which](checkpoint_saver::drained) {
+      self, self->state->node.checkpoint_saver, within,
+      messages::local<messages::Drain>(self->state->ctx.path()),
+      [self, which](const msg<messages::Drained>&) {
         perform(self, self->state->core.drained(sup::now(self), which, std::nullopt));
       },
       [self, which](const error& e) {
@@ -186,7 +187,8 @@ struct performer {
       ask_saver(self, e.which, e.within);
   }
   void operator()(const agent_core::save_newest&) const {
-    sup::send(self, self->state->node.checkpoint_saver, checkpoint_saver::save_newest{});
+    sup::send(self, self->state->node.checkpoint_saver,
+              messages::local<messages::SaveNewest>(self->state->ctx.path()));
   }
   void operator()(const agent_core::report& e) const {
     sup::send(self, self->state->node.uplink, e.message);
@@ -247,7 +249,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
                             {},
                             nullptr});
   if (restarted)
-    sup::send(self, self->state->node.uplink, uplink::renew{});
+    sup::send(self, self->state->node.uplink,
+              messages::local<messages::StateRenewed>(self->state->ctx.path()));
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       on(self, &agent_core::prepare),
@@ -267,12 +270,14 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       [self](const msg<messages::GenerationEnded>& m) {
         generation_ended(self, m.envelope().about);
       },
-      [self](interrupt i) {
-        perform(self, self->state->core.interrupted(sup::now(self), i.signal));
+      [self](const msg<messages::Interrupt>& m) {
+        perform(self, self->state->core.interrupted(sup::now(self), m.read()->getSignal()));
       },
-      [self](pass_on p) { perform(self, self->state->core.passed_on(sup::now(self), p.signal)); },
-      [self](const abandon& a) {
-        perform(self, self->state->core.abandon(sup::now(self), a.reason));
+      [self](const msg<messages::WorkerSignal>& m) {
+        perform(self, self->state->core.passed_on(sup::now(self), m.read()->getNumber()));
+      },
+      [self](const msg<messages::Abandon>& m) {
+        perform(self, self->state->core.abandon(sup::now(self), m.read()->getReason().cStr()));
       },
       [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.killed)); },
       [self](drain_due d) { ask_saver(self, d.which, d.within); },

@@ -24,18 +24,6 @@ struct node_addresses;
 /// ends with it, and the next hello says so.
 namespace troupe::actors::agent {
 
-/// The user's signal.
-struct interrupt {
-  int signal = 0;
-};
-/// A signal for the workers only.
-struct pass_on {
-  int signal = 0;
-};
-struct abandon {
-  std::string reason;
-};
-
 using handle = sup::protocol<
     // Directives of the master.
     sup::tell<messages::msg<messages::Prepare>>, sup::tell<messages::msg<messages::Start>>,
@@ -49,7 +37,8 @@ using handle = sup::protocol<
     // From worker_group.
     sup::tell<messages::msg<messages::GenerationEnded>>,
     // From this node.
-    sup::tell<interrupt>, sup::tell<pass_on>, sup::tell<abandon>>;
+    sup::tell<messages::msg<messages::Interrupt>>, sup::tell<messages::msg<messages::WorkerSignal>>,
+    sup::tell<messages::msg<messages::Abandon>>>;
 
 struct world {
   std::shared_ptr<ports::process_host> processes;
@@ -66,7 +55,3 @@ handle start(sup::context& ctx, agent_options options, training_program what, co
 std::function<void(const sup::child_end&)> hears_of_ends(const sup::address<handle>& agent);
 
 } // namespace troupe::actors::agent
-
-TROUPE_LOCAL_MESSAGE(troupe::actors::agent::interrupt)
-TROUPE_LOCAL_MESSAGE(troupe::actors::agent::pass_on)
-TROUPE_LOCAL_MESSAGE(troupe::actors::agent::abandon)

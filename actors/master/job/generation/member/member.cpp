@@ -40,7 +40,7 @@ struct performer {
   void operator()(const member_core::fail_early& e) const { self->state->ctx.fail_early(e.why); }
   void operator()(const member_core::evict& e) const {
     const auto& s = *self->state;
-    sup::send(self, s.master.membership, membership::expel{s.node, e.reason, true});
+    sup::send(self, s.master.membership, membership::evict(s.ctx.path(), s.node, e.reason, true));
   }
   void operator()(const member_core::end& e) const {
     if (e.why)

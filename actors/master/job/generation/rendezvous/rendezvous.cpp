@@ -37,7 +37,8 @@ struct performer {
     sup::send(self, self->state->master.catalog, e.message);
   }
   void operator()(const rendezvous_core::evict& e) const {
-    sup::send(self, self->state->master.membership, membership::expel{e.node, e.reason, true});
+    sup::send(self, self->state->master.membership,
+              membership::evict(self->state->ctx.path(), e.node, e.reason, true));
   }
   void operator()(const rendezvous_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
