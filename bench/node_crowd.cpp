@@ -164,6 +164,7 @@ int main(int argc, char** argv) {
   os::io_thread io;
   os::transport_options options;
   options.proven_by = os::local_token{};
+  options.link = link::for_peers(nodes);
   // All of them share two processors with their master: on machines of their own none would wait.
   options.link.dial_within = options.link.handshake_within = 60s;
   auto transport = os::asio_transport::make(io, options);

@@ -21,7 +21,10 @@ int main(int argc, char** argv) {
     return *code;
   const auto& options = std::get<shell_options>(parsed);
   os::io_thread io;
-  auto transport = open_transport(io, options.common, [](const std::string&, const log::event&) {});
+  // Of how many nodes the job is, and so how often its master beats, is not known yet.
+  auto pace = link::for_peers(1, link::for_peers(limits::nodes_max).lease);
+  auto transport = open_transport(
+      io, options.common, [](const std::string&, const log::event&) {}, pace);
   if (!transport)
     return complain(program, transport.error().what, exit_failure);
   auto master = options.master;

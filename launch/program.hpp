@@ -52,11 +52,10 @@ void prepare_process(const char* program);
 /// The console and, if asked for, the JSON file; dropping it writes what is queued.
 result<std::unique_ptr<os::logs>> open_log(const common_options& o);
 
-/// `lease`: how long a peer may be silent; nothing means the default. `dial_from`: this machine's
-/// address to dial from; empty means any.
+/// `dial_from`: this machine's address to dial from; empty means any.
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,
-                                                         std::optional<duration> lease = {},
+                                                         const link::options& pace,
                                                          const std::string& dial_from = {});
 
 /// Calls `on_signal` from the I/O thread for each of these signals, until dropped.

@@ -115,8 +115,8 @@ class life {
 
   int run() {
     auto contract = facts_.contract;
-    auto transport = open_transport(io_, options_.common, log_->sink(),
-                                    options_.rendezvous.settings.lease, own_address_said(options_));
+    auto transport = open_transport(io_, options_.common, log_->sink(), pace_of(options_),
+                                    own_address_said(options_));
     if (!transport)
       return cannot_go_on(transport.error().what);
     const std::shared_ptr<ports::process_host> processes = std::make_shared<os::kept_process_host>(

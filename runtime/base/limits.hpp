@@ -59,6 +59,10 @@ inline constexpr auto refusals_counted_for = 10s;
 inline constexpr auto handshake_within = 5s;
 /// A sign of life when there is nothing else to say.
 inline constexpr auto beat_every = 250ms;
+/// Beats that a process which listens hears and sends in a second, at most: each costs it about 10
+/// us. With more peers than that allows, beats become rarer and the lease longer.
+inline constexpr std::size_t beats_per_second = 20'000;
+inline constexpr int beats_in_a_lease = 8;
 /// Membership is a lease that signs of life renew: a silent node is acted on within this. A pause
 /// of half of it is never a death. docs/adr/0011-membership-is-a-lease.md has the sums.
 inline constexpr std::chrono::milliseconds lease = 2s;
@@ -97,6 +101,7 @@ inline constexpr auto accept_backoff = 100ms;
 inline constexpr std::size_t token_min = 32;
 inline constexpr std::size_t token_max = 1'024;
 static_assert(lease_min >= 4 * beat_every && lease_min <= lease && lease <= lease_max);
+static_assert(lease == beats_in_a_lease * beat_every);
 static_assert(return_within <= lease / 4);
 static_assert(connect_within <= train_on_within);
 // A pause of a second, and then a beat that comes a fifth of a second late.

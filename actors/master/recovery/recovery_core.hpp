@@ -52,6 +52,8 @@ struct recovery_options {
   std::optional<std::uint32_t> without_progress_max;
   /// A generation has made progress when it ran for this long before its first failure.
   duration progress_after = limits::progress_after;
+  /// How long a node may be silent before it is lost.
+  duration lease = limits::lease;
   hardware_signs hardware;
 };
 

@@ -47,7 +47,7 @@ void recovery_core::stop_members(effects& out, const std::string& reason) {
 /// noticed within a lease after the first failure counts, since silence is noticed only then.
 std::optional<node_name> recovery_core::lost_as_the_cause() const {
   for (const auto& [node, since] : lost_)
-    if (failures_.empty() || since <= failures_.root_cause().shown_at + limits::lease)
+    if (failures_.empty() || since <= failures_.root_cause().shown_at + options_.lease)
       return node;
   return std::nullopt;
 }
