@@ -6,9 +6,13 @@ from typing import Iterator
 from .project import Finding, Project, is_core, is_test, line_of
 
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
-SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
+SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
+OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
+SHELL, MAINS = "launch/shell", "launch/mains"
 STORE = "store"
 CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
+
+BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS)
 
 # folder -> the folders of ours it may include besides itself
 MAY_USE = {
@@ -25,25 +29,33 @@ MAY_USE = {
     COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS),
     ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG),
     OS: (BASE, MESSAGES, PORTS, LINK, STORE, CKPT),
-    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS),
+    OPTIONS: (BASE, MESSAGES, PORTS, OS),
+    WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS),
+    WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER),
+    SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
+    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, WIRING, SHELL),
     "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS),
-    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
-    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
+    "tests": (*BELOW_LAUNCH, STORE, OPTIONS, WORKER, WIRING, SHELL),
+    "bench": (*BELOW_LAUNCH, STORE, OPTIONS, WORKER, WIRING, SHELL),
 }
 
 # third-party and system headers -> the folders that may include them (test code may include anything)
 THIRD_PARTY = {
-    r"caf/": (SUP, ACTORS, LAUNCH),
+    r"caf/": (SUP, ACTORS, WIRING, SHELL),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
     # Manifests are JSON, for readers who are not us.
-    r"boost/json/": (OS, LAUNCH, CATALOG),
-    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, LAUNCH),
+    r"boost/json/": (OS, WORKER, WIRING, SHELL, CATALOG),
+    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, WIRING),
     r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
-    r"CLI/": (LAUNCH,),
+    r"CLI/": (OPTIONS,),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,
-        LAUNCH,
+        OPTIONS,
+        WORKER,
+        WIRING,
+        SHELL,
+        MAINS,
         WRITER,
         COPIES,
         "bench",
@@ -70,6 +82,8 @@ def includes(project: Project, path: str) -> Iterator[tuple[int, str, bool]]:
 def rule(project: Project) -> Iterator[Finding]:
     for path in project.sources():
         layer = layer_of(path)
+        if layer is None:
+            yield Finding(path, 0, "is in none of the folders that scripts/checks/layers.py knows")
         for line, name, ours in includes(project, path):
             problem = (
                 ours_problem(project, path, layer, name)
