@@ -21,7 +21,7 @@
 #include "runtime/os/keeper/kept_store_host.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/process/local_services.hpp"
-#include "runtime/os/store/asio_store_host.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
 #include "runtime/sup/engine.hpp"
 
 #include <fmt/format.h>

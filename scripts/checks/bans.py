@@ -14,7 +14,7 @@ def everywhere(path: str) -> bool:
 def deterministic(path: str) -> bool:
     """What the simulator replays from a seed."""
     return is_core(path) or (
-        path.startswith(("actors/", "tests/sim/", "runtime/link/", "store/"))
+        path.startswith(("actors/", "tests/sim/", "runtime/link/", "runtime/tcpstore/"))
         and not path.endswith("_test.cpp")
     )
 
@@ -24,7 +24,7 @@ def actors(path: str) -> bool:
 
 
 def product(path: str) -> bool:
-    return path.startswith(("actors/", "messages/", "runtime/", "store/")) and not is_test(path)
+    return path.startswith(("actors/", "messages/", "runtime/")) and not is_test(path)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runt
 SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
 OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
 SHELL, MAINS = "launch/shell", "launch/mains"
-STORE = "store"
+TCPSTORE = "runtime/tcpstore"
 CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
 
 BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS)
@@ -21,22 +21,22 @@ MAY_USE = {
     PORTS: (BASE, MESSAGES),
     LINK: (BASE, MESSAGES, PORTS),
     SUP: (BASE, MESSAGES),
-    STORE: (BASE,),
+    TCPSTORE: (BASE,),
     CKPT: (BASE, PORTS),
     CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS),
     CATALOG: (BASE, PORTS, CKPT),
     WRITER: (BASE, PORTS, CKPT, CATALOG, OS),
     COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS),
     ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG),
-    OS: (BASE, MESSAGES, PORTS, LINK, STORE, CKPT),
+    OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT),
     OPTIONS: (BASE, MESSAGES, PORTS, OS),
     WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS),
     WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
     MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, WIRING, SHELL),
     "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS),
-    "tests": (*BELOW_LAUNCH, STORE, OPTIONS, WORKER, WIRING, SHELL),
-    "bench": (*BELOW_LAUNCH, STORE, OPTIONS, WORKER, WIRING, SHELL),
+    "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, WIRING, SHELL),
+    "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, WIRING, SHELL),
 }
 
 # third-party and system headers -> the folders that may include them (test code may include anything)
@@ -147,6 +147,6 @@ def cores_without_caf(project: Project) -> Iterator[Finding]:
                 break
         return reaches[path]
 
-    for path in project.sources(ACTORS + "/", "runtime/", STORE + "/"):
+    for path in project.sources(ACTORS + "/", "runtime/"):
         if is_core(path) and (chain := caf_via(path)):
             yield Finding(path, 0, f"a core must not reach CAF: {chain}")

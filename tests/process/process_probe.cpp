@@ -5,7 +5,7 @@
 #include "runtime/os/keeper/kept_process_host.hpp"
 #include "runtime/os/keeper/kept_store_host.hpp"
 #include "runtime/os/process/spawn.hpp"
-#include "runtime/os/store/asio_store_host.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
 
 #include <atomic>
 #include <cerrno>

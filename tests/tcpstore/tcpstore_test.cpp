@@ -1,9 +1,9 @@
 // The store over real sockets: what it must withstand, and what ports::store_host promises.
 
 #include "runtime/os/net/descriptor_limit.hpp"
-#include "runtime/os/store/asio_store_host.hpp"
-#include "store/testing/requests.hpp"
-#include "tests/store/blocking_client.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
+#include "runtime/tcpstore/testing/requests.hpp"
+#include "tests/tcpstore/blocking_client.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 using namespace troupe;
-using namespace troupe::store::testing;
+using namespace troupe::tcpstore::testing;
 using namespace troupe::testing;
 
 namespace {
@@ -20,7 +20,7 @@ namespace {
 const std::string ready(1, '\0');
 
 struct world {
-  explicit world(store::bounds bounds = {}) : host(options(bounds)) {
+  explicit world(tcpstore::bounds bounds = {}) : host(options(bounds)) {
     store = host.open({ports::store_reach::network, "127.0.0.1", 0}).value();
   }
 
@@ -30,7 +30,7 @@ struct world {
     return c;
   }
 
-  os::store_host_options options(store::bounds bounds) {
+  os::store_host_options options(tcpstore::bounds bounds) {
     os::store_host_options o;
     o.bounds = bounds;
     o.log = [this](const std::string&, const log::event& e) {
@@ -86,8 +86,8 @@ TEST_SUITE("store: over sockets") {
     const std::vector<std::string> all = {
         "GET / HTTP/1.1\r\n\r\n",
         std::string(100'000, '\xff'),
-        hello() + op(store::operation::set) + i64(-1) + "x",
-        hello() + set("k", "") + op(store::operation::multi_set) + i64(1ll << 60),
+        hello() + op(tcpstore::operation::set) + i64(-1) + "x",
+        hello() + set("k", "") + op(tcpstore::operation::multi_set) + i64(1ll << 60),
         hello() + hello(),
         old_op(7) + text("k"),
     };
@@ -137,7 +137,7 @@ TEST_SUITE("store: over sockets") {
   }
 
   TEST_CASE("a slow reader gets everything in the end, and until then costs little") {
-    store::bounds b;
+    tcpstore::bounds b;
     b.traffic_max = 32u << 20;
     world w(b);
     auto slow = w.joins(), other = w.joins();
@@ -158,7 +158,7 @@ TEST_SUITE("store: over sockets") {
   }
 
   TEST_CASE("a client that is one too many is refused, with a line") {
-    store::bounds b;
+    tcpstore::bounds b;
     b.clients_max = 1;
     world w(b);
     auto a = w.joins();

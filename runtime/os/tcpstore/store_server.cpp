@@ -1,4 +1,4 @@
-#include "runtime/os/store/store_server.hpp"
+#include "runtime/os/tcpstore/store_server.hpp"
 
 #include "runtime/os/net/addresses.hpp"
 
@@ -218,7 +218,7 @@ void store_server::send_away(const session_ptr& s, const std::string& why) {
   error_code ec;
   const auto from = s->socket.remote_endpoint(ec);
   // Of a worker the user wants to know; strangers are nothing special.
-  const bool worker = core_.speaks(s->who) == store::dialect::validated;
+  const bool worker = core_.speaks(s->who) == tcpstore::dialect::validated;
   note(worker ? log::level::warning : log::level::info, "store_client_dropped",
        fmt::format("the store closed the connection from {}: {}",
                    ec ? std::string("an unknown address") : to_text(from), why));

@@ -4,7 +4,7 @@
 #include "runtime/base/time.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/ports/store.hpp"
-#include "store/store_core.hpp"
+#include "runtime/tcpstore/store_core.hpp"
 
 #include <memory>
 #include <mutex>
@@ -15,7 +15,7 @@ namespace troupe::os {
 struct store_host_options {
   /// Hears of clients that were sent away, one line each.
   log::sink log = [](const std::string&, const log::event&) {};
-  store::bounds bounds;
+  tcpstore::bounds bounds;
   duration accept_backoff = limits::accept_backoff;
 };
 

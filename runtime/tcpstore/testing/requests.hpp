@@ -1,6 +1,6 @@
 #pragma once
 
-#include "store/wire.hpp"
+#include "runtime/tcpstore/wire.hpp"
 
 #include <cstdint>
 #include <initializer_list>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-/// What clients send, as bytes: the other side of store/wire.
-namespace troupe::store::testing {
+/// What clients send, as bytes: the other side of runtime/tcpstore/wire.
+namespace troupe::tcpstore::testing {
 
 inline std::string op(operation o) {
   return std::string(1, static_cast<char>(o));
@@ -98,4 +98,4 @@ inline std::string barrier(std::string_view key, std::int64_t world) {
   return op(operation::barrier) + text(key) + i64(world);
 }
 
-} // namespace troupe::store::testing
+} // namespace troupe::tcpstore::testing

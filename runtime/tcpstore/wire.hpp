@@ -12,7 +12,7 @@
 /// A request is an operation (one byte) and its fields; a string or value is its length (u64) and
 /// that many bytes. Numbers are little endian. There are no request ids: answers follow the order
 /// of requests.
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 /// As releases from 2.2 number them.
 enum class operation : std::uint8_t {
@@ -139,4 +139,4 @@ void put_u32(std::string& out, std::uint32_t n);
 void put_i64(std::string& out, std::int64_t n);
 void put_text(std::string& out, std::string_view text);
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

@@ -1,8 +1,8 @@
-#include "runtime/os/store/asio_store_host.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
 
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/net/listening.hpp"
-#include "runtime/os/store/store_server.hpp"
+#include "runtime/os/tcpstore/store_server.hpp"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
-#include "store/budget.hpp"
+#include "runtime/tcpstore/budget.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 /// Keys with values, and queues; each name may be both. Counters are values in decimal.
 ///
@@ -66,4 +66,4 @@ class keyspace {
   std::map<std::string, std::deque<std::string>, std::less<>> queues_; ///< none is empty
 };
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

@@ -4,7 +4,7 @@
 //     store_peer [network|this_machine [address]]
 
 #include "runtime/os/net/descriptor_limit.hpp"
-#include "runtime/os/store/asio_store_host.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "runtime/os/net/listening.hpp"
 #include "runtime/os/net/stream.hpp"
-#include "runtime/os/store/asio_store_host.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -34,7 +34,7 @@ class store_server : public std::enable_shared_from_this<store_server> {
   };
   struct session {
     tcp_socket socket;
-    store::client_id who;
+    tcpstore::client_id who;
     bool awaits_input = false;
     bool awaits_room = false; ///< the kernel takes no more for now
   };
@@ -59,7 +59,7 @@ class store_server : public std::enable_shared_from_this<store_server> {
   store_host_options options_;
   ports::store_reach reach_;
   std::vector<door> doors_;
-  store::store_core core_;
+  tcpstore::store_core core_;
   std::vector<session_ptr> sessions_; ///< by client; null for none
   std::vector<char> buffer_;
   bool starved_ = false; ///< accepting failed last time

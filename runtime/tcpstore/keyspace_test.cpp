@@ -1,4 +1,4 @@
-#include "store/keyspace.hpp"
+#include "runtime/tcpstore/keyspace.hpp"
 
 #include "runtime/base/limits.hpp"
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace troupe;
-using namespace troupe::store;
+using namespace troupe::tcpstore;
 
 namespace {
 

@@ -1,9 +1,9 @@
 // What each request does.
 
 #include "runtime/base/invariant.hpp"
-#include "store/store_core.hpp"
+#include "runtime/tcpstore/store_core.hpp"
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 namespace {
 
@@ -174,4 +174,4 @@ void store_core::cancel_wait(client_id who) {
   answer_byte(who, cancelled);
 }
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

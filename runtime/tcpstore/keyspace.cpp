@@ -1,4 +1,4 @@
-#include "store/keyspace.hpp"
+#include "runtime/tcpstore/keyspace.hpp"
 
 #include "runtime/base/limits.hpp"
 
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <utility>
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 namespace {
 
@@ -173,4 +173,4 @@ std::size_t keyspace::length(std::string_view queue) const {
   return at == queues_.end() ? 0 : at->second.size();
 }
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

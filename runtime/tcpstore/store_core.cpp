@@ -1,4 +1,4 @@
-#include "store/store_core.hpp"
+#include "runtime/tcpstore/store_core.hpp"
 
 #include "runtime/base/invariant.hpp"
 
@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 namespace {
 
@@ -278,4 +278,4 @@ void store_core::answer_text(client_id who, std::string_view text) {
     put_text(*out, text);
 }
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

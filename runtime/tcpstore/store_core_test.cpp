@@ -1,12 +1,12 @@
-#include "store/store_core.hpp"
+#include "runtime/tcpstore/store_core.hpp"
 
-#include "store/testing/requests.hpp"
+#include "runtime/tcpstore/testing/requests.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace troupe;
-using namespace troupe::store;
-using namespace troupe::store::testing;
+using namespace troupe::tcpstore;
+using namespace troupe::tcpstore::testing;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 /// How many bytes a store may remember, and how many it does. What things cost beyond their bytes
 /// is estimated, generously.
@@ -42,4 +42,4 @@ class budget {
   std::size_t used_ = 0;
 };
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

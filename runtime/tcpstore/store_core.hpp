@@ -1,8 +1,8 @@
 #pragma once
 
 #include "runtime/base/limits.hpp"
-#include "store/keyspace.hpp"
-#include "store/wire.hpp"
+#include "runtime/tcpstore/keyspace.hpp"
+#include "runtime/tcpstore/wire.hpp"
 
 #include <cstdint>
 #include <list>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 /// One connection, for as long as it lasts; numbers are used again.
 using client_id = std::uint32_t;
@@ -150,4 +150,4 @@ class store_core {
   changes taken_;
 };
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore

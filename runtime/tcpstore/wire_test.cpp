@@ -1,13 +1,13 @@
-#include "store/wire.hpp"
+#include "runtime/tcpstore/wire.hpp"
 
 #include "runtime/base/limits.hpp"
-#include "store/testing/requests.hpp"
+#include "runtime/tcpstore/testing/requests.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace troupe;
-using namespace troupe::store;
-using namespace troupe::store::testing;
+using namespace troupe::tcpstore;
+using namespace troupe::tcpstore::testing;
 using status = reader::status;
 
 namespace {

@@ -1,4 +1,4 @@
-#include "store/wire.hpp"
+#include "runtime/tcpstore/wire.hpp"
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-namespace troupe::store {
+namespace troupe::tcpstore {
 
 namespace {
 
@@ -285,4 +285,4 @@ void put_text(std::string& out, std::string_view text) {
   out.append(text);
 }
 
-} // namespace troupe::store
+} // namespace troupe::tcpstore
