@@ -12,6 +12,7 @@ import json
 import os
 import random
 import signal
+import sys
 import tempfile
 import time
 import zlib
@@ -19,6 +20,7 @@ from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import harness
 from harness import Summary
 from launchers import ROOT, Launcher, Run, alive, children, until

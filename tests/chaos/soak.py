@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import harness
 from harness import Summary
 from launchers import PYTHON, ROOT, TAG, alive, base_environment, end_tagged, processes_tagged, until

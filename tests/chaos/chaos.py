@@ -10,10 +10,12 @@ import argparse
 import contextlib
 import os
 import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import harness
 from harness import Summary
 from launchers import Launcher, Run, alive, children, control_group, processes_of, until
