@@ -65,6 +65,21 @@ OFFENDERS = {
         },
         "launch/worker/a.cpp:1: launch/worker must not know launch/wiring",
     ),
+    "the limits of a higher layer": (
+        {
+            "runtime/os/a.cpp": '#include "actors/limits.hpp"\n',
+            "actors/limits.hpp": ONCE,
+            "CMakeLists.txt": "runtime/os/a.cpp",
+        },
+        "runtime/os/a.cpp:1: runtime/os must not know actors/limits.hpp",
+    ),
+    "limits that know more than limits": (
+        {
+            "actors/limits.hpp": ONCE + '#include "actors/topology.hpp"\n',
+            "actors/topology.hpp": ONCE,
+        },
+        "actors/limits.hpp:2: actors/limits.hpp must not know actors",
+    ),
     "a source outside the folders": (
         {"launch/a.cpp": "int x;\n", "CMakeLists.txt": "launch/a.cpp"},
         "launch/a.cpp: is in none of the folders",

@@ -1,10 +1,11 @@
 #pragma once
 
+#include "actors/limits.hpp"
+#include "ckpt/limits.hpp"
 #include "launch/options/policy.hpp"
 #include "launch/options/rendezvous.hpp"
 #include "launch/options/signals.hpp"
 #include "launch/options/streams.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/log/logs.hpp"

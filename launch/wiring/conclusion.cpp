@@ -1,7 +1,7 @@
 #include "launch/wiring/conclusion.hpp"
 
 #include "launch/worker/error_file.hpp"
-#include "runtime/base/limits.hpp"
+#include "launch/worker/limits.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,5 @@
 #include "launch/wiring/elasticity_file.hpp"
 
-#include "runtime/base/limits.hpp"
-
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
@@ -17,6 +15,9 @@ namespace json = boost::json;
 using actors::elasticity_config;
 
 namespace {
+
+/// A DeepSpeed config; a longer file is not read as one.
+constexpr std::size_t config_bytes_max = 1u << 20;
 
 std::optional<std::int64_t> whole(const json::value& v) {
   if (v.is_int64())
@@ -133,15 +134,15 @@ result<actors::elasticity> read_elasticity(const std::string& text,
 result<actors::elasticity> load_elasticity(const std::string& path,
                                            elasticity_config::variant which) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(limits::elasticity_file_max + 1, '\0');
+  std::string text(config_bytes_max + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad())
     return failure(errc::invalid,
                    fmt::format("--elasticity-config {}: {}", path, std::strerror(errno)));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > limits::elasticity_file_max)
+  if (text.size() > config_bytes_max)
     return failure(errc::invalid, fmt::format("--elasticity-config {}: more than {} bytes", path,
-                                              limits::elasticity_file_max));
+                                              config_bytes_max));
   auto read = read_elasticity(text, which);
   if (!read)
     read.error().what = fmt::format("--elasticity-config {}: {}", path, read.error().what);

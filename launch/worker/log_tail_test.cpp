@@ -1,6 +1,6 @@
 #include "launch/worker/log_tail.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "messages/limits.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,10 @@
 #include "launch/worker/training_program.hpp"
 
 #include "launch/worker/error_file.hpp"
+#include "launch/worker/limits.hpp"
 #include "launch/worker/log_tail.hpp"
 #include "launch/worker/memory_kills.hpp"
-#include "runtime/base/limits.hpp"
+#include "messages/limits.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "runtime/tcpstore/keyspace.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "runtime/tcpstore/limits.hpp"
 
 #include <doctest/doctest.h>
 

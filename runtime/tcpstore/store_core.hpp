@@ -1,7 +1,7 @@
 #pragma once
 
-#include "runtime/base/limits.hpp"
 #include "runtime/tcpstore/keyspace.hpp"
+#include "runtime/tcpstore/limits.hpp"
 #include "runtime/tcpstore/wire.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "runtime/tcpstore/wire.hpp"
 
 #include "runtime/base/invariant.hpp"
-#include "runtime/base/limits.hpp"
+#include "runtime/tcpstore/limits.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "runtime/tcpstore/wire.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "runtime/tcpstore/limits.hpp"
 #include "runtime/tcpstore/testing/requests.hpp"
 
 #include <doctest/doctest.h>

@@ -11,10 +11,13 @@ OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
 SHELL, MAINS = "launch/shell", "launch/mains"
 TCPSTORE = "runtime/tcpstore"
 CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
+# Numbers that a folder shares with those that may not use the rest of it.
+CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
+LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
 
-BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS)
+BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, *LIMITS)
 
-# folder -> the folders of ours it may include besides itself
+# folder or header -> the folders and headers of ours it may include besides itself
 MAY_USE = {
     BASE: (),
     MESSAGES: (BASE,),
@@ -22,19 +25,21 @@ MAY_USE = {
     LINK: (BASE, MESSAGES, PORTS),
     SUP: (BASE, MESSAGES),
     TCPSTORE: (BASE,),
-    CKPT: (BASE, PORTS),
-    CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS),
-    CATALOG: (BASE, PORTS, CKPT),
-    WRITER: (BASE, PORTS, CKPT, CATALOG, OS),
-    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS),
-    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG),
+    CKPT_LIMITS: (BASE,),
+    CKPT: (BASE, PORTS, CKPT_LIMITS),
+    CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    CATALOG: (BASE, PORTS, CKPT, CKPT_LIMITS),
+    WRITER: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
+    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, *LIMITS),
     OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT),
-    OPTIONS: (BASE, MESSAGES, PORTS, OS),
-    WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS),
+    OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
+    WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS, *LIMITS),
     WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
     MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, WIRING, SHELL),
-    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS),
+    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS, *LIMITS),
     "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, WIRING, SHELL),
     "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, WIRING, SHELL),
 }
@@ -67,8 +72,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M
 
 
 def layer_of(path: str) -> str | None:
-    """The longest folder of the table that holds the path."""
-    holding = [folder for folder in MAY_USE if path.startswith(folder + "/")]
+    """The longest entry of the table that is the path or holds it."""
+    holding = [entry for entry in MAY_USE if f"{path}/".startswith(entry + "/")]
     return max(holding, key=len, default=None)
 
 

@@ -1,9 +1,9 @@
 // What a test wants to know from inside a process it started. Usage: process_probe VERB, see
 // main().
-#include "runtime/base/limits.hpp"
 #include "runtime/os/keeper/keeper.hpp"
 #include "runtime/os/keeper/kept_process_host.hpp"
 #include "runtime/os/keeper/kept_store_host.hpp"
+#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/process/spawn.hpp"
 #include "runtime/os/tcpstore/asio_store_host.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "runtime/base/limits.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/os/keeper/control_group.hpp"
+#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/keeper/packet.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "runtime/base/limits.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/keeper/packet.hpp"
 #include "runtime/os/keeper/refused_fork.hpp"

@@ -1,6 +1,6 @@
 #include "runtime/os/keeper/kept_store_host.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/ports/process.hpp"
 

@@ -1,6 +1,6 @@
 #include "runtime/os/keeper/life_record.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/keeper/undertaker.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 

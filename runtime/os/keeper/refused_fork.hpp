@@ -1,8 +1,8 @@
 #pragma once
 
 #include "runtime/base/back_off.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/os/keeper/limits.hpp"
 
 #include <optional>
 

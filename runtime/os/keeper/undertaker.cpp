@@ -1,8 +1,8 @@
 #include "runtime/os/keeper/undertaker.hpp"
 
-#include "runtime/base/limits.hpp"
 #include "runtime/os/contents_of.hpp"
 #include "runtime/os/entries_of.hpp"
+#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <cerrno>
