@@ -192,11 +192,11 @@ OFFENDERS = {
     ),
     "main in the engine": (
         {"runtime/os/a.cpp": "int main() {}", "CMakeLists.txt": "runtime/os/a.cpp"},
-        "programs are in launch/",
+        "programs are in launch/mains",
     ),
     "printing in an actor": (
         {"actors/a.cpp": "std::cerr << 1;", "CMakeLists.txt": "actors/a.cpp"},
-        "only launch/ talks to the terminal",
+        "only the programs talk to the terminal",
     ),
     "a header without a guard": (
         {

@@ -1,11 +1,11 @@
+#include "launch/keeper/keeper.hpp"
+#include "launch/keeper/life_record.hpp"
 #include "launch/options/macros.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/supervisor_life.hpp"
 #include "launch/worker/numa.hpp"
-#include "runtime/os/keeper/keeper.hpp"
-#include "runtime/os/keeper/life_record.hpp"
 #include "runtime/os/net/job_token.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/os/process/local_services.hpp"
@@ -108,18 +108,18 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
 
 /// This process is the keeper: it lives as long as the launcher does.
 int keep(const launch_facts& facts) {
-  os::keeper_options keeper;
+  keeper_options keeper;
   keeper.ending_signals = facts.options.signals.ending;
   keeper.passed_on_signals = facts.options.signals.passed_on;
   keeper.mark = fmt::format("{}={}", mark_variable, facts.contract.environment.at(mark_variable));
-  keeper.records = os::place_of_life_records();
+  keeper.records = place_of_life_records();
   keeper.complain = [](const std::string& what) { complain(program, what, exit_failure); };
-  keeper.supervise = [&facts](os::keeper_client& client) { return live(facts, client); };
-  keeper.serve_store = [&facts](const os::packet& order, const os::unique_fd& answer) {
+  keeper.supervise = [&facts](keeper_client& client) { return live(facts, client); };
+  keeper.serve_store = [&facts](const packet& order, const os::unique_fd& answer) {
     serve_store(facts, order, answer);
   };
   keeper.tidy_up = [&facts] { facts.directory.tidy_up(); };
-  return os::run_keeper(keeper);
+  return run_keeper(keeper);
 }
 
 } // namespace

@@ -1,6 +1,9 @@
 #include "launch/wiring/supervisor_life.hpp"
 
 #include "ckpt/writer/image_writer.hpp"
+#include "launch/keeper/kept_messages.hpp"
+#include "launch/keeper/kept_process_host.hpp"
+#include "launch/keeper/kept_store_host.hpp"
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
@@ -16,9 +19,6 @@
 #include "launch/worker/training_program.hpp"
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/console/console_relay.hpp"
-#include "runtime/os/keeper/kept_messages.hpp"
-#include "runtime/os/keeper/kept_process_host.hpp"
-#include "runtime/os/keeper/kept_store_host.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/os/tcpstore/asio_store_host.hpp"
@@ -100,7 +100,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
 
 /// Where the master is, for a successor: no other one may be made, and without a port option the
 /// nodes know the one that was picked.
-constexpr std::size_t place_of_master = os::first_place_of_others;
+constexpr std::size_t place_of_master = first_place_of_others;
 /// The port that this node's workers have told others.
 constexpr std::size_t place_of_copies = place_of_master + 1;
 constexpr char hosted_here = '+';
@@ -109,7 +109,7 @@ static_assert(place_of_copies < limits::kept_places);
 
 class life {
  public:
-  life(const launch_facts& facts, os::keeper_client& keeper, std::unique_ptr<os::logs> log)
+  life(const launch_facts& facts, keeper_client& keeper, std::unique_ptr<os::logs> log)
       : facts_(facts), options_(facts.options), machine_(facts.machine), keeper_(keeper),
         log_(std::move(log)) {}
 
@@ -119,10 +119,10 @@ class life {
                                     options_.rendezvous.settings.lease, own_address_said(options_));
     if (!transport)
       return cannot_go_on(transport.error().what);
-    const std::shared_ptr<ports::process_host> processes = std::make_shared<os::kept_process_host>(
+    const std::shared_ptr<ports::process_host> processes = std::make_shared<kept_process_host>(
         io_, slow_, keeper_, os::process_host_options{facts_.open_files, log_->sink()});
-    const auto stores = std::make_shared<os::kept_store_host>(io_, keeper_, log_->sink());
-    const auto keeping = std::make_shared<os::kept_messages>(keeper_);
+    const auto stores = std::make_shared<kept_store_host>(io_, keeper_, log_->sink());
+    const auto keeping = std::make_shared<kept_messages>(keeper_);
 
     auto where = place();
     if (const auto why = objection_to_store(where))
@@ -365,7 +365,7 @@ class life {
   const launch_facts& facts_;
   const launcher_options& options_;
   const machine_facts& machine_;
-  os::keeper_client& keeper_;
+  keeper_client& keeper_;
   std::unique_ptr<os::logs> log_;
   const std::array<os::console_target, 2> targets_ = os::own_console();
   const std::shared_ptr<os::file_relay> console_ =
@@ -395,7 +395,7 @@ void tell_beginning(const launcher_options& o, const log::sink& to) {
 
 } // namespace
 
-int live(const launch_facts& facts, os::keeper_client& keeper) {
+int live(const launch_facts& facts, keeper_client& keeper) {
   auto log = open_log(facts.options.common);
   if (!log)
     return complain(program, log.error().what, exit_failure);
@@ -404,7 +404,7 @@ int live(const launch_facts& facts, os::keeper_client& keeper) {
   return life(facts, keeper, std::move(*log)).run();
 }
 
-void serve_store(const launch_facts& facts, const os::packet& order, const os::unique_fd& answer) {
+void serve_store(const launch_facts& facts, const packet& order, const os::unique_fd& answer) {
   // Of the checkpoint memory a store has no use: its open files are for its clients.
   for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
     for (const auto& of_one_rank : inherited)
@@ -415,7 +415,7 @@ void serve_store(const launch_facts& facts, const os::packet& order, const os::u
   if (log)
     options.log = (*log)->sink();
   os::asio_store_host host(options);
-  for (const auto store = os::open_as_ordered(order, answer, host); store;)
+  for (const auto store = open_as_ordered(order, answer, host); store;)
     ::pause();
 }
 

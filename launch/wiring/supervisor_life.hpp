@@ -1,12 +1,12 @@
 #pragma once
 
+#include "launch/keeper/keeper_client.hpp"
 #include "launch/options/options.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/run_directory.hpp"
 #include "launch/worker/checkpoint_memory.hpp"
 #include "launch/worker/shown_progress.hpp"
 #include "launch/worker/worker_environment.hpp"
-#include "runtime/os/keeper/keeper_client.hpp"
 
 #include <cstdint>
 
@@ -31,9 +31,9 @@ struct launch_facts {
 
 /// The node supervisor's tree, the master's beside it if this launcher hosts it, until this node's
 /// part in the job is over. Answers the launcher's exit code.
-int live(const launch_facts& facts, os::keeper_client& keeper);
+int live(const launch_facts& facts, keeper_client& keeper);
 
 /// Serves until it is killed, or returns after it has said why it cannot.
-void serve_store(const launch_facts& facts, const os::packet& order, const os::unique_fd& answer);
+void serve_store(const launch_facts& facts, const packet& order, const os::unique_fd& answer);
 
 } // namespace troupe::launch

@@ -8,7 +8,7 @@ from .project import Finding, Project, is_core, is_test, line_of
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
 OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
-SHELL, MAINS = "launch/shell", "launch/mains"
+KEEPER, SHELL, MAINS = "launch/keeper", "launch/shell", "launch/mains"
 TCPSTORE = "runtime/tcpstore"
 CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
 # Numbers that a folder shares with those that may not use the rest of it.
@@ -36,12 +36,13 @@ MAY_USE = {
     OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT),
     OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
     WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS, *LIMITS),
-    WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER),
+    KEEPER: (BASE, MESSAGES, PORTS, OS),
+    WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
-    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, WIRING, SHELL),
+    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
     "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS, *LIMITS),
-    "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, WIRING, SHELL),
-    "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, WIRING, SHELL),
+    "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
+    "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
 }
 
 # third-party and system headers -> the folders that may include them (test code may include anything)
@@ -50,7 +51,7 @@ THIRD_PARTY = {
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
     # Manifests are JSON, for readers who are not us.
     r"boost/json/": (OS, WORKER, WIRING, SHELL, CATALOG),
-    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, WIRING),
+    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
     r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
     r"CLI/": (OPTIONS,),
@@ -58,6 +59,7 @@ THIRD_PARTY = {
         OS,
         OPTIONS,
         WORKER,
+        KEEPER,
         WIRING,
         SHELL,
         MAINS,
@@ -152,6 +154,6 @@ def cores_without_caf(project: Project) -> Iterator[Finding]:
                 break
         return reaches[path]
 
-    for path in project.sources(ACTORS + "/", "runtime/"):
+    for path in project.sources(ACTORS + "/", "runtime/", KEEPER + "/"):
         if is_core(path) and (chain := caf_via(path)):
             yield Finding(path, 0, f"a core must not reach CAF: {chain}")

@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/keeper.hpp"
+#include "launch/keeper/keeper.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "tests/process/kept_world.hpp"
 
@@ -386,9 +386,9 @@ int main(int argc, char** argv) {
     return 1;
   // Ignored, as some leave it to whom they start, the kernel would reap before we hear of ends.
   std::signal(SIGCHLD, SIG_IGN);
-  os::keeper_options options;
+  launch::keeper_options options;
   options.complain = [](const std::string& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
-  options.supervise = [argc, argv](os::keeper_client& client) {
+  options.supervise = [argc, argv](launch::keeper_client& client) {
     if (client.earlier_lives() > 0)
       return 1;
     os::io_thread thread, slow_thread;
@@ -399,7 +399,7 @@ int main(int argc, char** argv) {
       last_process = find_last_process();
     return doctest::Context(argc, argv).run();
   };
-  const int code = os::run_keeper(options);
+  const int code = launch::run_keeper(options);
   ::kill(there_before, SIGKILL);
   return code;
 }

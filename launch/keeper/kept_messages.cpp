@@ -1,6 +1,6 @@
-#include "runtime/os/keeper/kept_messages.hpp"
+#include "launch/keeper/kept_messages.hpp"
 
-namespace troupe::os {
+namespace troupe::launch {
 
 void kept_messages::keep(ports::kept_as place, const messages::any_msg& what) {
   const auto bytes = what.words().asBytes();
@@ -18,4 +18,4 @@ messages::any_msg kept_messages::kept(ports::kept_as place) {
   return admitted ? std::move(*admitted) : messages::any_msg{};
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

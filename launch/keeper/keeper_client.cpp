@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/keeper_client.hpp"
+#include "launch/keeper/keeper_client.hpp"
 
 #include "runtime/base/invariant.hpp"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 namespace {
 
@@ -26,7 +26,7 @@ bool write_all(int file, std::string_view bytes) {
 
 } // namespace
 
-keeper_client::keeper_client(unique_fd socket, kept_files kept, result<control_group> group)
+keeper_client::keeper_client(os::unique_fd socket, kept_files kept, result<control_group> group)
     : socket_(std::move(socket)), kept_(std::move(kept)), group_(std::move(group)) {
   for (;;) {
     const auto got = receive_packet(socket_.get(), true);
@@ -45,7 +45,7 @@ keeper_client::keeper_client(unique_fd socket, kept_files kept, result<control_g
 
 bool keeper_client::keep(std::size_t place, std::string_view bytes) {
   invariant(place < limits::kept_places, "there is no such place");
-  const unique_fd file(::memfd_create("troupe-kept", MFD_CLOEXEC));
+  const os::unique_fd file(::memfd_create("troupe-kept", MFD_CLOEXEC));
   if (!file || bytes.size() > limits::kept_bytes_max || !write_all(file.get(), bytes))
     return false;
   packet p;
@@ -88,7 +88,7 @@ void keeper_client::over(int exit_code) {
   send(p);
 }
 
-void keeper_client::listen(io_thread& io, std::function<void(const packet&)> on_packet) {
+void keeper_client::listen(os::io_thread& io, std::function<void(const packet&)> on_packet) {
   const std::lock_guard lock(mutex_);
   listeners_.push_back(std::move(on_packet));
   if (std::exchange(io_, &io))
@@ -133,4 +133,4 @@ void keeper_client::on_user_signal(std::function<void(int)> tell) {
     tell(number);
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// What keeper and supervisor say to each other. Both are the same program's image (a supervisor is
 /// forked, not exec'd), so this is no protocol that could meet another version.
@@ -49,7 +49,7 @@ packet about(packet::kind what, std::uint64_t process = 0, std::int32_t number =
 
 /// Both ends of a conversation; packets stay whole and in order. Two empty ones, with errno, when
 /// the system has no more.
-std::pair<unique_fd, unique_fd> packet_pair();
+std::pair<os::unique_fd, os::unique_fd> packet_pair();
 
 /// Sends one, with a file descriptor if `file` is not negative. Waits for room unless told not to;
 /// false if there is none, or if the other end is closed.
@@ -57,10 +57,10 @@ bool send_packet(int socket, const packet& p, int file = -1, bool wait = true);
 
 struct received_packet {
   packet what;
-  unique_fd file;
+  os::unique_fd file;
 };
 
 /// The next one; nothing at the end, or if none is there and it should not wait.
 std::optional<received_packet> receive_packet(int socket, bool wait);
 
-} // namespace troupe::os
+} // namespace troupe::launch

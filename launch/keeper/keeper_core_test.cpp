@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/keeper_core.hpp"
+#include "launch/keeper/keeper_core.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <csignal>
 
 using namespace troupe;
-using namespace troupe::os;
+using namespace troupe::launch;
 using kind = packet::kind;
 
 namespace {

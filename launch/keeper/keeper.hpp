@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/os/keeper/keeper_client.hpp"
+#include "launch/keeper/keeper_client.hpp"
 
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 struct keeper_options {
   /// Signals with which the user ends the job, and others that are to be passed on. The rest do to
@@ -19,7 +19,7 @@ struct keeper_options {
   std::function<int(keeper_client&)> supervise;
   /// A store server, in a process of its own: tells `answer` where it listens (see
   /// kept_store_host), and serves until it is killed.
-  std::function<void(const packet& order, const unique_fd& answer)> serve_store;
+  std::function<void(const packet& order, const os::unique_fd& answer)> serve_store;
   /// For the user, on stderr.
   std::function<void(const std::string&)> complain;
   /// "NAME=value" in the environment of whatever descends from us, and of nothing else: by it a
@@ -50,4 +50,4 @@ struct keeper_options {
 /// of its own.
 int run_keeper(const keeper_options& options);
 
-} // namespace troupe::os
+} // namespace troupe::launch

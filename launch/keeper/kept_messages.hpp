@@ -1,9 +1,9 @@
 #pragma once
 
-#include "runtime/os/keeper/keeper_client.hpp"
+#include "launch/keeper/keeper_client.hpp"
 #include "runtime/ports/keeping.hpp"
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// Messages at the keeper's first places. What does not fit is not kept: a successor then finds
 /// nothing there, and ends what it cannot adopt.
@@ -22,4 +22,4 @@ class kept_messages final : public ports::keeping {
 /// The first place that is free for others.
 inline constexpr std::size_t first_place_of_others = 2;
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "launch/keeper/packet.hpp"
+#include "launch/keeper/refused_fork.hpp"
 #include "runtime/base/time.hpp"
-#include "runtime/os/keeper/packet.hpp"
-#include "runtime/os/keeper/refused_fork.hpp"
 #include "runtime/ports/process.hpp"
 
 #include <deque>
@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// What the launcher's own process decides. It keeps what must not die with the node supervisor:
 /// the parenthood of the workers, the exit statuses that no supervisor has heard of, and the
@@ -157,4 +157,4 @@ class keeper_core {
   refused_fork store_fork_;
 };
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,11 +1,11 @@
-#include "runtime/os/keeper/keeper_core.hpp"
+#include "launch/keeper/keeper_core.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 using kind = packet::kind;
 
@@ -385,4 +385,4 @@ void keeper_core::finish_sweep(effects& out) {
   }
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,8 +1,8 @@
-#include "runtime/os/keeper/keeper.hpp"
+#include "launch/keeper/keeper.hpp"
 
-#include "runtime/os/keeper/keeper_core.hpp"
-#include "runtime/os/keeper/life_record.hpp"
-#include "runtime/os/keeper/undertaker.hpp"
+#include "launch/keeper/keeper_core.hpp"
+#include "launch/keeper/life_record.hpp"
+#include "launch/keeper/undertaker.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 namespace {
 
@@ -76,7 +76,7 @@ std::terminate_handler otherwise = nullptr;
     const bool thread = e.code() == std::errc::resource_unavailable_try_again;
     dying_words_for->failed(
         thread ? fmt::format("no thread can be started: {} (see ulimit -u and ulimit -v)",
-                             system_message(e.code().value()))
+                             os::system_message(e.code().value()))
                : e.what());
     ::_exit(1);
   } catch (const std::runtime_error& e) {
@@ -134,7 +134,7 @@ class keeper {
     for (const auto& several : {options_.ending_signals, options_.passed_on_signals})
       for (const int number : several)
         ::signal(number, SIG_DFL);
-    signals_ = unique_fd(::signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_ = os::unique_fd(::signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_)
       return without("signalfd");
     return {};
@@ -155,7 +155,7 @@ class keeper {
   static tl::unexpected<error> without(const char* what) {
     return failure(errc::unavailable,
                    fmt::format("no job can be run here: the system refuses {}: {}", what,
-                               system_message(errno)));
+                               os::system_message(errno)));
   }
 
   const control_group* own_group() const { return group_ ? &*group_ : nullptr; }
@@ -282,7 +282,7 @@ class keeper {
   void act(const keeper_core::start_supervisor&) {
     auto [ours, theirs] = packet_pair();
     if (!ours)
-      return perform(core_.supervisor_not_started(now(), system_message(errno)));
+      return perform(core_.supervisor_not_started(now(), os::system_message(errno)));
     const auto pid = fork_child([this, socket = theirs.get(), other = ours.get()] {
       ::close(other);
       supervise(socket);
@@ -406,7 +406,7 @@ class keeper {
     ::prctl(PR_SET_NAME, "troupe-node");
     channel_ = {};
     store_answer_ = {};
-    keeper_client client(unique_fd(socket), std::move(kept_), std::move(group_));
+    keeper_client client(os::unique_fd(socket), std::move(kept_), std::move(group_));
     dying_words_for = &client;
     otherwise = std::set_terminate(say_why_and_leave);
     std::set_new_handler(say_that_memory_is_out);
@@ -453,11 +453,11 @@ class keeper {
   result<control_group> group_;
   keeper_core core_;
   sigset_t mask_before_{};
-  unique_fd signals_;
-  unique_fd channel_;
+  os::unique_fd signals_;
+  os::unique_fd channel_;
   std::deque<packet> unsent_;
-  std::array<unique_fd, limits::kept_places> kept_;
-  unique_fd store_answer_;
+  std::array<os::unique_fd, limits::kept_places> kept_;
+  os::unique_fd store_answer_;
   /// All processes that are forked from this one hold its lock, but for the orphan reaper.
   std::optional<life_record> record_;
   bool hears_stop_ = false;
@@ -472,10 +472,10 @@ int run_keeper(const keeper_options& options) {
     options.complain(
         fmt::format("/proc/thread-self/children cannot be read ({}): without it, what training "
                     "processes leave behind cannot be found",
-                    system_message(errno)));
+                    os::system_message(errno)));
     return 1;
   }
   return keeper(options).run();
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

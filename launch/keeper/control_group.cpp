@@ -1,8 +1,8 @@
-#include "runtime/os/keeper/control_group.hpp"
+#include "launch/keeper/control_group.hpp"
 
+#include "launch/keeper/limits.hpp"
 #include "runtime/os/contents_of.hpp"
 #include "runtime/os/entries_of.hpp"
-#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/process/clone_into.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 namespace fs = std::filesystem;
 
@@ -91,7 +91,7 @@ std::optional<std::string> below(const std::string& folder, const std::string& p
 /// Deepest first. A group that is not empty stays.
 void remove_tree(const fs::path& group) {
   std::error_code gone;
-  for (const auto& entry : entries_of(group))
+  for (const auto& entry : os::entries_of(group))
     if (fs::is_directory(entry, gone))
       remove_tree(entry);
   ::rmdir(group.c_str());
@@ -104,19 +104,19 @@ void collect(const fs::path& group, std::vector<pid_t>& found) {
     if (pid > 0)
       found.push_back(pid);
   std::error_code gone;
-  for (const auto& entry : entries_of(group))
+  for (const auto& entry : os::entries_of(group))
     if (fs::is_directory(entry, gone))
       collect(entry, found);
 }
 
-unique_fd opened(const std::string& group) {
-  return unique_fd(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+os::unique_fd opened(const std::string& group) {
+  return os::unique_fd(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 /// Left by launchers that were killed with all processes that would have removed them.
 void remove_abandoned(const std::string& parent, const std::string& own) {
   std::size_t seen = 0;
-  for (const auto& path : entries_of(parent)) {
+  for (const auto& path : os::entries_of(parent)) {
     if (path == own || path.filename().string().rfind(name_begins, 0) != 0)
       continue;
     if (++seen > limits::abandoned_groups_looked_at)
@@ -129,7 +129,7 @@ void remove_abandoned(const std::string& parent, const std::string& own) {
     if (!held || ::fstat(held.get(), &found) != 0 || found.st_uid != ::geteuid() ||
         ::flock(held.get(), LOCK_EX | LOCK_NB) != 0)
       continue;
-    control_group abandoned(path, unique_fd(::fcntl(held.get(), F_DUPFD_CLOEXEC, 0)));
+    control_group abandoned(path, os::unique_fd(::fcntl(held.get(), F_DUPFD_CLOEXEC, 0)));
     for (int round = 0; round < attempts && !abandoned.remove(); ++round) {
       abandoned.kill();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -139,9 +139,9 @@ void remove_abandoned(const std::string& parent, const std::string& own) {
 
 /// A group's own files tell what it is good for.
 std::optional<std::string> objection_to(const std::string& group) {
-  if (contents_of(group + "/cgroup.type") != "domain\n")
+  if (os::contents_of(group + "/cgroup.type") != "domain\n")
     return "groups below our own are of no use for processes";
-  const auto controllers = contents_of(group + "/cgroup.controllers");
+  const auto controllers = os::contents_of(group + "/cgroup.controllers");
   if (!controllers.empty() && controllers != "\n")
     return "our own passes controllers on, which would change the limits";
   if (::access((group + "/cgroup.kill").c_str(), W_OK) != 0)
@@ -172,10 +172,10 @@ result<std::string> own_control_group(const std::string& mountinfo, const std::s
 }
 
 result<control_group> control_group::make() {
-  if (!can_clone_into())
+  if (!os::can_clone_into())
     return none("this system cannot start processes in one");
-  auto parent =
-      own_control_group(contents_of("/proc/self/mountinfo"), contents_of("/proc/self/cgroup"));
+  auto parent = own_control_group(os::contents_of("/proc/self/mountinfo"),
+                                  os::contents_of("/proc/self/cgroup"));
   return parent ? make_below(*parent) : tl::make_unexpected(parent.error());
 }
 
@@ -183,7 +183,7 @@ result<control_group> control_group::make_below(const std::string& parent) {
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::string path = parent + "/" + name_begins + "XXXXXX";
     if (!::mkdtemp(path.data()))
-      return none(fmt::format("{}: {}", parent, system_message(errno)));
+      return none(fmt::format("{}: {}", parent, os::system_message(errno)));
     auto directory = opened(path);
     if (!directory || ::flock(directory.get(), LOCK_SH | LOCK_NB) != 0 ||
         ::access(path.c_str(), F_OK) != 0) {
@@ -209,25 +209,26 @@ std::vector<pid_t> control_group::members() const {
 
 bool takes_processes(int group) {
   alignas(16) std::array<std::byte, 16u << 10> stack;
-  const pid_t pid = clone_into(group, child_of::us, leave, stack.data(), stack.size(), nullptr);
+  const pid_t pid =
+      os::clone_into(group, os::child_of::us, leave, stack.data(), stack.size(), nullptr);
   siginfo_t how{};
   return pid > 0 && ::waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | __WALL) == 0 &&
          how.si_code == CLD_EXITED;
 }
 
-unique_fd control_group::make_inner() const {
+os::unique_fd control_group::make_inner() const {
   std::string path = path_ + "/XXXXXX";
-  return ::mkdtemp(path.data()) ? opened(path) : unique_fd();
+  return ::mkdtemp(path.data()) ? opened(path) : os::unique_fd();
 }
 
 void control_group::kill() const {
-  const unique_fd order(::openat(directory_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
+  const os::unique_fd order(::openat(directory_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
   (void)!::write(order.get(), "1", 1);
 }
 
 void control_group::tidy() const {
   std::error_code gone;
-  for (const auto& entry : entries_of(path_))
+  for (const auto& entry : os::entries_of(path_))
     if (fs::is_directory(entry, gone))
       remove_tree(entry);
 }
@@ -237,4 +238,4 @@ bool control_group::remove() const {
   return ::access(path_.c_str(), F_OK) != 0;
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

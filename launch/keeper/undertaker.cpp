@@ -1,8 +1,8 @@
-#include "runtime/os/keeper/undertaker.hpp"
+#include "launch/keeper/undertaker.hpp"
 
+#include "launch/keeper/limits.hpp"
 #include "runtime/os/contents_of.hpp"
 #include "runtime/os/entries_of.hpp"
-#include "runtime/os/keeper/limits.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <cerrno>
@@ -18,12 +18,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 namespace {
 
 bool carries(const std::filesystem::path& process, const std::string& mark) {
-  const auto all = contents_of(process / "environ");
+  const auto all = os::contents_of(process / "environ");
   // Entries end with a zero byte; the first has none before it.
   for (auto at = all.find(mark); at != std::string::npos; at = all.find(mark, at + 1)) {
     const char next = all.c_str()[at + mark.size()];
@@ -36,7 +36,7 @@ bool carries(const std::filesystem::path& process, const std::string& mark) {
 /// All processes that carry the mark and are no zombies.
 std::vector<pid_t> marked(const std::string& mark) {
   std::vector<pid_t> found;
-  for (const auto& entry : entries_of("/proc")) {
+  for (const auto& entry : os::entries_of("/proc")) {
     const auto name = entry.filename().string();
     const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
     if (pid > 0 && pid != ::getpid() && carries(entry, mark))
@@ -82,7 +82,7 @@ void end_marked(const std::string& mark) {
 }
 
 std::string fork_problem(int error_number) {
-  const auto why = system_message(error_number);
+  const auto why = os::system_message(error_number);
   if (error_number != EAGAIN)
     return why;
   return why + " (the limit of processes is reached: see ulimit -u, and pids.max of the control "
@@ -105,7 +105,7 @@ result<pid_t> start_undertaker(const undertaker_options& options) {
   const int held = options.group ? ::fcntl(options.group->directory(), F_DUPFD_CLOEXEC, 1) : -1;
   std::optional<control_group> group;
   if (held >= 0 && ::dup3(held, 0, O_CLOEXEC) == 0)
-    group.emplace(options.group->path(), unique_fd(0));
+    group.emplace(options.group->path(), os::unique_fd(0));
   ::close_range(group ? 1 : 0, ~0U, 0);
   options.at_start();
   wait_for_end_of(watched);
@@ -114,4 +114,4 @@ result<pid_t> start_undertaker(const undertaker_options& options) {
   ::_exit(0);
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

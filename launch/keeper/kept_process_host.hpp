@@ -1,7 +1,7 @@
 #pragma once
 
+#include "launch/keeper/keeper_client.hpp"
 #include "runtime/os/io_thread.hpp"
-#include "runtime/os/keeper/keeper_client.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/ports/process.hpp"
 
@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// process_host of a supervisor in a keeper's care. A process is cloned here and is the keeper's
 /// child from its first moment: it survives us and dies with the keeper. Ends are told by the
@@ -21,8 +21,8 @@ namespace troupe::os {
 /// called afterwards.
 class kept_process_host final : public ports::process_host {
  public:
-  kept_process_host(io_thread& io, io_thread& slow, keeper_client& keeper,
-                    process_host_options options = {});
+  kept_process_host(os::io_thread& io, os::io_thread& slow, keeper_client& keeper,
+                    os::process_host_options options = {});
 
   ~kept_process_host() override;
 
@@ -48,15 +48,15 @@ class kept_process_host final : public ports::process_host {
   void tell_group() const;
   void expect(ports::process_id process, ended on_end);
 
-  io_thread& io_;
-  io_thread& slow_;
+  os::io_thread& io_;
+  os::io_thread& slow_;
   keeper_client& keeper_;
-  process_host_options options_;
+  os::process_host_options options_;
   std::shared_ptr<ends> ends_;
   // Of the slow thread: where processes live that are started before the next sweep.
-  unique_fd group_;
+  os::unique_fd group_;
   bool group_tried_ = false;
   bool grouped_;
 };
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,7 +1,7 @@
-#include "runtime/os/keeper/life_record.hpp"
+#include "launch/keeper/life_record.hpp"
 
-#include "runtime/os/keeper/limits.hpp"
-#include "runtime/os/keeper/undertaker.hpp"
+#include "launch/keeper/limits.hpp"
+#include "launch/keeper/undertaker.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 namespace fs = std::filesystem;
 
@@ -31,11 +31,11 @@ tl::unexpected<error> no_record(const std::string& where, const std::string& why
 }
 
 /// The open directory, if this user alone can write to it.
-result<unique_fd> open_place(const std::string& place) {
-  unique_fd opened(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+result<os::unique_fd> open_place(const std::string& place) {
+  os::unique_fd opened(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat found {};
   if (!opened || ::fstat(opened.get(), &found) != 0)
-    return no_record(place, system_message(errno));
+    return no_record(place, os::system_message(errno));
   if (found.st_uid != ::geteuid())
     return no_record(place, fmt::format("it belongs to user {}, not to this one", found.st_uid));
   if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
@@ -45,8 +45,8 @@ result<unique_fd> open_place(const std::string& place) {
 
 /// Locked by this process: its owner is dead, and no other launcher has it in hand. Of a record
 /// that cannot be opened or locked nothing else is known.
-unique_fd locked_record(int place, const char* name) {
-  unique_fd file(::openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+os::unique_fd locked_record(int place, const char* name) {
+  os::unique_fd file(::openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat found {};
   if (!file || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode) ||
       found.st_uid != ::geteuid() || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
@@ -70,21 +70,21 @@ std::string mark_in(int file) {
 
 result<life_record> life_record::make(const std::string& place, const std::string& mark) {
   if (::mkdir(place.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    return no_record(place, system_message(errno));
+    return no_record(place, os::system_message(errno));
   if (const auto opened = open_place(place); !opened)
     return tl::make_unexpected(opened.error());
   const auto line = mark + "\n";
   for (int attempt = 0; attempt < record_attempts; ++attempt) {
     std::string path = place + "/XXXXXX";
-    unique_fd file(::mkostemp(path.data(), O_CLOEXEC));
+    os::unique_fd file(::mkostemp(path.data(), O_CLOEXEC));
     if (!file)
-      return no_record(place, system_message(errno));
+      return no_record(place, os::system_message(errno));
     if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0 || ::access(path.c_str(), F_OK) != 0)
       continue;
     const auto written = ::write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size()))
       return life_record(std::move(path), std::move(file));
-    const auto why = written < 0 ? system_message(errno) : "no room";
+    const auto why = written < 0 ? os::system_message(errno) : "no room";
     ::unlink(path.c_str());
     return no_record(path, why);
   }
@@ -123,4 +123,4 @@ void bury_the_dead(const std::string& place) {
   }
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/life_record.hpp"
+#include "launch/keeper/life_record.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 using namespace troupe;
-using namespace troupe::os;
+using namespace troupe::launch;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,6 +1,6 @@
-#include "runtime/os/keeper/kept_store_host.hpp"
+#include "launch/keeper/kept_store_host.hpp"
 
-#include "runtime/os/keeper/limits.hpp"
+#include "launch/keeper/limits.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/ports/process.hpp"
 
@@ -12,7 +12,7 @@
 
 #include <poll.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 using kind = packet::kind;
 
@@ -60,7 +60,7 @@ std::optional<packet> answer_within(int socket, duration patience) {
 
 } // namespace
 
-kept_store_host::kept_store_host(io_thread& io, keeper_client& keeper, log::sink log)
+kept_store_host::kept_store_host(os::io_thread& io, keeper_client& keeper, log::sink log)
     : keeper_(keeper), serving_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
   keeper_.listen(io, [now = serving_, log = std::move(log)](const packet& p) {
     auto process = p.process;
@@ -77,8 +77,8 @@ result<std::unique_ptr<ports::open_store>>
 kept_store_host::open(const ports::store_options& options) {
   auto [ours, theirs] = packet_pair();
   if (!ours)
-    return failure(errc::unavailable,
-                   fmt::format("the workers' store cannot be started: {}", system_message(errno)));
+    return failure(errc::unavailable, fmt::format("the workers' store cannot be started: {}",
+                                                  os::system_message(errno)));
   auto order = about(kind::open_store, keeper_.next_process(), options.port);
   order.label = static_cast<std::uint64_t>(options.reach);
   if (!put(order.text, options.address))
@@ -109,7 +109,7 @@ std::unique_ptr<ports::open_store> kept_store_host::adopt(std::uint16_t port) {
   return store;
 }
 
-std::unique_ptr<ports::open_store> open_as_ordered(const packet& order, const unique_fd& answer,
+std::unique_ptr<ports::open_store> open_as_ordered(const packet& order, const os::unique_fd& answer,
                                                    ports::store_host& host) {
   auto opened = host.open({static_cast<ports::store_reach>(order.label), order.text,
                            static_cast<std::uint16_t>(order.number)});
@@ -122,4 +122,4 @@ std::unique_ptr<ports::open_store> open_as_ordered(const packet& order, const un
   return opened ? std::move(*opened) : nullptr;
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

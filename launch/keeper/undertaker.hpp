@@ -1,14 +1,14 @@
 #pragma once
 
+#include "launch/keeper/control_group.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/os/keeper/control_group.hpp"
 
 #include <functional>
 #include <string>
 
 #include <sys/types.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 struct undertaker_options {
   std::string mark; ///< as in keeper_options
@@ -38,4 +38,4 @@ void end_marked(const std::string& mark);
 /// Why fork() failed, with the limits that a user can raise.
 std::string fork_problem(int error_number);
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/control_group.hpp"
+#include "launch/keeper/control_group.hpp"
 
 #include "runtime/os/contents_of.hpp"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 using namespace troupe;
-using namespace troupe::os;
+using namespace troupe::launch;
 using namespace std::chrono_literals;
 
 namespace fs = std::filesystem;
@@ -68,9 +68,9 @@ bool until(const std::function<bool()>& holds) {
 TEST_SUITE("control_group") {
   // A group that another launcher removes fails to be read, too: with ENODEV.
   TEST_CASE("a file of the kernel that fails to be read says what it could") {
-    CHECK(contents_of("/proc/self/mem").empty());
-    CHECK(contents_of("/proc/self/cgroup").find(':') != std::string::npos);
-    CHECK(contents_of("/proc/no-such-file").empty());
+    CHECK(os::contents_of("/proc/self/mem").empty());
+    CHECK(os::contents_of("/proc/self/cgroup").find(':') != std::string::npos);
+    CHECK(os::contents_of("/proc/no-such-file").empty());
   }
 
   TEST_CASE("a process's own group is where version 2 is mounted") {

@@ -1,8 +1,8 @@
-#include "runtime/os/keeper/packet.hpp"
+#include "launch/keeper/packet.hpp"
 
 #include <doctest/doctest.h>
 
-using namespace troupe::os;
+using namespace troupe::launch;
 
 TEST_CASE("the last words of a peer arrive although it left something unread") {
   auto [keeper, supervisor] = packet_pair();

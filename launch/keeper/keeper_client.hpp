@@ -1,9 +1,9 @@
 #pragma once
 
+#include "launch/keeper/control_group.hpp"
+#include "launch/keeper/limits.hpp"
+#include "launch/keeper/packet.hpp"
 #include "runtime/os/io_thread.hpp"
-#include "runtime/os/keeper/control_group.hpp"
-#include "runtime/os/keeper/limits.hpp"
-#include "runtime/os/keeper/packet.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
@@ -17,16 +17,16 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// The supervisor's end of what it and its keeper say to each other. Thread-safe but for the
 /// construction; sending waits while the keeper is stopped. Lives until its process ends.
 class keeper_client {
  public:
-  using kept_files = std::array<unique_fd, limits::kept_places>;
+  using kept_files = std::array<os::unique_fd, limits::kept_places>;
 
   /// Waits until the keeper has said what there is.
-  keeper_client(unique_fd socket, kept_files kept, result<control_group> group);
+  keeper_client(os::unique_fd socket, kept_files kept, result<control_group> group);
 
   struct survivor {
     std::uint64_t process = 0;
@@ -56,7 +56,7 @@ class keeper_client {
 
   /// From now on packets are handed out, by `io`'s thread; `on_packet` hears of all but the user's
   /// signals.
-  void listen(io_thread& io, std::function<void(const packet&)> on_packet);
+  void listen(os::io_thread& io, std::function<void(const packet&)> on_packet);
   /// Hears of the user's signals, also of those that came before.
   void on_user_signal(std::function<void(int)> tell);
 
@@ -64,7 +64,7 @@ class keeper_client {
   void await();
   void take(const packet& p);
 
-  unique_fd socket_;
+  os::unique_fd socket_;
   kept_files kept_;
   result<control_group> group_;
   std::vector<survivor> survivors_;
@@ -74,8 +74,8 @@ class keeper_client {
   std::vector<std::function<void(const packet&)>> listeners_;
   std::function<void(int)> on_user_signal_;
   std::vector<int> early_signals_;
-  io_thread* io_ = nullptr;
+  os::io_thread* io_ = nullptr;
   std::shared_ptr<boost::asio::posix::stream_descriptor> incoming_;
 };
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "launch/keeper/limits.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/base/time.hpp"
-#include "runtime/os/keeper/limits.hpp"
 
 #include <optional>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// A fork that the system refuses (too many processes, no memory) is tried again: soon at first,
 /// later less often.
@@ -34,4 +34,4 @@ struct refused_fork {
   }
 };
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/packet.hpp"
+#include "launch/keeper/packet.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 packet about(packet::kind what, std::uint64_t process, std::int32_t number) {
   packet p;
@@ -16,11 +16,11 @@ packet about(packet::kind what, std::uint64_t process, std::int32_t number) {
   return p;
 }
 
-std::pair<unique_fd, unique_fd> packet_pair() {
+std::pair<os::unique_fd, os::unique_fd> packet_pair() {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return {};
-  return {unique_fd(ends[0]), unique_fd(ends[1])};
+  return {os::unique_fd(ends[0]), os::unique_fd(ends[1])};
 }
 
 bool send_packet(int socket, const packet& p, int file, bool wait) {
@@ -73,9 +73,9 @@ std::optional<received_packet> receive_packet(int socket, bool wait) {
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
     int file = -1;
     std::memcpy(&file, CMSG_DATA(header), sizeof file);
-    got.file = unique_fd(file);
+    got.file = os::unique_fd(file);
   }
   return got;
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// The directory of a process's own control group (version 2), by what it reads in
 /// /proc/self/mountinfo and /proc/self/cgroup. `unavailable`, with the reason, if it cannot be
@@ -37,14 +37,14 @@ class control_group {
   static result<control_group> make_below(const std::string& parent);
 
   /// The same group, kept open by another file descriptor.
-  control_group(std::string path, unique_fd directory)
+  control_group(std::string path, os::unique_fd directory)
       : path_(std::move(path)), directory_(std::move(directory)) {}
 
   const std::string& path() const { return path_; }
   int directory() const { return directory_.get(); }
 
   /// The open directory of a new group below it; none if none can be made.
-  unique_fd make_inner() const;
+  os::unique_fd make_inner() const;
 
   /// The processes in it or in a group below it, but for zombies.
   std::vector<pid_t> members() const;
@@ -57,7 +57,7 @@ class control_group {
 
  private:
   std::string path_;
-  unique_fd directory_;
+  os::unique_fd directory_;
 };
 
-} // namespace troupe::os
+} // namespace troupe::launch

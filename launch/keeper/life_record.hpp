@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 /// The mark of a launcher that lives: a small file, locked by the launcher's processes, in a
 /// directory that only this user can write. The kernel drops the lock with the last of those
@@ -22,10 +22,11 @@ class life_record {
   void remove() const;
 
  private:
-  life_record(std::string path, unique_fd file) : path_(std::move(path)), file_(std::move(file)) {}
+  life_record(std::string path, os::unique_fd file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
-  unique_fd file_;
+  os::unique_fd file_;
 };
 
 /// The directory of this user's records.
@@ -36,4 +37,4 @@ std::string place_of_life_records();
 /// record at most.
 void bury_the_dead(const std::string& place);
 
-} // namespace troupe::os
+} // namespace troupe::launch

@@ -1,4 +1,4 @@
-#include "runtime/os/keeper/kept_process_host.hpp"
+#include "launch/keeper/kept_process_host.hpp"
 
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/process/spawn.hpp"
@@ -10,7 +10,7 @@
 #include <deque>
 #include <utility>
 
-namespace troupe::os {
+namespace troupe::launch {
 
 using kind = packet::kind;
 
@@ -48,8 +48,8 @@ struct kept_process_host::ends {
   }
 };
 
-kept_process_host::kept_process_host(io_thread& io, io_thread& slow, keeper_client& keeper,
-                                     process_host_options options)
+kept_process_host::kept_process_host(os::io_thread& io, os::io_thread& slow, keeper_client& keeper,
+                                     os::process_host_options options)
     : io_(io), slow_(slow), keeper_(keeper), options_(std::move(options)),
       ends_(std::make_shared<ends>()), grouped_(keeper.group().has_value()) {
   keeper_.listen(io, [to = ends_](const packet& p) { to->take(p); });
@@ -61,8 +61,8 @@ kept_process_host::kept_process_host(io_thread& io, io_thread& slow, keeper_clie
 
 kept_process_host::~kept_process_host() {
   if (!slow_.is_current())
-    call_on(slow_, [] {}); // prepare_group() knows us
-  call_on(io_, [to = ends_] {
+    os::call_on(slow_, [] {}); // prepare_group() knows us
+  os::call_on(io_, [to = ends_] {
     const std::lock_guard lock(to->mutex);
     to->awaited.clear();
     to->sweeps.clear();
@@ -129,14 +129,14 @@ void kept_process_host::aside(std::function<void()> job) {
 result<ports::started> kept_process_host::start(const ports::process_spec& spec, ended on_end) {
   if (slow_.is_current())
     return start_here(spec, std::move(on_end));
-  return call_on(slow_, [this, &spec, &on_end] { return start_here(spec, std::move(on_end)); });
+  return os::call_on(slow_, [this, &spec, &on_end] { return start_here(spec, std::move(on_end)); });
 }
 
 result<ports::started> kept_process_host::start_here(const ports::process_spec& spec,
                                                      ended on_end) {
   auto p = about(kind::starting, keeper_.next_process());
   announce(p);
-  auto child = spawn(spec, options_.open_files, group());
+  auto child = os::spawn(spec, options_.open_files, group());
   if (!child) {
     p.what = kind::not_started;
     keeper_.send(p);
@@ -195,4 +195,4 @@ std::optional<std::string> kept_process_host::read_end_of_file(const std::string
   return os::read_end_of_file(path, limit);
 }
 
-} // namespace troupe::os
+} // namespace troupe::launch
