@@ -13,7 +13,7 @@
 //     store_load barrier PORT CLIENTS                      ms from the first arrival to the last
 //     leave
 
-#include "store/wire.hpp"
+#include "runtime/tcpstore/wire.hpp"
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 using namespace troupe;
-using store::operation;
+using tcpstore::operation;
 using clock_type = std::chrono::steady_clock;
 
 namespace {
@@ -45,25 +45,25 @@ namespace {
 std::string request(operation what, std::initializer_list<std::string_view> texts = {}) {
   std::string out(1, static_cast<char>(what));
   for (const auto t : texts)
-    store::put_text(out, t);
+    tcpstore::put_text(out, t);
   return out;
 }
 
 std::string request(operation what, std::string_view key, std::int64_t number) {
   auto out = request(what, {key});
-  store::put_i64(out, number);
+  tcpstore::put_i64(out, number);
   return out;
 }
 
 std::string ping(std::uint32_t nonce) {
   auto out = request(operation::ping);
-  store::put_u32(out, nonce);
+  tcpstore::put_u32(out, nonce);
   return out;
 }
 
 std::string hello() {
   auto out = request(operation::validate);
-  store::put_u32(out, store::validation_magic);
+  tcpstore::put_u32(out, tcpstore::validation_magic);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "messages/msg.hpp"
 
 #include "messages/kinds.hpp"
+#include "messages/limits.hpp"
 
 #include <capnp/any.h>
 #include <capnp/dynamic.h>

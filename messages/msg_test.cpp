@@ -1,6 +1,7 @@
 #include "messages/msg.hpp"
 
 #include "messages/kinds.hpp"
+#include "messages/limits.hpp"
 #include "messages/testing/samples.hpp"
 #include "messages/text.hpp"
 #include "tests/rounds.hpp"

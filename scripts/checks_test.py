@@ -65,6 +65,33 @@ OFFENDERS = {
         },
         "runtime/base/a.cpp:1: runtime/base must not know messages",
     ),
+    "a worker's contract that knows what builds the trees": (
+        {
+            "launch/worker/a.cpp": '#include "launch/wiring/b.hpp"\n',
+            "launch/wiring/b.hpp": ONCE,
+            "CMakeLists.txt": "launch/worker/a.cpp",
+        },
+        "launch/worker/a.cpp:1: launch/worker must not know launch/wiring",
+    ),
+    "the limits of a higher layer": (
+        {
+            "runtime/os/a.cpp": '#include "actors/limits.hpp"\n',
+            "actors/limits.hpp": ONCE,
+            "CMakeLists.txt": "runtime/os/a.cpp",
+        },
+        "runtime/os/a.cpp:1: runtime/os must not know actors/limits.hpp",
+    ),
+    "limits that know more than limits": (
+        {
+            "actors/limits.hpp": ONCE + '#include "actors/topology.hpp"\n',
+            "actors/topology.hpp": ONCE,
+        },
+        "actors/limits.hpp:2: actors/limits.hpp must not know actors",
+    ),
+    "a source outside the folders": (
+        {"launch/a.cpp": "int x;\n", "CMakeLists.txt": "launch/a.cpp"},
+        "launch/a.cpp: is in none of the folders",
+    ),
     "an include that is not written from the root": (
         {"runtime/base/a.cpp": '#include "b.hpp"\n', "CMakeLists.txt": "runtime/base/a.cpp"},
         "written from the repository root",
@@ -118,7 +145,7 @@ OFFENDERS = {
         "401 lines; 400 are allowed",
     ),
     "a capture of everything by value": (
-        {"launch/a.cpp": "f([=] {});", "CMakeLists.txt": "launch/a.cpp"},
+        {"launch/wiring/a.cpp": "f([=] {});", "CMakeLists.txt": "launch/wiring/a.cpp"},
         "captures are named one by one",
     ),
     "a stored capture by reference": (
@@ -158,8 +185,8 @@ OFFENDERS = {
     ),
     "a loop over a view that is gone": (
         {
-            "launch/a.cpp": "for (auto x : m.read()->getList()) {}",
-            "CMakeLists.txt": "launch/a.cpp",
+            "launch/wiring/a.cpp": "for (auto x : m.read()->getList()) {}",
+            "CMakeLists.txt": "launch/wiring/a.cpp",
         },
         "name the view first",
     ),
@@ -168,22 +195,22 @@ OFFENDERS = {
         "only a supervisor",
     ),
     "using namespace": (
-        {"launch/a.cpp": "using namespace caf;", "CMakeLists.txt": "launch/a.cpp"},
+        {"launch/wiring/a.cpp": "using namespace caf;", "CMakeLists.txt": "launch/wiring/a.cpp"},
         "foreign names are qualified",
     ),
     "main in the engine": (
         {"runtime/os/a.cpp": "int main() {}", "CMakeLists.txt": "runtime/os/a.cpp"},
-        "programs are in launch/",
+        "programs are in launch/mains",
     ),
     "printing in an actor": (
         {"actors/a.cpp": "std::cerr << 1;", "CMakeLists.txt": "actors/a.cpp"},
-        "only launch/ talks to the terminal",
+        "only the programs talk to the terminal",
     ),
     "a header without a guard": (
         {
-            "launch/a.hpp": "int x;",
-            "launch/a.cpp": '#include "launch/a.hpp"',
-            "CMakeLists.txt": "launch/a.cpp",
+            "launch/wiring/a.hpp": "int x;",
+            "launch/wiring/a.cpp": '#include "launch/wiring/a.hpp"',
+            "CMakeLists.txt": "launch/wiring/a.cpp",
         },
         "starts with #pragma once",
     ),
@@ -233,12 +260,12 @@ OFFENDERS = {
         "docs/a.md:1: the link to b.md leads nowhere",
     ),
     "a clause without a component, in a comment": (
-        {"launch/a.cpp": "int x; // whoever reads it\n", "CMakeLists.txt": "launch/a.cpp"},
-        "launch/a.cpp:1: 'whoever' is no component",
+        {"launch/wiring/a.cpp": "int x; // whoever reads it\n", "CMakeLists.txt": "launch/wiring/a.cpp"},
+        "launch/wiring/a.cpp:1: 'whoever' is no component",
     ),
     "in a message": (
-        {"launch/a.cpp": 'f("nobody came");\n', "CMakeLists.txt": "launch/a.cpp"},
-        "launch/a.cpp:1: 'nobody' is no component",
+        {"launch/wiring/a.cpp": 'f("nobody came");\n', "CMakeLists.txt": "launch/wiring/a.cpp"},
+        "launch/wiring/a.cpp:1: 'nobody' is no component",
     ),
     "in a docstring": ({"demo/a.py": '"""\nWho asks is told."""\n'}, "demo/a.py:2: 'Who'"),
     "in a schema": ({"messages/a.capnp": "# Who wrote it.\n"}, "messages/a.capnp:1: 'Who'"),

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "actors/master/journal/journal.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/sup/shell.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "ckpt/catalog/manifest.hpp"
 
+#include "ckpt/limits.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <boost/json/parse.hpp>

@@ -1,6 +1,7 @@
 #include "ckpt/catalog/step_catalog.hpp"
 
 #include "ckpt/catalog/step_names.hpp"
+#include "ckpt/limits.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #include "ckpt/copies/piece_holder.hpp"
 #include "ckpt/copies/testing/memory_of_others.hpp"
 #include "ckpt/erasure/stripes.hpp"
-#include "runtime/base/limits.hpp"
+#include "ckpt/limits.hpp"
 #include "runtime/base/random.hpp"
 #include "tests/link/asio_world.hpp"
 

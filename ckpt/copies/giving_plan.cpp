@@ -1,6 +1,6 @@
 #include "ckpt/copies/giving_plan.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "ckpt/limits.hpp"
 
 #include <fmt/format.h>
 

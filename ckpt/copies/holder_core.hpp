@@ -2,10 +2,10 @@
 
 #include "ckpt/arena/held_piece.hpp"
 #include "ckpt/erasure/stripes.hpp"
+#include "ckpt/limits.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/ids.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 
 #include <array>

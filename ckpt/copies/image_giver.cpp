@@ -1,7 +1,7 @@
 #include "ckpt/copies/image_giver.hpp"
 
 #include "ckpt/copies/image_giving.hpp"
-#include "runtime/base/limits.hpp"
+#include "ckpt/limits.hpp"
 
 #include <fmt/format.h>
 

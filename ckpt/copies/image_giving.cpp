@@ -1,6 +1,6 @@
 #include "ckpt/copies/image_giving.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "ckpt/limits.hpp"
 
 #include <fmt/format.h>
 #include <libdeflate.h>

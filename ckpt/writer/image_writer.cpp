@@ -3,8 +3,8 @@
 #include "ckpt/catalog/step_names.hpp"
 #include "ckpt/erasure/stripes.hpp"
 #include "ckpt/image/archive.hpp"
+#include "ckpt/limits.hpp"
 #include "runtime/base/invariant.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "ckpt/writer/place_writer.hpp"
 
 #include "ckpt/catalog/step_names.hpp"
-#include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launch/options.hpp"
+#include "launch/options/options.hpp"
 
 #include <functional>
 #include <map>

@@ -1,6 +1,6 @@
 #include "launch/options/surroundings.hpp"
 
-#include "launch/options.hpp"
+#include "launch/options/options.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,7 @@
 #include "launch/shell/inquiry.hpp"
 
 #include "actors/tree_report.hpp"
+#include "messages/limits.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 #include "launch/shell/tree_command.hpp"
 
-#include "launch/machine.hpp"
-#include "launch/program.hpp"
 #include "launch/shell/columns.hpp"
 #include "launch/shell/terminal.hpp"
 #include "launch/shell/tree_json.hpp"
 #include "launch/shell/tree_lines.hpp"
+#include "launch/wiring/machine.hpp"
+#include "launch/wiring/program.hpp"
 #include "runtime/os/log/printable.hpp"
 
 #include <fmt/chrono.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "launch/options.hpp"
+#include "launch/options/options.hpp"
 #include "launch/shell/inquiry.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/ports/transport.hpp"

@@ -1,6 +1,7 @@
 #include "launch/shell/tree_filter.hpp"
 
 #include "launch/shell/testing/job_tree.hpp"
+#include "runtime/base/limits.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 #include "runtime/link/admission_core.hpp"
 
-#include "runtime/base/limits.hpp"
 #include "runtime/base/random.hpp"
 
 #include <doctest/doctest.h>

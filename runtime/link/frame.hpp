@@ -1,7 +1,7 @@
 #pragma once
 
+#include "messages/limits.hpp"
 #include "messages/msg.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/result.hpp"
 
 #include <kj/array.h>

@@ -14,7 +14,7 @@ def everywhere(path: str) -> bool:
 def deterministic(path: str) -> bool:
     """What the simulator replays from a seed."""
     return is_core(path) or (
-        path.startswith(("actors/", "tests/sim/", "runtime/link/", "store/"))
+        path.startswith(("actors/", "tests/sim/", "runtime/link/", "runtime/tcpstore/"))
         and not path.endswith("_test.cpp")
     )
 
@@ -24,7 +24,8 @@ def actors(path: str) -> bool:
 
 
 def product(path: str) -> bool:
-    return path.startswith(("actors/", "messages/", "runtime/", "store/")) and not is_test(path)
+    known = ("actors/", "messages/", "runtime/", "launch/keeper/")
+    return path.startswith(known) and not is_test(path)
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ BANS = (
         everywhere,
         "foreign names are qualified",
     ),
-    Ban(r"\bint\s+main\s*\(", product, "programs are in launch/"),
+    Ban(r"\bint\s+main\s*\(", product, "programs are in launch/mains"),
     Ban(
         r"\bstd::c(?:out|err)\b|\bv?f?printf\s*\(",
         product,
-        "only launch/ talks to the terminal; log through runtime/base/log.hpp",
+        "only the programs talk to the terminal; log through runtime/base/log.hpp",
     ),
 )
 

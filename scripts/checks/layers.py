@@ -6,44 +6,63 @@ from typing import Iterator
 from .project import Finding, Project, is_core, is_test, line_of
 
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
-SUP, ACTORS, OS, LAUNCH = "runtime/sup", "actors", "runtime/os", "launch"
-STORE = "store"
+SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
+OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
+KEEPER, SHELL, MAINS = "launch/keeper", "launch/shell", "launch/mains"
+TCPSTORE = "runtime/tcpstore"
 CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
+# Numbers that a folder shares with those that may not use the rest of it.
+CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
+LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
 
-# folder -> the folders of ours it may include besides itself
+BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, *LIMITS)
+
+# folder or header -> the folders and headers of ours it may include besides itself
 MAY_USE = {
     BASE: (),
     MESSAGES: (BASE,),
     PORTS: (BASE, MESSAGES),
     LINK: (BASE, MESSAGES, PORTS),
     SUP: (BASE, MESSAGES),
-    STORE: (BASE,),
-    CKPT: (BASE, PORTS),
-    CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS),
-    CATALOG: (BASE, PORTS, CKPT),
-    WRITER: (BASE, PORTS, CKPT, CATALOG, OS),
-    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS),
-    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG),
-    OS: (BASE, MESSAGES, PORTS, LINK, STORE, CKPT),
-    LAUNCH: (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS),
-    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS),
-    "tests": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
-    "bench": (BASE, MESSAGES, PORTS, LINK, SUP, STORE, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, LAUNCH),
+    TCPSTORE: (BASE,),
+    CKPT_LIMITS: (BASE,),
+    CKPT: (BASE, PORTS, CKPT_LIMITS),
+    CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    CATALOG: (BASE, PORTS, CKPT, CKPT_LIMITS),
+    WRITER: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
+    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, *LIMITS),
+    OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT),
+    OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
+    WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS, *LIMITS),
+    KEEPER: (BASE, MESSAGES, PORTS, OS),
+    WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER),
+    SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
+    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
+    "tests/sim": (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, ACTORS, *LIMITS),
+    "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
+    "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
 }
 
 # third-party and system headers -> the folders that may include them (test code may include anything)
 THIRD_PARTY = {
-    r"caf/": (SUP, ACTORS, LAUNCH),
+    r"caf/": (SUP, ACTORS, WIRING, SHELL),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
     # Manifests are JSON, for readers who are not us.
-    r"boost/json/": (OS, LAUNCH, CATALOG),
-    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, LAUNCH),
+    r"boost/json/": (OS, WORKER, WIRING, SHELL, CATALOG),
+    r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
     r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
-    r"CLI/": (LAUNCH,),
+    r"CLI/": (OPTIONS,),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,
-        LAUNCH,
+        OPTIONS,
+        WORKER,
+        KEEPER,
+        WIRING,
+        SHELL,
+        MAINS,
         WRITER,
         COPIES,
         "bench",
@@ -55,8 +74,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M
 
 
 def layer_of(path: str) -> str | None:
-    """The longest folder of the table that holds the path."""
-    holding = [folder for folder in MAY_USE if path.startswith(folder + "/")]
+    """The longest entry of the table that is the path or holds it."""
+    holding = [entry for entry in MAY_USE if f"{path}/".startswith(entry + "/")]
     return max(holding, key=len, default=None)
 
 
@@ -70,6 +89,8 @@ def includes(project: Project, path: str) -> Iterator[tuple[int, str, bool]]:
 def rule(project: Project) -> Iterator[Finding]:
     for path in project.sources():
         layer = layer_of(path)
+        if layer is None:
+            yield Finding(path, 0, "is in none of the folders that scripts/checks/layers.py knows")
         for line, name, ours in includes(project, path):
             problem = (
                 ours_problem(project, path, layer, name)
@@ -133,6 +154,6 @@ def cores_without_caf(project: Project) -> Iterator[Finding]:
                 break
         return reaches[path]
 
-    for path in project.sources(ACTORS + "/", "runtime/", STORE + "/"):
+    for path in project.sources(ACTORS + "/", "runtime/", KEEPER + "/"):
         if is_core(path) and (chain := caf_via(path)):
             yield Finding(path, 0, f"a core must not reach CAF: {chain}")

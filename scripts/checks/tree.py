@@ -6,6 +6,7 @@ from typing import Iterator
 from .project import Finding, Project
 
 TOPOLOGY, README = "actors/topology.cpp", "actors/README.md"
+KEEPER = "launch/keeper/keeper.hpp"
 STRATEGIES = "worker|child|dynamic|one_for_one|one_for_all|rest_for_one|one_fate"
 # A comment `// children: session, one per …` names what a dynamic supervisor starts; `group/member` a
 # supervisor and its children.
@@ -83,7 +84,11 @@ def rule(project: Project) -> Iterator[Finding]:
 def render(project: Project) -> str:
     lines = []
     for path, kind in topology(project):
-        depth = path.count("/")
+        # No actor, and the parent of this tree's process and of its workers.
+        below = path.split("/")[0] == "node_supervisor" and KEEPER in project
+        if below and "/" not in path:
+            lines.append("keeper".ljust(28) + f"a process of its own, see {KEEPER}")
+        depth = path.count("/") + below
         lines.append(
             f"{'  ' * depth}{path.rpartition('/')[2]}".ljust(28)
             + ("" if kind in ("worker", "child") else kind)

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
-#include "runtime/base/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 
 #include <doctest/doctest.h>

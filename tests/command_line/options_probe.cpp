@@ -1,5 +1,5 @@
-#include "launch/options.hpp"
-#include "launch/worker_environment.hpp"
+#include "launch/options/options.hpp"
+#include "launch/worker/worker_environment.hpp"
 
 #include <boost/json.hpp>
 

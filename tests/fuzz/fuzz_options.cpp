@@ -1,5 +1,5 @@
-#include "launch/macros.hpp"
-#include "launch/options.hpp"
+#include "launch/options/macros.hpp"
+#include "launch/options/options.hpp"
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 #include "runtime/base/invariant.hpp"
-#include "store/store_core.hpp"
+#include "runtime/tcpstore/store_core.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 namespace {
 
 using namespace troupe;
-using namespace troupe::store;
+using namespace troupe::tcpstore;
 
 constexpr std::size_t clients = 6;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/base/limits.hpp"
+#include "messages/limits.hpp"
 #include "tests/link/core_pair.hpp"
 
 #include <doctest/doctest.h>

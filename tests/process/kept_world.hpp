@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/os/keeper/kept_process_host.hpp"
+#include "launch/keeper/kept_process_host.hpp"
 #include "tests/process/process_contract.hpp"
 #include "tests/process/process_tree.hpp"
 
@@ -41,7 +41,7 @@ inline std::vector<pid_t> descendants() {
 }
 
 /// This process is a keeper's supervisor.
-inline os::keeper_client* keeper = nullptr;
+inline launch::keeper_client* keeper = nullptr;
 inline os::io_thread* io = nullptr;
 inline os::io_thread* slow = nullptr;
 
@@ -114,7 +114,7 @@ class real_world final : public process_world {
 
  private:
   scratch place_;
-  os::kept_process_host host_;
+  launch::kept_process_host host_;
 };
 
 inline ports::process_spec probe(const std::string& verb, const std::string& output) {

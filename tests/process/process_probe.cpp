@@ -1,11 +1,11 @@
 // What a test wants to know from inside a process it started. Usage: process_probe VERB, see
 // main().
-#include "runtime/base/limits.hpp"
-#include "runtime/os/keeper/keeper.hpp"
-#include "runtime/os/keeper/kept_process_host.hpp"
-#include "runtime/os/keeper/kept_store_host.hpp"
+#include "launch/keeper/keeper.hpp"
+#include "launch/keeper/kept_process_host.hpp"
+#include "launch/keeper/kept_store_host.hpp"
+#include "launch/keeper/limits.hpp"
 #include "runtime/os/process/spawn.hpp"
-#include "runtime/os/store/asio_store_host.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -49,20 +49,20 @@ int print_session() {
   return 0;
 }
 
-using supervisor = std::function<int(os::keeper_client&)>;
+using supervisor = std::function<int(launch::keeper_client&)>;
 
 const std::string mark = "PROBE_MARK=" + std::to_string(::getpid());
 
 /// Keeps a supervisor, and says what it complains of.
 int keep(const supervisor& supervise, const std::string& marked_by = {},
          const std::function<pid_t()>& fork = ::fork) {
-  os::keeper_options options;
+  launch::keeper_options options;
   options.ending_signals = {SIGTERM};
   options.passed_on_signals = {SIGUSR2};
   options.supervise = supervise;
-  options.serve_store = [](const os::packet& order, const os::unique_fd& answer) {
+  options.serve_store = [](const launch::packet& order, const os::unique_fd& answer) {
     os::asio_store_host host;
-    for (const auto store = os::open_as_ordered(order, answer, host); store;)
+    for (const auto store = launch::open_as_ordered(order, answer, host); store;)
       ::pause();
   };
   options.mark = marked_by;
@@ -71,13 +71,13 @@ int keep(const supervisor& supervise, const std::string& marked_by = {},
     std::puts(what.c_str());
     std::fflush(stdout);
   };
-  return os::run_keeper(options);
+  return launch::run_keeper(options);
 }
 
 /// Hosts two processes, prints their pids, and waits to be killed.
-int keep_two(os::keeper_client& keeper) {
+int keep_two(launch::keeper_client& keeper) {
   os::io_thread io, slow;
-  os::kept_process_host host(io, slow, keeper);
+  launch::kept_process_host host(io, slow, keeper);
   for (int i = 0; i < 2; ++i) {
     const auto one =
         host.start({{"/bin/sleep", "1000"}, {}, "", "", ""}, [](ports::exit_status) {});
@@ -91,9 +91,9 @@ int keep_two(os::keeper_client& keeper) {
 }
 
 /// A process that leaves a daemon behind and runs on.
-int keep_daemon(os::keeper_client& keeper, const std::string& daemon) {
+int keep_daemon(launch::keeper_client& keeper, const std::string& daemon) {
   os::io_thread io, slow;
-  os::kept_process_host host(io, slow, keeper);
+  launch::kept_process_host host(io, slow, keeper);
   const auto script = daemon + "; echo started; exec sleep 1000";
   if (!host.start({{"/bin/sh", "-c", script}, {"PATH=/bin:/usr/bin", mark}, "", "", ""},
                   [](ports::exit_status) {}))
@@ -122,11 +122,11 @@ int relay() {
 /// Starts a process in its first life, crashes, and tells in its second what is known of it.
 struct successor {
   const char* script;
-  std::function<int(os::kept_process_host&)> then;
+  std::function<int(launch::kept_process_host&)> then;
 
-  int operator()(os::keeper_client& keeper) const {
+  int operator()(launch::keeper_client& keeper) const {
     os::io_thread io, slow;
-    os::kept_process_host host(io, slow, keeper);
+    launch::kept_process_host host(io, slow, keeper);
     std::printf("life %d", keeper.earlier_lives());
     if (keeper.earlier_lives() > 0)
       return then(host);
@@ -140,9 +140,9 @@ struct successor {
   }
 };
 
-int adopt(os::keeper_client& keeper, const char* script, bool end_it) {
+int adopt(launch::keeper_client& keeper, const char* script, bool end_it) {
   return successor{
-      script, [&](os::kept_process_host& host) {
+      script, [&](launch::kept_process_host& host) {
         const auto left = host.survivors();
         if (left.size() != 1 || std::to_string(left[0].pid) != keeper.kept(0))
           return 1;
@@ -158,14 +158,14 @@ int adopt(os::keeper_client& keeper, const char* script, bool end_it) {
       }}(keeper);
 }
 
-std::size_t sweep(os::kept_process_host& host) {
+std::size_t sweep(launch::kept_process_host& host) {
   std::promise<std::size_t> answer;
   host.sweep([&answer](std::size_t killed) { answer.set_value(killed); });
   return answer.get_future().get();
 }
 
-int disown(os::keeper_client& keeper) {
-  return successor{"exec sleep 1000", [&](os::kept_process_host& host) {
+int disown(launch::keeper_client& keeper) {
+  return successor{"exec sleep 1000", [&](launch::kept_process_host& host) {
                      const pid_t pid = keeper.survivors().at(0).pid;
                      (void)sweep(host);
                      const bool gone = ::kill(pid, 0) != 0;
@@ -176,12 +176,12 @@ int disown(os::keeper_client& keeper) {
 }
 
 /// It was cloned, and its supervisor did not live to say so.
-int half_start(os::keeper_client& keeper) {
+int half_start(launch::keeper_client& keeper) {
   std::printf("life %d", keeper.earlier_lives());
   if (keeper.earlier_lives() == 0) {
     std::puts("");
-    os::packet p;
-    p.what = os::packet::kind::starting;
+    launch::packet p;
+    p.what = launch::packet::kind::starting;
     keeper.send(p);
     std::thread([] {
       sigset_t all;
@@ -192,14 +192,14 @@ int half_start(os::keeper_client& keeper) {
     crash();
   }
   os::io_thread io, slow;
-  os::kept_process_host host(io, slow, keeper);
+  launch::kept_process_host host(io, slow, keeper);
   std::puts(host.survivors().empty() ? ": no survivor" : ": a survivor");
   std::printf("swept %d\n", static_cast<int>(sweep(host)));
   std::fflush(stdout);
   return 0;
 }
 
-int keep_bytes(os::keeper_client& keeper) {
+int keep_bytes(launch::keeper_client& keeper) {
   std::printf("life %d", keeper.earlier_lives());
   if (keeper.earlier_lives() == 0) {
     std::puts("");
@@ -225,16 +225,16 @@ std::function<pid_t()> refusing(std::set<int> refused) {
 }
 
 /// The first fork is the orphan reaper's.
-int start_at_the_third_try(os::keeper_client& keeper) {
+int start_at_the_third_try(launch::keeper_client& keeper) {
   std::printf("life %d\n", keeper.earlier_lives());
   std::fflush(stdout);
   return 0;
 }
 
 /// The second fork is the store's.
-int open_at_the_second_try(os::keeper_client& keeper);
+int open_at_the_second_try(launch::keeper_client& keeper);
 
-int run_out_of_threads(os::keeper_client& keeper) {
+int run_out_of_threads(launch::keeper_client& keeper) {
   if (keeper.earlier_lives() < 2)
     throw std::system_error(EAGAIN, std::generic_category());
   std::printf("life %d\n", keeper.earlier_lives());
@@ -243,9 +243,9 @@ int run_out_of_threads(os::keeper_client& keeper) {
 }
 
 /// Ctrl-Z: the parent of this process sees it stop, and go on.
-int stop_and_go_on(os::keeper_client& keeper) {
+int stop_and_go_on(launch::keeper_client& keeper) {
   os::io_thread io, slow;
-  os::kept_process_host host(io, slow, keeper);
+  launch::kept_process_host host(io, slow, keeper);
   ::kill(::getppid(), SIGTSTP);
   std::promise<int> end;
   if (!host.start({{"/bin/sh", "-c", "exit 7"}, {"PATH=/bin:/usr/bin"}, "", "", ""},
@@ -277,7 +277,7 @@ int watch_stops(const supervisor& supervise) {
 
 /// Says how often it was started.
 int crash_often() {
-  const int code = keep([](os::keeper_client& keeper) -> int {
+  const int code = keep([](launch::keeper_client& keeper) -> int {
     if (static_cast<std::size_t>(keeper.earlier_lives()) == limits::supervisor_crashes_max)
       std::printf("lives: %d\n", keeper.earlier_lives() + 1);
     crash();
@@ -286,7 +286,7 @@ int crash_often() {
   return 0;
 }
 
-int hear_signals(os::keeper_client& keeper) {
+int hear_signals(launch::keeper_client& keeper) {
   os::io_thread io, slow;
   std::mutex mutex;
   std::string heard;
@@ -299,7 +299,7 @@ int hear_signals(os::keeper_client& keeper) {
     ::kill(::getppid(), SIGUSR2);
     ::kill(::getppid(), SIGTERM);
   }
-  keeper.listen(io, [](const os::packet&) {});
+  keeper.listen(io, [](const launch::packet&) {});
   const std::string expected = first ? " 12 15" : " 15";
   for (bool all = false; !all; ::usleep(1000)) {
     const std::lock_guard lock(mutex);
@@ -330,7 +330,7 @@ void tell(const char* what) {
 
 /// A supervisor with a store; what it logs it prints.
 struct store_owner {
-  explicit store_owner(os::keeper_client& of)
+  explicit store_owner(launch::keeper_client& of)
       : keeper(of), stores(io, of, [this](const std::string&, const log::event& e) {
           tell(e.text.c_str());
           logged = true;
@@ -344,14 +344,14 @@ struct store_owner {
     return nullptr;
   }
 
-  os::keeper_client& keeper;
+  launch::keeper_client& keeper;
   std::atomic<bool> logged{false};
   os::io_thread io, slow;
-  os::kept_store_host stores;
+  launch::kept_store_host stores;
 };
 
 /// Its successor finds it, and `then` does something with it.
-int leave_store(os::keeper_client& keeper,
+int leave_store(launch::keeper_client& keeper,
                 const std::function<void(store_owner&, std::uint16_t)>& then) {
   store_owner owner(keeper);
   if (keeper.earlier_lives() == 0) {
@@ -376,12 +376,12 @@ void adopt_store(store_owner& owner, std::uint16_t port) {
 
 void sweep_store(store_owner& owner, std::uint16_t) {
   os::io_thread slow;
-  os::kept_process_host host(owner.io, slow, owner.keeper);
+  launch::kept_process_host host(owner.io, slow, owner.keeper);
   (void)sweep(host);
 }
 
 /// One after the other at the same port, and one beside it.
-int open_stores(os::keeper_client& keeper) {
+int open_stores(launch::keeper_client& keeper) {
   store_owner owner(keeper);
   auto store = owner.open();
   const auto port = store->port();
@@ -395,7 +395,7 @@ int open_stores(os::keeper_client& keeper) {
   return 0;
 }
 
-int open_at_the_second_try(os::keeper_client& keeper) {
+int open_at_the_second_try(launch::keeper_client& keeper) {
   store_owner owner(keeper);
   const auto store = owner.open();
   tell(store && serves(store->port()) ? "it serves" : "it does not serve");
@@ -403,7 +403,7 @@ int open_at_the_second_try(os::keeper_client& keeper) {
 }
 
 /// What a port that is taken is worth, and a store that ends by itself.
-int lose_store(os::keeper_client& keeper) {
+int lose_store(launch::keeper_client& keeper) {
   store_owner owner(keeper);
   os::asio_store_host somebody;
   const auto taken = somebody.open({ports::store_reach::this_machine, "127.0.0.1", 0});

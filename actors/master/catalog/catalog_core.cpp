@@ -1,5 +1,8 @@
 #include "actors/master/catalog/catalog_core.hpp"
 
+#include "actors/limits.hpp"
+#include "ckpt/limits.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

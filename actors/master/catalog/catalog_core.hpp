@@ -3,7 +3,6 @@
 #include "actors/step_key.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/storage.hpp"

@@ -1,5 +1,6 @@
 // What catalog_core does about nodes that are lost while steps wait for them.
 
+#include "actors/limits.hpp"
 #include "actors/master/catalog/catalog_core.hpp"
 
 #include <algorithm>

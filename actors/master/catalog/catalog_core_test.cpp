@@ -1,6 +1,6 @@
 #include "actors/master/catalog/catalog_core.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "actors/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
+#include "actors/limits.hpp"
 #include "actors/master/catalog/catalog_core.hpp"
-#include "runtime/base/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/ports/transport.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "runtime/base/ids.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/sup/report.hpp"
 
 #include <optional>

@@ -1,8 +1,8 @@
 #include "actors/master/journal/compaction.hpp"
 
+#include "actors/limits.hpp"
 #include "messages/kinds.hpp"
 #include "runtime/base/ids.hpp"
-#include "runtime/base/limits.hpp"
 
 #include <set>
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/back_off.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/result.hpp"

@@ -1,5 +1,6 @@
 #include "actors/master/membership/flapping.hpp"
 
+#include "actors/limits.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <algorithm>

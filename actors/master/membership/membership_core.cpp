@@ -1,5 +1,6 @@
 #include "actors/master/membership/membership_core.hpp"
 
+#include "actors/limits.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>

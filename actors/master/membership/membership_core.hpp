@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "actors/master/membership/flapping.hpp"
 #include "actors/master/membership/job_command.hpp"
 #include "messages/kinds.hpp"

@@ -1,5 +1,6 @@
 // Which nodes membership_core lets in, and what it tells the others.
 
+#include "actors/limits.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "runtime/base/limits.hpp"
 

@@ -1,5 +1,6 @@
 // How long membership_core keeps the master after the verdict: until the nodes have left.
 
+#include "actors/limits.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "runtime/base/limits.hpp"
 

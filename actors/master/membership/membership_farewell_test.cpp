@@ -1,3 +1,4 @@
+#include "actors/limits.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/actors/vocabulary.hpp"

@@ -1,6 +1,6 @@
 #include "actors/master/recovery/exit_classes.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "messages/limits.hpp"
 
 #include <doctest/doctest.h>
 

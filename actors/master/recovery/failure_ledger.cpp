@@ -1,7 +1,8 @@
 #include "actors/master/recovery/failure_ledger.hpp"
 
+#include "actors/limits.hpp"
+#include "messages/limits.hpp"
 #include "runtime/base/invariant.hpp"
-#include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 

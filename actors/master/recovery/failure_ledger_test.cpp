@@ -1,7 +1,7 @@
 #include "actors/master/recovery/failure_ledger.hpp"
 
+#include "actors/limits.hpp"
 #include "messages/msg.hpp"
-#include "runtime/base/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/base/limits.hpp"
+#include "actors/limits.hpp"
 #include "runtime/base/time.hpp"
 
 #include <algorithm>

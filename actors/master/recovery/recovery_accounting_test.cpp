@@ -1,4 +1,4 @@
-#include "runtime/base/limits.hpp"
+#include "actors/limits.hpp"
 #include "tests/actors/planner_story.hpp"
 
 using namespace troupe;

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "actors/master/recovery/failure_ledger.hpp"
 #include "actors/master/recovery/growth.hpp"
 #include "actors/master/recovery/roster.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"

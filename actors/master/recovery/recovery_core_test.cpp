@@ -1,3 +1,4 @@
+#include "actors/limits.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/actors/planner_story.hpp"
 

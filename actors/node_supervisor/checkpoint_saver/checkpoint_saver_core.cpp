@@ -1,5 +1,9 @@
 #include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
 
+#include "actors/limits.hpp"
+#include "ckpt/limits.hpp"
+#include "messages/limits.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

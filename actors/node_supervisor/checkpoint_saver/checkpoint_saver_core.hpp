@@ -4,7 +4,6 @@
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 

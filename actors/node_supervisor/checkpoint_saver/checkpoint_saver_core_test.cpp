@@ -1,6 +1,7 @@
 #include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "actors/limits.hpp"
+#include "ckpt/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 
 #include <doctest/doctest.h>

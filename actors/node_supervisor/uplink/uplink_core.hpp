@@ -1,10 +1,10 @@
 #pragma once
 
 #include "actors/command_identity.hpp"
+#include "actors/limits.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/back_off.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/random.hpp"
 #include "runtime/base/reminder.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "runtime/base/limits.hpp"
 #include "runtime/sup/report.hpp"
 
 #include <string>

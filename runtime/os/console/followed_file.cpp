@@ -1,7 +1,5 @@
 #include "runtime/os/console/followed_file.hpp"
 
-#include "runtime/base/limits.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>

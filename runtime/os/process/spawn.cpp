@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,7 +1,5 @@
 #include "runtime/ports/testing/memory_storage.hpp"
 
-#include "runtime/base/limits.hpp"
-
 #include <fmt/format.h>
 #include <libdeflate.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/base/limits.hpp"
+#include "actors/limits.hpp"
 #include "tests/actors/agent_story.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #include "actors/node_supervisor/training/worker_group/generation/generation.hpp"
 
-#include "runtime/base/limits.hpp"
+#include "actors/limits.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "actors/limits.hpp"
 #include "actors/node_supervisor/training_program.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
-#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"

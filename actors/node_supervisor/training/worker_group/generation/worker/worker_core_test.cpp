@@ -1,5 +1,6 @@
 #include "actors/node_supervisor/training/worker_group/generation/worker/worker_core.hpp"
 
+#include "actors/limits.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/actors/vocabulary.hpp"
 

@@ -1,0 +1,161 @@
+#pragma once
+
+#include "ckpt/limits.hpp"
+#include "messages/limits.hpp"
+#include "runtime/base/limits.hpp"
+
+/// The bounds of the job and of its decisions: membership, rendezvous, recovery, generations,
+/// budgets, steps that are to become complete.
+namespace troupe::limits {
+
+// Membership. How long each end of a lost link waits for the other one.
+/// The same as `return_within` when this process was away itself: the other end may just have begun
+/// its longest rest between two dials.
+inline constexpr auto return_to_sleeper_within = 6s;
+/// The same when no node at all was heard, from when one is again: a node may be dialling into the
+/// void just then, and rest before it dials again.
+inline constexpr auto return_to_deaf_within = 11s;
+/// How long a node that has nothing running tries to reach its master before it gives up.
+inline constexpr auto connect_within = 60s;
+/// How long a node whose workers train does without its master: they do not need it until one fails
+/// or all have finished. Time enough to start the master again by hand.
+inline constexpr auto train_on_within = 30min;
+/// How long workers train on where the network does not answer and other nodes may have formed a
+/// world without this one: longer than a master that was cut off itself forgives.
+inline constexpr auto isolated_within = 15s;
+/// As long as a master hears no node, no loss would help the job; but nodes do not dial for ever.
+inline constexpr auto deaf_at_most = connect_within;
+inline constexpr auto redial_first = 100ms;
+inline constexpr auto redial_max = 5s;
+static_assert(connect_within <= train_on_within);
+static_assert(redial_first * 4 < return_within);
+static_assert(return_to_sleeper_within > redial_max + return_within);
+static_assert(return_to_deaf_within > dial_within + redial_max + return_within);
+static_assert(isolated_within > return_to_deaf_within && isolated_within < connect_within);
+
+/// A node that is lost so often within a short time that it harms the others is made to wait before
+/// it may join again: after so many losses, for so long, each time twice as long, and so long at
+/// most. A quiet minute halves the count.
+inline constexpr unsigned losses_free = 3;
+inline constexpr auto rejoin_after_first = 1s;
+inline constexpr auto rejoin_after_max = 30s;
+inline constexpr auto losses_halve_every = 60s;
+/// After the verdict the master waits until every node has left. A node leaves when its workers
+/// have ended and their last saves are complete or given up; this is what it may take beyond that.
+/// A node that is away then is lost before; one that has not found a restarted master yet finds it
+/// before.
+inline constexpr auto farewell_within = 7s;
+static_assert(lease + return_within < farewell_within);
+static_assert(return_to_sleeper_within < farewell_within);
+static_assert(rejoin_after_max < connect_within);
+
+// Rendezvous and recovery (defaults of options).
+/// The first world, with MIN nodes here and not yet MAX: it is formed when no node has come for
+/// this long, and
+inline constexpr auto settle = 500ms;
+/// after this long at the latest, though nodes keep coming. A later node joins the running job.
+inline constexpr auto settle_most = 5s;
+/// A running job takes newcomers in when no node has come for this long, or after
+inline constexpr auto grow_quiet = 100ms;
+inline constexpr auto grow_most = 1s;
+/// When generations that lasted less than this follow each other, newcomers wait longer, up to
+inline constexpr auto grow_short_lived = 10s;
+inline constexpr auto grow_back_off_most = 30s;
+inline constexpr auto join_timeout = 600s;
+/// After the master's restart: how long the nodes of a running generation may take to come back.
+inline constexpr auto recall_within = 15s;
+/// How long a node may take to stop an older generation and prepare a new one, beyond its shutdown
+/// timeout.
+inline constexpr auto prepare_slack = 30s;
+/// A generation that failed later than this after its start had made progress.
+inline constexpr auto progress_after = 60s;
+/// What launchers exit with when the job ended for want of progress.
+inline constexpr std::uint8_t exit_no_progress = 3;
+/// What a node said before its member was there, after a restart of the master.
+inline constexpr std::size_t waits_for_member_max = 8;
+/// Generations in a row that ended though no node and no worker had failed: the master has a bug.
+inline constexpr std::uint32_t unexplained_ends_max = 5;
+/// Failures this close to each other may have come in another order.
+inline constexpr auto order_uncertain = 5ms;
+static_assert(grow_quiet <= settle && settle < settle_most && grow_quiet < grow_most);
+static_assert(recall_within > 2 * redial_max);
+
+// Workers.
+/// How long a process may take to be started: its files are opened for it, and a disk that others
+/// fill, or a shared one, takes its time. Until then it has not failed.
+inline constexpr auto start_within = 60s;
+/// How long a node may take to read what a process that failed has left, its error file and its
+/// log: the job waits for it before it restarts.
+inline constexpr auto explain_within = 5s;
+inline constexpr auto stop_workers_within = 30s;
+/// What a node may say of itself.
+inline constexpr std::chrono::milliseconds stop_workers_most = 24h;
+/// A process that the kernel holds beyond `kill_within` is waited for until then: only when it is
+/// gone may its node take part in another generation.
+inline constexpr auto held_by_kernel_within = 3'600s;
+inline constexpr std::size_t failures_kept = 64;
+// A Hello tells of all failures that are kept; the rest is their names.
+static_assert(tracebacks_max + log_tails_max + failures_kept * 2 * failure_line_max <=
+              handshake_frame_max);
+
+// Queues between actors and the world.
+/// Effects of a core that wait for the journal.
+inline constexpr std::size_t pending_effects_max = 4 * nodes_max;
+/// Questions a session may have open with its node.
+inline constexpr std::size_t open_questions_max = 64;
+/// Nodes whose own trees are shown, for one question; of the others only the session is.
+inline constexpr std::size_t tree_nodes_asked_max = 1'024;
+/// A node that has not answered within this is shown as silent. Each supervisor of the node has
+/// waited for its own children by then, unless the supervisors themselves stand still.
+inline constexpr auto tree_node_within = 2s;
+static_assert(tree_node_within < request_within && describe_within < tree_node_within);
+/// Levels of a node's own tree, and of the master's above it. Each takes two of `nesting_max`; the
+/// envelope takes some as well.
+inline constexpr unsigned tree_node_levels_max = 8;
+inline constexpr unsigned tree_levels_above = 4;
+static_assert(2 * (tree_node_levels_max + tree_levels_above) + 6 < nesting_max);
+/// Bytes of one whole answer: what is beyond is left out, and a row says so.
+inline constexpr std::size_t tree_bytes_max = frame_max - (1u << 20);
+
+// The journal.
+/// How long the journal may take to be read.
+inline constexpr auto journal_within = 60s;
+/// How long a decision waits for its record. A disk that is full stays so until its user has done
+/// something about it; training goes on meanwhile, and a new master would find the same disk.
+inline constexpr auto journal_patience = 24h;
+/// What the records of a journal may come to before those that say nothing more are dropped.
+inline constexpr std::size_t journal_compact_records = 512;
+inline constexpr std::size_t journal_compact_bytes = 2 * frame_max;
+/// Nodes whose failures are remembered.
+inline constexpr std::size_t journal_charges_kept = 4 * nodes_max;
+/// A journal whose disk is full is tried again after the first, then after twice as long each time.
+inline constexpr auto journal_retry_first = 100ms;
+inline constexpr auto journal_retry_max = 10s;
+/// Records that a journal in the default place holds in memory while its disk is full.
+inline constexpr std::size_t journal_unwritten_max = 4'096;
+// Room for some 100,000 generations of 100 nodes.
+static_assert(journal_bytes_max > 100 * frame_max);
+static_assert(4 * journal_compact_bytes < journal_bytes_max);
+
+// Steps on their way to being complete.
+/// How long a node may take to make a step complete at its place once all shards are there.
+inline constexpr auto commit_within = 60s;
+/// How long a step waits for a node that was lost: it may join anew, with its images.
+inline constexpr auto lost_writer_within = 15s;
+/// Worlds of older generations whose steps may still be on their way.
+inline constexpr std::size_t worlds_remembered = 8;
+/// Steps that the master waits for at once, and ended ones that it can still tell of.
+inline constexpr std::size_t steps_open_max = 64;
+inline constexpr std::size_t steps_settled_kept = 256;
+/// All that says what a step consists of, in one message.
+inline constexpr std::size_t step_files_max = frame_max - (64u << 10);
+/// How long finished workers' images are waited for: the saver gives each of them up before.
+inline constexpr auto drain_within = 4 * save_within_max + 3 * commit_within;
+/// A node that leaves a job which was ended or has failed waits so long for its last saves.
+inline constexpr auto last_saves_within = 120s;
+/// After a crash of the saver the agent that waits for them asks again.
+inline constexpr auto drain_again_after = 200ms;
+inline constexpr unsigned drain_tries_max = 10;
+static_assert(steps_open_max < steps_settled_kept);
+
+} // namespace troupe::limits

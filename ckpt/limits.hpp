@@ -1,0 +1,47 @@
+#pragma once
+
+#include "runtime/base/limits.hpp"
+
+/// The bounds of checkpoints: steps, shards, snapshots and their replicas.
+namespace troupe::limits {
+
+// Steps on a disk.
+/// Shards of one step, and the text that names them all.
+inline constexpr std::size_t shards_max = 256u << 10;
+inline constexpr std::size_t manifest_bytes_max = storage_small_max;
+/// Directories that a node's saver remembers at once.
+inline constexpr std::size_t checkpoint_places_max = 16;
+/// Steps that are there at once.
+inline constexpr std::size_t steps_kept_max = 64u << 10;
+// A step of the largest job, with several shards for each rank.
+static_assert(shards_max * 2 * 100 <= manifest_bytes_max && shards_max <= storage_list_max);
+
+// Snapshots that are to be written.
+/// Images of one node that are wanted and not settled.
+inline constexpr std::size_t images_wanted_max = 4 * local_world_max;
+/// What a training process may give all shards of a step.
+inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
+
+// Copies of images at other nodes.
+/// One part of a piece, in a message of its own: the memory of such messages is used again and
+/// again, while that of large ones goes back to the system and costs more than all else. And what a
+/// giver has on its way to one holder.
+inline constexpr std::size_t copy_part = 63u << 10;
+inline constexpr std::size_t copy_window = 8u << 20;
+/// What a node gives to others in a second, unless told otherwise: training needs its network too.
+inline constexpr std::uint64_t copy_rate = 512u << 20;
+/// What a giver may send at once after a rest, when it is told how fast it may send at most.
+inline constexpr std::size_t copy_burst = 4u << 20;
+/// The largest image of which pieces are held.
+inline constexpr std::uint64_t copy_image_max = std::uint64_t{1} << 44;
+/// A giver that has nothing to give lets go of its links.
+inline constexpr auto copy_links_idle = 30s;
+/// Connections of givers at a holder: some for each member of its groups.
+inline constexpr std::size_t copy_givers_max = 16 * local_world_max;
+/// Parities of a step that one local rank's memory holds: with those of the step before it, as many
+/// as it has slots.
+inline constexpr std::uint32_t copy_parity_max = 4;
+static_assert(copy_part + 1024 <= (64u << 10) && copy_window < send_queue_max);
+static_assert(copy_part <= copy_burst && copy_window / copy_part < credit_messages);
+
+} // namespace troupe::limits

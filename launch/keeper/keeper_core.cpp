@@ -1,0 +1,388 @@
+#include "launch/keeper/keeper_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace troupe::launch {
+
+using kind = packet::kind;
+
+keeper_core::effects keeper_core::begin(instant) {
+  if (reaps_orphans_)
+    return {start_orphan_reaper{}, start_supervisor{}};
+  return {start_supervisor{}};
+}
+
+// ---- the supervisor ----
+
+keeper_core::effects keeper_core::supervisor_started(instant now, pid_t pid) {
+  effects out;
+  supervisor_ = pid;
+  supervisor_since_ = now;
+  supervisor_fork_ = {};
+  last_words_.clear();
+  present_all(out);
+  ++lives_;
+  for (const int number : endings_asked_for_)
+    out.push_back(send{about(kind::user_signal, 0, number)});
+  return out;
+}
+
+/// Without a supervisor nothing notices failures, but training goes on: that is worth a wait.
+keeper_core::effects keeper_core::supervisor_not_started(instant now, const std::string& why) {
+  effects out;
+  const bool first = supervisor_fork_.refused(now);
+  if (now - *supervisor_fork_.since >= limits::supervisor_fork_within)
+    give_up(out, fmt::format("the node supervisor could not be started within {}: {}; giving up",
+                             in_words(limits::supervisor_fork_within), why));
+  else if (!endings_asked_for_.empty() && !worker_lives())
+    give_up(out, fmt::format("ended as asked; the node supervisor could not be started: {}", why));
+  else if (first)
+    out.push_back(
+        complain{fmt::format("the node supervisor cannot be started: {}; trying again for {}{}",
+                             why, in_words(limits::supervisor_fork_within),
+                             worker_lives() ? ", while the workers train on" : "")});
+  return out;
+}
+
+void keeper_core::give_up(effects& out, std::string why) {
+  finished_ = true;
+  out.push_back(finish{1, std::move(why)});
+}
+
+bool keeper_core::worker_lives() const {
+  return std::any_of(table_.begin(), table_.end(),
+                     [](const auto& p) { return !p.second.is_store && !p.second.how; });
+}
+
+std::string keeper_core::last_end_in_words(const ports::exit_status& how) const {
+  return last_words_.empty() ? ports::to_string(how) : last_words_;
+}
+
+void keeper_core::present_all(effects& out) {
+  for (auto& [process, r] : table_) {
+    r.owned = false;
+    auto p = about(kind::present, process);
+    p.pid = r.pid;
+    p.label = r.label;
+    p.is_store = r.is_store;
+    out.push_back(send{p});
+  }
+  out.push_back(send{about(kind::presented, 0, lives_)});
+}
+
+keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exit_status& how) {
+  effects out;
+  supervisor_ = 0;
+  starts_open_ = 0;
+  sweep_until_.reset();
+  sweeps_wanted_ = 0;
+  store_wanted_.reset();
+  store_fork_ = {};
+  if (exit_code_) {
+    finished_ = true;
+    out.push_back(finish{*exit_code_, {}});
+    return out;
+  }
+  crashes_.push_back(now);
+  while (crashes_.front() + limits::supervisor_crashes_within < now)
+    crashes_.pop_front();
+  if (crashes_.size() > limits::supervisor_crashes_max) {
+    give_up(out, fmt::format("the node supervisor crashed {} times within {}, the last "
+                             "time with {}; giving up",
+                             crashes_.size(), in_words(limits::supervisor_crashes_within),
+                             last_end_in_words(how)));
+    return out;
+  }
+  if (!last_words_.empty() && last_words_ != told_)
+    out.push_back(complain{
+        fmt::format("the node supervisor cannot go on: {}; starting it again", last_words_)});
+  told_ = last_words_;
+  // One that worked for a while had bad luck. From the second in a row on that did not it waits
+  // longer each time.
+  const bool worked = lives_ > 0 && now - supervisor_since_ >= limits::supervisor_works_after;
+  hasty_ = worked ? 1 : std::min<std::size_t>(hasty_ + 1, limits::supervisor_crashes_max);
+  restart_at_ = now;
+  if (hasty_ > 1)
+    *restart_at_ += std::min<duration>(limits::supervisor_restart_first * (1 << (hasty_ - 2)),
+                                       limits::supervisor_restart_max);
+  for (auto& e : tick(now))
+    out.push_back(std::move(e));
+  return out;
+}
+
+keeper_core::effects keeper_core::user_signal(instant, int number) {
+  effects out;
+  const bool ending = ending_signals_.count(number) != 0;
+  // The second wish is to wait no longer; more of them say no more.
+  if (ending && endings_asked_for_.size() < 2)
+    endings_asked_for_.push_back(number);
+  if (supervisor_ != 0)
+    out.push_back(send{about(kind::user_signal, 0, number)});
+  // The second wish is to wait no longer, not even for an end in order.
+  if (ending && supervisor_fork_.since && (!worker_lives() || endings_asked_for_.size() > 1))
+    give_up(out, "ended as asked, without a node supervisor, which could not be started");
+  return out;
+}
+
+/// Ends of workers are heard of here, so this process must not be stopped by the terminal. Its user
+/// gets the shell's prompt back all the same, as after Ctrl-Z and `bg`.
+keeper_core::effects keeper_core::stop_asked_for() {
+  return {complain{"Ctrl-Z: this job goes on in the background, and its failures are handled; "
+                   "`fg` brings it back"},
+          leave_foreground{}};
+}
+
+keeper_core::effects keeper_core::tick(instant now) {
+  effects out;
+  if (restart_at_ && now >= *restart_at_) {
+    restart_at_.reset();
+    out.push_back(start_supervisor{});
+  }
+  if (supervisor_fork_.due(now))
+    out.push_back(start_supervisor{});
+  if (orphan_reaper_fork_.due(now))
+    out.push_back(start_orphan_reaper{});
+  if (store_fork_.due(now))
+    start_store_if_free(out);
+  if (sweep_until_ && now >= *sweep_until_)
+    finish_sweep(out);
+  return out;
+}
+
+std::optional<instant> keeper_core::next_wakeup() const {
+  std::optional<instant> first;
+  for (const auto& one : {restart_at_, sweep_until_, supervisor_fork_.again_at,
+                          orphan_reaper_fork_.again_at, store_fork_.again_at})
+    if (one && (!first || *one < *first))
+      first = one;
+  return first;
+}
+
+// ---- the orphan reaper ----
+
+keeper_core::effects keeper_core::orphan_reaper_started(instant now, pid_t pid) {
+  orphan_reaper_ = pid;
+  orphan_reaper_since_ = now;
+  orphan_reaper_fork_.since.reset();
+  return {};
+}
+
+keeper_core::effects keeper_core::orphan_reaper_not_started(instant now, const std::string& why) {
+  if (!orphan_reaper_fork_.refused(now))
+    return {};
+  return {complain{fmt::format("the process that ends daemons when a launcher is killed cannot be "
+                               "started: {}; trying again",
+                               why)}};
+}
+
+// ---- processes ----
+
+keeper_core::effects keeper_core::received(instant now, const packet& p) {
+  effects out;
+  switch (p.what) {
+  case kind::starting:
+    ++starts_open_;
+    break;
+  case kind::started:
+    add(p, p.pid, false);
+    start_closed(out);
+    break;
+  case kind::not_started:
+    start_closed(out);
+    break;
+  case kind::adopted:
+    if (const auto found = table_.find(p.process); found != table_.end()) {
+      found->second.owned = true;
+      if (found->second.how)
+        tell_end(out, p.process, found->second);
+    }
+    break;
+  case kind::signal:
+    if (auto* r = alive(p.process)) {
+      r->killed = r->killed || p.number == SIGKILL;
+      out.push_back(signal{r->pid, p.number, true});
+      // A stopped process (SIGSTOP, a debugger) does not see a signal before it continues.
+      if (p.number == SIGTERM || ending_signals_.count(p.number) != 0)
+        out.push_back(signal{r->pid, SIGCONT, true});
+    }
+    break;
+  case kind::sweep:
+    ++sweeps_wanted_;
+    sweep_if_idle(out, now);
+    break;
+  case kind::open_store:
+    store_wanted_ = p;
+    store_fork_ = {};
+    start_store_if_free(out);
+    break;
+  case kind::failed:
+    last_words_ = p.text;
+    break;
+  case kind::over:
+    exit_code_ = p.number;
+    break;
+  default:
+    break;
+  }
+  return out;
+}
+
+void keeper_core::add(const packet& p, pid_t pid, bool is_store) {
+  table_[p.process] = record{pid, p.label, is_store, true, false, {}};
+}
+
+keeper_core::effects keeper_core::store_started(instant, const packet& order, pid_t pid) {
+  add(order, pid, true);
+  store_fork_ = {};
+  return {};
+}
+
+keeper_core::effects keeper_core::store_not_started(instant now, const packet& order,
+                                                    const std::string& why) {
+  (void)store_fork_.refused(now);
+  // Later the supervisor waits no longer.
+  if (*store_fork_.again_at - *store_fork_.since < limits::store_fork_within) {
+    store_wanted_ = order;
+    return {};
+  }
+  store_fork_ = {};
+  return {refuse_store{fmt::format("the workers' store cannot be started: {}", why)}};
+}
+
+keeper_core::record* keeper_core::alive(std::uint64_t process) {
+  const auto found = table_.find(process);
+  return found == table_.end() || found->second.how ? nullptr : &found->second;
+}
+
+/// Looking finds the processes that have ended meanwhile, and those that are strays after all.
+void keeper_core::start_closed(effects& out) {
+  if (starts_open_ > 0 && --starts_open_ == 0)
+    out.push_back(look{});
+}
+
+keeper_core::effects keeper_core::child_ended(instant now, pid_t pid,
+                                              const ports::exit_status& how) {
+  effects out;
+  inherited_.erase(pid);
+  if (pid == orphan_reaper_) {
+    orphan_reaper_ = 0;
+    // One that ends at once, again and again, is not forked as fast as it ends.
+    if (now - orphan_reaper_since_ < limits::supervisor_works_after)
+      (void)orphan_reaper_fork_.refused(now);
+    else
+      out.push_back(start_orphan_reaper{});
+  }
+  if (ending_.erase(pid) != 0 && ending_.empty() && sweep_until_)
+    out.push_back(look{});
+  for (auto& [process, r] : table_) {
+    if (r.pid != pid || r.how)
+      continue;
+    r.how = how;
+    if (r.owned && supervisor_ != 0)
+      tell_end(out, process, r);
+    else if (sweep_until_)
+      out.push_back(look{});
+  }
+  start_store_if_free(out);
+  return out;
+}
+
+void keeper_core::start_store_if_free(effects& out) {
+  for (const auto& [process, r] : table_)
+    if (r.is_store && r.killed && !r.how)
+      return;
+  if (store_wanted_ && !store_fork_.again_at)
+    out.push_back(start_store{*std::exchange(store_wanted_, std::nullopt)});
+}
+
+void keeper_core::tell_end(effects& out, std::uint64_t process, const record& r) const {
+  auto p = about(kind::ended, process, r.how->number);
+  p.signalled = r.how->signalled;
+  out.push_back(send{p});
+}
+
+std::vector<pid_t> keeper_core::awaited() const {
+  std::vector<pid_t> pids(ending_.begin(), ending_.end());
+  for (const auto& [process, r] : table_)
+    if (!r.how)
+      pids.push_back(r.pid);
+  for (const pid_t pid : {supervisor_, orphan_reaper_})
+    if (pid != 0)
+      pids.push_back(pid);
+  return pids;
+}
+
+// ---- sweeping ----
+
+void keeper_core::sweep_if_idle(effects& out, instant now) {
+  if (sweep_until_)
+    return;
+  sweep_until_ = now + limits::kill_within;
+  swept_.clear();
+  group_killed_ = false;
+  out.push_back(look{});
+}
+
+/// One round. What the killed leave behind is ours by the time their end is heard of, and meets the
+/// next round. Where no process in the group is to live, all of them go at once: a process that
+/// forks as fast as it is killed does not get away.
+keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids, bool outdated) {
+  effects out;
+  if (!sweep_until_ || starts_open_ > 0)
+    return out;
+  std::set<pid_t> spared = inherited_;
+  spared.insert({supervisor_, orphan_reaper_});
+  bool waiting = false;
+  bool somebody_stays = false;
+  for (const auto& [process, r] : table_) {
+    if (r.how)
+      continue;
+    spared.insert(r.pid);
+    // Started under an earlier supervisor, and the present one has not adopted it.
+    if (!r.owned) {
+      out.push_back(signal{r.pid, SIGKILL, true});
+      waiting = true;
+    } else if (!r.is_store) {
+      somebody_stays = true;
+    }
+  }
+  for (const pid_t pid : pids) {
+    if (spared.count(pid) != 0 || !ending_.insert(pid).second)
+      continue;
+    out.push_back(signal{pid, SIGKILL, false});
+    swept_.insert(pid);
+  }
+  if (grouped_ && !somebody_stays && !std::exchange(group_killed_, true))
+    out.push_back(kill_group{});
+  else if (outdated)
+    out.push_back(look{});
+  else if (ending_.empty() && !waiting)
+    finish_sweep(out);
+  return out;
+}
+
+keeper_core::effects keeper_core::group_killed(instant, const std::vector<pid_t>& members) {
+  std::set<pid_t> known;
+  for (const auto& [process, r] : table_)
+    if (!r.how)
+      known.insert(r.pid);
+  for (const pid_t pid : members)
+    if (known.count(pid) == 0)
+      swept_.insert(pid);
+  return {look{}};
+}
+
+void keeper_core::finish_sweep(effects& out) {
+  sweep_until_.reset();
+  for (auto r = table_.begin(); r != table_.end();)
+    r = r->second.how ? table_.erase(r) : std::next(r);
+  for (; sweeps_wanted_ > 0; --sweeps_wanted_) {
+    out.push_back(send{about(kind::swept, 0, static_cast<std::int32_t>(swept_.size()))});
+    swept_.clear();
+  }
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,497 @@
+#include "launch/keeper/keeper_core.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <csignal>
+
+using namespace troupe;
+using namespace troupe::launch;
+using kind = packet::kind;
+
+namespace {
+
+struct words {
+  std::string operator()(const keeper_core::start_supervisor&) const { return "start supervisor"; }
+  std::string operator()(const keeper_core::send& e) const {
+    switch (e.what.what) {
+    case kind::present:
+      return fmt::format("present {} (pid {}, label {})", e.what.process, e.what.pid, e.what.label);
+    case kind::presented:
+      return fmt::format("presented, life {}", e.what.number);
+    case kind::ended:
+      return fmt::format("{} ended with {}{}", e.what.process, e.what.signalled ? "signal " : "",
+                         e.what.number);
+    case kind::swept:
+      return fmt::format("swept {}", e.what.number);
+    case kind::user_signal:
+      return fmt::format("user's {}", e.what.number);
+    default:
+      return "?";
+    }
+  }
+  std::string operator()(const keeper_core::signal& e) const {
+    return fmt::format("kill {}{} with {}", e.group ? "group " : "", e.pid, e.number);
+  }
+  std::string operator()(const keeper_core::start_store& e) const {
+    return fmt::format("start store {}", e.order.process);
+  }
+  std::string operator()(const keeper_core::refuse_store& e) const {
+    return fmt::format("refuse store: {}", e.why);
+  }
+  std::string operator()(const keeper_core::start_orphan_reaper&) const {
+    return "start orphan reaper";
+  }
+  std::string operator()(const keeper_core::leave_foreground&) const { return "leave foreground"; }
+  std::string operator()(const keeper_core::complain& e) const {
+    return fmt::format("say: {}", e.what);
+  }
+  std::string operator()(const keeper_core::kill_group&) const { return "kill all in the group"; }
+  std::string operator()(const keeper_core::look&) const { return "look"; }
+  std::string operator()(const keeper_core::finish& e) const {
+    return fmt::format("finish {}{}", e.exit_code, e.complaint.empty() ? "" : ": " + e.complaint);
+  }
+};
+
+std::string text(const keeper_core::effects& effects) {
+  std::string all;
+  for (const auto& e : effects)
+    all += (all.empty() ? "" : ", ") + std::visit(words{}, e);
+  return all;
+}
+
+const ports::exit_status killed{true, SIGKILL};
+
+/// Of a keeper that found pid 9 when it began.
+struct story {
+  keeper_core core;
+  instant now{1h};
+
+  explicit story(bool grouped = false) : core({SIGTERM, SIGINT}, {9}, grouped, false) {
+    CHECK(text(core.begin(now)) == "start supervisor");
+    CHECK(supervisor(100) == "presented, life 0");
+  }
+  std::string supervisor(pid_t pid) { return text(core.supervisor_started(now, pid)); }
+  std::string refused() { return text(core.supervisor_not_started(now, "EAGAIN")); }
+  /// Until something happens by itself.
+  std::string waits() {
+    std::string what;
+    while (what.empty())
+      what = passes(*core.next_wakeup() - now);
+    return what;
+  }
+  std::string crash() { return text(core.supervisor_ended(now, killed)); }
+  std::string says(kind what, std::uint64_t process = 0, int number = 0, pid_t pid = 0) {
+    packet p;
+    p.what = what;
+    p.process = process;
+    p.number = number;
+    p.pid = pid;
+    p.label = process + 70;
+    return text(core.received(now, p));
+  }
+  void runs(std::uint64_t process, pid_t pid) {
+    CHECK(says(kind::starting, process) == "");
+    CHECK(says(kind::started, process, 0, pid) == "look");
+  }
+  std::string ends(pid_t pid, ports::exit_status how) {
+    return text(core.child_ended(now, pid, how));
+  }
+  std::string sees(const std::set<pid_t>& pids, bool outdated = false) {
+    return text(core.children(now, pids, outdated));
+  }
+  std::string group_killed(const std::vector<pid_t>& members) {
+    return text(core.group_killed(now, members));
+  }
+  std::string passes(duration d) {
+    now += d;
+    return text(core.tick(now));
+  }
+};
+
+} // namespace
+
+TEST_SUITE("keeper_core") {
+  TEST_CASE("the end of a process is told to its supervisor, once") {
+    story s;
+    s.runs(1, 101);
+    CHECK(s.ends(101, {false, 7}) == "1 ended with 7");
+    CHECK(s.ends(101, {false, 7}) == "");
+  }
+
+  TEST_CASE("a signal goes to the group of a process that lives, and nowhere once it has ended") {
+    story s;
+    s.runs(1, 101);
+    CHECK(s.says(kind::signal, 1, SIGKILL) == "kill group 101 with 9");
+    CHECK(s.says(kind::signal, 2, SIGTERM) == "");
+    s.ends(101, killed);
+    CHECK(s.says(kind::signal, 1, SIGTERM) == "");
+  }
+
+  TEST_CASE("a stopped process is continued for a signal that is to end it, and for no other") {
+    story s;
+    s.runs(1, 101);
+    CHECK(s.says(kind::signal, 1, SIGTERM) == "kill group 101 with 15, kill group 101 with 18");
+    CHECK(s.says(kind::signal, 1, SIGINT) == "kill group 101 with 2, kill group 101 with 18");
+    CHECK(s.says(kind::signal, 1, SIGUSR1) == "kill group 101 with 10");
+  }
+
+  TEST_CASE("the exit code is what the supervisor says, not how it ends") {
+    story s;
+    s.says(kind::over, 0, 3);
+    CHECK(s.crash() == "finish 3");
+    CHECK(s.core.finished());
+  }
+
+  TEST_CASE("a successor is presented with what there is, and hears of ends once it has adopted") {
+    story s;
+    s.runs(1, 101);
+    s.runs(2, 102);
+    CHECK(s.crash() == "start supervisor");
+    CHECK(s.ends(102, {false, 0}) == "");
+    CHECK(s.supervisor(200) ==
+          "present 1 (pid 101, label 71), present 2 (pid 102, label 72), presented, life 1");
+    CHECK(s.says(kind::adopted, 1) == "");
+    CHECK(s.says(kind::adopted, 2) == "2 ended with 0");
+    CHECK(s.ends(101, killed) == "1 ended with signal 9");
+  }
+
+  TEST_CASE("an end that the predecessor was told, and did not live to act on, is told again") {
+    story s;
+    s.runs(1, 101);
+    CHECK(s.ends(101, {false, 7}) == "1 ended with 7");
+    s.crash();
+    CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
+    CHECK(s.says(kind::adopted, 1) == "1 ended with 7");
+  }
+
+  TEST_CASE("a sweep kills unknown processes, round by round, and forgets those that have ended") {
+    story s;
+    s.runs(1, 101);
+    s.runs(2, 102);
+    s.ends(102, killed);
+    CHECK(s.says(kind::sweep) == "look");
+    CHECK(s.sees({9, 100, 101, 500}) == "kill 500 with 9");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({9, 100, 101, 501}) == "kill 501 with 9");
+    CHECK(s.ends(501, killed) == "look");
+    CHECK(s.sees({9, 100, 101}) == "swept 2");
+    s.crash();
+    CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
+  }
+
+  TEST_CASE("a list from before a child's end does not end a sweep: its orphans are not in it") {
+    story s;
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 500}) == "kill 500 with 9");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({100}, true) == "look");
+    CHECK(s.sees({100, 501}) == "kill 501 with 9");
+    CHECK(s.ends(501, killed) == "look");
+    CHECK(s.sees({100}) == "swept 2");
+  }
+
+  TEST_CASE("a sweep waits while a start is under way, since the new process is not known yet") {
+    story s;
+    s.says(kind::starting, 1);
+    CHECK(s.says(kind::sweep) == "look");
+    CHECK(s.sees({100, 101}) == "");
+    CHECK(s.says(kind::started, 1, 0, 101) == "look");
+    CHECK(s.sees({100, 101}) == "swept 0");
+  }
+
+  TEST_CASE("a sweep ends survivors that were not adopted") {
+    story s;
+    s.runs(1, 101);
+    s.crash();
+    s.supervisor(200);
+    s.says(kind::sweep);
+    CHECK(s.sees({101, 200}) == "kill group 101 with 9");
+    CHECK(s.ends(101, killed) == "look");
+    CHECK(s.sees({200}) == "swept 0");
+  }
+
+  TEST_CASE("where no process in the group is to live, a sweep kills all of it, once") {
+    story s(true);
+    s.runs(1, 101);
+    s.ends(101, killed);
+    s.says(kind::sweep);
+    CHECK(s.sees({9, 100, 500}) == "kill 500 with 9, kill all in the group");
+    // One was listed, one below it was not.
+    CHECK(s.group_killed({500, 501}) == "look");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({9, 100, 501}) == "kill 501 with 9");
+    CHECK(s.ends(501, killed) == "look");
+    CHECK(s.sees({9, 100}) == "swept 2");
+    s.says(kind::sweep);
+    CHECK(s.sees({9, 100}) == "kill all in the group");
+    CHECK(s.group_killed({}) == "look");
+    CHECK(s.sees({9, 100}) == "swept 0");
+  }
+
+  TEST_CASE("the group is not killed while one lives in it that is to live; a store is not in it") {
+    story s(true);
+    s.runs(1, 101);
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 101, 500}) == "kill 500 with 9");
+    CHECK(s.ends(500, killed) == "look");
+    CHECK(s.sees({100, 101}) == "swept 1");
+    s.ends(101, killed);
+    CHECK(s.says(kind::open_store, 5) == "start store 5");
+    packet order;
+    order.process = 5;
+    s.core.store_started(s.now, order, 105);
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 105}) == "kill all in the group");
+    CHECK(s.group_killed({}) == "look");
+    CHECK(s.sees({100, 105}) == "swept 0");
+  }
+
+  TEST_CASE("the group is not killed while a start is under way: it may be in it") {
+    story s(true);
+    s.says(kind::starting, 1);
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 101}) == "");
+    CHECK(s.says(kind::started, 1, 0, 101) == "look");
+    CHECK(s.sees({100, 101}) == "swept 0");
+  }
+
+  TEST_CASE("a survivor that was not adopted goes with the group, and is no stray") {
+    story s(true);
+    s.runs(1, 101);
+    s.crash();
+    s.supervisor(200);
+    s.says(kind::sweep);
+    CHECK(s.sees({101, 200}) == "kill group 101 with 9, kill all in the group");
+    CHECK(s.group_killed({101, 102}) == "look");
+    CHECK(s.ends(101, killed) == "look");
+    CHECK(s.sees({102, 200}) == "kill 102 with 9");
+    CHECK(s.ends(102, killed) == "look");
+    CHECK(s.sees({200}) == "swept 1");
+  }
+
+  TEST_CASE("one that the kernel holds does not hold up a sweep for ever") {
+    story s;
+    s.says(kind::sweep);
+    CHECK(s.sees({100, 500}) == "kill 500 with 9");
+    CHECK(s.core.next_wakeup() == s.now + limits::kill_within);
+    CHECK(s.passes(limits::kill_within) == "swept 1");
+  }
+
+  TEST_CASE("a start that a crash cut off is no reason to spare anybody") {
+    story s;
+    s.says(kind::starting, 1);
+    CHECK_FALSE(s.core.strays_may_be_reaped());
+    s.crash();
+    s.supervisor(200);
+    s.says(kind::sweep);
+    CHECK(s.sees({101, 200}) == "kill 101 with 9");
+  }
+
+  TEST_CASE("wishes to end are repeated to a successor, others are not") {
+    story s;
+    CHECK(text(s.core.user_signal(s.now, SIGUSR1)) == "user's 10");
+    CHECK(text(s.core.user_signal(s.now, SIGTERM)) == "user's 15");
+    s.crash();
+    CHECK(text(s.core.user_signal(s.now, SIGTERM)) == "");
+    CHECK(s.supervisor(200) == "presented, life 1, user's 15, user's 15");
+  }
+
+  TEST_CASE("the first crash costs no time, later ones more and more, too many the job") {
+    story s;
+    std::string delays;
+    for (std::size_t crash = 0; crash < limits::supervisor_crashes_max; ++crash) {
+      auto what = s.crash();
+      const instant from = s.now;
+      while (what.empty())
+        what = s.passes(*s.core.next_wakeup() - s.now);
+      CHECK(what == "start supervisor");
+      delays += in_words(s.now - from) + " ";
+      s.supervisor(200);
+    }
+    CHECK(delays == "0 µs 100 ms 200 ms 400 ms 800 ms 1.0 s 1.0 s 1.0 s 1.0 s 1.0 s ");
+    CHECK(s.crash() ==
+          "finish 1: the node supervisor crashed 11 times within 60.0 s, the last time "
+          "with signal 9 (SIGKILL); giving up");
+  }
+
+  TEST_CASE("a supervisor that always crashes is given up, on a slow machine as well") {
+    story s;
+    for (std::size_t crash = 0; crash < limits::supervisor_crashes_max; ++crash) {
+      auto what = s.crash();
+      while (what.empty())
+        what = s.passes(*s.core.next_wakeup() - s.now);
+      s.supervisor(200);
+      s.passes(4s);
+    }
+    CHECK(s.crash().rfind("finish 1: the node supervisor crashed 11 times", 0) == 0);
+  }
+
+  TEST_CASE("a supervisor that worked for a while before it crashed is started again at once") {
+    story s;
+    s.crash();
+    s.supervisor(200);
+    CHECK(s.crash() == ""); // it had hardly begun
+    s.passes(limits::supervisor_restart_first);
+    for (std::size_t crash = 2; crash < limits::supervisor_crashes_max; ++crash) {
+      s.supervisor(200);
+      s.passes(limits::supervisor_works_after);
+      CHECK(s.crash() == "start supervisor");
+    }
+    s.supervisor(200);
+    CHECK(s.crash().rfind("finish 1: the node supervisor crashed 11 times", 0) == 0);
+  }
+
+  TEST_CASE("crashes long ago do not count") {
+    story s;
+    for (int i = 0; i < 100; ++i) {
+      CHECK(s.crash() == "start supervisor");
+      s.supervisor(200);
+      s.passes(limits::supervisor_crashes_within + 1ms);
+    }
+  }
+
+  TEST_CASE("a store is a process like another; the next one waits until it has left its port") {
+    story s;
+    CHECK(s.says(kind::open_store, 5) == "start store 5");
+    packet order;
+    order.process = 5;
+    s.core.store_started(s.now, order, 105);
+    CHECK(s.says(kind::signal, 5, SIGKILL) == "kill group 105 with 9");
+    CHECK(s.says(kind::open_store, 6) == "");
+    CHECK(s.ends(105, killed) == "5 ended with signal 9, start store 6");
+  }
+
+  TEST_CASE("a supervisor that the system does not fork is tried again, and said once") {
+    story s;
+    s.runs(1, 101);
+    CHECK(s.crash() == "start supervisor");
+    CHECK(s.refused() == "say: the node supervisor cannot be started: EAGAIN; trying again for "
+                         "60.0 s, while the workers train on");
+    std::string delays;
+    for (int i = 0; i < 8; ++i) {
+      const instant from = s.now;
+      CHECK(s.waits() == "start supervisor");
+      delays += in_words(s.now - from) + " ";
+      CHECK(s.refused() == "");
+    }
+    CHECK(delays == "100 ms 200 ms 400 ms 800 ms 1.6 s 3.2 s 5.0 s 5.0 s ");
+    CHECK(s.ends(101, {false, 7}) == "");
+    CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
+    CHECK(s.says(kind::adopted, 1) == "1 ended with 7");
+    // A later refusal is another one.
+    s.passes(limits::supervisor_works_after);
+    CHECK(s.crash() == "start supervisor");
+    CHECK(s.refused() ==
+          "say: the node supervisor cannot be started: EAGAIN; trying again for 60.0 s");
+    CHECK(s.waits() == "start supervisor");
+  }
+
+  TEST_CASE("a system that forks no supervisor for a minute ends the job on this node") {
+    story s;
+    s.crash();
+    auto what = s.refused();
+    for (int i = 0; i < 100 && !s.core.finished(); ++i) {
+      CHECK(s.waits() == "start supervisor");
+      what = s.refused();
+    }
+    CHECK(what == "finish 1: the node supervisor could not be started within 60.0 s: EAGAIN; "
+                  "giving up");
+    CHECK(s.now - instant(1h) < limits::supervisor_fork_within + limits::fork_again_max + 1s);
+  }
+
+  TEST_CASE("a user who wants an end is not held up by a supervisor that cannot be started") {
+    story s;
+    SUBCASE("at once if no worker is there") {
+      s.crash();
+      s.refused();
+      CHECK(text(s.core.user_signal(s.now, SIGTERM)).rfind("finish 1: ended as asked", 0) == 0);
+    }
+    SUBCASE("at the second wish if there is one, which a successor could end in order") {
+      s.runs(1, 101);
+      s.crash();
+      s.refused();
+      CHECK(text(s.core.user_signal(s.now, SIGTERM)) == "");
+      CHECK(text(s.core.user_signal(s.now, SIGTERM)).rfind("finish 1: ended as asked", 0) == 0);
+    }
+    SUBCASE("when the wish came before the refusal") {
+      s.crash();
+      CHECK(text(s.core.user_signal(s.now, SIGTERM)) == "");
+      CHECK(s.refused().rfind("finish 1: ended as asked", 0) == 0);
+    }
+  }
+
+  TEST_CASE("a supervisor that says why it cannot go on is quoted, once") {
+    story s;
+    std::string all;
+    for (std::size_t crash = 0; crash <= limits::supervisor_crashes_max; ++crash) {
+      packet p = about(kind::failed);
+      std::string("no threads").copy(p.text, sizeof p.text - 1);
+      CHECK(text(s.core.received(s.now, p)) == "");
+      all += s.crash() + "; ";
+      if (!s.core.finished() && s.core.next_wakeup())
+        s.waits();
+      s.supervisor(200);
+    }
+    const std::string first =
+        "say: the node supervisor cannot go on: no threads; starting it again, start supervisor; ";
+    CHECK(all.rfind(first, 0) == 0);
+    CHECK(all.find("say:", first.size()) == std::string::npos);
+    CHECK(all.find("the last time with no threads; giving up") != std::string::npos);
+  }
+
+  TEST_CASE("a store that the system does not fork is tried again, then refused") {
+    story s;
+    CHECK(s.says(kind::open_store, 5) == "start store 5");
+    packet order;
+    order.process = 5;
+    CHECK(text(s.core.store_not_started(s.now, order, "EAGAIN")) == "");
+    CHECK(s.waits() == "start store 5");
+    SUBCASE("until it is there") {
+      CHECK(text(s.core.store_started(s.now, order, 105)) == "");
+      CHECK_FALSE(s.core.next_wakeup());
+    }
+    SUBCASE("until the supervisor waits no longer") {
+      std::string what;
+      while (what.empty()) {
+        what = text(s.core.store_not_started(s.now, order, "EAGAIN"));
+        if (what.empty())
+          CHECK(s.waits() == "start store 5");
+      }
+      CHECK(what == "refuse store: the workers' store cannot be started: EAGAIN");
+      CHECK(s.now - instant(1h) < limits::store_fork_within);
+    }
+  }
+
+  TEST_CASE("the orphan reaper is there before the supervisor, and again when it has ended") {
+    keeper_core core({SIGTERM}, {}, false, true);
+    instant now(1h);
+    CHECK(text(core.begin(now)) == "start orphan reaper, start supervisor");
+    core.orphan_reaper_started(now, 50);
+    core.supervisor_started(now, 100);
+    now += limits::supervisor_works_after;
+    CHECK(text(core.child_ended(now, 50, killed)) == "start orphan reaper");
+    CHECK(text(core.orphan_reaper_not_started(now, "EAGAIN")) ==
+          "say: the process that ends daemons when a launcher is killed cannot be started: EAGAIN; "
+          "trying again");
+    CHECK(core.next_wakeup() == now + limits::fork_again_first);
+    now += limits::fork_again_first;
+    CHECK(text(core.tick(now)) == "start orphan reaper");
+    core.orphan_reaper_started(now, 51);
+    // One that ends at once is not forked as fast as it ends.
+    CHECK(text(core.child_ended(now, 51, killed)) == "");
+    now += limits::fork_again_first;
+    CHECK(text(core.tick(now)) == "start orphan reaper");
+    core.orphan_reaper_started(now, 52);
+    // It is no stray.
+    core.received(now, about(kind::sweep));
+    CHECK(text(core.children(now, {52, 100}, false)) == "swept 0");
+  }
+
+  TEST_CASE("Ctrl-Z gives the terminal back and stops nothing") {
+    story s;
+    CHECK(text(s.core.stop_asked_for()) ==
+          "say: Ctrl-Z: this job goes on in the background, and its failures are handled; `fg` "
+          "brings it back, leave foreground");
+  }
+}

@@ -1,0 +1,198 @@
+#include "launch/keeper/kept_process_host.hpp"
+
+#include "runtime/os/call_on.hpp"
+#include "runtime/os/process/spawn.hpp"
+
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <deque>
+#include <utility>
+
+namespace troupe::launch {
+
+using kind = packet::kind;
+
+struct kept_process_host::ends {
+  std::mutex mutex;
+  std::condition_variable no_sweep;
+  std::map<ports::process_id, ended> awaited;
+  std::deque<std::function<void(std::size_t)>> sweeps;
+  bool group_is_fresh = false; ///< none of what lived in it can have been killed by a sweep
+
+  void take(const packet& p) {
+    if (p.what == kind::ended)
+      end(p.process, {p.signalled, p.number});
+    else if (p.what == kind::swept)
+      swept(static_cast<std::size_t>(p.number));
+  }
+
+  void end(ports::process_id process, const ports::exit_status& how) {
+    std::unique_lock lock(mutex);
+    auto found = awaited.extract(process);
+    lock.unlock();
+    if (found)
+      found.mapped()(how);
+  }
+
+  void swept(std::size_t killed) {
+    std::unique_lock lock(mutex);
+    if (sweeps.empty())
+      return;
+    const auto tell = std::move(sweeps.front());
+    sweeps.pop_front();
+    lock.unlock();
+    no_sweep.notify_all();
+    tell(killed);
+  }
+};
+
+kept_process_host::kept_process_host(os::io_thread& io, os::io_thread& slow, keeper_client& keeper,
+                                     os::process_host_options options)
+    : io_(io), slow_(slow), keeper_(keeper), options_(std::move(options)),
+      ends_(std::make_shared<ends>()), grouped_(keeper.group().has_value()) {
+  keeper_.listen(io, [to = ends_](const packet& p) { to->take(p); });
+  if (grouped_)
+    aside([this] { prepare_group(); });
+  else
+    tell_group();
+}
+
+kept_process_host::~kept_process_host() {
+  if (!slow_.is_current())
+    os::call_on(slow_, [] {}); // prepare_group() knows us
+  os::call_on(io_, [to = ends_] {
+    const std::lock_guard lock(to->mutex);
+    to->awaited.clear();
+    to->sweeps.clear();
+    to->no_sweep.notify_all();
+  });
+}
+
+void kept_process_host::expect(ports::process_id process, ended on_end) {
+  const std::lock_guard lock(ends_->mutex);
+  ends_->awaited.emplace(process, std::move(on_end));
+}
+
+/// Called while no start waits for the group.
+void kept_process_host::prepare_group() {
+  announce(about(kind::starting));
+  (void)group();
+  keeper_.send(about(kind::not_started));
+}
+
+/// After a sweep it is another one, see control_group.
+int kept_process_host::group() {
+  if (!grouped_)
+    return -1;
+  std::unique_lock lock(ends_->mutex);
+  const bool fresh = std::exchange(ends_->group_is_fresh, true);
+  lock.unlock();
+  if (!fresh)
+    group_ = keeper_.group()->make_inner();
+  if (!std::exchange(group_tried_, true)) {
+    grouped_ = group_ && takes_processes(group_.get());
+    tell_group();
+  }
+  return grouped_ ? group_.get() : -1;
+}
+
+void kept_process_host::tell_group() const {
+  if (!options_.log)
+    return;
+  const auto& below = keeper_.group();
+  const auto why = below ? "what is started in one is refused or killed" : below.error().what;
+  options_.log("processes",
+               {log::level::info,
+                grouped_ ? "control_group" : "no_control_group",
+                grouped_
+                    ? fmt::format("workers live in control group {}", below->path())
+                    : fmt::format("workers get no control group of their own ({}); what clears its "
+                                  "environment is not found when the launcher is killed",
+                                  why),
+                {}});
+}
+
+/// Waits until no sweep is under way: a sweep may kill the group as a whole, with a process that is
+/// put into it meanwhile. The keeper answers within limits::kill_within.
+void kept_process_host::announce(const packet& starting) {
+  std::unique_lock lock(ends_->mutex);
+  ends_->no_sweep.wait(lock, [this] { return ends_->sweeps.empty(); });
+  keeper_.send(starting);
+}
+
+void kept_process_host::aside(std::function<void()> job) {
+  boost::asio::post(slow_.context(), std::move(job));
+}
+
+result<ports::started> kept_process_host::start(const ports::process_spec& spec, ended on_end) {
+  if (slow_.is_current())
+    return start_here(spec, std::move(on_end));
+  return os::call_on(slow_, [this, &spec, &on_end] { return start_here(spec, std::move(on_end)); });
+}
+
+result<ports::started> kept_process_host::start_here(const ports::process_spec& spec,
+                                                     ended on_end) {
+  auto p = about(kind::starting, keeper_.next_process());
+  announce(p);
+  auto child = os::spawn(spec, options_.open_files, group());
+  if (!child) {
+    p.what = kind::not_started;
+    keeper_.send(p);
+    return tl::make_unexpected(child.error());
+  }
+  // Before the keeper knows of it, since it tells the end as soon as it does.
+  expect(p.process, std::move(on_end));
+  p.what = kind::started;
+  p.pid = *child;
+  p.label = spec.label;
+  keeper_.send(p);
+  return ports::started{p.process, *child};
+}
+
+std::vector<ports::survivor> kept_process_host::survivors() {
+  std::vector<ports::survivor> found;
+  for (const auto& s : keeper_.survivors())
+    if (!s.is_store) {
+      keeper_.send(about(kind::adopted, s.process));
+      found.push_back({s.process, s.pid, s.label});
+    }
+  return found;
+}
+
+void kept_process_host::adopt(ports::process_id survivor, ended on_end) {
+  expect(survivor, std::move(on_end));
+  keeper_.send(about(kind::adopted, survivor));
+}
+
+void kept_process_host::signal(ports::process_id process, int number) {
+  keeper_.send(about(kind::signal, process, number));
+}
+
+void kept_process_host::sweep(std::function<void(std::size_t killed)> done) {
+  const std::lock_guard lock(ends_->mutex);
+  ends_->sweeps.push_back(std::move(done));
+  ends_->group_is_fresh = false;
+  keeper_.send(about(kind::sweep));
+}
+
+result<std::uint16_t> kept_process_host::free_port(const std::string& /*address*/) {
+  return os::free_port();
+}
+
+std::int64_t kept_process_host::unix_time_ms() {
+  return os::unix_time_ms();
+}
+
+std::optional<std::string> kept_process_host::read_small_file(const std::string& path,
+                                                              std::size_t limit) {
+  return os::read_small_file(path, limit);
+}
+
+std::optional<std::string> kept_process_host::read_end_of_file(const std::string& path,
+                                                               std::size_t limit) {
+  return os::read_end_of_file(path, limit);
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "messages/limits.hpp"
+#include "runtime/base/limits.hpp"
+
+/// The bounds of the keeper, and of the node supervisor in its care.
+namespace troupe::limits {
+
+/// More crashes than that in so short a time are no bad luck.
+inline constexpr std::size_t supervisor_crashes_max = 10;
+inline constexpr auto supervisor_crashes_within = 60s;
+/// After the first crash there is no wait, after the second this one, and then twice as long each
+/// time; a supervisor that worked for a while is a first one again.
+inline constexpr auto supervisor_works_after = 5s;
+inline constexpr auto supervisor_restart_first = 100ms;
+inline constexpr auto supervisor_restart_max = 1s;
+/// A process that the system refuses to fork is tried again after the first wait, then after twice
+/// as long each time;
+inline constexpr auto fork_again_first = 100ms;
+inline constexpr auto fork_again_max = 5s;
+/// the supervisor for this long, while the workers train on without one,
+inline constexpr auto supervisor_fork_within = 60s;
+/// and the store for as long as the supervisor waits for it.
+inline constexpr auto store_fork_within = 4s;
+/// How long a launcher whose user pressed Ctrl-Z stays stopped, for the shell to see it.
+inline constexpr auto stopped_for_the_shell = 200ms;
+// A supervisor that always crashes is given up, on a machine that takes seconds to start it as
+// well: otherwise the waits alone would keep the crashes apart.
+static_assert(supervisor_crashes_max * 4 * supervisor_restart_max < supervisor_crashes_within);
+/// What a supervisor leaves for its successor, at each of a few places.
+inline constexpr std::size_t kept_bytes_max = 16u << 20;
+inline constexpr std::size_t kept_places = 4;
+/// Packets for a supervisor that does not read: one for each of its processes, and as many of the
+/// rest.
+inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;
+/// How long a store may take to listen.
+inline constexpr auto store_opens_within = 5s;
+static_assert(store_fork_within < store_opens_within);
+/// What a killed launcher has left is looked for again and again, so long.
+inline constexpr auto burial_within = 2s;
+/// What other launchers may have left, at each start: control groups, and records of lives.
+inline constexpr std::size_t abandoned_groups_looked_at = 64;
+inline constexpr std::size_t life_records_looked_at = 4'096;
+inline constexpr std::size_t life_record_bytes_max = 16u << 10;
+static_assert(kept_bytes_max >= 2 * frame_max);
+
+} // namespace troupe::limits

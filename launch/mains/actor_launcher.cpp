@@ -1,0 +1,144 @@
+#include "launch/keeper/keeper.hpp"
+#include "launch/keeper/life_record.hpp"
+#include "launch/options/macros.hpp"
+#include "launch/wiring/machine.hpp"
+#include "launch/wiring/open_files.hpp"
+#include "launch/wiring/program.hpp"
+#include "launch/wiring/supervisor_life.hpp"
+#include "launch/worker/numa.hpp"
+#include "runtime/os/net/job_token.hpp"
+#include "runtime/os/process/launch_plan.hpp"
+#include "runtime/os/process/local_services.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include <unistd.h>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+constexpr auto program = "actor-launcher";
+/// Whatever descends from a worker of this launcher has it in its environment.
+constexpr auto mark_variable = "TROUPE_LAUNCHER";
+
+/// What would fail on this node at every restart, found before anybody waits for this node.
+std::optional<std::string> objection_to_command(const launcher_options& o,
+                                                const worker_contract& contract) {
+  const bool is_file = o.run_path || (!o.module && !o.no_python);
+  const auto script = substituted(o.command.front(), {{"local_rank", "0"}});
+  if (is_file && !std::filesystem::exists(script))
+    return fmt::format("script '{}' does not exist", script);
+  if (auto why = objection_to_contract(contract, o.processes_per_node))
+    return why;
+  const auto plan = os::launch_plan::make(worker_spec(contract, {}));
+  return plan ? std::nullopt : std::optional(plan.error().what);
+}
+
+/// The contract, but for the directory of the workers' files.
+result<worker_contract> contract_on(const launcher_options& o, const machine_facts& machine) {
+  auto contract = contract_of(o, machine.environment, host_name(), {});
+  if (o.numa == numa_binding::none)
+    return contract;
+  auto cpus = cpus_near_gpus(o.numa, read_numa_topology("/", machine), o.processes_per_node);
+  if (!cpus)
+    return tl::make_unexpected(cpus.error());
+  contract.cpus = std::move(*cpus);
+  return contract;
+}
+
+std::string node_name_of(const launcher_options& o) {
+  if (!o.node_name.empty())
+    return o.node_name;
+  if (o.rendezvous.node_rank)
+    return fmt::format("node-{}", *o.rendezvous.node_rank);
+  return fmt::format("{}-{}", host_name(), ::getpid());
+}
+
+/// Of a launcher inside a launcher the outer one's mark is the beginning.
+std::string mark_below(const machine_facts& machine) {
+  const auto own = fmt::format("{:016x}", random_seed());
+  const auto outer = machine.environment.find(mark_variable);
+  if (outer == machine.environment.end() || outer->second.size() > limits::name_max)
+    return own;
+  return outer->second + "/" + own;
+}
+
+/// The token is read once. Every process of the launcher inherits it in memory, so a supervisor
+/// that is started again needs no file that may be gone by then.
+result<void> read_token(common_options& o) {
+  if (o.token_file.empty() || !o.token.empty() || !o.certificate.empty())
+    return {};
+  const auto token = os::job_token::read(o.token_file);
+  if (!token)
+    return tl::make_unexpected(token.error());
+  o.token = token->secret();
+  o.token_file.clear();
+  return {};
+}
+
+/// All that can be found out, and objected to, before there is a second process.
+result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) {
+  const auto open_files = os::raise_open_files();
+  if (const auto why = objection_to_open_files(o, open_files.now))
+    return failure(errc::unavailable, *why);
+  if (auto read = read_token(o.common); !read)
+    return tl::make_unexpected(read.error());
+  auto contract = contract_on(o, machine);
+  if (!contract)
+    return tl::make_unexpected(contract.error());
+  if (const auto why = objection_to_command(o, *contract))
+    return failure(errc::invalid, *why);
+  auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id);
+  if (!directory)
+    return tl::make_unexpected(directory.error());
+  contract->output.run_directory = directory->for_workers();
+  contract->environment[mark_variable] = mark_below(machine);
+  const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
+  contract->checkpoint_memory = memory.descriptors();
+  contract->memory_for_others = memory.descriptors_for_others();
+  return launch_facts{
+      o,  machine, *contract, *directory, node_name_of(o), random_seed(), open_files.before,
+      {}, memory};
+}
+
+/// This process is the keeper: it lives as long as the launcher does.
+int keep(const launch_facts& facts) {
+  keeper_options keeper;
+  keeper.ending_signals = facts.options.signals.ending;
+  keeper.passed_on_signals = facts.options.signals.passed_on;
+  keeper.mark = fmt::format("{}={}", mark_variable, facts.contract.environment.at(mark_variable));
+  keeper.records = place_of_life_records();
+  keeper.complain = [](const std::string& what) { complain(program, what, exit_failure); };
+  keeper.supervise = [&facts](keeper_client& client) { return live(facts, client); };
+  keeper.serve_store = [&facts](const packet& order, const os::unique_fd& answer) {
+    serve_store(facts, order, answer);
+  };
+  keeper.tidy_after_others = run_directory::remove_abandoned;
+  keeper.tidy_up = [&facts] { facts.directory.tidy_up(); };
+  return run_keeper(keeper);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  prepare_process(program);
+  const auto machine = this_machine();
+  const auto parsed = parse_launcher(arguments_of(argc, argv), machine);
+  if (const auto code = unless_parsed(program, parsed))
+    return *code;
+  const auto& options = std::get<launcher_options>(parsed);
+  // One that comes before there is anybody to pass it on to is not worth an end.
+  for (const int number : options.signals.passed_on)
+    ::signal(number, SIG_IGN);
+  const auto facts = facts_of(options, machine);
+  if (!facts)
+    leave(complain(program, facts.error().what, exit_failure));
+  const int code = keep(*facts);
+  facts->directory.tidy_up();
+  leave(code);
+}

@@ -1,0 +1,81 @@
+#include "launch/wiring/machine.hpp"
+#include "launch/wiring/master_journal.hpp"
+#include "launch/wiring/master_run.hpp"
+#include "launch/wiring/master_wiring.hpp"
+#include "launch/wiring/program.hpp"
+#include "launch/wiring/run_directory.hpp"
+#include "runtime/os/net/descriptor_limit.hpp"
+#include "runtime/sup/engine.hpp"
+
+#include <fmt/format.h>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+constexpr auto program = "actor-master";
+
+int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
+  // Two per node: a node that comes back may dial before its old link is noticed to be gone.
+  if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
+    return complain(program, raised.error().what, exit_failure);
+  os::io_thread io;
+  sup::engine engine(master_run::threads);
+  auto transport = open_transport(io, o.common, log->sink(), pace_of(o));
+  if (!transport)
+    return complain(program, transport.error().what, exit_failure);
+  const auto directory = run_directory::make({}, o.rdzv_id);
+  if (!directory)
+    return complain(program, directory.error().what, exit_failure);
+  run_directory::remove_abandoned();
+  auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o), log->sink());
+  if (!journal)
+    return complain(program, journal.error().what, exit_failure);
+  auto options = master_options_of(settings_of(o));
+  if (!options)
+    return complain(program, options.error().what, exit_failure);
+  options->journal = journal->options;
+  auto master =
+      master_run::start(engine.system(), {*transport, journal->store}, *options, log->sink());
+  if (!master)
+    return complain(program,
+                    master.error().code == errc::refused
+                        ? master.error().what + " (a job has one master: if it is there already, "
+                                                "nodes find it without this one)"
+                        : master.error().what,
+                    exit_failure);
+  log->sink()("actor-master",
+              {log::level::story,
+               "listening",
+               fmt::format("job '{}': waiting for {} at {}", o.rdzv_id,
+                           o.nodes_min == o.nodes_max
+                               ? fmt::format("{} node(s)", o.nodes_min)
+                               : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max),
+                           ports::to_string((*master)->where())),
+               {{"endpoint", ports::to_string((*master)->where())}}});
+  const signal_watch signals(io, parse_signals(signals_by_default)->ending, [&master](int number) {
+    (*master)->interrupt(
+        fmt::format("the master received {}", ports::to_string(ports::exit_status{true, number})));
+  });
+  const auto verdict = (*master)->farewell();
+  log.reset();
+  directory->tidy_up();
+  if (verdict.success)
+    return exit_success;
+  return verdict.exit_code != 0 ? verdict.exit_code : exit_failure;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  prepare_process(program);
+  const auto parsed = parse_master(arguments_of(argc, argv), this_machine());
+  if (const auto code = unless_parsed(program, parsed))
+    return *code;
+  const auto& options = std::get<master_program_options>(parsed);
+  auto log = open_log(options.common);
+  if (!log)
+    return complain(program, log.error().what, exit_failure);
+  leave(run(options, std::move(*log)));
+}

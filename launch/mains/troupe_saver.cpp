@@ -1,0 +1,116 @@
+#include "ckpt/writer/image_writer.hpp"
+#include "launch/wiring/machine.hpp"
+#include "launch/wiring/program.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <future>
+
+#include <unistd.h>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+constexpr auto program = "troupe-saver";
+
+/// The only shard of a step is all of it.
+ckpt::commit_order order_for(const ckpt::wanted_image& image, const ports::receipt& written,
+                             const node_name& node) {
+  ckpt::commit_order order;
+  order.to = image.to;
+  order.says.step = image.step;
+  order.says.made_by = image.made_by;
+  order.says.world_size = image.world_size;
+  order.says.layout = ckpt::layout_of(image.to.whose);
+  order.says.shards = {{image.to.file, written, node}};
+  return order;
+}
+
+/// What actor-launcher's checkpoint_saver and catalog do for a whole job, for one process.
+class private_saver {
+ public:
+  private_saver(std::shared_ptr<ckpt::image_writer> writer, node_name node)
+      : writer_(std::move(writer)), node_(std::move(node)) {}
+
+  void take(const ckpt::wanted_image& image) {
+    if (image.to.shards != 1)
+      return settle(image, failure(errc::refused,
+                                   fmt::format("step {} has {} shards: only actor-launcher knows "
+                                               "when all of them are written",
+                                               image.step, image.to.shards)));
+    writer_->write(image, [this, image](const result<ports::receipt>& written) {
+      if (!written)
+        return settle(image, tl::make_unexpected(written.error()));
+      writer_->commit(
+          order_for(image, *written, node_), [this, image](const result<std::uint64_t>& sequence) {
+            settle(image, sequence ? result<void>{} : tl::make_unexpected(sequence.error()));
+          });
+    });
+  }
+
+ private:
+  void settle(const ckpt::wanted_image& image, const result<void>& how) {
+    if (!how)
+      complain(program,
+               fmt::format("step {} of rank {}: {}", image.step, image.rank, how.error().what),
+               exit_failure);
+    writer_->settle(image, how);
+  }
+
+  std::shared_ptr<ckpt::image_writer> writer_;
+  node_name node_;
+};
+
+void wait_for_end_of_input() {
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+}
+
+/// Work is done in the order in which it was asked for, and its end asks for what comes next: so
+/// after these looks all that was wanted is told, written, committed, settled.
+void drain(ckpt::image_writer& writer) {
+  for (int stage = 0; stage < 4; ++stage) {
+    std::promise<void> looked;
+    writer.look([&] { looked.set_value(); });
+    looked.get_future().wait();
+  }
+}
+
+/// "3,4,5", as many as an arena has; nothing for any other text.
+std::optional<std::vector<int>> descriptors_of(std::string_view text) {
+  std::vector<int> found;
+  for (const char* at = text.data(); at < text.data() + text.size(); ++at) {
+    const auto [end, wrong] = std::from_chars(at, text.data() + text.size(), found.emplace_back());
+    if (wrong != std::errc())
+      return std::nullopt;
+    at = end;
+  }
+  return found.size() == ckpt::arena_descriptors ? std::optional(found) : std::nullopt;
+}
+
+} // namespace
+
+/// Writes out what one process, which no launcher started, wants written. Started by
+/// troupe.checkpoint; ends after its standard input has ended and all is written.
+int main(int argc, char** argv) {
+  prepare_process(program);
+  const auto descriptors = argc == 2 ? descriptors_of(argv[1]) : std::nullopt;
+  if (!descriptors)
+    return complain(program,
+                    "troupe.checkpoint starts this program, for processes that actor-launcher did "
+                    "not start; it takes the descriptors of their memory for images",
+                    exit_failure);
+  const auto node = host_name();
+  const auto writer = ckpt::image_writer::open({*descriptors}, node);
+  if (!writer)
+    return complain(program, writer.error().what, exit_failure);
+  private_saver saver(*writer, node);
+  (*writer)->watch([&](const ckpt::wanted_image& image) { saver.take(image); });
+  wait_for_end_of_input();
+  drain(**writer);
+  return exit_success;
+}

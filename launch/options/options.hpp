@@ -1,0 +1,184 @@
+#pragma once
+
+#include "actors/limits.hpp"
+#include "ckpt/limits.hpp"
+#include "launch/options/policy.hpp"
+#include "launch/options/rendezvous.hpp"
+#include "launch/options/signals.hpp"
+#include "launch/options/streams.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/os/log/logs.hpp"
+#include "runtime/ports/transport.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// The command lines of the programs. Names and meanings are torchrun's where it has them; where we
+/// differ, docs/deviations.md says so.
+namespace troupe::launch {
+
+/// Where a job's token may come from beside --token-file. Workers do not see them.
+constexpr auto token_variable = "TROUPE_TOKEN";
+constexpr auto token_file_variable = "TROUPE_TOKEN_FILE";
+
+/// Options every program has.
+struct common_options {
+  os::verbosity talk = os::verbosity::normal;
+  std::string json_log;
+  /// Certificate files; all three or none.
+  std::string certificate;
+  std::string key;
+  std::string authority;
+  /// The authority's certificate revocation list; empty: none.
+  std::string revoked;
+  /// The file with the job's token, or, from a variable only, the token itself; none of them: one
+  /// for this machine.
+  std::string token_file;
+  std::string token;
+  /// Else this end talks to processes of its own user on this machine only.
+  bool reaches_other_machines() const {
+    return !certificate.empty() || !token_file.empty() || !token.empty();
+  }
+};
+
+/// `--numa-binding`: the CPUs a worker may use, by the GPU with its local rank.
+enum class numa_binding {
+  none,
+  node,         ///< all of the NUMA node the GPU is at
+  socket,       ///< all of that node's socket
+  exclusive,    ///< a share of the node's cores that no other GPU's worker has
+  core_complex, ///< cores of the node that share a cache
+};
+
+/// `--start-method`: how a Python that starts workers for `--run-path` would make them. It has no
+/// effect: the launcher starts every worker itself.
+enum class start_method { spawn, fork, forkserver };
+
+struct launcher_options {
+  common_options common;
+
+  std::uint32_t nodes_min = 1;
+  std::uint32_t nodes_max = 1;
+  /// --nnodes was given: what the master was told must be the same.
+  bool nodes_said = false;
+  std::uint32_t processes_per_node = 1;
+  job_policy policy;
+
+  rendezvous_options rendezvous;
+  /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
+  std::string rdzv_id = "none";
+  /// The address other nodes reach this one at, and from which it dials; empty: found out.
+  std::string local_addr;
+  std::string node_name;
+  std::string journal;
+  /// How the job ended is written here, as JSON, instead of printing the summary.
+  std::string outcome_file;
+
+  std::uint32_t max_restarts = 0;
+  duration shutdown_timeout = limits::stop_workers_within;
+  signal_options signals;
+  /// Exit with the code of the root cause instead of 1.
+  bool propagate_exit_code = false;
+
+  std::string role = "default";
+  stream_options streams;
+  bool virtual_local_rank = false;
+  /// Workers get --local-rank=N as their first argument, as torch.distributed.launch does it.
+  bool local_rank_argument = false;
+  numa_binding numa = numa_binding::none;
+  /// Bytes in a second that this node gives to others as copies of its images, at most; 0: no
+  /// bound.
+  std::uint64_t copy_rate = limits::copy_rate;
+  std::optional<std::int64_t> copy_rate_said; ///< MiB
+
+  /// How long this node trains on without a link to its master.
+  duration master_away_timeout = limits::train_on_within;
+  std::optional<std::int64_t> master_away_said; ///< seconds
+
+  /// The script is a module's name.
+  bool module = false;
+  /// The script is a program of its own.
+  bool no_python = false;
+  /// The script is run by runpy.run_path; `no_python` and `module` say nothing then.
+  bool run_path = false;
+  start_method start = start_method::spawn;
+  std::vector<std::string> command; ///< script (or module, or program) and its arguments
+
+  /// OMP_NUM_THREADS for the workers, unless the user has set it.
+  std::optional<unsigned> omp_threads;
+  /// What the user should know about these options: one line each.
+  std::vector<std::string> remarks;
+};
+
+struct master_program_options {
+  common_options common;
+  ports::endpoint listen{"127.0.0.1", 29400};
+  std::uint32_t nodes_min = 1;
+  std::uint32_t nodes_max = 1;
+  job_policy policy;
+  std::string rdzv_id = "none";
+  rendezvous_settings rendezvous;
+  std::uint32_t max_restarts = 0;
+  std::string journal;
+};
+
+struct shell_options {
+  common_options common;
+  /// Nothing: the one that this user has on this machine.
+  std::optional<ports::endpoint> master;
+  /// One document in JSON instead of lines.
+  bool json = false;
+  /// Ask again, so often.
+  std::optional<duration> watch;
+  /// Which rows: of one node (empty: all), so many levels below the master, in trouble.
+  std::string node;
+  std::optional<unsigned> depth;
+  bool troubled = false;
+};
+
+/// The user asked for text (--help, --version) instead of a run.
+struct just_print {
+  std::string text;
+};
+
+/// The command line cannot be taken: one line for the user, and torchrun's exit code for this kind.
+struct refusal {
+  static constexpr int failure = 1; ///< read, but it makes no sense
+  static constexpr int usage = 2;   ///< not even read
+  std::string what;
+  int exit_code = usage;
+};
+
+template<class Options>
+using parsed = std::variant<Options, just_print, refusal>;
+
+/// What the options' meaning depends on beside themselves. `environment` gives defaults: PET_NNODES
+/// for --nnodes and so on.
+struct machine_facts {
+  std::map<std::string, std::string> environment;
+  /// That this process may use.
+  unsigned cpus = 1;
+  /// NVIDIA's, before CUDA_VISIBLE_DEVICES.
+  unsigned gpus = 0;
+  /// What it calls itself.
+  std::string host;
+  /// An id no other job has, for the jobs that get one.
+  std::string fresh_id = "none";
+};
+
+parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
+                                        const machine_facts& machine);
+parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
+                                            const machine_facts& machine);
+parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
+                                  const machine_facts& machine);
+
+/// A number, "cpu", "gpu" or "auto".
+result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine);
+
+} // namespace troupe::launch

@@ -1,0 +1,321 @@
+#include "launch/options/options.hpp"
+
+#include "launch/options/values.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+machine_facts eight_cpus() {
+  machine_facts m;
+  m.cpus = 8;
+  return m;
+}
+
+launcher_options accepted(const std::vector<std::string>& arguments,
+                          const machine_facts& machine = eight_cpus()) {
+  const auto p = parse_launcher(arguments, machine);
+  if (const auto* e = std::get_if<refusal>(&p))
+    FAIL(e->what);
+  return std::get<launcher_options>(p);
+}
+
+std::string refused(const std::vector<std::string>& arguments,
+                    const machine_facts& machine = eight_cpus()) {
+  const auto p = parse_launcher(arguments, machine);
+  const auto* e = std::get_if<refusal>(&p);
+  REQUIRE(e);
+  CHECK(e->what.find('\n') == std::string::npos);
+  return e->what;
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("everything after the script belongs to the script") {
+  const auto o = accepted({"--nproc-per-node", "2", "train.py", "--nnodes", "7", "-x", "--", "y"});
+  CHECK(o.processes_per_node == 2);
+  CHECK(o.nodes_max == 1);
+  CHECK(o.command == std::vector<std::string>{"train.py", "--nnodes", "7", "-x", "--", "y"});
+}
+
+TEST_CASE("a double dash ends the launcher's own options") {
+  CHECK(accepted({"--standalone", "--", "train.py", "a"}).command ==
+        std::vector<std::string>{"train.py", "a"});
+}
+
+TEST_CASE("options may be written with dashes, underscores and equals signs") {
+  CHECK(accepted({"--nproc_per_node=3", "t.py"}).processes_per_node == 3);
+  CHECK(accepted({"--nproc-per-node=3", "t.py"}).processes_per_node == 3);
+  CHECK(accepted({"--max_restarts", "5", "t.py"}).max_restarts == 5);
+  CHECK(accepted({"--no_python", "t"}).no_python);
+}
+
+TEST_CASE("the last of several values wins") {
+  CHECK(accepted({"--nnodes=1", "--nnodes=2:4", "t.py"}).nodes_min == 2);
+}
+
+TEST_CASE("defaults come from PET_ variables and the command line beats them") {
+  auto machine = eight_cpus();
+  machine.environment = {
+      {"PET_NPROC_PER_NODE", "4"}, {"PET_STANDALONE", "1"}, {"PET_NO_PYTHON", "0"}};
+  const auto from_environment = accepted({"t.py"}, machine);
+  CHECK(from_environment.processes_per_node == 4);
+  CHECK(from_environment.rendezvous.standalone);
+  CHECK_FALSE(from_environment.no_python);
+  CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).processes_per_node == 2);
+}
+
+TEST_CASE("processes per node may be counted off the machine") {
+  auto machine = eight_cpus();
+  CHECK(accepted({"--nproc-per-node=cpu", "t.py"}, machine).processes_per_node == 8);
+  CHECK(accepted({"--nproc-per-node=auto", "t.py"}, machine).processes_per_node == 8);
+  CHECK(mentions(refused({"--nproc-per-node=gpu", "t.py"}, machine), "no NVIDIA GPU"));
+  machine.gpus = 2;
+  CHECK(accepted({"--nproc-per-node=auto", "t.py"}, machine).processes_per_node == 2);
+}
+
+TEST_CASE("only GPUs that workers will see count") {
+  auto machine = eight_cpus();
+  machine.gpus = 4;
+  const auto seen = [&](const char* visible) {
+    machine.environment["CUDA_VISIBLE_DEVICES"] = visible;
+    return parse_processes("gpu", machine).value_or(0);
+  };
+  CHECK(seen("0,2") == 2);
+  CHECK(seen("0, 3 ,9,1") == 2);
+  CHECK(seen("1,1") == 1);
+  CHECK(seen("GPU-a,MIG-b") == 2);
+  CHECK(seen("") == 0);
+  CHECK(seen("-1") == 0);
+}
+
+TEST_CASE("a job alone on its node has an id of its own, others the one they were given") {
+  auto machine = eight_cpus();
+  machine.fresh_id = "fresh";
+  CHECK(accepted({"--rdzv-id=mine", "t.py"}, machine).rdzv_id == "fresh");
+  CHECK(accepted({"--rdzv-id=mine", "--master-port=1", "t.py"}, machine).rdzv_id == "mine");
+}
+
+TEST_CASE("threads are limited where several workers share a node, and the user hears of it") {
+  auto machine = eight_cpus();
+  CHECK_FALSE(accepted({"t.py"}, machine).omp_threads);
+  CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).omp_threads == 1u);
+  CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).remarks.size() == 1);
+  machine.environment["OMP_NUM_THREADS"] = "";
+  CHECK_FALSE(accepted({"--nproc-per-node=2", "t.py"}, machine).omp_threads);
+}
+
+TEST_CASE("the shutdown timeout comes from the option, the environment, or is 30 s") {
+  auto machine = eight_cpus();
+  CHECK(accepted({"t.py"}, machine).shutdown_timeout == 30s);
+  machine.environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "7";
+  CHECK(accepted({"t.py"}, machine).shutdown_timeout == 7s);
+  CHECK(accepted({"--shutdown-timeout=0", "t.py"}, machine).shutdown_timeout == 0s);
+  machine.environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "x";
+  CHECK(mentions(refused({"t.py"}, machine), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"));
+}
+
+TEST_CASE("signals end the job or are passed on, by what they are for") {
+  const auto o = accepted({"--signals-to-handle=SIGTERM, SIGUSR1,,SIGTERM", "t.py"});
+  CHECK(o.signals.ending == std::vector<int>{SIGTERM});
+  CHECK(o.signals.passed_on == std::vector<int>{SIGUSR1});
+  CHECK(o.signals.words == "SIGTERM, SIGUSR1,,SIGTERM");
+  CHECK(accepted({"t.py"}).signals.ending.size() == 4);
+  for (const auto* wrong : {"SIGKILL", "SIGCHLD", "SIGSEGV", "TERM", "15", "SIG_DFL"})
+    CHECK_MESSAGE(mentions(refused({"--signals-to-handle", wrong, "t.py"}), wrong), wrong);
+}
+
+TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refused by name") {
+  for (const auto* harmless :
+       {"--precheck=0", "--node_unit=1", "--node-unit=1", "--accelerator=nvidia.com/gpu",
+        "--training_port=5", "--membind-policy=bind", "--ucp_device_type=cpu", "--box-pairs=0:1",
+        "--min-bandwidth=1", "--min-channels=2", "--save_at_breakpoint", "--save-at-breakpoint"})
+    CHECK_MESSAGE(accepted({harmless, "t.py"}).command.size() == 1, harmless);
+  for (const auto* missing :
+       {"--precheck=1", "--network-check", "--network_check", "--comm-perf-test",
+        "--exclude-straggler", "--auto_config", "--auto_tunning", "--accelerator=ascend-npu",
+        "--numa-affinity", "--switchbox-check"}) {
+    const std::string option = missing;
+    CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), missing);
+  }
+  auto machine = eight_cpus();
+  machine.environment["PET_NETWORK_CHECK"] = "1";
+  CHECK(mentions(refused({"t.py"}, machine), "PET_NETWORK_CHECK"));
+}
+
+TEST_CASE("how fast copies are given") {
+  CHECK(accepted({"t.py"}).copy_rate == 512u << 20);
+  CHECK(accepted({"--copy-rate", "3", "t.py"}).copy_rate == 3u << 20);
+  CHECK(accepted({"--copy-rate=0", "t.py"}).copy_rate == 0);
+  CHECK(refused({"--copy-rate=-1", "t.py"}) == "--copy-rate: -1 is not from 0 to 1048576");
+}
+
+TEST_CASE("how long a node trains on without its master") {
+  CHECK(accepted({"t.py"}).master_away_timeout == 30min);
+  CHECK(accepted({"--master-away-timeout", "7200", "t.py"}).master_away_timeout == 2h);
+  CHECK(accepted({"--master-away-timeout=0", "t.py"}).master_away_timeout == 0s);
+  CHECK(refused({"--master-away-timeout=-1", "t.py"}) ==
+        "--master-away-timeout: -1 seconds; 0 to 604800 are possible");
+}
+
+TEST_CASE("sizes and budgets") {
+  const auto o = accepted({"--nnodes=2:7", "--node_unit=3", "--elasticity-config=ds.json",
+                           "--elasticity-variant=uncapped", "--node-relaunches=0",
+                           "--no-progress-limit=4", "--progress-after=0.5",
+                           "--hardware-exit-codes=7, 8", "--hardware-words=a,,b,c", "t.py"})
+                     .policy;
+  CHECK(o.node_unit == 3);
+  CHECK_FALSE(o.save_at_breakpoint);
+  CHECK(accepted({"--save_at_breakpoint", "t.py"}).policy.save_at_breakpoint);
+  CHECK(o.elasticity_config == "ds.json");
+  CHECK_FALSE(o.elasticity_capped);
+  CHECK(*o.node_relaunches == 0);
+  CHECK(*o.no_progress_limit == 4);
+  CHECK(o.progress_after == 500ms);
+  CHECK(*o.hardware_exit_codes == std::vector<std::int32_t>{7, 8});
+  CHECK(*o.hardware_words == std::vector<std::string>{"a,b", "c"});
+  CHECK(accepted({"--hardware-exit-codes=", "t.py"}).policy.hardware_exit_codes->empty());
+  for (const auto* wrong :
+       {"--node_unit=0", "--node_unit=2", "--elasticity-variant=both", "--node-relaunches=-1",
+        "--no-progress-limit=0", "--progress-after=-1", "--progress-after=nan",
+        "--hardware-exit-codes=0", "--hardware-exit-codes=x"}) {
+    const std::string option = wrong;
+    CHECK_MESSAGE(
+        mentions(refused({"--nnodes=3", option, "t.py"}), option.substr(0, option.find('='))),
+        wrong);
+  }
+}
+
+TEST_CASE("as long as there is progress restarts are only bounded if that was said") {
+  CHECK(accepted({"t.py"}).max_restarts == 0);
+  CHECK(accepted({"--no-progress-limit=2", "t.py"}).max_restarts == limits::restarts_max);
+  CHECK(accepted({"--no-progress-limit=2", "--max-restarts=5", "t.py"}).max_restarts == 5);
+}
+
+TEST_CASE("completion knows every option, for three shells") {
+  for (const auto* shell : {"bash", "zsh", "tcsh"}) {
+    const auto p = parse_launcher({"--print-completion", shell}, eight_cpus());
+    const auto* text = std::get_if<just_print>(&p);
+    REQUIRE(text);
+    CHECK(mentions(text->text, "actor-launcher"));
+    CHECK(mentions(text->text, "nproc-per-node"));
+    CHECK(mentions(text->text, "core-complex"));
+  }
+  CHECK(mentions(refused({"--print-completion=fish"}), "fish"));
+}
+
+TEST_CASE(
+    "what was not even read is a wrong use, what makes no sense a failure: torchrun's codes") {
+  const auto code = [](const std::vector<std::string>& arguments) {
+    return std::get<refusal>(parse_launcher(arguments, eight_cpus())).exit_code;
+  };
+  CHECK(code({}) == 2);
+  CHECK(code({"--frob", "t.py"}) == 2);
+  CHECK(code({"--max-restarts=x", "t.py"}) == 2);
+  CHECK(code({"--nnodes=x", "t.py"}) == 1);
+  CHECK(code({"--max-restarts=-1", "t.py"}) == 1);
+}
+
+TEST_CASE("bad input gets one line that names the thing") {
+  CHECK(mentions(refused({}), "which script"));
+  CHECK(mentions(refused({"--frobnicate", "t.py"}), "--frobnicate"));
+  CHECK(mentions(refused({"--tee=4", "t.py"}), "--tee"));
+  CHECK(mentions(refused({"--nproc-per-node=0", "t.py"}), "--nproc-per-node"));
+  CHECK(mentions(refused({"--nproc-per-node=100000", "t.py"}), "1 to 1024"));
+  CHECK(mentions(refused({"--nnodes=2:1", "t.py"}), "--nnodes"));
+  CHECK(mentions(refused({"--node-rank=2", "--nnodes=2", "t.py"}), "--node-rank 2"));
+  CHECK(mentions(refused({"--max-restarts=-1", "t.py"}), "max-restarts"));
+  CHECK(mentions(refused({"--rdzv-endpoint=a:b:c", "t.py"}), "--rdzv-endpoint"));
+  CHECK(mentions(refused({"--rdzv-backend=etcd", "t.py"}), "rdzv-backend"));
+  CHECK(mentions(refused({"-m", "--no-python", "t"}), "exclude each other"));
+  CHECK(mentions(refused({"--certificate=c.pem", "t.py"}), "--key"));
+  CHECK(mentions(refused({"--standalone", "--nnodes=2", "t.py"}), "--standalone"));
+}
+
+TEST_CASE("help names every option and runs nothing") {
+  const auto p = parse_launcher({"--help"}, eight_cpus());
+  const auto* text = std::get_if<just_print>(&p);
+  REQUIRE(text);
+  for (const auto* name :
+       {"--nnodes", "--nproc-per-node", "--rdzv-endpoint", "--max-restarts", "--json-log"})
+    CHECK_MESSAGE(mentions(text->text, name), name);
+}
+
+TEST_CASE("no program's help is wider than 80 columns, and no line of it is blank at its end") {
+  const auto lines = [](const auto& parsed) {
+    const auto* text = std::get_if<just_print>(&parsed);
+    REQUIRE(text);
+    return split(text->text, '\n');
+  };
+  for (const auto& all : {lines(parse_launcher({"--help"}, eight_cpus())),
+                          lines(parse_master({"--help"}, eight_cpus())),
+                          lines(parse_shell({"--help"}, eight_cpus()))})
+    for (const auto& line : all) {
+      CHECK_MESSAGE(line.size() < 80, line);
+      CHECK_MESSAGE((line.empty() || line.back() != ' '), line);
+    }
+}
+
+TEST_SUITE("shell options") {
+  shell_options look(const std::vector<std::string>& arguments,
+                     const machine_facts& machine = eight_cpus()) {
+    const auto p = parse_shell(arguments, machine);
+    if (const auto* e = std::get_if<refusal>(&p))
+      FAIL(e->what);
+    return std::get<shell_options>(p);
+  }
+  std::string no_look(const std::vector<std::string>& arguments) {
+    const auto p = parse_shell(arguments, eight_cpus());
+    REQUIRE(std::holds_alternative<refusal>(p));
+    CHECK(std::get<refusal>(p).exit_code == 2);
+    return std::get<refusal>(p).what;
+  }
+
+  TEST_CASE("options stand before and behind what is to be looked at") {
+    CHECK(look({"--master", "h:1", "tree"}).master == ports::endpoint{"h", 1});
+    const auto o = look({"--json", "tree", "--node=n1", "--depth", "3", "--troubled"});
+    CHECK(!o.master);
+    CHECK((o.json && o.troubled && o.node == "n1" && o.depth == 3u && !o.watch));
+  }
+
+  TEST_CASE(
+      "the master may be named by the environment; an option goes first, wherever it stands") {
+    auto machine = eight_cpus();
+    machine.environment = {{"TROUPE_MASTER_ADDR", "m"}, {"PET_MASTER", "other:1"}};
+    CHECK(look({"tree", "--master=h:1"}, machine).master == ports::endpoint{"h", 1});
+    CHECK(look({"--master=h:1", "tree", "--json"}, machine).master == ports::endpoint{"h", 1});
+    machine.environment.erase("PET_MASTER");
+    CHECK(look({"tree"}, machine).master->host == "m");
+  }
+
+  TEST_CASE("--watch, with and without a number") {
+    CHECK(look({"tree", "--watch"}).watch == 2s);
+    CHECK(look({"tree", "--watch", "0.5"}).watch == 500ms);
+    CHECK(look({"--watch", "5", "tree"}).watch == 5s);
+    CHECK(look({"tree", "--watch=10", "--json"}).watch == 10s);
+    CHECK(look({"--watch", "tree"}).watch == 2s);
+  }
+
+  TEST_CASE("what is wrong is said in one line") {
+    CHECK(mentions(no_look({}), "There is: tree"));
+    CHECK(mentions(no_look({"--master", "h:1"}), "There is: tree"));
+    CHECK(mentions(no_look({"forest"}), "'forest' is not known"));
+    CHECK(mentions(no_look({"tree", "tree"}), "'tree' is not known"));
+    CHECK(mentions(no_look({"tree", "5"}), "'5' is not known"));
+    CHECK(mentions(no_look({"tree", "--watch", "0"}), "--watch: 0 seconds; 0.1 to 3600"));
+    CHECK(mentions(no_look({"tree", "--watch", "nan"}), "--watch: nan seconds"));
+    CHECK(mentions(no_look({"tree", "--watch=soon"}), "'soon' is not known"));
+    CHECK(mentions(no_look({"tree", "--depth=-1"}), "--depth: -1 levels"));
+    CHECK(mentions(no_look({"tree", "--master=a:b:c"}), "--master"));
+    CHECK(mentions(no_look({"tree", "--wide"}), "unknown option --wide"));
+  }
+}

@@ -1,0 +1,52 @@
+#include "launch/wiring/image_copies.hpp"
+
+#include "launch/wiring/master_wiring.hpp"
+#include "launch/wiring/program.hpp"
+
+#include <malloc.h>
+
+namespace troupe::launch {
+
+namespace {
+
+/// Else the C library gives the memory of every few parts back to the system, and asks for it
+/// again: that takes more time than sending them.
+void keep_memory_of_parts() {
+  constexpr int threshold = 2 * limits::copy_window;
+  ::mallopt(M_MMAP_THRESHOLD, threshold);
+  ::mallopt(M_TRIM_THRESHOLD, threshold);
+}
+
+} // namespace
+
+result<std::unique_ptr<image_copies>>
+image_copies::open(const launcher_options& o, const node_name& node, const ports::endpoint& where,
+                   const std::vector<std::vector<int>>& memory, const log::sink& sink) {
+  std::unique_ptr<image_copies> made(new image_copies);
+  keep_memory_of_parts();
+  auto transport = open_transport(made->io_, o.common, sink, pace_of(o), where.host);
+  if (!transport)
+    return tl::make_unexpected(transport.error());
+  made->transport_ = std::move(*transport);
+  auto holder =
+      ckpt::piece_holder::open(made->transport_, where, o.rdzv_id, made->owners_, memory, sink);
+  if (!holder)
+    return tl::make_unexpected(holder.error());
+  made->holder_ = std::move(*holder);
+  made->giver_ = std::make_shared<ckpt::image_giver>(
+      made->transport_, ckpt::giver_options{o.rdzv_id, node, o.copy_rate});
+  return made;
+}
+
+ckpt::image_writer::giver image_copies::giver() const {
+  return [giving = std::weak_ptr<ckpt::image_giver>(giver_)](
+             const ckpt::image_to_copy& image, ports::bytes_view memory,
+             std::function<void(result<void>)> done) {
+    if (const auto living = giving.lock())
+      living->give(image, memory, std::move(done));
+    else
+      done(failure(errc::closed, "this node leaves the job"));
+  };
+}
+
+} // namespace troupe::launch

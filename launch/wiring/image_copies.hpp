@@ -1,0 +1,45 @@
+#pragma once
+
+#include "ckpt/copies/image_giver.hpp"
+#include "ckpt/copies/piece_holder.hpp"
+#include "ckpt/writer/image_writer.hpp"
+#include "launch/options/options.hpp"
+#include "runtime/os/io_thread.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::launch {
+
+/// Copies of images between the nodes of a job, with a thread and links of their own: so many bytes
+/// are not to delay a sign of life.
+class image_copies {
+ public:
+  /// `where`: this node's own address; port 0 picks a free one. `memory`: of each local rank, for
+  /// others' images. The error says why this node can have no part in it.
+  static result<std::unique_ptr<image_copies>>
+  open(const launcher_options& o, const node_name& node, const ports::endpoint& where,
+       const std::vector<std::vector<int>>& memory, const log::sink& sink);
+
+  /// Where others give their pieces.
+  ports::endpoint where() const { return holder_->where(); }
+
+  /// To be told of each generation that this node is prepared for; may outlive this.
+  const std::shared_ptr<ckpt::rank_owners>& owners() const { return owners_; }
+
+  /// For the node's writer, which may outlive this.
+  ckpt::image_writer::giver giver() const;
+
+ private:
+  image_copies() = default;
+
+  // In this order: links end before the thread does.
+  os::io_thread io_;
+  std::shared_ptr<ports::transport> transport_;
+  const std::shared_ptr<ckpt::rank_owners> owners_ = std::make_shared<ckpt::rank_owners>();
+  std::unique_ptr<ckpt::piece_holder> holder_;
+  std::shared_ptr<ckpt::image_giver> giver_;
+};
+
+} // namespace troupe::launch

@@ -1,0 +1,36 @@
+#include "launch/wiring/job_policy.hpp"
+
+#include "launch/wiring/elasticity_file.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::launch {
+
+result<void> apply_policy(const job_policy& p, std::optional<std::uint32_t> slots,
+                          actors::master_options& m) {
+  using variant = actors::elasticity_config::variant;
+  auto& sizes = m.rendezvous;
+  sizes.unit = p.node_unit;
+  sizes.relaunches_max = p.node_relaunches;
+  m.recovery.without_progress_max = p.no_progress_limit;
+  m.recovery.progress_after = p.progress_after;
+  if (p.hardware_exit_codes)
+    m.recovery.hardware.exit_codes = *p.hardware_exit_codes;
+  if (p.hardware_words)
+    m.recovery.hardware.words = *p.hardware_words;
+  if (p.elasticity_config.empty())
+    return {};
+  auto elastic = load_elasticity(p.elasticity_config,
+                                 p.elasticity_capped ? variant::capped : variant::uncapped);
+  if (!elastic)
+    return tl::make_unexpected(elastic.error());
+  sizes.elastic = std::move(*elastic);
+  if (slots && sizes.most(*slots) == 0)
+    return failure(errc::invalid,
+                   fmt::format("--elasticity-config {}: it allows no world of {} to {} nodes with "
+                               "{} worker(s) each",
+                               p.elasticity_config, sizes.nodes_min, sizes.nodes_max, *slots));
+  return {};
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,58 @@
+#include "launch/wiring/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace troupe::launch {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// As Python's uuid4 writes it.
+std::string fresh_id() {
+  const auto high = random_seed(), low = random_seed();
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
+                     high & 0xfff, 0x8000 | (low >> 50), low & 0xffff'ffff'ffff);
+}
+
+} // namespace
+
+machine_facts this_machine() {
+  machine_facts facts;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    if (equals != std::string::npos)
+      facts.environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  facts.cpus = std::max(1u, std::thread::hardware_concurrency());
+  while (fs::exists(fmt::format("/dev/nvidia{}", facts.gpus)))
+    ++facts.gpus;
+  facts.host = host_name();
+  facts.fresh_id = fresh_id();
+  return facts;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0)
+    return "localhost";
+  return name;
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    std::abort(); // as good as impossible, and nothing is safe without it
+  return seed;
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "actors/master/journal/journal_core.hpp"
+#include "launch/options/options.hpp"
+#include "runtime/os/journal/journal_opening.hpp"
+#include "runtime/ports/journal_store.hpp"
+
+#include <memory>
+#include <string>
+
+namespace troupe::launch {
+
+/// Where a master keeps its decisions.
+struct master_journal {
+  std::shared_ptr<ports::journal_store> store;
+  actors::journal_options options;
+};
+
+/// `run`: what the keeper calls this run of the launcher.
+os::journal_owner owner_of(const launcher_options& o, std::uint64_t run);
+os::journal_owner owner_of(const master_program_options& o);
+
+/// The journal that the user named (--journal), which a later master may take up after a power cut,
+/// or else the one at `otherwise`: that serves this run, and ends with this machine. A named one
+/// that cannot be had is an error; without the other one the master goes on in memory, and says so.
+result<master_journal> open_master_journal(const std::string& named, const std::string& otherwise,
+                                           const os::journal_owner& mine, const log::sink& sink);
+
+} // namespace troupe::launch

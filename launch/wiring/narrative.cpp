@@ -1,0 +1,19 @@
+#include "launch/wiring/narrative.hpp"
+
+#include <set>
+
+namespace troupe::launch {
+
+log::sink told_by_node(log::sink to) {
+  static const std::set<std::string> part_of_the_story{
+      "link_established", "workers_started", "workers_finished",   "stopping_workers",
+      "workers_gone",     "worker_failed",   "worker_not_started", "standing_by"};
+  return [to = std::move(to)](const std::string& component, const log::event& e) {
+    auto told = e;
+    if (e.severity == log::level::info && part_of_the_story.count(e.name))
+      told.severity = log::level::story;
+    to(component, told);
+  };
+}
+
+} // namespace troupe::launch

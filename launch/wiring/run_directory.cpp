@@ -1,0 +1,129 @@
+#include "launch/wiring/run_directory.hpp"
+
+#include "runtime/os/entries_of.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace troupe::launch {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto temporary_prefix = "troupe_";
+/// A directory that is being made is not locked yet.
+constexpr std::chrono::seconds abandoned_after{60};
+/// A temporary directory may be very full.
+constexpr std::size_t looked_at_most = 4'096;
+
+/// Whether a worker has written anything.
+bool holds_output(const fs::path& directory) {
+  std::error_code gone;
+  // Another run may remove the directory meanwhile, which is an error of the iterator.
+  for (fs::recursive_directory_iterator at(directory, gone), end; !gone && at != end;
+       at.increment(gone)) {
+    const auto extension = at->path().extension();
+    std::error_code missing;
+    if ((extension == ".log" || extension == ".json") && at->is_regular_file(missing) &&
+        at->file_size(missing) > 0)
+      return true;
+  }
+  return gone && gone != std::errc::no_such_file_or_directory;
+}
+
+/// Held as long as the owner lives, whatever ends it; processes that it starts do not inherit it.
+constexpr auto owner_file = ".owner";
+
+std::shared_ptr<const os::unique_fd> claim(const fs::path& directory) {
+  auto lock = std::make_shared<os::unique_fd>(
+      ::open((directory / owner_file).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  // Without it the directory of a killed run stays: that is all.
+  return *lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0 ? lock : nullptr;
+}
+
+/// The lock of a run of this user's that has ended and could not tidy up. Held, it keeps others
+/// from removing the directory at the same time.
+os::unique_fd lock_of_abandoned(const fs::path& directory) {
+  struct stat is {};
+  if (::lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != ::geteuid())
+    return {};
+  if (std::time(nullptr) - is.st_mtime < abandoned_after.count())
+    return {};
+  os::unique_fd lock(::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : os::unique_fd();
+}
+
+/// The owner file goes last: without it a directory of which a part is left belongs to no run.
+void remove_with_owner_last(const fs::path& directory) {
+  std::error_code ignored; // another run may remove it at the same time
+  for (const auto& entry : os::entries_of(directory))
+    if (entry.path().filename() != owner_file)
+      fs::remove_all(entry.path(), ignored);
+  fs::remove_all(directory, ignored);
+}
+
+result<std::string> make_directory(const std::string& base, const std::string& job) {
+  std::string name = job;
+  std::replace(name.begin(), name.end(), '/', '_');
+  std::error_code bad;
+  const auto parent = base.empty() ? fs::temp_directory_path(bad) : fs::path(base);
+  if (!bad && !base.empty())
+    fs::create_directories(parent, bad);
+  if (bad)
+    return failure(errc::invalid, fmt::format("--log-dir {}: {}", parent.string(), bad.message()));
+  std::string pattern =
+      (parent / (fmt::format("{}{}_XXXXXX", base.empty() ? temporary_prefix : "", name))).string();
+  if (!::mkdtemp(pattern.data()))
+    return failure(errc::invalid, fmt::format("--log-dir: no directory can be made in {}: {}",
+                                              parent.string(), std::strerror(errno)));
+  return pattern;
+}
+
+} // namespace
+
+result<run_directory> run_directory::make(const std::string& log_dir, const std::string& job) {
+  const bool no_files = log_dir == "/dev/null";
+  const bool temporary = no_files || log_dir.empty();
+  auto path = make_directory(temporary ? std::string{} : log_dir, job);
+  if (!path)
+    return tl::make_unexpected(path.error());
+  return run_directory(*path, no_files ? std::string{} : *path, temporary,
+                       temporary ? claim(*path) : nullptr);
+}
+
+void run_directory::remove_abandoned() {
+  std::error_code bad;
+  const auto parent = fs::temp_directory_path(bad);
+  std::size_t looked_at = 0;
+  for (fs::directory_iterator at(parent, bad), end; !bad && at != end; at.increment(bad)) {
+    if (++looked_at > looked_at_most)
+      return;
+    if (at->path().filename().string().rfind(temporary_prefix, 0) != 0)
+      continue;
+    const auto lock = lock_of_abandoned(at->path());
+    if (lock && !holds_output(at->path()))
+      remove_with_owner_last(at->path());
+  }
+}
+
+void run_directory::tidy_up() const {
+  if (!temporary_ || holds_output(path_))
+    return;
+  std::error_code ignored; // it lies in the temporary directory, which the system tidies up as well
+  fs::remove_all(path_, ignored);
+}
+
+} // namespace troupe::launch

@@ -1,0 +1,422 @@
+#include "launch/wiring/supervisor_life.hpp"
+
+#include "ckpt/writer/image_writer.hpp"
+#include "launch/keeper/kept_messages.hpp"
+#include "launch/keeper/kept_process_host.hpp"
+#include "launch/keeper/kept_store_host.hpp"
+#include "launch/wiring/command_digest.hpp"
+#include "launch/wiring/conclusion.hpp"
+#include "launch/wiring/endpoint_name.hpp"
+#include "launch/wiring/image_copies.hpp"
+#include "launch/wiring/master_journal.hpp"
+#include "launch/wiring/master_run.hpp"
+#include "launch/wiring/master_wiring.hpp"
+#include "launch/wiring/narrative.hpp"
+#include "launch/wiring/node_run.hpp"
+#include "launch/wiring/outcome_file.hpp"
+#include "launch/wiring/placement.hpp"
+#include "launch/wiring/program.hpp"
+#include "launch/worker/training_program.hpp"
+#include "runtime/os/call_on.hpp"
+#include "runtime/os/console/console_relay.hpp"
+#include "runtime/os/net/addresses.hpp"
+#include "runtime/os/process/local_services.hpp"
+#include "runtime/os/tcpstore/asio_store_host.hpp"
+#include "runtime/sup/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include <unistd.h>
+
+namespace troupe::launch {
+
+namespace {
+
+constexpr auto program = "actor-launcher";
+/// Nothing that a node's actors do waits for a disk or a network.
+constexpr unsigned engine_threads = 1;
+
+/// --local-addr, which may be in brackets; empty if it was not given.
+std::string own_address_said(const launcher_options& o) {
+  return parse_host(o.local_addr).value_or(o.local_addr);
+}
+
+/// Where this node listens for copies of other nodes' images. Its address for others is known once
+/// it has a link; until then a master at a loopback address, or a node that no other machine can
+/// know, says that no other machine comes.
+std::string listens_for_copies_at(const launcher_options& o, const ports::endpoint& master) {
+  const auto said = own_address_said(o);
+  if (!said.empty())
+    return said;
+  if (os::is_loopback(master.host))
+    return master.host;
+  return o.common.reaches_other_machines() ? "*" : "127.0.0.1";
+}
+
+/// As for torchrun: then rank 0's worker hosts the store.
+bool leaves_store_to_worker(const machine_facts& machine) {
+  const auto found = machine.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
+  return found != machine.environment.end() && found->second == "1";
+}
+
+actors::node_options node_options_of(const launcher_options& o, const machine_facts& machine,
+                                     const placement& where, const node_name& name,
+                                     std::uint64_t seed, actors::training_program p) {
+  const auto& master = where.master;
+  actors::node_options n;
+  n.uplink.job = o.rdzv_id;
+  n.uplink.node = name;
+  n.uplink.address = own_address_said(o);
+  n.uplink.slots = o.processes_per_node;
+  n.uplink.role = o.role;
+  n.uplink.wanted_rank = o.rendezvous.node_rank;
+  if (o.nodes_said) {
+    n.uplink.nodes_min = o.nodes_min;
+    n.uplink.nodes_max = o.nodes_max;
+  }
+  n.uplink.stop_within = o.shutdown_timeout;
+  n.uplink.command = command_of(o);
+  n.uplink.master = ports::to_string(master);
+  n.uplink.connect_within = o.rendezvous.settings.read_timeout.value_or(limits::connect_within);
+  n.uplink.train_on_within = o.master_away_timeout;
+  n.agent.node = n.uplink.node;
+  n.agent.host = host_name();
+  n.agent.slots = o.processes_per_node;
+  n.agent.stop_within = o.shutdown_timeout;
+  n.agent.hosts_store = !leaves_store_to_worker(machine);
+  n.agent.store_port = where.store_port;
+  n.agent.save_at_breakpoint = o.policy.save_at_breakpoint;
+  n.program = std::move(p);
+  n.master = master;
+  n.seed = seed;
+  return n;
+}
+
+/// Where the master is, for a successor: no other one may be made, and without a port option the
+/// nodes know the one that was picked.
+constexpr std::size_t place_of_master = first_place_of_others;
+/// The port that this node's workers have told others.
+constexpr std::size_t place_of_copies = place_of_master + 1;
+constexpr char hosted_here = '+';
+constexpr char hosted_elsewhere = '-';
+static_assert(place_of_copies < limits::kept_places);
+
+class life {
+ public:
+  life(const launch_facts& facts, keeper_client& keeper, std::unique_ptr<os::logs> log)
+      : facts_(facts), options_(facts.options), machine_(facts.machine), keeper_(keeper),
+        log_(std::move(log)) {}
+
+  int run() {
+    auto contract = facts_.contract;
+    auto transport = open_transport(io_, options_.common, log_->sink(), pace_of(options_),
+                                    own_address_said(options_));
+    if (!transport)
+      return cannot_go_on(transport.error().what);
+    const std::shared_ptr<ports::process_host> processes = std::make_shared<kept_process_host>(
+        io_, slow_, keeper_, os::process_host_options{facts_.open_files, log_->sink()});
+    const auto stores = std::make_shared<kept_store_host>(io_, keeper_, log_->sink());
+    const auto keeping = std::make_shared<kept_messages>(keeper_);
+
+    auto where = place();
+    if (const auto why = objection_to_store(where))
+      return cannot_go_on(*why);
+    if (const auto named = await_endpoint(where); !named)
+      return cannot_go_on(named.error().what);
+    auto started = host_master(*transport, where);
+    if (!started)
+      return cannot_go_on(started.error().what);
+    const auto master = std::move(*started);
+    if (master)
+      where.master = master->where();
+    remember(where.master, master != nullptr);
+    if (keeper_.earlier_lives() == 0 && options_.nodes_max > 1)
+      log_->sink()(program,
+                   told_at_start(where.master, master != nullptr, options_.master_away_timeout));
+
+    contract.zone = zone_towards(own_address_said(options_), where.master.host);
+    auto copies = give_copies(contract, listens_for_copies_at(options_, where.master));
+    output_ = std::make_shared<worker_output>(contract.output, console_, facts_.progress);
+    auto node_options = node_options_of(
+        options_, machine_, where, facts_.node, facts_.seed,
+        heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
+    if (copies)
+      tell_ranks(node_options, copies->owners(), *keeping);
+    const auto images =
+        ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
+                                 copies ? copies->giver() : ckpt::image_writer::giver{});
+    if (!images)
+      return cannot_go_on(images.error().what);
+    auto node = node_run::start(engine_.system(), {*transport, processes, stores, keeping, *images},
+                                node_options, master ? log_->sink() : told_by_node(log_->sink()));
+    if (keeper_.earlier_lives() > 0)
+      log_->sink()(program, {log::level::warning,
+                             "supervisor_restarted",
+                             "the node supervisor crashed and was restarted",
+                             {{"earlier_lives", std::int64_t{keeper_.earlier_lives()}}}});
+    keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
+    const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
+    copies.reset(); // the writer of images, which goes after it, hears what was given up
+    // What it captured goes now; the I/O thread may be about to call it.
+    keeper_.on_user_signal([](int) {});
+    os::call_on(slow_, [] {});
+    os::call_on(io_, [] {});
+    return code;
+  }
+
+ private:
+  /// In the first life the user has to change something, and the job ends. A successor starts from
+  /// what has worked before: what it lacks (a file, room on a disk, descriptors) may be back at the
+  /// next try, and the workers train on meanwhile.
+  int cannot_go_on(const std::string& why) {
+    if (keeper_.earlier_lives() == 0)
+      return complain(program, why, exit_failure);
+    keeper_.failed(why);
+    leave(exit_failure);
+  }
+
+  /// A tree that gave up is to the keeper what a crash is: this life ends, with the master that may
+  /// be in it, and another one begins. To wait for the end of the job would be to wait for a node
+  /// that never comes.
+  [[noreturn]] void crash(const std::string& why) {
+    log_.reset();
+    keeper_.failed(why);
+    leave(exit_failure);
+  }
+
+  /// Where the master is, or was when this node's supervisor was last alive.
+  placement place() const {
+    auto where = place_master(options_);
+    const auto kept = keeper_.kept(place_of_master);
+    if (!kept || kept->empty())
+      return where;
+    where.host =
+        kept->front() == hosted_here ? placement::hosting::here : placement::hosting::elsewhere;
+    const auto colon = kept->rfind(' ');
+    where.master.host = kept->substr(1, colon - 1);
+    where.master.port = static_cast<std::uint16_t>(std::stoul(kept->substr(colon + 1)));
+    return where;
+  }
+
+  void remember(const ports::endpoint& master, bool here) {
+    (void)keeper_.keep(
+        place_of_master,
+        fmt::format("{}{} {}", here ? hosted_here : hosted_elsewhere, master.host, master.port));
+  }
+
+  /// In a job of several nodes, if this one can have a part in it; `contract` is told where.
+  /// Without it training goes on, and a worker that wants copies is told that there are none.
+  std::unique_ptr<image_copies> give_copies(worker_contract& contract,
+                                            const std::string& own) const {
+    if (contract.memory_for_others.empty())
+      return nullptr;
+    const auto kept = keeper_.kept(place_of_copies);
+    const auto port = kept && !kept->empty() ? std::stoul(*kept) : 0;
+    auto opened = image_copies::open(options_, facts_.node, {own, static_cast<std::uint16_t>(port)},
+                                     contract.memory_for_others, log_->sink());
+    if (!opened) {
+      log_->sink()(program,
+                   {log::level::warning,
+                    "no_copies",
+                    "this node takes no copies of other nodes' images: " + opened.error().what,
+                    {}});
+      return nullptr;
+    }
+    const auto where = (*opened)->where();
+    contract.copies_port = where.port;
+    (void)keeper_.keep(place_of_copies, std::to_string(where.port));
+    return std::move(*opened);
+  }
+
+  /// The holder of others' copies must know which node runs which ranks, also of a generation that
+  /// was started before this supervisor.
+  static void tell_ranks(actors::node_options& node,
+                         const std::shared_ptr<ckpt::rank_owners>& owners,
+                         ports::keeping& keeping) {
+    const auto underway = keeping.kept(ports::kept_as::underway);
+    if (underway.is<messages::Underway>())
+      owners->learn(underway.as<messages::Underway>().read()->getWorld());
+    node.on_prepare = [owners](const auto& m) { owners->learn(m.read()->getWorld()); };
+  }
+
+  /// A busy port will not become free by trying again. Later it is our own store that is there.
+  std::optional<std::string> objection_to_store(const placement& where) const {
+    if (where.store_port == 0 || keeper_.earlier_lives() > 0)
+      return std::nullopt;
+    os::asio_store_host trial;
+    const auto taken =
+        trial.open({ports::store_reach::this_machine, where.master.host, where.store_port});
+    return taken ? std::nullopt : std::optional(taken.error().what);
+  }
+
+  void hear(int number, node_run& node, master_run* master) {
+    const auto& ending = options_.signals.ending;
+    if (std::find(ending.begin(), ending.end(), number) == ending.end())
+      return node.pass_on(number);
+    node.interrupt(number);
+    if (master)
+      master->interrupt(fmt::format("the launcher of node {} received {}", facts_.node,
+                                    ports::to_string(ports::exit_status{true, number})));
+  }
+
+  /// Whether the address is ours decides where the master runs, so the name must resolve first. A
+  /// supervisor that was restarted knows that, and its workers need it at once.
+  result<void> await_endpoint(const placement& where) {
+    if (where.host == placement::hosting::elsewhere || keeper_.earlier_lives() > 0 ||
+        look_up(where.master.host).empty())
+      return {};
+    std::mutex mutex;
+    std::condition_variable stop;
+    bool stopped = false;
+    keeper_.on_user_signal([&](int number) {
+      const auto& ending = options_.signals.ending;
+      const std::lock_guard lock(mutex);
+      stopped |= std::find(ending.begin(), ending.end(), number) != ending.end();
+      stop.notify_all();
+    });
+    name_wait by;
+    by.now = [] { return std::chrono::steady_clock::now(); };
+    by.pause = [&](duration d) {
+      std::unique_lock lock(mutex);
+      return !stop.wait_for(lock, d, [&stopped] { return stopped; });
+    };
+    by.log = log_->sink();
+    auto named =
+        await_name(where.master.host,
+                   options_.rendezvous.settings.read_timeout.value_or(limits::connect_within), by);
+    // Until the node is there, signals are kept for it again.
+    keeper_.on_user_signal(nullptr);
+    os::call_on(io_, [] {});
+    return stopped ? failure(errc::closed, "stopped before it was known where the master runs")
+                   : named;
+  }
+
+  /// The master, if this launcher is to run it; nothing if another process does. To take the
+  /// address is the only way to know whether it is ours and free, also for launchers that start at
+  /// the same moment: if it is refused, dialling it is what tells the user more.
+  result<std::unique_ptr<master_run>>
+  host_master(const std::shared_ptr<ports::transport>& transport, const placement& where) {
+    if (where.host == placement::hosting::elsewhere)
+      return std::unique_ptr<master_run>{};
+    const bool if_able = where.host == placement::hosting::if_able;
+    auto options = master_options_of(settings_of(options_, where.master));
+    if (!options)
+      return tl::make_unexpected(options.error());
+    auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
+                                       owner_of(options_, facts_.seed), log_->sink());
+    if (!journal && if_able && !address_is_free(*transport, where.master))
+      return std::unique_ptr<master_run>{}; // the master that is there may well have that journal
+    if (!journal)
+      return tl::make_unexpected(journal.error());
+    options->journal = journal->options;
+    masters_engine_.emplace(master_run::threads);
+    auto started = master_run::start(masters_engine_->system(), {transport, journal->store},
+                                     *options, log_->sink());
+    if (!started && if_able && started.error().code == errc::refused)
+      return std::unique_ptr<master_run>{};
+    return started;
+  }
+
+  static bool address_is_free(ports::transport& transport, const ports::endpoint& where) {
+    return transport.listen(where, [](const auto&) {}).has_value();
+  }
+
+  int conclude(const node_name& name, node_run& node, master_run* master,
+               ports::process_host& files) {
+    const auto outcome = node.outcome().get();
+    if (node.gave_up())
+      crash(outcome.reason);
+    // The others hear the verdict from this master, and their last saves are complete, before it
+    // goes.
+    if (master)
+      master->everyone_left().wait();
+    node.shutdown();
+    if (master)
+      (void)master->farewell();
+    const auto unshown = output_->drain();
+    log_.reset();
+    if (unshown)
+      complain(program, *unshown, exit_failure);
+    if (outcome_->wanted())
+      if (auto written = outcome_->write(name, outcome); !written)
+        complain(program, written.error().what, exit_failure);
+    if (outcome.success)
+      return exit_success;
+    if (!outcome_->wanted()) {
+      // The master's own launcher has just told why in its narrative.
+      if (!master || !outcome.verdict)
+        complain(program, outcome.reason, exit_failure);
+      if (outcome.verdict || outcome.failures)
+        say(conclude_failure(options_.command.front(), name, outcome, machine_.environment, files));
+    }
+    const int own = outcome.verdict ? outcome.verdict->read()->getExitCode() : 0;
+    if (own != 0)
+      return own;
+    return options_.propagate_exit_code && outcome.verdict ? exit_code_of(*outcome.verdict)
+                                                           : exit_failure;
+  }
+
+  const launch_facts& facts_;
+  const launcher_options& options_;
+  const machine_facts& machine_;
+  keeper_client& keeper_;
+  std::unique_ptr<os::logs> log_;
+  const std::array<os::console_target, 2> targets_ = os::own_console();
+  const std::shared_ptr<os::file_relay> console_ =
+      std::make_shared<os::file_relay>(targets_[0], targets_[1]);
+  std::shared_ptr<worker_output> output_;
+  const std::shared_ptr<outcome_file> outcome_ =
+      std::make_shared<outcome_file>(options_.outcome_file);
+  os::io_thread io_;
+  /// What may wait for a disk: log files, programs, the workers' store.
+  os::io_thread slow_{"troupe-slow"};
+  sup::engine engine_{engine_threads};
+  /// The master has one of its own, so that neither it nor the node holds up the other.
+  std::optional<sup::engine> masters_engine_;
+};
+
+void tell_beginning(const launcher_options& o, const log::sink& to) {
+  for (const auto& remark : o.remarks)
+    to(program, {log::level::warning, "remark", remark, {}});
+  if (const auto& r = o.rendezvous; !r.standalone)
+    to(program,
+       {log::level::info,
+        "endpoint",
+        fmt::format("the job meets at {} ({}){}", ports::to_string(r.endpoint), r.endpoint_from,
+                    r.node_rank ? fmt::format("; node rank {}", *r.node_rank) : std::string()),
+        {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}});
+}
+
+} // namespace
+
+int live(const launch_facts& facts, keeper_client& keeper) {
+  auto log = open_log(facts.options.common);
+  if (!log)
+    return complain(program, log.error().what, exit_failure);
+  if (keeper.earlier_lives() == 0)
+    tell_beginning(facts.options, (*log)->sink());
+  return life(facts, keeper, std::move(*log)).run();
+}
+
+void serve_store(const launch_facts& facts, const packet& order, const os::unique_fd& answer) {
+  // Of the checkpoint memory a store has no use: its open files are for its clients.
+  for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
+    for (const auto& of_one_rank : inherited)
+      for (const int descriptor : of_one_rank)
+        ::close(descriptor);
+  const auto log = open_log(facts.options.common);
+  os::store_host_options options;
+  if (log)
+    options.log = (*log)->sink();
+  os::asio_store_host host(options);
+  for (const auto store = open_as_ordered(order, answer, host); store;)
+    ::pause();
+}
+
+} // namespace troupe::launch

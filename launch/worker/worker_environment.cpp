@@ -1,0 +1,181 @@
+#include "launch/worker/worker_environment.hpp"
+
+#include "launch/options/macros.hpp"
+#include "launch/options/values.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::launch {
+
+worker_contract contract_of(const launcher_options& o,
+                            const std::map<std::string, std::string>& environment,
+                            const std::string& host, const std::string& run_directory) {
+  worker_contract c;
+  c.job = o.rdzv_id;
+  c.max_restarts = o.max_restarts;
+  c.module = o.module;
+  c.no_python = o.no_python;
+  c.run_path = o.run_path;
+  c.virtual_local_rank = o.virtual_local_rank;
+  c.local_rank_argument = o.local_rank_argument;
+  c.signals = o.signals.words;
+  c.omp_threads = o.omp_threads;
+  c.output = {o.streams, o.role, host, run_directory};
+  c.command = o.command;
+  c.environment = environment;
+  // The launcher needs the job's token to reach other nodes; training does not.
+  c.environment.erase(token_variable);
+  c.environment.erase(token_file_variable);
+  return c;
+}
+
+namespace {
+
+/// What `python -u` is given to run a script as --run-path says.
+std::vector<std::string> run_path_arguments() {
+  return {"-c",
+          "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"};
+}
+
+/// What stands before the user's own words.
+std::vector<std::string> interpreter(const worker_contract& c) {
+  if (c.no_python && !c.run_path)
+    return {};
+  const auto chosen = c.environment.find("PYTHON_EXEC");
+  std::vector<std::string> argv{chosen != c.environment.end() ? chosen->second : "python3", "-u"};
+  if (c.run_path)
+    for (auto& argument : run_path_arguments())
+      argv.push_back(std::move(argument));
+  else if (c.module)
+    argv.emplace_back("-m");
+  return argv;
+}
+
+std::vector<std::string> command_line(const worker_contract& c, const actors::assignment& a) {
+  auto argv = interpreter(c);
+  const std::map<std::string, std::string> values{{"local_rank", std::to_string(a.local)}};
+  auto command = c.command;
+  if (c.local_rank_argument && !command.empty())
+    command.insert(command.begin() + 1, "--local-rank=${local_rank}");
+  for (const auto& word : command)
+    // torchrun takes the name of a program as it is.
+    argv.push_back(argv.empty() ? word : substituted(word, values));
+  if (a.local < c.cpus.size())
+    argv.insert(argv.begin(), {"numactl", "--physcpubind=" + c.cpus[a.local]});
+  return argv;
+}
+
+/// The devices CUDA_VISIBLE_DEVICES names; nothing if it is not set.
+std::optional<std::vector<std::string>> visible_devices(const worker_contract& c) {
+  const auto visible = c.environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == c.environment.end())
+    return std::nullopt;
+  return split(visible->second, ',');
+}
+
+/// The interface in a link-local address is the one of the machine that said it.
+std::string as_reached_from_here(const std::string& address, const std::string& zone) {
+  const auto theirs = address.find('%');
+  return theirs == std::string::npos || zone.empty() ? address
+                                                     : address.substr(0, theirs + 1) + zone;
+}
+
+/// LOCAL_RANK, and with --virtual-local-rank the one device that is then number 0.
+void place_locally(std::map<std::string, std::string>& env, const worker_contract& c,
+                   const actors::assignment& a) {
+  env["LOCAL_RANK"] = std::to_string(c.virtual_local_rank ? 0 : a.local);
+  if (!c.virtual_local_rank)
+    return;
+  const auto visible = visible_devices(c);
+  env["CUDA_VISIBLE_DEVICES"] = visible && a.local < visible->size() ? stripped((*visible)[a.local])
+                                                                     : std::to_string(a.local);
+}
+
+} // namespace
+
+std::string zone_towards(const std::string& own_address, const std::string& master_host) {
+  for (const auto& address : {own_address, master_host})
+    if (const auto zone = address.find('%'); zone != std::string::npos)
+      return address.substr(zone + 1);
+  return {};
+}
+
+std::optional<std::string> objection_to_contract(const worker_contract& c,
+                                                 std::uint32_t processes) {
+  const auto visible = visible_devices(c);
+  if (c.virtual_local_rank && visible && visible->size() < processes)
+    return fmt::format("--virtual-local-rank: CUDA_VISIBLE_DEVICES={} names fewer devices than "
+                       "there are workers ({})",
+                       c.environment.at("CUDA_VISIBLE_DEVICES"), processes);
+  return std::nullopt;
+}
+
+namespace {
+
+/// A state that all ranks have alike is saved by the first of each node; the others read it there.
+void give_memory(const worker_contract& c, const actors::assignment& a, ports::process_spec& spec,
+                 std::map<std::string, std::string>& env) {
+  constexpr auto own = "TROUPE_CHECKPOINT_MEMORY",
+                 of_the_first = "TROUPE_CHECKPOINT_MEMORY_OF_NODE",
+                 of_others = "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS",
+                 given_at = "TROUPE_COPIES_ADDRESS";
+  for (const auto* another_launchers : {own, of_the_first, of_others, given_at})
+    env.erase(another_launchers);
+  const auto local = a.local;
+  if (local >= c.checkpoint_memory.size())
+    return;
+  spec.descriptors = c.checkpoint_memory[local];
+  env[own] = fmt::format("{}", fmt::join(spec.descriptors, ","));
+  const auto show = [&](const char* variable, const std::vector<int>& memory) {
+    env[variable] = fmt::format("{}", fmt::join(memory, ","));
+    // The bell is everybody's.
+    spec.descriptors.insert(spec.descriptors.end(), memory.begin(), memory.end() - 1);
+  };
+  if (local != 0)
+    show(of_the_first, c.checkpoint_memory.front());
+  if (c.copies_port == 0 || local >= c.memory_for_others.size())
+    return;
+  show(of_others, c.memory_for_others[local]);
+  env[given_at] = ports::to_string(ports::endpoint{a.address, c.copies_port});
+}
+
+} // namespace
+
+ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a) {
+  const auto files = files_of(c.output, a);
+  auto env = c.environment;
+  const auto number = [](auto n) { return std::to_string(n); };
+  env["RANK"] = number(a.rank);
+  place_locally(env, c, a);
+  env["WORLD_SIZE"] = number(a.world_size);
+  env["LOCAL_WORLD_SIZE"] = number(a.local_world_size);
+  env["GROUP_RANK"] = number(a.group_rank);
+  env["GROUP_WORLD_SIZE"] = number(a.group_world_size);
+  env["ROLE_NAME"] = c.output.role;
+  env["ROLE_RANK"] = number(a.role_rank);
+  env["ROLE_WORLD_SIZE"] = number(a.role_world_size);
+  env["MASTER_ADDR"] = as_reached_from_here(a.store_address, c.zone);
+  env["MASTER_PORT"] = number(a.store_port);
+  env["TORCHELASTIC_RESTART_COUNT"] = number(a.restart_count);
+  env["TORCHELASTIC_MAX_RESTARTS"] = number(c.max_restarts);
+  env["TORCHELASTIC_RUN_ID"] = c.job;
+  // Otherwise rank 0's worker hosts the store.
+  env["TORCHELASTIC_USE_AGENT_STORE"] = a.store_hosted ? "True" : "False";
+  env["TORCHELASTIC_ERROR_FILE"] = files.error_file;
+  env["TORCHELASTIC_SIGNALS_TO_HANDLE"] = c.signals;
+  env.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (c.omp_threads)
+    env.emplace("OMP_NUM_THREADS", number(*c.omp_threads));
+  env["TROUPE_GENERATION"] = number(a.which.value);
+
+  ports::process_spec spec;
+  give_memory(c, a, spec, env);
+  spec.argv = command_line(c, a);
+  for (const auto& [name, value] : env)
+    spec.environment.push_back(fmt::format("{}={}", name, value));
+  spec.stdout_file = files.stdout_file;
+  spec.stderr_file = files.stderr_file;
+  return spec;
+}
+
+} // namespace troupe::launch
