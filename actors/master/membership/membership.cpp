@@ -19,6 +19,8 @@ struct state {
   std::map<session_id, session::handle> sessions;
   /// The member actor of each node in the generation that is up.
   std::map<node_name, sup::address<member::handle>> attending;
+  /// The same of a node that is lost, and may still run workers.
+  std::map<node_name, sup::address<member::handle>> held;
   /// The last NodePresent of each node that has a link.
   std::map<node_name, messages::msg<messages::NodePresent>> said;
   std::function<void()> on_everyone_left;
@@ -47,8 +49,9 @@ void take_attendant(self_ptr self, const attend& a) {
   introduce(self, a.node);
 }
 
-void announce(self_ptr self, const messages::any_msg& m) {
+void announce(self_ptr self, const membership_core::announce& e) {
   auto& s = *self->state;
+  const auto& m = e.message;
   // The planner first: a member's end must not be judged before its cause is known.
   const auto& planner = s.master.recovery;
   if (m.is<messages::NodePresent>()) {
@@ -68,7 +71,12 @@ void announce(self_ptr self, const messages::any_msg& m) {
     s.said.erase(node);
     sup::send(self, planner, lost);
     sup::send(self, s.master.catalog, lost);
-    sup::send(self, s.attending[node], lost);
+    if (e.may_run) {
+      sup::send(self, s.attending[node], member::replaced{lost.read()->getReason().cStr()});
+      s.held.insert_or_assign(node, s.attending[node]);
+    } else {
+      sup::send(self, s.attending[node], lost);
+    }
     s.attending.erase(node);
   }
 }
@@ -93,7 +101,16 @@ struct performer {
   void operator()(const membership_core::fence& e) const {
     to_session(e.session, session::end_link{e.reason});
   }
-  void operator()(const membership_core::announce& e) const { announce(self, e.message); }
+  void operator()(const membership_core::send_off& e) const {
+    to_session(e.session, e.message.any());
+  }
+  void operator()(const membership_core::announce& e) const { announce(self, e); }
+  void operator()(const membership_core::let_go& e) const {
+    auto& held = self->state->held;
+    const node_name node = e.message.read()->getNode().cStr();
+    sup::send(self, held[node], e.message);
+    held.erase(node);
+  }
   void operator()(const membership_core::everyone_left&) const { self->state->on_everyone_left(); }
   void operator()(const membership_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -130,6 +147,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
             membership_core(std::move(options), messages::author(ctx.path(), master.commands_as),
                             sup::now(self)),
             std::move(master),
+            {},
             {},
             {},
             {},

@@ -187,7 +187,8 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   }
   if (!refusal->getRetry())
     return become_over(
-        out, fmt::format("the master at {} refused this node: {}", options_.master, reason));
+        out, fmt::format("the master at {} refused this node: {}", options_.master, reason),
+        has_followed());
   which_ = incarnation{random_.next()};
   out.push_back(
       start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(reason); })});
@@ -304,10 +305,13 @@ void uplink_core::complain(effects& out, instant now, const std::string& why) {
                       {{"master", options_.master}, {"reason", why}}}});
 }
 
-void uplink_core::become_over(effects& out, const std::string& reason) {
+/// The link of a node that has taken part is the master's to close: the master may wait for the
+/// Goodbye that follows the end of the node's workers.
+void uplink_core::become_over(effects& out, const std::string& reason, bool keep_link) {
   phase_ = phase::over;
   gave_up_because_ = reason;
-  out.push_back(close_link{reason});
+  if (!keep_link)
+    out.push_back(close_link{reason});
   out.push_back(give_up{reason});
 }
 

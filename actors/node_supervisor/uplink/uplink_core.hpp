@@ -135,7 +135,7 @@ class uplink_core {
   void end_isolated_workers(effects& out, instant now);
   void become_resting(effects& out, instant now, const std::string& why);
   void rest(instant now, duration at_least);
-  void become_over(effects& out, const std::string& reason);
+  void become_over(effects& out, const std::string& reason, bool keep_link = false);
   void welcomed(effects& out, epoch master);
   void leave_older_master(effects& out, instant now, epoch master);
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);

@@ -7,15 +7,22 @@
 #include "runtime/sup/protocol.hpp"
 
 #include <optional>
+#include <string>
 
 /// One node's part in one generation: see member_core.hpp. Stands between its node's session and
 /// the generation. State: the world it was given; where its node stands the node says in its next
 /// hello.
 namespace troupe::actors::member {
 
+/// Another node has taken the name of this one, which is lost but may still run workers.
+struct replaced {
+  std::string reason;
+};
+
 using handle = sup::protocol<
     // From membership: the node has a link (with what the node says of itself), or is lost.
     sup::tell<messages::msg<messages::NodePresent>>, sup::tell<messages::msg<messages::NodeLost>>,
+    sup::tell<replaced>,
     // From the node, through its session.
     sup::tell<messages::msg<messages::Prepared>>, sup::tell<messages::msg<messages::Running>>,
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,
@@ -32,3 +39,5 @@ handle start(sup::context& ctx, const member_options& options,
              const master_addresses& master);
 
 } // namespace troupe::actors::member
+
+TROUPE_LOCAL_MESSAGE(troupe::actors::member::replaced)
