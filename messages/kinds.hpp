@@ -24,7 +24,7 @@ using all_kinds = kind_list<
     Hello, Welcome, Refused, Goodbye, StateRequest, Identity, NodeState, NodePresent, NodeAway,
     NodeLost,
     // rendezvous
-    Prepare, Prepared, Start, Stop, StandBy, Sealed,
+    Prepare, Prepared, Start, Stop, StandBy, Dispensable, Sealed,
     // training
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded,

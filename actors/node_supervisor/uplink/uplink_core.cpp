@@ -112,7 +112,11 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
   } else if (m.is<Welcome>()) {
     if (phase_ == phase::greeting)
       welcomed(out, m.envelope().follows);
+  } else if (phase_ == phase::linked && m.is<Dispensable>()) {
+    dispensable_ = m.as<Dispensable>().read()->getOthersSuffice();
   } else if (phase_ == phase::linked) {
+    if (m.is<Prepare>())
+      dispensable_.reset();
     out.push_back(deliver{m});
     last_generation_ = std::max(last_generation_, m.envelope().about);
     if (m.is<Conclude>()) {
@@ -132,7 +136,7 @@ void uplink_core::lost_link(instant now) {
 }
 
 bool uplink_core::trains_on() const {
-  const bool may_be_replaced = options_.nodes_min != options_.nodes_max;
+  const bool may_be_replaced = dispensable_.value_or(options_.nodes_min != options_.nodes_max);
   return trains_ && (!may_be_replaced || master_absent_);
 }
 
@@ -160,6 +164,7 @@ void uplink_core::welcomed(effects& out, epoch master) {
                                   was_linked_ ? "linked again to" : "linked to", options_.master),
                       {{"master", options_.master}}}});
   was_linked_ = welcomed_ = true;
+  dispensable_.reset();
   for (const auto& report : std::exchange(unsaid_, {}))
     out.push_back(say{report});
   out.push_back(linked{});
