@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -22,8 +25,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto temporary_prefix = "troupe_";
-/// A directory that is being made is not locked yet.
-constexpr std::chrono::seconds abandoned_after{60};
+/// A directory that is being made has no owner yet.
+constexpr std::chrono::seconds unclaimed_after{60};
 /// A temporary directory may be very full.
 constexpr std::size_t looked_at_most = 4'096;
 
@@ -44,24 +47,62 @@ bool holds_output(const fs::path& directory) {
 
 /// Held as long as the owner lives, whatever ends it; processes that it starts do not inherit it.
 constexpr auto owner_file = ".owner";
+/// The same until it is locked: `.owner` is never there without its lock while the owner lives.
+constexpr auto unlocked_owner_file = ".owner.new";
 
 std::shared_ptr<const os::unique_fd> claim(const fs::path& directory) {
+  const auto unlocked = directory / unlocked_owner_file;
   auto lock = std::make_shared<os::unique_fd>(
-      ::open((directory / owner_file).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      ::open(unlocked.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   // Without it the directory of a killed run stays: that is all.
-  return *lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0 ? lock : nullptr;
+  if (!*lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 ||
+      ::rename(unlocked.c_str(), (directory / owner_file).c_str()) != 0)
+    return nullptr;
+  return lock;
 }
 
-/// A run of this user's that has ended and could not tidy up.
-bool is_abandoned(const fs::path& directory) {
+/// A directory of this user's; its age.
+std::optional<std::chrono::seconds> age_of_own(const fs::path& directory) {
   struct stat is {};
   if (::lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != ::geteuid())
-    return false;
-  if (std::time(nullptr) - is.st_mtime < abandoned_after.count())
-    return false;
-  const os::unique_fd lock(
-      ::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+    return std::nullopt;
+  return std::chrono::seconds(std::time(nullptr) - is.st_mtime);
+}
+
+/// Of a run that has ended and could not tidy up; no other process removes it at the same time.
+os::unique_fd locked_if_abandoned(const fs::path& directory) {
+  os::unique_fd lock(::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return {};
+  return lock;
+}
+
+/// The owner's file goes last: what is left by a run that is killed here is still abandoned.
+void remove_with_owner(const fs::path& directory) {
+  std::error_code ignored;
+  std::vector<fs::path> inside;
+  for (fs::directory_iterator at(directory, ignored), end; !ignored && at != end;
+       at.increment(ignored))
+    if (at->path().filename() != owner_file)
+      inside.push_back(at->path());
+  for (const auto& path : inside)
+    fs::remove_all(path, ignored);
+  fs::remove_all(directory, ignored);
+}
+
+/// "troupe_<job>_<random>", as this program names them.
+bool has_our_name(const std::string& name) {
+  constexpr std::size_t random = 6;
+  return name.rfind(temporary_prefix, 0) == 0 && name.size() > random &&
+         name[name.size() - random - 1] == '_' &&
+         std::all_of(name.end() - random, name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+/// Of a run that was killed before it could claim it: nothing is in there.
+void remove_unclaimed(const fs::path& directory) {
+  ::unlink((directory / unlocked_owner_file).c_str());
+  ::rmdir(directory.c_str());
 }
 
 /// A killed launcher or master leaves its journal behind, and only the next run looks for it.
@@ -72,12 +113,19 @@ void remove_abandoned(const fs::path& parent) {
        at.increment(bad)) {
     if (++looked_at > looked_at_most)
       return;
-    const auto name = at->path().filename().string();
-    if (name.rfind(temporary_prefix, 0) != 0 || !is_abandoned(at->path()) ||
-        holds_output(at->path()))
+    const auto& directory = at->path();
+    const auto name = directory.filename().string();
+    if (name.rfind(temporary_prefix, 0) != 0)
       continue;
-    std::error_code ignored; // another run may remove it at the same time
-    fs::remove_all(at->path(), ignored);
+    const auto age = age_of_own(directory);
+    if (!age)
+      continue;
+    if (const auto lock = locked_if_abandoned(directory)) {
+      if (!holds_output(directory))
+        remove_with_owner(directory);
+    } else if (*age >= unclaimed_after && has_our_name(name)) {
+      remove_unclaimed(directory);
+    }
   }
 }
 
