@@ -47,6 +47,15 @@ std::string own_address_said(const launcher_options& o) {
   return parse_host(o.local_addr).value_or(o.local_addr);
 }
 
+/// What this node tells others without having dialled. Of a static job on one node no master is
+/// dialled at the host that was said.
+std::string own_address_told(const launcher_options& o) {
+  const auto said = own_address_said(o);
+  const auto& r = o.rendezvous;
+  const bool alone = r.at_first_node && o.nodes_max == 1;
+  return said.empty() && alone && os::is_loopback(r.endpoint.host) ? r.endpoint.host : said;
+}
+
 /// Where this node listens for copies of other nodes' images. Its address for others is known once
 /// it has a link; until then a master at a loopback address, or a node that no other machine can
 /// know, says that no other machine comes.
@@ -72,7 +81,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   actors::node_options n;
   n.uplink.job = o.rdzv_id;
   n.uplink.node = name;
-  n.uplink.address = own_address_said(o);
+  n.uplink.address = own_address_told(o);
   n.uplink.slots = o.processes_per_node;
   n.uplink.role = o.role;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
