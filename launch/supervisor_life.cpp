@@ -25,6 +25,7 @@
 #include "runtime/sup/engine.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -402,6 +403,14 @@ void tell_beginning(const launcher_options& o, const log::sink& to) {
         {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}});
 }
 
+/// A store that has held much holds little again once it is deleted: as values come and go, the C
+/// library would otherwise keep ever larger ones for the next.
+void give_memory_back() {
+  constexpr int threshold = 256 << 10;
+  ::mallopt(M_MMAP_THRESHOLD, threshold);
+  ::mallopt(M_TRIM_THRESHOLD, 4 * threshold);
+}
+
 } // namespace
 
 int live(const launch_facts& facts, os::keeper_client& keeper) {
@@ -414,6 +423,7 @@ int live(const launch_facts& facts, os::keeper_client& keeper) {
 }
 
 void serve_store(const launch_facts& facts, const os::packet& order, const os::unique_fd& answer) {
+  give_memory_back();
   // Of the checkpoint memory a store has no use: its open files are for its clients.
   for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
     for (const auto& of_one_rank : inherited)

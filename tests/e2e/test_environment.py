@@ -225,3 +225,39 @@ def test_the_local_rank_is_filled_in_in_arguments(shell: Start, tmp_path: Path) 
     run = shell('echo "$2" > "$1/$RANK"', tmp_path, "gpu-${local_rank}-$x", procs=2)
     assert run.wait(60) == [0], run.err()
     assert [(tmp_path / rank).read_text() for rank in "01"] == ["gpu-0-$x\n", "gpu-1-$x\n"]
+
+
+FILLS_THE_STORE = """
+import datetime, os, sys, time
+import torch.distributed as dist
+where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+store = dist.TCPStore(*where, is_master=False, timeout=datetime.timedelta(seconds=30))
+for act in (lambda key: store.set(key, "x" * (4 << 20)), store.delete_key):
+    for i in range(40):
+        act(f"key {i}")
+    open(sys.argv[1], "a").write("done\\n")
+    while open(sys.argv[1]).read().count("go on") < open(sys.argv[1]).read().count("done"):
+        time.sleep(0.02)
+"""
+
+
+def test_the_store_gives_memory_back_when_what_it_held_is_deleted(start: Start, tmp_path: Path) -> None:
+    script, steps = tmp_path / "fill.py", tmp_path / "steps"
+    script.write_text(FILLS_THE_STORE)
+    run = start([str(script), str(steps)])
+
+    def held() -> int:
+        """By the store, in MiB."""
+        lines = Path(f"/proc/{run.part('troupe-store')}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
+
+    def after(step: int) -> int:
+        until(lambda: steps.exists() and steps.read_text().count("done") == step, 60, run.err())
+        megabytes = held()
+        with steps.open("a") as file:
+            file.write("go on\n")
+        return megabytes
+
+    assert after(1) > 100
+    assert after(2) < 20
+    assert run.wait(60) == [0], run.err()
