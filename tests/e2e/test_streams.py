@@ -133,9 +133,9 @@ def test_a_console_that_takes_nothing_does_not_keep_the_launcher_from_ending(
     worker = tmp_path / "worker.sh"
     worker.write_text(f"#!/bin/sh\n{script}\n")
     worker.chmod(0o755)
-    out, err = full_pipe(), full_pipe()
+    out, err, told = full_pipe(), full_pipe(), tmp_path / "log.json"
     done = subprocess.Popen(
-        [launcher.program, "--standalone", *options, "--no-python", str(worker)],
+        [launcher.program, "--standalone", f"--json-log={told}", *options, "--no-python", str(worker)],
         stdin=subprocess.DEVNULL,
         stdout=out[1],
         stderr=err[1],
@@ -143,6 +143,7 @@ def test_a_console_that_takes_nothing_does_not_keep_the_launcher_from_ending(
     )
     try:
         assert done.wait(30) == code
+        assert "the console takes nothing: up to" in told.read_text()
     finally:
         done.kill()
         for end in (*out, *err):
