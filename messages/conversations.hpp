@@ -26,7 +26,10 @@ using node_reports = kind_list<Prepared, Running, Failed, Finished, Stopped, Sha
 /// What the planner hears of a member's node.
 using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
 
-/// All that the master says to a node after the handshake.
+/// The master tells a node's uplink what it needs to know should it be cut off.
+using uplink_directives = kind_list<Dispensable>;
+
+/// All else that the master says to a node after the handshake.
 using directives =
     kind_list<Prepare, Start, Stop, StandBy, Conclude, CommitStep, StepSettled, TreeRequest>;
 
@@ -39,8 +42,8 @@ using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyR
 
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
-using master_internal = kind_list<Sealed, LinkLost, NodeDeparted, Evict, JobOver, ListNodes,
-                                  EndLink, Abandon, ReadBack, Recorded>;
+using master_internal = kind_list<Sealed, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver,
+                                  ListNodes, EndLink, Abandon, ReadBack, Recorded>;
 
 /// Inside a node supervisor, and what it leaves for its successor.
 using node_internal =
@@ -75,10 +78,11 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 } // namespace detail
 
-static_assert(detail::each_in_one_of<all_kinds, handshake, node_reports, directives,
-                                     shell_questions, shell_answers, bulk, membership_news,
-                                     master_internal, node_internal, journal_records>,
-              "a new kind of message is said in no conversation: add it to one");
+static_assert(
+    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
+                           shell_questions, shell_answers, bulk, membership_news, master_internal,
+                           node_internal, journal_records>,
+    "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);
 

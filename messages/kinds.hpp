@@ -22,9 +22,10 @@ struct kind_list {};
 using all_kinds = kind_list<
     // membership
     Hello, Welcome, Refused, Goodbye, StateRequest, Identity, NodeState, NodePresent, NodeAway,
-    NodeLost, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink, StateRenewed, Abandon,
+    NodeLost, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink,
+    StateRenewed, Abandon,
     // rendezvous
-    Prepare, Prepared, Start, Stop, StandBy, Sealed,
+    Prepare, Prepared, Start, Stop, StandBy, Dispensable, Sealed,
     // training
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,

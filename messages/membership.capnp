@@ -222,6 +222,13 @@ struct NodeLost {
   reason @1 :Text;
 }
 
+struct NodeReplaced {
+  # membership → member: another node has taken the name of this one, which is lost but may still run workers. NodeLost follows when
+  # it does not any more.
+  node @0 :Text;
+  reason @1 :Text;
+}
+
 struct LinkLost {
   # session → membership: the link of a node is gone.
   session @0 :UInt64;

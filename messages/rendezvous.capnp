@@ -72,6 +72,13 @@ struct StandBy {
   reason @0 :Text;
 }
 
+struct Dispensable {
+  # To the members of the generation that runs: whether the others that are here, spares among them, could form a world if one member
+  # were lost. A member that is cut off for long ends its workers if so, and trains on if not. Said when it changes, and on each new
+  # link; until then a node goes by Hello.nodesMin and nodesMax, and so it does from each Prepare on.
+  othersSuffice @0 :Bool;
+}
+
 # ---- Inside the master ----
 
 struct Sealed {

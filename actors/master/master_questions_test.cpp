@@ -165,6 +165,11 @@ TEST_SUITE("master: questions") {
     CHECK(s.refusal == "");
     s.ask<messages::msg<messages::TreeReport>>(session, question);
     CHECK(s.refusal == "too many questions are open with this peer");
+    // What the node has not answered by then it never will.
+    s.pass(limits::request_within);
+    s.refusal.clear();
+    s.ask<messages::msg<messages::TreeReport>>(session, question);
+    CHECK(s.refusal == "");
   }
 
   TEST_CASE("what a shell may not ask does nothing") {

@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -24,8 +27,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto temporary_prefix = "troupe_";
-/// A directory that is being made is not locked yet.
-constexpr std::chrono::seconds abandoned_after{60};
+/// A directory that is being made has no owner yet.
+constexpr std::chrono::seconds unclaimed_after{60};
 /// A temporary directory may be very full.
 constexpr std::size_t looked_at_most = 4'096;
 
@@ -46,33 +49,58 @@ bool holds_output(const fs::path& directory) {
 
 /// Held as long as the owner lives, whatever ends it; processes that it starts do not inherit it.
 constexpr auto owner_file = ".owner";
+/// The same until it is locked: `.owner` is never there without its lock while the owner lives.
+constexpr auto unlocked_owner_file = ".owner.new";
 
 std::shared_ptr<const os::unique_fd> claim(const fs::path& directory) {
+  const auto unlocked = directory / unlocked_owner_file;
   auto lock = std::make_shared<os::unique_fd>(
-      ::open((directory / owner_file).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      ::open(unlocked.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   // Without it the directory of a killed run stays: that is all.
-  return *lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0 ? lock : nullptr;
+  if (!*lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 ||
+      ::rename(unlocked.c_str(), (directory / owner_file).c_str()) != 0)
+    return nullptr;
+  return lock;
 }
 
-/// The lock of a run of this user's that has ended and could not tidy up. Held, it keeps others
-/// from removing the directory at the same time.
-os::unique_fd lock_of_abandoned(const fs::path& directory) {
+/// A directory of this user's; its age.
+std::optional<std::chrono::seconds> age_of_own(const fs::path& directory) {
   struct stat is {};
   if (::lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != ::geteuid())
-    return {};
-  if (std::time(nullptr) - is.st_mtime < abandoned_after.count())
-    return {};
-  os::unique_fd lock(::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : os::unique_fd();
+    return std::nullopt;
+  return std::chrono::seconds(std::time(nullptr) - is.st_mtime);
 }
 
-/// The owner file goes last: without it a directory of which a part is left belongs to no run.
-void remove_with_owner_last(const fs::path& directory) {
-  std::error_code ignored; // another run may remove it at the same time
+/// Of a run that has ended and could not tidy up; no other process removes it at the same time.
+os::unique_fd locked_if_abandoned(const fs::path& directory) {
+  os::unique_fd lock(::open((directory / owner_file).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return {};
+  return lock;
+}
+
+/// The owner's file goes last: what is left by a run that is killed here is still abandoned.
+void remove_with_owner(const fs::path& directory) {
+  std::error_code ignored;
   for (const auto& entry : os::entries_of(directory))
     if (entry.path().filename() != owner_file)
       fs::remove_all(entry.path(), ignored);
   fs::remove_all(directory, ignored);
+}
+
+/// "troupe_<job>_<random>", as this program names them.
+bool has_our_name(const std::string& name) {
+  constexpr std::size_t random = 6;
+  return name.rfind(temporary_prefix, 0) == 0 && name.size() > random &&
+         name[name.size() - random - 1] == '_' &&
+         std::all_of(name.end() - random, name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+/// Of a run that was killed before it could claim it: nothing is in there.
+void remove_unclaimed(const fs::path& directory) {
+  ::unlink((directory / unlocked_owner_file).c_str());
+  ::rmdir(directory.c_str());
 }
 
 result<std::string> make_directory(const std::string& base, const std::string& job) {
@@ -111,11 +139,19 @@ void run_directory::remove_abandoned() {
   for (fs::directory_iterator at(parent, bad), end; !bad && at != end; at.increment(bad)) {
     if (++looked_at > looked_at_most)
       return;
-    if (at->path().filename().string().rfind(temporary_prefix, 0) != 0)
+    const auto& directory = at->path();
+    const auto name = directory.filename().string();
+    if (name.rfind(temporary_prefix, 0) != 0)
       continue;
-    const auto lock = lock_of_abandoned(at->path());
-    if (lock && !holds_output(at->path()))
-      remove_with_owner_last(at->path());
+    const auto age = age_of_own(directory);
+    if (!age)
+      continue;
+    if (const auto lock = locked_if_abandoned(directory)) {
+      if (!holds_output(directory))
+        remove_with_owner(directory);
+    } else if (*age >= unclaimed_after && has_our_name(name)) {
+      remove_unclaimed(directory);
+    }
   }
 }
 

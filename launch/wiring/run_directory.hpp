@@ -16,8 +16,8 @@ class run_directory {
   /// means that workers get no files; then there is a temporary directory for the journal only.
   static result<run_directory> make(const std::string& log_dir, const std::string& job);
 
-  /// Removes temporary directories of this user's runs that were killed a minute ago or earlier,
-  /// unless a worker has left something there: only a later run can, and a disk may take its time.
+  /// Removes temporary directories of this user's runs that were killed, unless a worker has left
+  /// something there: only a later run can, and a disk may take its time.
   static void remove_abandoned();
 
   /// For the workers; empty if they get none.

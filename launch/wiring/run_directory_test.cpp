@@ -59,17 +59,25 @@ TEST_SUITE("run_directory") {
     const auto make_old = [](const fs::path& directory) {
       fs::last_write_time(directory, fs::file_time_type::clock::now() - std::chrono::minutes(2));
     };
-    const auto abandoned = left_by(false), output = left_by(true), young = left_by(false);
+    const auto abandoned = left_by(false), output = left_by(true);
+    const auto unclaimed = abandoned.parent_path() / "troupe_unclaimed_aB3xyZ",
+               foreign = abandoned.parent_path() / "troupe_of-the-user",
+               being_made = abandoned.parent_path() / "troupe_being-made_aB3xyZ";
+    for (const auto& directory : {unclaimed, foreign, being_made})
+      fs::create_directory(directory);
+    std::ofstream(unclaimed / ".owner.new") << "";
     const auto living = run_directory::make("", "living");
     REQUIRE(living);
-    for (const auto& directory : {abandoned, output, fs::path(living->for_workers())})
+    for (const auto& directory : {unclaimed, foreign, output, fs::path(living->for_workers())})
       make_old(directory);
     run_directory::remove_abandoned();
     CHECK_FALSE(fs::exists(abandoned));
     CHECK(fs::exists(output));
-    CHECK(fs::exists(young));
+    CHECK_FALSE(fs::exists(unclaimed));
+    CHECK(fs::exists(foreign));
+    CHECK(fs::exists(being_made));
     CHECK(fs::exists(living->for_workers()));
-    for (const auto& directory : {output, young})
+    for (const auto& directory : {output, foreign, being_made})
       fs::remove_all(directory);
     living->tidy_up();
   }

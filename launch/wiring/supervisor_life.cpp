@@ -25,6 +25,7 @@
 #include "runtime/sup/engine.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -45,6 +46,15 @@ constexpr unsigned engine_threads = 1;
 /// --local-addr, which may be in brackets; empty if it was not given.
 std::string own_address_said(const launcher_options& o) {
   return parse_host(o.local_addr).value_or(o.local_addr);
+}
+
+/// What this node tells others without having dialled. Of a static job on one node no master is
+/// dialled at the host that was said.
+std::string own_address_told(const launcher_options& o) {
+  const auto said = own_address_said(o);
+  const auto& r = o.rendezvous;
+  const bool alone = r.at_first_node && o.nodes_max == 1;
+  return said.empty() && alone && os::is_loopback(r.endpoint.host) ? r.endpoint.host : said;
 }
 
 /// Where this node listens for copies of other nodes' images. Its address for others is known once
@@ -72,7 +82,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   actors::node_options n;
   n.uplink.job = o.rdzv_id;
   n.uplink.node = name;
-  n.uplink.address = own_address_said(o);
+  n.uplink.address = own_address_told(o);
   n.uplink.slots = o.processes_per_node;
   n.uplink.role = o.role;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
@@ -393,6 +403,14 @@ void tell_beginning(const launcher_options& o, const log::sink& to) {
         {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}});
 }
 
+/// A store that has held much holds little again once it is deleted: as values come and go, the C
+/// library would otherwise keep ever larger ones for the next.
+void give_memory_back() {
+  constexpr int threshold = 256 << 10;
+  ::mallopt(M_MMAP_THRESHOLD, threshold);
+  ::mallopt(M_TRIM_THRESHOLD, 4 * threshold);
+}
+
 } // namespace
 
 int live(const launch_facts& facts, keeper_client& keeper) {
@@ -405,6 +423,7 @@ int live(const launch_facts& facts, keeper_client& keeper) {
 }
 
 void serve_store(const launch_facts& facts, const packet& order, const os::unique_fd& answer) {
+  give_memory_back();
   // Of the checkpoint memory a store has no use: its open files are for its clients.
   for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
     for (const auto& of_one_rank : inherited)

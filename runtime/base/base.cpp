@@ -37,6 +37,8 @@ std::string in_words(duration d) {
   if (ms < 120'000.0)
     return fmt::format("{:.1f} s", ms / 1000.0);
   const auto seconds = static_cast<long>(ms / 1000.0);
+  if (seconds >= 7'200)
+    return fmt::format("{} h {} min", seconds / 3'600, seconds / 60 % 60);
   return fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 

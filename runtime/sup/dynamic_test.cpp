@@ -272,6 +272,23 @@ TEST_SUITE("report") {
     CHECK(past().empty());
   }
 
+  TEST_CASE("children that ended well do not push one that crashed out of the report") {
+    dynamic_stage s;
+    const place a;
+    s.start("a", a, well_behaved(s.diary));
+    s.say(a, crash{});
+    for (std::size_t i = 0; i < 2 * limits::ended_shown_max; ++i) {
+      const place b;
+      const auto id = "b" + std::to_string(i);
+      s.start(id, b, well_behaved(s.diary));
+      REQUIRE(s.ask(stop_child{id}) == "done");
+    }
+    const auto past = s.report()->children.at(0).children;
+    CHECK(past.size() == limits::ended_shown_max);
+    CHECK(past.at(0).name == "a");
+    CHECK(past.back().name == "b" + std::to_string(2 * limits::ended_shown_max - 1));
+  }
+
   TEST_CASE("a tree that has ended has no report") {
     stage s;
     s.play(one_for_one("top", {3, 60s}, {}));

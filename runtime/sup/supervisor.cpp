@@ -10,6 +10,7 @@
 #include <caf/scheduled_actor.hpp>
 #include <kj/exception.h>
 
+#include <algorithm>
 #include <exception>
 
 namespace troupe::sup::detail {
@@ -142,8 +143,13 @@ void supervisor_shell::perform(const effect::forget& e) {
   if (const slot& s = slots_.at(e.child); s.ended_at) {
     past_.push_back({known_of(s), *s.ended_at});
     past_.back().report.state = "ended";
-    if (past_.size() > limits::ended_shown_max)
-      past_.pop_front();
+    if (past_.size() > limits::ended_shown_max) {
+      // Many that ended well, such as the sessions of shells, displace none that did not.
+      const auto well = std::find_if(past_.begin(), past_.end(), [](const past_child& p) {
+        return !p.report.last_end || !p.report.last_end->why;
+      });
+      past_.erase(well == past_.end() ? past_.begin() : well);
+    }
   }
   slots_.erase(e.child);
   refused_ = e.why;

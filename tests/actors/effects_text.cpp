@@ -47,7 +47,13 @@ struct in_text {
     return fmt::format("fence {}: {}", e.session.value, e.reason);
   }
   std::string operator()(const membership_core::announce& e) const {
-    return "announce " + text(e.message);
+    return "announce " + text(e.message) + (e.may_run ? " (it may run)" : "");
+  }
+  std::string operator()(const membership_core::send_off& e) const {
+    return fmt::format("send off {}: {}", e.session.value, e.message.read()->getReason().cStr());
+  }
+  std::string operator()(const membership_core::let_go& e) const {
+    return fmt::format("let go of {}", e.message.read()->getNode().cStr());
   }
   std::string operator()(const membership_core::everyone_left&) const { return "everyone left"; }
   std::string operator()(const membership_core::note&) const { return {}; }

@@ -47,7 +47,9 @@ class membership_world {
     hellos_[id] = {node, 1 + choose_(4)};
     open_.insert(id);
     act(core_.hello(now_, id, hello(node, hellos_[id].second)));
-    invariant(welcomed_.count(id) + refused_.count(id) == 1, "a hello has one answer");
+    const auto answers = welcomed_.count(id) + refused_.count(id) + sent_off_.count(id);
+    invariant(answers == 1 || (answers == 0 && core_.is_taken_over(node)),
+              "a hello has one answer, but for one that waits for an earlier node");
     check_presence();
   }
 
@@ -71,11 +73,18 @@ class membership_world {
   void obey(const membership_core::welcome& e) {
     invariant(welcomed_.insert(e.session).second, "welcomed twice");
     invariant(!lost_.count(hellos_.at(e.session)), "a lost incarnation is welcome again");
+    invariant(!core_.is_taken_over(hellos_.at(e.session).first),
+              "a newcomer is let in beside the node whose name it has");
   }
   void obey(const membership_core::refuse& e) { refused_.insert(e.session); }
   void obey(const membership_core::fence& e) {
     invariant(open_.count(e.session) != 0, "a link that is gone is fenced");
     fenced_.insert(e.session);
+  }
+  void obey(const membership_core::send_off& e) { sent_off_.insert(e.session); }
+  void obey(const membership_core::let_go& e) {
+    const node_name node = e.message.read()->getNode().cStr();
+    invariant(running_.erase(node) == 1, "a node is let go that was not waited for");
   }
   void obey(const membership_core::announce& e) {
     using namespace messages;
@@ -92,6 +101,7 @@ class membership_world {
       const node_name node = e.message.as<NodeLost>().read()->getNode().cStr();
       invariant(standing_[node] != standing::unknown, "lost, but it was not known");
       standing_[node] = standing::unknown;
+      invariant(!e.may_run || running_.insert(node).second, "a node is waited for twice");
       lost_.emplace(node, which_[node]);
     }
   }
@@ -119,7 +129,8 @@ class membership_world {
   instant now_ = dawn;
   std::uint64_t sessions_ = 0;
   std::map<session_id, std::pair<node_name, std::uint64_t>> hellos_;
-  std::set<session_id> open_, welcomed_, refused_, fenced_;
+  std::set<session_id> open_, welcomed_, refused_, fenced_, sent_off_;
+  std::set<node_name> running_; ///< lost, and may run workers
   std::map<node_name, standing> standing_;
   std::map<node_name, std::uint64_t> which_;
   std::set<std::pair<node_name, std::uint64_t>> lost_;

@@ -126,6 +126,11 @@ bool told_of_generations(std::string& out, const any_msg& m) {
          told<StandBy>(
              out, m,
              [](auto& b, auto) { return fmt::format("StandBy: {}", b.getReason().cStr()); }) ||
+         told<Dispensable>(out, m,
+                           [](auto& b, auto g) {
+                             return fmt::format("Dispensable g{}: {}", g,
+                                                b.getOthersSuffice() ? "yes" : "no");
+                           }) ||
          told<Sealed>(out, m, [](auto& b, auto g) {
            return fmt::format("Sealed g{}:{}", g, world_text(b.getWorld()));
          });

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace troupe::actors::testing {
@@ -110,11 +111,21 @@ struct planner_story {
   std::string recalled;
   /// What it decided, and said, last.
   std::string last, said;
+  /// What the members heard last of whether one of them is dispensable; in no other text.
+  std::string dispensable;
 
  private:
   std::string tell(const recovery_core::effects& effects) {
     said = notes(effects);
-    return last = text(effects);
+    recovery_core::effects others;
+    for (const auto& e : effects) {
+      const auto* told = std::get_if<recovery_core::direct>(&e);
+      if (told && told->message.is<messages::Dispensable>())
+        dispensable = text(recovery_core::effects{e});
+      else
+        others.push_back(e);
+    }
+    return last = text(others);
   }
 };
 

@@ -28,6 +28,13 @@ inline messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0, e
       .any();
 }
 
+inline messages::any_msg dispensable(bool others_suffice) {
+  return messages::author("master")
+      .write<messages::Dispensable>(
+          {}, [others_suffice](auto b) { b.setOthersSuffice(others_suffice); })
+      .any();
+}
+
 inline uplink_options uplink_told() {
   uplink_options o;
   o.job = "job";

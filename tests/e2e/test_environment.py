@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 from conftest import Start
-from launchers import TORCHRUN, Launcher, Run
+from launchers import TORCHRUN, Launcher, Run, base_environment, free_port, until
 
 DUMP = """
 import json, os, sys
@@ -98,6 +99,66 @@ def test_what_differs_between_jobs_has_the_documented_meaning(
         assert file.parent.parent.name == "attempt_0"
 
 
+COUNTS = 'env | grep -E "^(RANK|ROLE_NAME|ROLE_RANK|ROLE_WORLD_SIZE|WORLD_SIZE)=" | sort > "$1/$GROUP_RANK"'
+
+
+def test_workers_are_counted_per_role_as_torchrun_counts_them(
+    shell: Start, tmp_path: Path, launcher: Launcher
+) -> None:
+    seen = {}
+    for who in (TORCHRUN, launcher):
+        directory = Path(tempfile.mkdtemp(dir=tmp_path))
+        run = shell(COUNTS, directory, launcher=who, nodes=1, port=free_port(), options=["--nnodes=3"])
+        for node, role in enumerate(("reader", "default"), start=1):
+            run.options = ["--nnodes=3", f"--role={role}"]
+            run.start_node(node)
+        assert run.wait(60) == [0, 0, 0], run.err()
+        seen[who] = sorted(file.read_text() for file in directory.iterdir())
+    assert len(seen[TORCHRUN]) == 3
+    assert [worker.split()[1:4] for worker in seen[launcher]] == [
+        ["ROLE_NAME=default", "ROLE_RANK=0", "ROLE_WORLD_SIZE=2"],
+        ["ROLE_NAME=reader", "ROLE_RANK=0", "ROLE_WORLD_SIZE=1"],
+        ["ROLE_NAME=default", "ROLE_RANK=1", "ROLE_WORLD_SIZE=2"],
+    ]
+    # torchrun's nodes have the ranks in which they came; each role's counts are the same.
+    roles = [sorted(tuple(worker.split()[1:4]) for worker in seen[who]) for who in seen]
+    assert roles[0] == roles[1]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options"),
+    [
+        (1, ["--rdzv-endpoint=localhost:{port}"]),
+        (1, ["--master-addr=localhost", "--master-port={port}"]),
+        (2, ["--rdzv-endpoint=localhost:{port}"]),
+        (2, ["--master-addr=localhost", "--master-port={port}"]),
+        (2, ["--rdzv-backend=c10d", "--rdzv-id=job", "--rdzv-endpoint=localhost:{port}", "--local-addr=127.0.0.2"]),
+    ],
+)
+def test_rank_0_is_found_at_the_host_that_torchrun_gives(
+    tmp_path: Path, launcher: Launcher, nodes: int, options: list[str]
+) -> None:
+    script = tmp_path / "say.sh"
+    script.write_text("#!/bin/sh\necho $MASTER_ADDR\n")
+    script.chmod(0o755)
+    seen = {}
+    for who in (TORCHRUN, launcher):
+        port = free_port()
+        given = [option.format(port=port) for option in options]
+        started = [
+            subprocess.Popen(
+                [who.program, f"--nnodes={nodes}", f"--node-rank={node}", *given, "--no-python", str(script)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                env=base_environment(),
+                text=True,
+            )
+            for node in range(nodes)
+        ]
+        seen[who] = [process.communicate(timeout=60)[0] for process in started]
+    assert seen[launcher] == seen[TORCHRUN]
+
+
 def test_each_restart_is_counted_in_the_environment(shell: Start, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     script = 'echo "$TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS" >> "$1"; exit 5'
@@ -164,3 +225,39 @@ def test_the_local_rank_is_filled_in_in_arguments(shell: Start, tmp_path: Path) 
     run = shell('echo "$2" > "$1/$RANK"', tmp_path, "gpu-${local_rank}-$x", procs=2)
     assert run.wait(60) == [0], run.err()
     assert [(tmp_path / rank).read_text() for rank in "01"] == ["gpu-0-$x\n", "gpu-1-$x\n"]
+
+
+FILLS_THE_STORE = """
+import datetime, os, sys, time
+import torch.distributed as dist
+where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+store = dist.TCPStore(*where, is_master=False, timeout=datetime.timedelta(seconds=30))
+for act in (lambda key: store.set(key, "x" * (4 << 20)), store.delete_key):
+    for i in range(40):
+        act(f"key {i}")
+    open(sys.argv[1], "a").write("done\\n")
+    while open(sys.argv[1]).read().count("go on") < open(sys.argv[1]).read().count("done"):
+        time.sleep(0.02)
+"""
+
+
+def test_the_store_gives_memory_back_when_what_it_held_is_deleted(start: Start, tmp_path: Path) -> None:
+    script, steps = tmp_path / "fill.py", tmp_path / "steps"
+    script.write_text(FILLS_THE_STORE)
+    run = start([str(script), str(steps)])
+
+    def held() -> int:
+        """By the store, in MiB."""
+        lines = Path(f"/proc/{run.part('troupe-store')}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
+
+    def after(step: int) -> int:
+        until(lambda: steps.exists() and steps.read_text().count("done") == step, 60, run.err())
+        megabytes = held()
+        with steps.open("a") as file:
+            file.write("go on\n")
+        return megabytes
+
+    assert after(1) > 100
+    assert after(2) < 20
+    assert run.wait(60) == [0], run.err()

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from conftest import Start
 from launchers import Run, alive, free_port, until
 
@@ -128,3 +129,42 @@ def test_a_pause_of_a_second_under_full_load_costs_nobody_its_place(
             break
         run.__exit__()
     assert not found, f"{found}\nstalls of {stalls.longest:.2f} s"
+
+
+# Rank 1's worker needs a while to end; each worker says which earlier ones of its rank still live.
+SLOW_TO_END = """
+for earlier in $(cat "$1/rank-$RANK" 2>/dev/null); do
+  kill -0 "$earlier" 2>/dev/null && echo "rank $RANK is trained twice" >> "$1/twice"
+done
+echo $$ >> "$1/rank-$RANK"
+trap '[ "$RANK" = 1 ] && sleep 2; exit 0' TERM
+while :; do sleep 0.02; done
+"""
+
+
+@pytest.mark.parametrize("nnodes", ["2", "1:2"])
+def test_a_second_launcher_of_a_node_waits_until_the_first_one_s_workers_have_ended(
+    shell: Start, tmp_path: Path, nnodes: str
+) -> None:
+    run = shell(SLOW_TO_END, tmp_path, port=free_port(), options=[f"--nnodes={nnodes}"])
+    run.start_node(1)
+    rank_1 = tmp_path / "rank-1"
+    until(rank_1.exists, WITHIN, "rank 1 runs")
+    run.start_node(1)
+    until(lambda: len(rank_1.read_text().split()) == 2, WITHIN, f"its next life\n{run.err(0)}")
+    assert not (tmp_path / "twice").exists()
+    assert run.launchers[1].wait(WITHIN) == 1
+    says(run, 0, "another node supervisor with the name 'node-1' has come")
+
+
+def test_a_stopped_launcher_holds_its_successor_up_for_no_longer_than_a_lease(
+    shell: Start, tmp_path: Path
+) -> None:
+    stamps = tmp_path / "stamps"
+    run = two_nodes(shell, stamps)
+    os.kill(run.supervisor(1), signal.SIGSTOP)
+    began = time.monotonic()
+    run.start_node(1)
+    says(run, 0, "the earlier node supervisor with the name 'node-1' does not answer")
+    assert time.monotonic() - began < 4
+    until(lambda: [s for s, _ in worlds(stamps)][-2:] == [2, 2], WITHIN, "both train again")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import CALM
-from launchers import PYTHON, Launcher, Run, until
+from launchers import PYTHON, Launcher, Run, alive, until
 
 WITHIN = 60.0
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -166,3 +167,48 @@ def test_the_endpoints_name_may_resolve_late(
             file.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 file.parent.rmdir()
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_a_node_that_is_cut_off_trains_on_unless_a_spare_takes_its_place(
+    machines: list[str], tmp_path: Path, launcher: Launcher, spares: int
+) -> None:
+    near, far = machines
+    pids = tmp_path / "pids"
+    worker = tmp_path / "trains.sh"
+    worker.write_text(f"#!/bin/sh\necho $$ >> {pids}\nexec sleep 600\n")
+    worker.chmod(0o755)
+
+    class Inside(Launcher):
+        def command(self, command: list[str], **how: object) -> list[str]:
+            machine, program, *own = how["options"]
+            beside = str(Path(self.program).with_name(program))
+            return ["ip", "netns", "exec", machine, beside, "--nnodes=1", *own, *command]
+
+    def run(machine: str, program: str, *own: str, command: list[str]) -> Run:
+        place = tmp_path / f"{machine}-{program}"
+        place.mkdir()
+        told = {"TROUPE_TOKEN": TOKEN, "PET_RDZV_CONF": ""}
+        who, options = Inside(launcher.name, launcher.program), [machine, program, *own]
+        return jobs.enter_context(Run(who, command, place, options=options, environment=told))
+
+    where = "--rdzv-endpoint=10.0.0.1:29400"
+    with contextlib.ExitStack() as jobs:
+        master = run(near, "actor-master", "--listen=10.0.0.1:29400", command=[])
+        until(lambda: "waiting for" in master.err(), WITHIN, "a master")
+        node = run(far, "actor-launcher", where, "--no-python", command=[str(worker)])
+        until(pids.exists, WITHIN, "a worker")
+        first = int(pids.read_text())
+        for _ in range(spares):
+            spare = run(near, "actor-launcher", where, "--no-python", command=[str(worker)])
+            until(lambda: "stands by" in spare.err(), WITHIN, "a spare")
+        cut = time.monotonic()
+        ip(f"-n {far} link set far0 down")
+        if spares:
+            until(lambda: len(pids.read_text().split()) == 2, WITHIN, "the spare's worker")
+            until(lambda: not alive(first), WITHIN, f"the end of the first\n{node.err()}")
+            assert time.monotonic() - cut < 30
+            assert "may have formed a world without this one" in node.err()
+        else:
+            until(lambda: time.monotonic() > cut + 25, WITHIN, "the time in which it would end")
+            assert alive(first)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -101,6 +103,51 @@ def test_what_was_teed_is_on_the_console_when_the_launcher_ends(
         assert len(mine) == 20001 or "SIGTERM" in run.err() or len(mine) < 20001
     assert any(line.endswith(":end") for line in lines)
     assert set(line.split(":")[0] for line in lines) <= {"[default0]", "[default1]"}
+
+
+def full_pipe() -> tuple[int, int]:
+    """That takes no byte more, and that nothing reads."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    for size in (65536, 1):
+        with contextlib.suppress(BlockingIOError):
+            while os.write(writes, b"x" * size):
+                pass
+    os.set_blocking(writes, True)
+    return reads, writes
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "code"),
+    [
+        ("exit 0", ["-v"], 0),
+        ("exit 3", ["--max-restarts=2"], 1),
+        ("seq 10000; exit 3", ["--tee=3"], 1),
+        ("seq 100000 & exit 0", [], 0),
+    ],
+    ids=["story", "restarts and the summary", "tee", "a worker's child that blocks"],
+)
+def test_a_console_that_takes_nothing_does_not_keep_the_launcher_from_ending(
+    launcher: Launcher, tmp_path: Path, script: str, options: list[str], code: int
+) -> None:
+    worker = tmp_path / "worker.sh"
+    worker.write_text(f"#!/bin/sh\n{script}\n")
+    worker.chmod(0o755)
+    out, err, told = full_pipe(), full_pipe(), tmp_path / "log.json"
+    done = subprocess.Popen(
+        [launcher.program, "--standalone", f"--json-log={told}", *options, "--no-python", str(worker)],
+        stdin=subprocess.DEVNULL,
+        stdout=out[1],
+        stderr=err[1],
+        env=base_environment(),
+    )
+    try:
+        assert done.wait(30) == code
+        assert "the console takes nothing: up to" in told.read_text()
+    finally:
+        done.kill()
+        for end in (*out, *err):
+            os.close(end)
 
 
 def test_stdin_reaches_the_worker(launcher: Launcher) -> None:

@@ -20,6 +20,8 @@ struct state {
   std::map<session_id, session::handle> sessions;
   /// The member actor of each node in the generation that is up.
   std::map<node_name, sup::address<member::handle>> attending;
+  /// The same of a node that is lost, and may still run workers.
+  std::map<node_name, sup::address<member::handle>> held;
   /// The last NodePresent of each node that has a link.
   std::map<node_name, messages::msg<messages::NodePresent>> said;
   std::function<void()> on_everyone_left;
@@ -48,7 +50,16 @@ void take_attendant(self_ptr self, const attend& a) {
   introduce(self, a.node);
 }
 
-void announce(self_ptr self, const messages::any_msg& news) {
+messages::msg<messages::NodeReplaced> replaced(const std::string& sender,
+                                               const messages::msg<messages::NodeLost>& m) {
+  auto lost = m.read();
+  return messages::local<messages::NodeReplaced>(sender, [&lost](auto b) {
+    b.setNode(lost->getNode());
+    b.setReason(lost->getReason());
+  });
+}
+
+void announce(self_ptr self, const membership_core::announce& e) {
   using namespace messages;
   auto& s = *self->state;
   // The planner first: a member's end must not be judged before its cause is known.
@@ -56,7 +67,7 @@ void announce(self_ptr self, const messages::any_msg& news) {
     sup::send(self, s.master.recovery, m);
     return node_name(m.read()->getNode().cStr());
   };
-  route(news, membership_news{},
+  route(e.message, membership_news{},
         receivers{[&](const msg<NodePresent>& m) {
                     const auto node = tell_planner(m);
                     s.said.insert_or_assign(node, m);
@@ -68,7 +79,12 @@ void announce(self_ptr self, const messages::any_msg& news) {
                     const auto node = tell_planner(m);
                     s.said.erase(node);
                     sup::send(self, s.master.catalog, m);
-                    sup::send(self, s.attending[node], m);
+                    if (e.may_run) {
+                      sup::send(self, s.attending[node], replaced(s.ctx.path(), m));
+                      s.held.insert_or_assign(node, s.attending[node]);
+                    } else {
+                      sup::send(self, s.attending[node], m);
+                    }
                     s.attending.erase(node);
                   }});
 }
@@ -96,7 +112,16 @@ struct performer {
     end_link(e.session, "the node was refused");
   }
   void operator()(const membership_core::fence& e) const { end_link(e.session, e.reason); }
-  void operator()(const membership_core::announce& e) const { announce(self, e.message); }
+  void operator()(const membership_core::send_off& e) const {
+    to_session(e.session, e.message.any());
+  }
+  void operator()(const membership_core::announce& e) const { announce(self, e); }
+  void operator()(const membership_core::let_go& e) const {
+    auto& held = self->state->held;
+    const node_name node = e.message.read()->getNode().cStr();
+    sup::send(self, held[node], e.message);
+    held.erase(node);
+  }
   void operator()(const membership_core::everyone_left&) const { self->state->on_everyone_left(); }
   void operator()(const membership_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -133,6 +158,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
             membership_core(std::move(options), messages::author(ctx.path(), master.commands_as),
                             sup::now(self)),
             std::move(master),
+            {},
             {},
             {},
             {},

@@ -37,6 +37,8 @@ membership_core::effects membership_core::hello(instant now, session_id session,
          true});
     return out;
   }
+  if (joins_succession(out, now, session, m))
+    return out;
   if (const auto why = objection(now, *hello)) {
     refuse_session(out, session, node, *why);
     return out;
@@ -61,39 +63,45 @@ membership_core::effects membership_core::hello(instant now, session_id session,
                         fmt::format("node {} is back", node),
                         {{"node", node}}}});
   } else if (known != members_.end()) {
-    if (known->second.session)
-      out.push_back(
-          fence{*known->second.session, "a newer node supervisor of this name has joined"});
-    lose(out, now, node,
-         fmt::format("another node supervisor with the name '{}' has taken its place", node),
-         false);
+    take_over(out, now, session, m);
+    return out;
   }
+  let_in(out, now, session, m);
+  return out;
+}
+
+void membership_core::let_in(effects& out, instant now, session_id session, const msg<Hello>& m) {
+  auto hello = m.read();
+  const node_name node = hello->getNode().cStr();
   const bool first = !anybody_present();
   if (const auto still = members_.find(node); still != members_.end())
     due_.erase({still->second.lost_at, node});
-  members_[node] = member{which, session, command_of(hello->getCommand())};
+  members_[node] =
+      member{incarnation{hello->getIncarnation()}, session, command_of(hello->getCommand())};
   if (first)
     put_off_unheard(now);
   learn_from(out, now, *hello);
   // In this order: what the node says once it is welcome must not overtake its own arrival.
   announce_present(out, *hello);
   welcome_to(out, session);
-  return out;
 }
 
 void membership_core::refuse_session(effects& out, session_id session, const node_name& node,
                                      const refusal& why) {
-  out.push_back(refuse{session, author_.write<Refused>({}, [&](auto b) {
-                         b.setReason(why.reason);
-                         b.setJob(options_.job);
-                         b.setRetry(why.retry);
-                         b.setRetryAfterMs(
-                             static_cast<std::uint32_t>(std::ceil(milliseconds_of(why.after))));
-                       })});
+  out.push_back(refuse{session, refusal_message(why)});
   out.push_back(note{{log::level::warning,
                       "node_refused",
                       fmt::format("node {} was refused: {}", node, why.reason),
                       {{"node", node}}}});
+}
+
+msg<Refused> membership_core::refusal_message(const refusal& why) {
+  return author_.write<Refused>({}, [&](auto b) {
+    b.setReason(why.reason);
+    b.setJob(options_.job);
+    b.setRetry(why.retry);
+    b.setRetryAfterMs(static_cast<std::uint32_t>(std::ceil(milliseconds_of(why.after))));
+  });
 }
 
 void membership_core::welcome_to(effects& out, session_id session) {
@@ -123,10 +131,13 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
 membership_core::effects membership_core::closed(instant now, session_id session,
                                                  const ports::link_ending& how) {
   effects out;
+  const bool silent = how.how == ports::link_end::silent;
+  if (ends_succession(out, now, session, silent ? std::optional(how.reason) : std::nullopt))
+    return out;
   for (auto& [node, known] : members_) {
     if (known.session != session)
       continue;
-    if (how.how == ports::link_end::silent) {
+    if (silent) {
       lose(out, now, node_name{node}, how.reason, true);
       break;
     }
@@ -190,6 +201,10 @@ void membership_core::put_off_unheard(instant now) {
 membership_core::effects membership_core::departed(instant now, session_id session,
                                                    const std::string& reason) {
   effects out;
+  if (ends_succession(out, now, session, std::nullopt)) {
+    out.push_back(fence{session, reason});
+    return out;
+  }
   for (const auto& [node, known] : members_) {
     if (known.session != session)
       continue;
@@ -225,6 +240,7 @@ membership_core::effects membership_core::tick(instant now) {
                      troupe::in_words(known.lost_at - known.since)),
          true);
   }
+  succeed_the_late(out, now);
   tell_if_everyone_left(out, now);
   remind_of_farewell(out, now);
   return out;
@@ -240,7 +256,7 @@ void membership_core::lose(effects& out, instant now, const node_name& node,
 }
 
 void membership_core::forget(effects& out, const node_name& node, const std::string& reason,
-                             bool may_rejoin) {
+                             bool may_rejoin, bool may_run) {
   const auto known = members_.find(node);
   invariant(known != members_.end(), "only a member can be lost");
   fenced_.push_back(fenced_node{node, known->second.which, reason, may_rejoin});
@@ -248,13 +264,14 @@ void membership_core::forget(effects& out, const node_name& node, const std::str
     fenced_.pop_front();
   due_.erase({known->second.lost_at, node});
   members_.erase(known);
-  out.push_back(announce{author_
-                             .write<NodeLost>({},
-                                              [&](auto b) {
-                                                b.setNode(node);
-                                                b.setReason(reason);
-                                              })
-                             .any()});
+  out.push_back(announce{lost_message(node, reason).any(), may_run});
+}
+
+msg<NodeLost> membership_core::lost_message(const node_name& node, const std::string& reason) {
+  return author_.write<NodeLost>({}, [&](auto b) {
+    b.setNode(node);
+    b.setReason(reason);
+  });
 }
 
 std::optional<session_id> membership_core::session_of(const node_name& node) const {

@@ -46,7 +46,9 @@ struct membership_options {
 /// closed, it may come back) or unknown. Membership is a lease that signs of life renew: the link
 /// judges silence, and a node that was silent is lost at once, but where all were silent together:
 /// then this master may be cut off, and they have not been away once they are back. A name belongs
-/// to its newest incarnation; older ones are fenced and stay refused.
+/// to its newest incarnation; older ones are fenced and stay refused. A newcomer that takes the
+/// name of a node is let in once that node has ended its workers, or has not answered for long
+/// enough.
 class membership_core {
  public:
   /// Answer to a hello on this session, which then carries the node's messages.
@@ -63,16 +65,29 @@ class membership_core {
     session_id session;
     std::string reason;
   };
+  /// The session's node is to end its workers and then to say Goodbye; the link stays for that.
+  struct send_off {
+    session_id session;
+    messages::msg<messages::Refused> message;
+  };
   /// NodePresent, NodeAway or NodeLost, for rendezvous.
   struct announce {
     messages::any_msg message;
+    /// NodeLost: the node may still run workers. Its member hears of it by `let_go`, so that the
+    /// generation does not end before.
+    bool may_run = false;
+  };
+  /// Nothing more is waited for of a node whose loss was announced with `may_run`.
+  struct let_go {
+    messages::msg<messages::NodeLost> message;
   };
   /// The job is over, and the last node has left or has had its time. Said once.
   struct everyone_left {};
   struct note {
     log::event event;
   };
-  using effect = std::variant<welcome, refuse, fence, announce, everyone_left, note>;
+  using effect =
+      std::variant<welcome, refuse, fence, send_off, announce, let_go, everyone_left, note>;
   using effects = std::vector<effect>;
 
   /// `began`: when this master did.
@@ -94,6 +109,8 @@ class membership_core {
 
   /// The session that carries messages to a node; nothing while it is away.
   std::optional<session_id> session_of(const node_name& node) const;
+  /// Whether a newcomer waits for the end of the node whose name it has.
+  bool is_taken_over(const node_name& node) const { return leaving_.count(node) != 0; }
   /// Every node that has a link, by name.
   std::vector<std::pair<node_name, session_id>> present() const;
   /// Every node without a link that may come back, and why it has none, by name.
@@ -105,11 +122,22 @@ class membership_core {
     incarnation which;
     std::optional<session_id> session;
     command_identity command;
+    duration stop_within{};
     // While it is away:
     instant since{};
     instant lost_at{};
     std::string because;
     bool unheard = false; ///< as all others were
+  };
+
+  /// A node whose name a newcomer has taken.
+  struct leaver {
+    incarnation which;
+    std::optional<session_id> session; ///< none: it is away
+    duration stop_within{};
+    instant until{};
+    session_id newcomer;
+    std::optional<messages::msg<messages::Hello>> hello; ///< the newcomer's, while that has a link
   };
 
   struct fenced_node {
@@ -124,6 +152,22 @@ class membership_core {
     duration after{}; ///< with `retry`: before that it is of no use
   };
 
+  // A newcomer takes a node's name (membership_core_succession.cpp).
+  void take_over(effects& out, instant now, session_id newcomer,
+                 const messages::msg<messages::Hello>& m);
+  bool joins_succession(effects& out, instant now, session_id session,
+                        const messages::msg<messages::Hello>& m);
+  bool ends_succession(effects& out, instant now, session_id session,
+                       const std::optional<std::string>& silent);
+  void send_off_leaver(effects& out, instant now, const node_name& node, leaver& who,
+                       session_id session);
+  void succeed(effects& out, instant now, const node_name& node);
+  void succeed_the_late(effects& out, instant now);
+  messages::msg<messages::Refused> refusal_message(const refusal& why);
+  messages::msg<messages::NodeLost> lost_message(const node_name& node, const std::string& reason);
+
+  void let_in(effects& out, instant now, session_id session,
+              const messages::msg<messages::Hello>& m);
   std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
   bool anybody_present() const;
   void set_due(const node_name& node, member& who, instant lost_at);
@@ -133,7 +177,8 @@ class membership_core {
   duration may_take(ports::link_end how) const;
   void lose(effects& out, instant now, const node_name& node, const std::string& reason,
             bool may_rejoin);
-  void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin);
+  void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin,
+              bool may_run = false);
   std::optional<refusal> objection_to_newcomer(instant now, messages::Hello::Reader& hello) const;
   /// What a node that was let in says about itself and its job.
   void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
@@ -159,6 +204,7 @@ class membership_core {
   reminder farewell_;
   bool told_that_everyone_left_ = false;
   std::map<node_name, member> members_;
+  std::map<node_name, leaver> leaving_;
   /// The nodes that are away, by when they are lost.
   std::set<std::pair<instant, node_name>> due_;
   flapping flapping_;

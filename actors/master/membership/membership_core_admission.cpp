@@ -80,6 +80,7 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
   const auto stop_within =
       said == 0 ? options_.stop_within : duration(std::chrono::milliseconds(said));
   longest_stop_ = std::max(longest_stop_, stop_within);
+  members_.at(hello.getNode().cStr()).stop_within = stop_within;
   if (job_over_)
     extend_farewell(now, stop_within);
   const auto command = command_of(hello.getCommand());

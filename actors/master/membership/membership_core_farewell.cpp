@@ -63,6 +63,8 @@ std::optional<instant> membership_core::next_wakeup() const {
   std::optional<instant> first;
   if (!due_.empty())
     first = due_.begin()->first;
+  for (const auto& [node, who] : leaving_)
+    first = first ? std::min(*first, who.until) : who.until;
   if (job_over_ && !told_that_everyone_left_) {
     auto farewell = members_.empty() ? all_known_at_ : farewell_until_;
     if (const auto reminding = farewell_.next(); reminding && !members_.empty())

@@ -349,27 +349,6 @@ TEST_SUITE("membership_core") {
     CHECK(s.core.session_of("a") == session_id{2});
   }
 
-  TEST_CASE("a newer incarnation takes the name; the older one is lost and stays refused") {
-    story s;
-    s.comes("a", 1, 1);
-    CHECK(s.comes("a", 2, 2) == lines("fence 1: a newer node supervisor of this name has joined",
-                                      "announce NodeLost a: another node supervisor with the "
-                                      "name 'a' has taken its place",
-                                      "announce NodePresent a idle g0", "welcome 2"));
-    CHECK(s.link_ends(1) == "");
-    CHECK(s.comes("a", 1, 3) ==
-          "refuse 3: another node supervisor with the name 'a' has taken its place");
-    CHECK(s.core.session_of("a") == session_id{2});
-  }
-
-  TEST_CASE("the successor of a node that is away needs no fence") {
-    story s;
-    s.comes("a", 1, 1);
-    s.link_ends(1);
-    CHECK(s.comes("a", 2, 2).find("announce NodeLost") == 0);
-    CHECK(s.passes(1h) == "");
-  }
-
   TEST_CASE("a lost node is refused as it was, and welcome as a new incarnation") {
     story s;
     s.comes("a", 1, 1);

@@ -63,10 +63,12 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     // An earlier planner knew of the spares that wait.
     if (roster_.size() > world_.size() && world_.size() < sizes_.nodes_max)
       growth_.newcomer(now);
+    repeat_whether_dispensable(out, {node});
   } else {
     stop_what_has_ended(out, node, present->getState());
     take_newcomer(out, now, who);
   }
+  tell_whether_dispensable(out);
   check();
   return out;
 }
@@ -116,6 +118,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
       become_ending(now);
     }
   }
+  tell_whether_dispensable(out);
   check();
   return out;
 }
@@ -131,16 +134,18 @@ bool recovery_core::about_current(const any_msg& m) const {
 }
 
 recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) {
+  effects out;
   if (!about_current(m.any()))
-    return {};
+    return out;
   was_sealed_ = true;
   sealed_at_ = works_since_ = now;
   growth_.generation_begins(now);
   roster_.remember_world(world_);
   if (phase_ == phase::forming)
     become(phase::running);
+  tell_whether_dispensable(out);
   check();
-  return {};
+  return out;
 }
 
 recovery_core::effects recovery_core::running(instant now, const msg<Running>& m) {
@@ -319,6 +324,7 @@ void recovery_core::forget_generation() {
   lost_.clear();
   failures_.clear();
   stopped_for_.reset();
+  said_dispensable_.reset();
 }
 
 // ---- the world ----

@@ -189,6 +189,8 @@ class recovery_core {
   std::optional<instant> growth_due() const;
   void take_newcomer(effects& out, instant now, const candidate& who);
   void tell_spares(effects& out, const std::vector<candidate>& all);
+  void tell_whether_dispensable(effects& out);
+  void repeat_whether_dispensable(effects& out, std::vector<node_name> members);
   void consider_giving_up(effects& out, instant now);
   void consider_relaunches(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
@@ -268,6 +270,8 @@ class recovery_core {
   failure_ledger failures_;
   std::optional<std::string> stopped_for_; ///< this planner's own reason to stop it
   bool was_sealed_ = false;
+  /// What the members know of whether one of them is dispensable.
+  std::optional<bool> said_dispensable_;
   bool in_the_tree_ = false; ///< started, and its end has not been told yet
   /// When the failure that led to the current generation, or ends it, became known.
   std::optional<instant> failed_at_;

@@ -124,6 +124,30 @@ void recovery_core::tell_spares(effects& out, const std::vector<candidate>& all)
   out.push_back(note{standing_by_in_words(spares, why)});
 }
 
+/// A member that is cut off ends its workers if others may train in its place by then. Of a job
+/// that may shrink a node takes that for granted, and of one that may not it does not.
+void recovery_core::tell_whether_dispensable(effects& out) {
+  if (phase_ != phase::running)
+    return;
+  const bool others_suffice = roster_.one_is_dispensable();
+  const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
+  if (others_suffice == said_dispensable_.value_or(may_shrink))
+    return;
+  said_dispensable_ = others_suffice;
+  std::vector<node_name> members;
+  for (const auto& [node, which] : members_)
+    members.push_back(node);
+  repeat_whether_dispensable(out, std::move(members));
+}
+
+void recovery_core::repeat_whether_dispensable(effects& out, std::vector<node_name> members) {
+  if (phase_ != phase::running || !said_dispensable_)
+    return;
+  const auto said =
+      author_.write<Dispensable>(current_, [&](auto b) { b.setOthersSuffice(*said_dispensable_); });
+  out.push_back(direct{std::move(members), said.any()});
+}
+
 /// A node that was away when its generation was stopped has not heard of it, and its workers may
 /// wait for their peers for ever.
 void recovery_core::stop_what_has_ended(effects& out, const node_name& node,

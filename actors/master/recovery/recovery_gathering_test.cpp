@@ -68,6 +68,29 @@ TEST_SUITE("recovery_core: gathering") {
     CHECK(s.said == "");
   }
 
+  TEST_CASE("members hear that spares could take their place, again on each new link") {
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
+    CHECK(s.dispensable == "");
+    const auto heard_when = [&s](auto&& happens) {
+      s.dispensable.clear();
+      happens();
+      return s.dispensable;
+    };
+    CHECK(heard_when([&] { s.comes("c"); }) == "to a,b: Dispensable g1: yes");
+    CHECK(heard_when([&] { s.comes("d"); }) == "");
+    CHECK(heard_when([&] { s.goes_away("b"); }) == "");
+    CHECK(heard_when([&] { s.comes("b", {}, running_in(1)); }) == "to b: Dispensable g1: yes");
+    CHECK(heard_when([&] { s.is_lost("c"); }) == "");
+    CHECK(heard_when([&] { s.is_lost("d"); }) == "to a,b: Dispensable g1: no");
+  }
+
+  TEST_CASE("members hear that a world of MIN nodes can do without none of them") {
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 3));
+    CHECK(s.dispensable == "to a,b: Dispensable g1: no");
+    s = planner_story::that_runs({"a", "b"}, planner_story::sizes(1, 2));
+    CHECK(s.dispensable == "");
+  }
+
   TEST_CASE("too few until the join timeout: the job cannot be formed, and this is said once") {
     planner_story s(2, 2);
     s.comes("a");

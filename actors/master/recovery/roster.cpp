@@ -134,6 +134,10 @@ std::uint32_t roster::most_nodes() const {
   return most_nodes_->second;
 }
 
+bool roster::one_is_dispensable() const {
+  return !nodes_.empty() && nodes_.size() > sizes_.least(nodes_.begin()->second.who.slots);
+}
+
 std::uint32_t roster::missing() const {
   const auto slots = nodes_.empty() ? 1 : nodes_.begin()->second.who.slots;
   const auto needed = sizes_.least(slots);

@@ -52,6 +52,8 @@ class roster {
   std::uint32_t largest_world(const std::vector<candidate>& of) const;
   /// With how many nodes no other node could take part; taking all nodes to be alike.
   std::uint32_t most_nodes() const;
+  /// Whether a world could be formed if one node were lost; taking all nodes to be alike.
+  bool one_is_dispensable() const;
   /// The nodes that are missing before any world can be formed.
   std::uint32_t missing() const;
 

@@ -131,6 +131,38 @@ TEST_SUITE("uplink_core: without a master") {
       }
   }
 
+  TEST_CASE("the master knows better than the size of the job whether others may replace it") {
+    for (const bool others_suffice : {false, true})
+      for (const bool may_shrink : {false, true}) {
+        CAPTURE(others_suffice);
+        CAPTURE(may_shrink);
+        auto o = uplink_told();
+        o.nodes_min = may_shrink ? 2 : o.nodes_max;
+        story s{
+            uplink_core{o, messages::author("a/uplink"), random_source(1), incarnation{7}, dawn}};
+        s.links(running_in(3));
+        CHECK(s.hears(dispensable(others_suffice)) == "");
+        s.link_ends();
+        CHECK((tries(s, running_in(3), 10min) < 70s) == others_suffice);
+      }
+  }
+
+  TEST_CASE("what a master said of an earlier world or link does not count") {
+    for (const bool new_link : {false, true}) {
+      story s;
+      s.links(running_in(3));
+      s.hears(dispensable(true));
+      if (new_link) {
+        s.link_ends();
+        s.links(running_in(3));
+      } else {
+        s.hears(prepare(4, {"a", "b"}).any());
+      }
+      s.link_ends();
+      CHECK(tries(s, running_in(4), 10min) >= 10min);
+    }
+  }
+
   TEST_CASE("what answers at its address in its absence ends nothing") {
     for (const auto code : {errc::refused, errc::invalid}) {
       story s;

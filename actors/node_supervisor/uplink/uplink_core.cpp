@@ -112,7 +112,11 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
   } else if (m.is<Welcome>()) {
     if (phase_ == phase::greeting)
       welcomed(out, m.envelope().follows);
+  } else if (phase_ == phase::linked && m.is<Dispensable>()) {
+    dispensable_ = m.as<Dispensable>().read()->getOthersSuffice();
   } else if (phase_ == phase::linked) {
+    if (m.is<Prepare>())
+      dispensable_.reset();
     out.push_back(deliver{m});
     last_generation_ = std::max(last_generation_, m.envelope().about);
     if (m.is<Conclude>()) {
@@ -132,7 +136,7 @@ void uplink_core::lost_link(instant now) {
 }
 
 bool uplink_core::trains_on() const {
-  const bool may_be_replaced = options_.nodes_min != options_.nodes_max;
+  const bool may_be_replaced = dispensable_.value_or(options_.nodes_min != options_.nodes_max);
   return trains_ && (!may_be_replaced || master_absent_);
 }
 
@@ -160,6 +164,7 @@ void uplink_core::welcomed(effects& out, epoch master) {
                                   was_linked_ ? "linked again to" : "linked to", options_.master),
                       {{"master", options_.master}}}});
   was_linked_ = welcomed_ = true;
+  dispensable_.reset();
   for (const auto& report : std::exchange(unsaid_, {}))
     out.push_back(say{report});
   out.push_back(linked{});
@@ -187,7 +192,8 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   }
   if (!refusal->getRetry())
     return become_over(
-        out, fmt::format("the master at {} refused this node: {}", options_.master, reason));
+        out, fmt::format("the master at {} refused this node: {}", options_.master, reason),
+        has_followed());
   which_ = incarnation{random_.next()};
   out.push_back(
       start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(reason); })});
@@ -304,10 +310,13 @@ void uplink_core::complain(effects& out, instant now, const std::string& why) {
                       {{"master", options_.master}, {"reason", why}}}});
 }
 
-void uplink_core::become_over(effects& out, const std::string& reason) {
+/// The link of a node that has taken part is the master's to close: the master may wait for the
+/// Goodbye that follows the end of the node's workers.
+void uplink_core::become_over(effects& out, const std::string& reason, bool keep_link) {
   phase_ = phase::over;
   gave_up_because_ = reason;
-  out.push_back(close_link{reason});
+  if (!keep_link)
+    out.push_back(close_link{reason});
   out.push_back(give_up{reason});
 }
 

@@ -53,9 +53,10 @@ struct uplink_options {
 /// has followed a master, only a `Refused` of this job's master counts: whatever else answers at
 /// its address (a web server, another job's master) answers in its absence. Without a link, a node
 /// that has nothing running waits for `connect_within`. A node whose workers train needs no master
-/// and waits for `train_on_within`; but if the job may shrink, and the network does not answer
-/// either, this node may be the one that is cut off and replaced: then its workers end after
-/// `isolated_within`, so that no rank is trained twice for long, and it waits as if idle.
+/// and waits for `train_on_within`; but if the others could form a world without it (as the master
+/// said, else if the job may shrink), and the network does not answer either, this node may be the
+/// one that is cut off and replaced: then its workers end after `isolated_within`, so that no rank
+/// is trained twice for long, and it waits as if idle.
 class uplink_core {
  public:
   enum class phase {
@@ -135,7 +136,7 @@ class uplink_core {
   void end_isolated_workers(effects& out, instant now);
   void become_resting(effects& out, instant now, const std::string& why);
   void rest(instant now, duration at_least);
-  void become_over(effects& out, const std::string& reason);
+  void become_over(effects& out, const std::string& reason, bool keep_link = false);
   void welcomed(effects& out, epoch master);
   void leave_older_master(effects& out, instant now, epoch master);
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);
@@ -153,10 +154,11 @@ class uplink_core {
   instant welcome_until_{}; ///< greeting
   back_off redial_;
   bool was_linked_ = false;
-  bool welcomed_;              ///< a master has welcomed this incarnation
-  bool trains_ = false;        ///< as the agent said for the last hello
-  bool master_absent_ = false; ///< its address was reached, and it was not there
-  reminder waiting_;           ///< while there is no link
+  bool welcomed_;                   ///< a master has welcomed this incarnation
+  bool trains_ = false;             ///< as the agent said for the last hello
+  std::optional<bool> dispensable_; ///< as the master said of this node's part in the job
+  bool master_absent_ = false;      ///< its address was reached, and it was not there
+  reminder waiting_;                ///< while there is no link
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.
   std::vector<messages::any_msg> unsaid_;
   std::string last_complaint_;

@@ -309,6 +309,18 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK(s.hears(refused(false)) == "");
   }
 
+  TEST_CASE(
+      "refused for good once it has taken part: it says Goodbye when its workers have ended") {
+    story s;
+    s.links();
+    CHECK(s.hears(refused(false)) ==
+          "give_up: the master at master:29400 refused this node: not you");
+    const auto bye = messages::author("a/agent").write<messages::Goodbye>(
+        {}, [](auto b) { b.setReason("refused"); });
+    CHECK(s.reports(bye.any()) == "say Goodbye: refused");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
   TEST_CASE("refused for now: what it was doing ends, and it joins anew as another incarnation") {
     story s;
     s.ticks();

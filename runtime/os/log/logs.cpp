@@ -11,6 +11,7 @@
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -89,17 +90,17 @@ result<std::shared_ptr<spdlog::sinks::sink>> make_file(const std::string& path) 
 class logs::outputs {
  public:
   outputs(const log_options& options, std::shared_ptr<spdlog::sinks::sink> file)
-      : least_(least_told(options.console)), writer_(std::make_shared<spdlog::details::thread_pool>(
-                                                 limits::log_queue_max, 1, block_signals)),
-        screen_(make_console(options.stream)), console_(logger("console", screen_)),
+      : least_(least_told(options.console)), writer_(make_writer()),
+        screen_(make_console(options.stream)), console_(logger("console", screen_, writer_)),
         patience_(is_regular_file(::fileno(options.stream)) ? limits::log_end_on_disk_within
                                                             : limits::log_end_within) {
     // There is no third place to say it; a job goes on without its terminal.
     console_->set_error_handler([](const std::string&) {});
     if (!file)
       return;
-    file_ = logger("file", std::move(file));
-    // Called by the writer's thread.
+    file_writer_ = make_writer();
+    file_ = logger("file", std::move(file), file_writer_);
+    // Called by the file's thread.
     file_->set_error_handler([this, path = options.json_file](const std::string& what) {
       if (!std::exchange(told_, true))
         warn(fmt::format("log file '{}' is not complete: {}", path, what));
@@ -117,36 +118,60 @@ class logs::outputs {
                             : printable(event.text);
       console_->log(colour_of(event.severity), std::string_view(line));
     }
-    if (file_) {
-      const auto line = json_line(component, event, std::chrono::system_clock::now(),
-                                  std::chrono::steady_clock::now());
-      file_->log(spdlog::level::info, std::string_view(line));
-    }
+    write_to_file(component, event);
   }
 
   /// How long close() may take.
   duration patience() const { return patience_; }
 
-  void close() {
+  void close_console() {
     const std::unique_lock alone(closing_);
     const auto dropped = writer_->overrun_counter();
+    waiting_ = dropped + writer_->queue_size() + 1; // and the one that is being written
     writer_.reset();
     if (dropped > 0)
       warn(fmt::format("{} lines of the log were dropped: the terminal or the disk was too slow",
                        dropped));
   }
 
+  /// Of a console that could not be closed in time: it takes nothing any more.
+  void tell_untaken() {
+    write_to_file("log", {log::level::warning,
+                          "console_stuck",
+                          fmt::format("the console takes nothing: up to {} lines are only here",
+                                      waiting_.load()),
+                          {{"lines", static_cast<std::int64_t>(waiting_.load())}}});
+  }
+
+  /// After the console.
+  void close_file() { file_writer_.reset(); }
+
  private:
-  std::shared_ptr<spdlog::async_logger> logger(const char* name,
-                                               std::shared_ptr<spdlog::sinks::sink> to) {
+  using writer = std::shared_ptr<spdlog::details::thread_pool>;
+
+  /// A thread for each place: a terminal that takes nothing does not hold the file up.
+  static writer make_writer() {
+    return std::make_shared<spdlog::details::thread_pool>(limits::log_queue_max, 1, block_signals);
+  }
+
+  static std::shared_ptr<spdlog::async_logger>
+  logger(const char* name, std::shared_ptr<spdlog::sinks::sink> to, const writer& by) {
     auto made = std::make_shared<spdlog::async_logger>(
-        name, std::move(to), writer_, spdlog::async_overflow_policy::overrun_oldest);
+        name, std::move(to), by, spdlog::async_overflow_policy::overrun_oldest);
     // Every line reaches the kernel at once, so that the log of a killed launcher is whole.
     made->flush_on(spdlog::level::trace);
     return made;
   }
 
-  /// Tells something about the log itself. By the writer's thread, or when that has ended.
+  void write_to_file(const std::string& component, const log::event& event) {
+    if (!file_)
+      return;
+    const auto line = json_line(component, event, std::chrono::system_clock::now(),
+                                std::chrono::steady_clock::now());
+    file_->log(spdlog::level::info, std::string_view(line));
+  }
+
+  /// Tells something about the log itself. By the file's thread, or when the console's has ended.
   void warn(const std::string& text) {
     const auto line = printable(text);
     screen_->log(spdlog::details::log_msg("log", spdlog::level::warn, line));
@@ -154,8 +179,10 @@ class logs::outputs {
 
   log::level least_;
   std::shared_mutex closing_;
-  bool told_ = false;                                    ///< the writer's thread's
-  std::shared_ptr<spdlog::details::thread_pool> writer_; ///< its destructor writes what is queued
+  bool told_ = false; ///< the file's thread's
+  std::atomic<std::size_t> waiting_{0};
+  writer writer_;      ///< the console's; its destructor writes what is queued
+  writer file_writer_; ///< the same for the file, if there is one
   std::shared_ptr<console_sink> screen_;
   std::shared_ptr<spdlog::async_logger> console_;
   duration patience_;
@@ -175,24 +202,39 @@ result<std::unique_ptr<logs>> logs::open(const log_options& options) {
 
 logs::logs(std::shared_ptr<outputs> to) : to_(std::move(to)) {}
 
-logs::~logs() {
-  // The terminal may take nothing any more: then what is queued is lost, and the end of the
-  // process does not wait.
-  const auto closed = std::make_shared<std::promise<void>>();
-  const auto in_time = closed->get_future();
-  const auto close = [to = to_, closed] {
-    to->close();
-    closed->set_value();
+namespace {
+
+/// Whether it has ended by then; else it goes on, on a thread of its own.
+template<class Act>
+bool ends_within(duration patience, Act act) {
+  const auto ended = std::make_shared<std::promise<void>>();
+  const auto in_time = ended->get_future();
+  const auto run = [act, ended] {
+    act();
+    ended->set_value();
   };
   try {
-    std::thread closing(close);
-    if (in_time.wait_for(to_->patience()) == std::future_status::ready)
-      closing.join();
-    else
-      closing.detach();
+    std::thread running(run);
+    if (in_time.wait_for(patience) == std::future_status::ready) {
+      running.join();
+      return true;
+    }
+    running.detach();
+    return false;
   } catch (const std::system_error&) {
-    close(); // the system refuses a thread: then the end does wait
+    run(); // the system refuses a thread: then the end does wait
+    return true;
   }
+}
+
+} // namespace
+
+/// The terminal may take nothing any more: then what is queued for it is lost, and the end of the
+/// process does not wait.
+logs::~logs() {
+  if (!ends_within(to_->patience(), [to = to_] { to->close_console(); }))
+    to_->tell_untaken();
+  ends_within(limits::log_end_on_disk_within, [to = to_] { to->close_file(); });
 }
 
 log::sink logs::sink() const {

@@ -23,16 +23,18 @@ struct log_options {
   std::string json_file;
 };
 
-/// Where log events go: plain lines for people, JSON lines for machines, written by a thread of its
-/// own. A caller never waits for a terminal or a disk: when more than limits::log_queue_max
-/// lines wait, the oldest is dropped, and at the end it is said how many were. A place that cannot
-/// be written to any more is announced once on the other one, and ends nothing.
+/// Where log events go: plain lines for people, JSON lines for machines, each written by a
+/// thread of its own. A caller never waits for a terminal or a disk: when more than
+/// limits::log_queue_max lines wait, the oldest is dropped, and at the end it is said how many
+/// were. A place that cannot be written to any more is announced once on the other one, and ends
+/// nothing.
 class logs {
  public:
   /// `invalid` if the file cannot be opened.
   static result<std::unique_ptr<logs>> open(const log_options& options);
   /// Writes what is queued, for at most limits::log_end_within, or log_end_on_disk_within
-  /// if the console is a file. What is logged later is dropped.
+  /// if the console is a file. What a console does not take by then is told in the file. What is
+  /// logged later is dropped.
   ~logs();
 
   /// May be copied, kept, and called from any thread, also after this object is gone.

@@ -279,6 +279,27 @@ TEST_CASE("a console that takes nothing does not delay the caller, and the loss 
   CHECK(taken.find("lines of the log were dropped") != std::string::npos);
 }
 
+TEST_CASE("a console that takes nothing holds up neither the file nor the end, and it is told") {
+  const scratch_file json;
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0);
+  while (::write(pipe[1], "xxxxxxxx", 8) > 0)
+    continue;
+  REQUIRE(::fcntl(pipe[1], F_SETFL, 0) == 0);
+  std::FILE* stream = ::fdopen(pipe[1], "w");
+  {
+    auto logs = os::logs::open({os::verbosity::normal, stream, json.path});
+    REQUIRE(logs);
+    for (int i = 0; i < 5; ++i)
+      (*logs)->sink()("x", event(log::level::story, "only here"));
+  }
+  const auto lines = json.lines();
+  REQUIRE(lines.size() == 6);
+  CHECK(lines.back().find("the console takes nothing: up to 5 lines are only here") !=
+        std::string::npos);
+  ::close(pipe[0]); // the thread that writes ends with a broken pipe
+}
+
 TEST_CASE("a sink may be used after the logs are gone, to no effect") {
   const scratch_file console;
   log::sink late;

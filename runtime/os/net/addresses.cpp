@@ -61,7 +61,8 @@ bool is_loopback(const std::string& host) {
 }
 
 std::string address_for_others(const ip::address& local, const std::string& dialled) {
-  return local.is_loopback() && !is_loopback(dialled) ? dialled : local.to_string();
+  const auto said = numeric(dialled);
+  return local.is_loopback() && !(said && said->is_loopback()) ? dialled : local.to_string();
 }
 
 std::optional<std::string> objection_to_zone(const std::string& host, const ip::address& address) {

@@ -40,7 +40,11 @@ struct state {
   bool is_node = false;
   std::string name;
   std::uint64_t questions = 0;
-  std::map<std::uint64_t, sup::promise<tree_report>> open_questions;
+  struct question {
+    sup::promise<tree_report> promise;
+    instant until; ///< then the asking side has given up
+  };
+  std::map<std::uint64_t, question> open_questions;
   std::uint64_t unknown_kinds = 0;
   sup::address<member::handle> member;
   /// Bounded by limits::waits_for_member_max.
@@ -124,7 +128,7 @@ void take_answer(self_ptr self, const tree_report& answer) {
   const auto question = open.find(answer.envelope().correlation);
   if (question == open.end())
     return;
-  question->second.deliver(answer);
+  question->second.promise.deliver(answer);
   open.erase(question);
 }
 
@@ -170,19 +174,25 @@ void dispatch_from_shell(self_ptr self, const messages::any_msg& said) {
 
 void ask_node(self_ptr self, const tree_request& question, sup::promise<tree_report> promise) {
   auto& s = *self->state;
+  const auto now = sup::now(self);
+  while (!s.open_questions.empty() && s.open_questions.begin()->second.until <= now) {
+    s.open_questions.begin()->second.promise.deliver(
+        sup::fail(errc::unavailable, "the node did not answer in time"));
+    s.open_questions.erase(s.open_questions.begin());
+  }
   if (!s.is_node || s.open_questions.size() >= limits::open_questions_max) {
     promise.deliver(sup::fail(errc::overloaded, "too many questions are open with this peer"));
     return;
   }
   const auto correlation = ++s.questions;
-  s.open_questions.emplace(correlation, promise);
+  s.open_questions.emplace(correlation, state::question{promise, now + limits::request_within});
   put_on_link(self, messages::with_correlation(question, correlation).any());
 }
 
 void link_closed(self_ptr self, const ports::link_ending& how) {
   auto& s = *self->state;
-  for (auto& [correlation, promise] : s.open_questions)
-    promise.deliver(sup::fail(errc::closed, "the link to the node is gone"));
+  for (auto& [correlation, question] : s.open_questions)
+    question.promise.deliver(sup::fail(errc::closed, "the link to the node is gone"));
   s.open_questions.clear();
   if (s.is_node)
     sup::send(self, s.master.membership, membership::link_lost(s.ctx.path(), s.id, how));

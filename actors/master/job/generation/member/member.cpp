@@ -87,6 +87,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_opt
         perform(self, self->state->core.present(sup::now(self), m));
       },
       on(self, &member_core::lost),
+      [self](const messages::msg<messages::NodeReplaced>& m) {
+        perform(self, self->state->core.replaced(m.read()->getReason().cStr()));
+      },
       on(self, &member_core::prepared),
       on(self, &member_core::running),
       on(self, &member_core::failed),

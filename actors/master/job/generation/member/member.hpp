@@ -7,6 +7,7 @@
 #include "runtime/sup/protocol.hpp"
 
 #include <optional>
+#include <string>
 
 /// One node's part in one generation: see member_core.hpp. Stands between its node's session and
 /// the generation. State: the world it was given; where its node stands the node says in its next
@@ -16,6 +17,7 @@ namespace troupe::actors::member {
 using handle = sup::protocol<
     // From membership: the node has a link (with what the node says of itself), or is lost.
     sup::tell<messages::msg<messages::NodePresent>>, sup::tell<messages::msg<messages::NodeLost>>,
+    sup::tell<messages::msg<messages::NodeReplaced>>,
     // From the node, through its session.
     sup::tell<messages::msg<messages::Prepared>>, sup::tell<messages::msg<messages::Running>>,
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,

@@ -130,7 +130,19 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
 
 member_core::effects member_core::lost(const msg<NodeLost>& m) {
   effects out;
-  finish(out, fmt::format("node {} is lost: {}", options_.node, m.read()->getReason().cStr()));
+  if (replaced_) // said by fail_early
+    finish(out, std::nullopt);
+  else
+    finish(out, fmt::format("node {} is lost: {}", options_.node, m.read()->getReason().cStr()));
+  return out;
+}
+
+member_core::effects member_core::replaced(const std::string& reason) {
+  effects out;
+  if (phase_ == phase::ended || std::exchange(replaced_, true))
+    return out;
+  if (!std::exchange(failed_, true))
+    out.push_back(fail_early{fmt::format("node {} is lost: {}", options_.node, reason)});
   return out;
 }
 
@@ -190,6 +202,8 @@ member_core::effects member_core::stopped(const msg<Stopped>& m) {
     return out;
   node_clean_ = true;
   out.push_back(report{m.any()});
+  if (replaced_)
+    return out;
   if (phase_ == phase::stopping)
     finish(out, std::nullopt);
   else if (!std::exchange(failed_, true))
@@ -210,8 +224,9 @@ member_core::effects member_core::ordered(instant now, const sup::stop_order& or
   effects out;
   if (phase_ == phase::ended)
     return out;
+  const bool waits_for_node = !node_clean_ || replaced_;
   if (order.because == sup::stop_order::cause::shutdown || order.detail == verdict_follows ||
-      node_clean_) {
+      !waits_for_node) {
     finish(out, std::nullopt);
     return out;
   }

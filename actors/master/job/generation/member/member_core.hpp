@@ -89,6 +89,8 @@ class member_core {
   // From membership: the node's link.
   effects present(instant now, const messages::msg<messages::NodePresent>& m);
   effects lost(const messages::msg<messages::NodeLost>& m);
+  /// A newcomer has the node's name. The node ends its workers; `lost` follows when they are gone.
+  effects replaced(const std::string& reason);
 
   // From the node.
   effects prepared(const messages::msg<messages::Prepared>& m);
@@ -126,6 +128,7 @@ class member_core {
   generation current_;
   phase phase_;
   bool failed_ = false;     ///< fail_early has been said
+  bool replaced_ = false;   ///< another node has its name; the end comes with `lost`
   bool absent_ = false;     ///< stopping: it has not come back since it was recalled
   bool node_clean_ = false; ///< the node has said that nothing of the generation is left
   std::string stop_reason_;

@@ -141,6 +141,17 @@ TEST_SUITE("member_core: a generation that runs") {
     CHECK(s.is_lost() == "ends: node b is lost: it burnt down");
   }
 
+  TEST_CASE("a node whose name another one has fails the generation, which waits for its end") {
+    auto s = that_runs();
+    CHECK(text(s.core.replaced("taken")) == "fails: node b is lost: taken");
+    CHECK(text(s.core.replaced("taken")) == "");
+    s.is_told(sibling);
+    s.has_stopped();
+    s.is_told(sibling);
+    CHECK(s.core.current_phase() == phase::stopping);
+    CHECK(s.is_lost() == "ends");
+  }
+
   TEST_CASE("a node that ends its processes unasked fails the generation") {
     auto s = that_runs();
     CHECK(s.has_stopped() ==
