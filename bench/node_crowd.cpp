@@ -45,12 +45,17 @@ class stage {
   std::atomic<std::size_t> missing_;
 };
 
+/// A master takes very many connections from one address for a flood, so the crowd has more.
+constexpr std::size_t nodes_of_a_machine = 20;
+
 struct crowd {
-  crowd(os::asio_transport& over, std::uint16_t master_port, std::size_t nodes)
-      : transport(over), port(master_port), links(nodes), welcome("welcome", nodes),
+  crowd(std::vector<std::shared_ptr<os::asio_transport>> over, std::uint16_t master_port,
+        std::size_t nodes)
+      : machines(std::move(over)), port(master_port), links(nodes), welcome("welcome", nodes),
         world("world", nodes), start("start", nodes) {}
 
-  os::asio_transport& transport;
+  /// Each dials from an address of its own, for nodes_of_a_machine nodes.
+  std::vector<std::shared_ptr<os::asio_transport>> machines;
   std::uint16_t port;
   std::vector<ports::connection_ptr> links;
   clock_type::time_point began = clock_type::now();
@@ -133,7 +138,7 @@ void hear(crowd& all, std::size_t node, const any_msg& m) {
 }
 
 void dial(crowd& all, std::size_t node) {
-  all.transport.dial({"127.0.0.1", all.port}, hello(node).as<Hello>(),
+  all.machines[node / nodes_of_a_machine]->dial({"127.0.0.1", all.port}, hello(node).as<Hello>(),
                      [&all, node](result<ports::connection_ptr> link) {
                        if (!link && link.error().code == errc::unavailable)
                          return dial(all, node);
@@ -167,12 +172,17 @@ int main(int argc, char** argv) {
   options.link = link::for_peers(nodes);
   // All of them share two processors with their master: on machines of their own none would wait.
   options.link.dial_within = options.link.handshake_within = 60s;
-  auto transport = os::asio_transport::make(io, options);
-  if (!transport) {
-    fmt::print(stderr, "{}\n", transport.error().what);
-    return 1;
+  std::vector<std::shared_ptr<os::asio_transport>> machines;
+  for (std::size_t i = 0; i * nodes_of_a_machine < nodes; ++i) {
+    options.dial_from = fmt::format("127.1.{}.{}", i / 250, i % 250 + 1);
+    auto transport = os::asio_transport::make(io, options);
+    if (!transport) {
+      fmt::print(stderr, "{}\n", transport.error().what);
+      return 1;
+    }
+    machines.push_back(std::move(*transport));
   }
-  crowd all(**transport, static_cast<std::uint16_t>(std::stoul(argv[1])), nodes);
+  crowd all(std::move(machines), static_cast<std::uint16_t>(std::stoul(argv[1])), nodes);
   for (std::size_t node = 0; node < nodes; ++node)
     dial(all, node);
   char ignored = 0;

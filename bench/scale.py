@@ -2,7 +2,7 @@
 """Very many nodes on real links before one real master: time until all are started, memory and processor time for each.
 
 Everything is on this machine: `actor-master` is one process, and node_crowd.cpp is the other ends of
-all links in another. Each node has its own TCP connection with TLS 1.3 and beats every 250 ms. Only ours.
+all links in another. Each node has its own TCP connection with TLS 1.3 and beats as often as its master expects. Only ours.
 """
 
 from __future__ import annotations

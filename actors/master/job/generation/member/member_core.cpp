@@ -100,7 +100,16 @@ bool member_core::is_another(const msg<NodePresent>& m) const {
 void member_core::compare(effects& out, const msg<NodePresent>& m) {
   auto present = m.read();
   const auto state = present->getState();
-  if (generation{state.getGeneration()} != current_)
+  const generation its{state.getGeneration()};
+  if (its > current_) {
+    // The journal has lost its tail. No process has failed, so no budget pays for that.
+    if (!std::exchange(failed_, true))
+      out.push_back(fail_early{fmt::format("node {} is in generation {} already, which the journal "
+                                           "of this master does not have",
+                                           options_.node, its.value)});
+    return;
+  }
+  if (its != current_)
     return take_failure(out, lost_workers(),
                         fmt::format("node {}: the node supervisor lost its "
                                     "workers",

@@ -171,6 +171,12 @@ TEST_SUITE("member_core: a generation that runs") {
     SUBCASE("it finished meanwhile") {
       CHECK(s.comes(finished_in(2)) == lines("to planner: Finished g2 b", "ends"));
     }
+    SUBCASE("it is further than the journal, which has lost its tail: no worker has failed") {
+      CHECK(s.comes(running_in(3)) ==
+            "fails: node b is in generation 3 already, which the journal of this master does not "
+            "have");
+      CHECK(s.is_told(sibling) == "to node: Stop g2: rank 3 failed");
+    }
     SUBCASE("its supervisor lost its workers") {
       CHECK(s.comes(nothing()) ==
             lines("to planner: Failed g2 b [b: the node supervisor lost its workers]",
