@@ -47,6 +47,9 @@ class stage {
 
 /// A master takes very many connections from one address for a flood, so the crowd has more.
 constexpr std::size_t nodes_of_a_machine = 20;
+/// On machines of their own all speak as soon as they are connected. Here one processor speaks for
+/// all, and a master drops connections that stay silent where others wait.
+constexpr std::size_t dials_at_once = 200;
 
 struct crowd {
   crowd(std::vector<std::shared_ptr<os::asio_transport>> over, std::uint16_t master_port,
@@ -57,6 +60,7 @@ struct crowd {
   /// Each dials from an address of its own, for nodes_of_a_machine nodes.
   std::vector<std::shared_ptr<os::asio_transport>> machines;
   std::uint16_t port;
+  std::atomic<std::size_t> dialled{0};
   std::vector<ports::connection_ptr> links;
   clock_type::time_point began = clock_type::now();
   stage welcome, world, start;
@@ -137,22 +141,30 @@ void hear(crowd& all, std::size_t node, const any_msg& m) {
     fmt::print(stderr, "{}: {}\n", name_of(node), said.error().what);
 }
 
+void dial_next(crowd& all);
+
 void dial(crowd& all, std::size_t node) {
-  all.machines[node / nodes_of_a_machine]->dial({"127.0.0.1", all.port}, hello(node).as<Hello>(),
-                     [&all, node](result<ports::connection_ptr> link) {
-                       if (!link && link.error().code == errc::unavailable)
-                         return dial(all, node);
-                       if (!link) {
-                         fmt::print(stderr, "{}: {}\n", name_of(node), link.error().what);
-                         std::_Exit(1);
-                       }
-                       all.links[node] = std::move(*link);
-                       all.links[node]->open(
-                           {[&all, node](const any_msg& m) { hear(all, node, m); },
-                            [node](const ports::link_ending& end) {
-                              fmt::print(stderr, "{}: {}\n", name_of(node), end.reason);
-                            }});
-                     });
+  all.machines[node / nodes_of_a_machine]->dial(
+      {"127.0.0.1", all.port}, hello(node).as<Hello>(),
+      [&all, node](result<ports::connection_ptr> link) {
+        if (!link && link.error().code == errc::unavailable)
+          return dial(all, node);
+        dial_next(all);
+        if (!link) {
+          fmt::print(stderr, "{}: {}\n", name_of(node), link.error().what);
+          std::_Exit(1);
+        }
+        all.links[node] = std::move(*link);
+        all.links[node]->open({[&all, node](const any_msg& m) { hear(all, node, m); },
+                               [node](const ports::link_ending& end) {
+                                 fmt::print(stderr, "{}: {}\n", name_of(node), end.reason);
+                               }});
+      });
+}
+
+void dial_next(crowd& all) {
+  if (const auto node = all.dialled++; node < all.links.size())
+    dial(all, node);
 }
 
 } // namespace
@@ -183,8 +195,8 @@ int main(int argc, char** argv) {
     machines.push_back(std::move(*transport));
   }
   crowd all(std::move(machines), static_cast<std::uint16_t>(std::stoul(argv[1])), nodes);
-  for (std::size_t node = 0; node < nodes; ++node)
-    dial(all, node);
+  for (std::size_t i = 0; i < dials_at_once; ++i)
+    dial_next(all);
   char ignored = 0;
   while (::read(STDIN_FILENO, &ignored, 1) > 0) {
   }

@@ -49,6 +49,8 @@ inline constexpr auto linger_max = 1s;
 /// Frames and bytes handed to the kernel in one gathered write.
 inline constexpr std::size_t gather_frames_max = 64;
 inline constexpr std::size_t gather_bytes_max = 1u << 20;
+/// Bytes that a link copies for their encryption at a time: what a TLS record holds.
+inline constexpr std::size_t encrypted_at_once = 16u << 10;
 /// Accepting pauses this long when the process is out of file descriptors.
 inline constexpr auto accept_backoff = 100ms;
 /// A job token, in characters: fewer could be guessed from a handshake that was overheard.

@@ -67,6 +67,27 @@ void append(std::vector<kj::byte>& to, const out_frame& frame) {
   to.insert(to.end(), body.begin(), body.end());
 }
 
+frames_place append_some(std::vector<kj::byte>& to, const std::vector<out_frame>& frames,
+                         frames_place from, std::size_t most) {
+  for (auto& [frame, byte] = from; frame < frames.size() && most > 0;) {
+    const auto& f = frames[frame];
+    const auto body = f.body();
+    const bool in_header = byte < f.header.size();
+    const auto* const begin =
+        in_header ? f.header.data() + byte : body.begin() + (byte - f.header.size());
+    const auto left = (in_header ? f.header.size() : f.size()) - byte;
+    const auto n = std::min(left, most);
+    to.insert(to.end(), begin, begin + n);
+    byte += n;
+    most -= n;
+    if (byte == f.size()) {
+      ++frame;
+      byte = 0;
+    }
+  }
+  return from;
+}
+
 result<std::optional<frame>> frame_decoder::take(bytes& from) {
   if (header_got_ < header_size) {
     header_got_ += move_front(from, raw_header_.data() + header_got_, header_size - header_got_);

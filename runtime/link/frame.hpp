@@ -50,6 +50,18 @@ out_frame make_beat(std::uint64_t sequence);
 /// The frame as it appears on the wire, appended to `to`.
 void append(std::vector<kj::byte>& to, const out_frame& frame);
 
+/// A place in a row of frames.
+struct frames_place {
+  std::size_t frame = 0;
+  std::size_t byte = 0; ///< of that frame
+
+  bool at_end(const std::vector<out_frame>& frames) const { return frame >= frames.size(); }
+};
+
+/// Of several frames, from this place on, as many bytes as `most` allows; answers where it stopped.
+frames_place append_some(std::vector<kj::byte>& to, const std::vector<out_frame>& frames,
+                         frames_place from, std::size_t most);
+
 /// A frame that has arrived whole and was admitted.
 struct frame {
   std::uint64_t sequence = 0;

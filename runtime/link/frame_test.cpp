@@ -156,3 +156,21 @@ TEST_CASE("half a frame is no frame") {
     CHECK(decoder.midway() == (n > 0));
   }
 }
+
+TEST_CASE("frames in parts of any size are the frames in one piece") {
+  const std::vector<out_frame> frames{make_frame(1, hello("a").any()), make_beat(1),
+                                      make_frame(2, hello(std::string(200, 'b')).any())};
+  std::vector<kj::byte> whole;
+  for (const auto& f : frames)
+    append(whole, f);
+  for (std::size_t most = 1; most <= whole.size() + 1; ++most) {
+    CAPTURE(most);
+    std::vector<kj::byte> parts;
+    for (frames_place at; !at.at_end(frames);) {
+      const auto before = parts.size();
+      at = append_some(parts, frames, at, most);
+      REQUIRE(parts.size() - before == std::min(most, whole.size() - before));
+    }
+    REQUIRE(parts == whole);
+  }
+}

@@ -189,23 +189,9 @@ void link_shell::did_read(const error_code& ec, std::size_t n) {
 
 void link_shell::write(std::vector<link::out_frame> batch) {
   writing_ = std::move(batch);
-  auto done = [self = shared_from_this()](const error_code& ec, std::size_t) {
-    self->writing_.clear();
-    self->flat_ = {};
-    if (self->ended_)
-      return;
-    self->step([&](link::link_core& core) {
-      if (ec)
-        core.write_failed(now(), self->in_words(ec, ""));
-      else
-        core.written(now());
-    });
-  };
   if (stream_.session()) {
-    // Encryption copies anyway, and makes a record of every buffer it is given.
-    for (const auto& f : writing_)
-      link::append(flat_, f);
-    return stream_.async_write(asio::buffer(flat_), std::move(done));
+    encrypted_ = {};
+    return write_encrypted();
   }
   gathered_.clear();
   for (const auto& f : writing_) {
@@ -213,8 +199,37 @@ void link_shell::write(std::vector<link::out_frame> batch) {
     if (const auto body = f.body(); body.size() > 0)
       gathered_.emplace_back(body.begin(), body.size());
   }
-  stream_.async_write(buffer_range{gathered_.data(), gathered_.data() + gathered_.size()},
-                      std::move(done));
+  stream_.async_write(
+      buffer_range{gathered_.data(), gathered_.data() + gathered_.size()},
+      [self = shared_from_this()](const error_code& ec, std::size_t) { self->did_write(ec); });
+}
+
+/// Encryption copies anyway, and makes a record of every buffer it is given. So small frames go
+/// together, and of a large one each link copies no more at a time than a record holds: ten
+/// thousand links that all send the same world share it.
+void link_shell::write_encrypted() {
+  flat_.clear();
+  encrypted_ = link::append_some(flat_, writing_, encrypted_, limits::encrypted_at_once);
+  stream_.async_write(asio::buffer(flat_),
+                      [self = shared_from_this()](const error_code& ec, std::size_t) {
+                        if (!ec && !self->ended_ && !self->encrypted_.at_end(self->writing_))
+                          self->write_encrypted();
+                        else
+                          self->did_write(ec);
+                      });
+}
+
+void link_shell::did_write(const error_code& ec) {
+  writing_.clear();
+  flat_ = {};
+  if (ended_)
+    return;
+  step([&](link::link_core& core) {
+    if (ec)
+      core.write_failed(now(), in_words(ec, ""));
+    else
+      core.written(now());
+  });
 }
 
 /// Sets the timer only if it is set for later: deadlines mostly move away as life goes on, and

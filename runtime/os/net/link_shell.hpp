@@ -66,6 +66,8 @@ class link_shell : public std::enable_shared_from_this<link_shell> {
   void read();
   void did_read(const boost::system::error_code& ec, std::size_t n);
   void write(std::vector<link::out_frame> batch);
+  void write_encrypted();
+  void did_write(const boost::system::error_code& ec);
   void wake_at(instant when);
   void finish(ports::link_end how, error why);
   error in_words(const boost::system::error_code& ec, const char* when);
@@ -85,7 +87,8 @@ class link_shell : public std::enable_shared_from_this<link_shell> {
   std::size_t last_read_ = 0;
   std::vector<link::out_frame> writing_;
   std::vector<boost::asio::const_buffer> gathered_; ///< `writing_` as it is
-  std::vector<kj::byte> flat_;                      ///< `writing_` in one piece
+  std::vector<kj::byte> flat_;                      ///< a part of `writing_`, in one piece
+  link::frames_place encrypted_;                    ///< `writing_` up to here is in flat_, or sent
   outcome told_;
   ports::connection_events events_;
   bool opened_ = false;
