@@ -21,6 +21,8 @@ from launchers import ROOT, TAG, base_environment, free_port
 
 RELEASE = ROOT / "build" / "release"
 IDLE_SECONDS = 10
+# As in node_crowd.cpp: here one processor reads the worlds of all nodes, which takes it longer than the default lease.
+LEASE = "keep_alive_interval=120,keep_alive_max_attempt=1"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def usage(pid: int) -> Usage:
 
 def measure(nodes: int) -> dict[str, float]:
     port = free_port()
-    listen = [RELEASE / "bin" / "actor-master", "-q", f"--listen=127.0.0.1:{port}", f"--nnodes={nodes}"]
+    listen = [RELEASE / "bin" / "actor-master", "-q", f"--listen=127.0.0.1:{port}", f"--nnodes={nodes}", f"--rdzv-conf={LEASE}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     environment = base_environment() | {TAG: "scale"}
     with subprocess.Popen(listen, stdin=subprocess.DEVNULL, env=environment) as master:

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,12 +28,11 @@ class journalled {
   void run(std::vector<effect> effects) {
     for (auto& e : effects)
       if (const auto* to_record = std::get_if<typename Core::record>(&e)) {
-        ++appended_;
         append(to_record->message);
       } else {
         waiting_.push_back({std::move(e), appended_});
       }
-    invariant(waiting_.size() + (appended_ - recorded_) <= limits::pending_effects_max,
+    invariant(waiting_.size() + open_.size() <= limits::pending_effects_max,
               "the journal does not keep up with the decisions");
     drain();
   }
@@ -44,18 +44,21 @@ class journalled {
   };
 
   void drain() {
-    while (!waiting_.empty() && waiting_.front().behind <= recorded_) {
+    while (!waiting_.empty() && (open_.empty() || waiting_.front().behind < *open_.begin())) {
       const auto next = std::move(waiting_.front().what);
       waiting_.pop_front();
       perform_(next);
     }
   }
 
+  /// After a full disk a later record may be there before an earlier one.
   void append(const messages::any_msg& record) {
+    const auto number = ++appended_;
+    open_.insert(number);
     sup::request(
         self_, journal_, limits::journal_patience, record,
-        [this](const messages::msg<messages::Recorded>&) {
-          ++recorded_;
+        [this, number](const messages::msg<messages::Recorded>&) {
+          open_.erase(number);
           drain();
         },
         [this](const error& e) {
@@ -68,7 +71,7 @@ class journalled {
   std::function<void(const effect&)> perform_;
   std::deque<pending> waiting_;
   std::uint64_t appended_ = 0;
-  std::uint64_t recorded_ = 0;
+  std::set<std::uint64_t> open_; ///< records that the journal does not have yet
 };
 
 } // namespace troupe::actors::journal

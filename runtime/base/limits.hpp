@@ -31,9 +31,9 @@ inline constexpr auto refusals_counted_for = 10s;
 inline constexpr auto handshake_within = 5s;
 /// A sign of life when there is nothing else to say.
 inline constexpr auto beat_every = 250ms;
-/// Beats that a process which listens hears and sends in a second, at most: each costs it about 10
+/// Beats that a process which listens hears and sends in a second, at most: each costs it about 15
 /// us. With more peers than that allows, beats become rarer and the lease longer.
-inline constexpr std::size_t beats_per_second = 20'000;
+inline constexpr std::size_t beats_per_second = 15'000;
 inline constexpr int beats_in_a_lease = 8;
 /// A link is a lease that signs of life renew: a silent peer is acted on within this. A pause of
 /// half of it is never a death. docs/adr/0011-membership-is-a-lease.md has the sums.

@@ -30,12 +30,13 @@ void membership_core::extend_farewell(instant now, duration stop_within) {
 void membership_core::tell_if_everyone_left(effects& out, instant now) {
   if (!job_over_ || told_that_everyone_left_)
     return;
-  const bool all_gone = members_.empty() && now >= all_known_at_;
+  // The earlier node of a name that passes on still ends its workers, and saves.
+  const bool all_gone = members_.empty() && leaving_.empty() && now >= all_known_at_;
   if (!all_gone && now < farewell_until_)
     return;
   told_that_everyone_left_ = true;
   farewell_.end();
-  if (!all_gone)
+  if (!members_.empty())
     out.push_back(note{{log::level::warning,
                         "nodes_left_behind",
                         fmt::format("{} node(s) have not left in time after the end of the job, {} "

@@ -133,4 +133,13 @@ TEST_SUITE("membership_core, a newcomer with the name of a node") {
     CHECK(s.passes(11s - 1ns) == "");
     CHECK(s.passes(1ns) == enters);
   }
+
+  TEST_CASE("is waited for after the verdict, as is the node that still ends its workers") {
+    story s;
+    s.comes(2, 2);
+    s.passes(limits::return_to_sleeper_within);
+    CHECK(text(s.core.job_over(s.now)) == "");
+    CHECK(s.says_goodbye(1).find("everyone left") == std::string::npos);
+    CHECK(s.says_goodbye(2).find("everyone left") != std::string::npos);
+  }
 }

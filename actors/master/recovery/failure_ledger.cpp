@@ -28,7 +28,7 @@ void failure_ledger::take(instant now, const node_name& node,
     const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const failure& k) {
       return k.node == node && k.local == f.getLocalRank() && k.pid == f.getPid();
     });
-    if (known || failures_.size() >= limits::failures_kept)
+    if (known)
       continue;
     const auto ago_us = std::min<std::uint64_t>(f.getAgoUs(), longest_ago.count());
     const auto ago =
@@ -43,6 +43,9 @@ void failure_ledger::take(instant now, const node_name& node,
                  signs)});
   }
   put_root_cause_first();
+  // What showed last tells least: peers that fail since their peer has gone are many.
+  if (failures_.size() > limits::failures_kept)
+    failures_.erase(failures_.begin() + limits::failures_kept, failures_.end());
 }
 
 void failure_ledger::put_root_cause_first() {

@@ -111,6 +111,11 @@ TEST_SUITE("failure_ledger: which failure was the first") {
     const auto many = failed("b", 1, std::vector<int>(limits::failures_kept + 5, 1));
     s.ledger.take(s.now, "b", many.read()->getFailures(), dawn, {});
     CHECK(s.ledger.size() == limits::failures_kept);
+    // The cause may be the last to be heard of: its process writes its error file first.
+    s.now += 10s;
+    s.fails("c", 7, 9s);
+    CHECK(s.ledger.size() == limits::failures_kept);
+    CHECK(s.order().find("c: code 7") != std::string::npos);
   }
 
   TEST_CASE("the root cause in words: which rank, where, and what it means") {

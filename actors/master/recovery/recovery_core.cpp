@@ -14,7 +14,7 @@ using namespace messages;
 recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
                              messages::author author, instant now)
     : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
-      phase_since_(now), roster_(sizes_), growth_(sizes_.growth) {
+      phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth) {
   waiting_.begin(now);
 }
 
@@ -109,7 +109,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
     consider_proposing(out, now);
   } else if (is_member(node)) {
     const auto known = away_.find(node);
-    const auto since = known == away_.end() ? now : known->second.value_or(now);
+    const auto since = known == away_.end() ? now : known->second.value_or(began_);
     away_.erase(node);
     // What a node had to do that has finished is done.
     if (finished_.count(node) == 0) {

@@ -239,6 +239,7 @@ class recovery_core {
   messages::author author_;
   phase phase_ = phase::gathering;
   instant phase_since_;
+  instant began_;
 
   // The nodes that could take part.
   roster roster_;

@@ -109,6 +109,9 @@ void recovery_core::stop_waiting_for_return(effects& out, instant now) {
     return;
   }
   for (const auto& node : roster_.all_away()) {
+    // One that was back, and is away again, is membership's to judge.
+    if (const auto known = away_.find(node); known != away_.end() && known->second)
+      continue;
     const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
       b.setNode(node);
       b.setReason("it did not come back to the restarted master");

@@ -39,6 +39,26 @@ TEST_SUITE("recovery_core: recall") {
           lines("record GenerationProposed g2", "begin Prepare g2: b(0,1)"));
   }
 
+  TEST_CASE("workers that failed as a member was gone with the old master cost no restart") {
+    planner_story s(1, 3, {proposed_record(1), sealed_record(1, {"a", "b"})});
+    s.comes("b", {}, running_in(1));
+    s.passes(1s);
+    s.fails("b");
+    s.passes(14s);
+    s.said.clear();
+    const auto next = s.ends("node a did not come back");
+    CHECK(next == lines("record GenerationProposed g2", "begin Prepare g2: b(0,1)"));
+  }
+
+  TEST_CASE("a member that was back, and is away again, is not lost for having been awaited") {
+    planner_story s(2, 2, {proposed_record(1), sealed_record(1, {"a", "b"})});
+    s.comes("a", {}, running_in(1));
+    s.comes("b", {}, running_in(1));
+    s.goes_away("b");
+    CHECK(s.passes(15s) == "");
+    CHECK(s.core.current_phase() == recovery_core::phase::running);
+  }
+
   TEST_CASE("the next generation has the next number, and every node the rank it had") {
     planner_story s(2, 2, {proposed_record(1), sealed_record(1, {"b", "a"})});
     s.comes("a", {}, running_in(1));
