@@ -17,10 +17,13 @@ using namespace messages;
 namespace {
 
 constexpr int sigabrt = 6;
+/// A node may say any number; this keeps the arithmetic with instants in range.
 constexpr std::chrono::microseconds longest_ago = 24h;
 
 } // namespace
 
+/// A node tells the same failure several times: as Failed, again with each further one, as Stopped,
+/// and in the hello of each new link. The first telling counts.
 void failure_ledger::take(instant now, const node_name& node,
                           capnp::List<WorkerFailure>::Reader failures,
                           std::optional<instant> not_before, const hardware_signs& signs) {
@@ -30,6 +33,9 @@ void failure_ledger::take(instant now, const node_name& node,
     });
     if (known || failures_.size() >= limits::failures_kept)
       continue;
+    // The age may come from the time of a file, and a clock that was set makes that arbitrarily
+    // old. Without the bound by `not_before` the node with the wrong clock would always be the
+    // cause.
     const auto ago_us = std::min<std::uint64_t>(f.getAgoUs(), longest_ago.count());
     const auto ago =
         std::min<duration>(std::chrono::microseconds(ago_us), now - not_before.value_or(instant{}));
@@ -45,6 +51,10 @@ void failure_ledger::take(instant now, const node_name& node,
   put_root_cause_first();
 }
 
+/// Three steps, from sure to likely. A process that its own node has stopped had not failed first,
+/// whatever its error file says, unless no other has. Of the rest the oldest showed first. But a
+/// message takes some milliseconds, and a rank that is gone makes its peers raise exceptions within
+/// as many: inside of that, an end without words is the cause of those with words.
 void failure_ledger::put_root_cause_first() {
   if (failures_.empty())
     return;
@@ -52,12 +62,14 @@ void failure_ledger::put_root_cause_first() {
     return a.stopped != b.stopped ? b.stopped : a.shown_at < b.shown_at;
   });
   const auto may_be_first = failures_.front().shown_at + limits::order_uncertain;
+  // A process that was never started is sudden as well: it had no peer to lose.
   const auto sudden = [may_be_first](const failure& f) {
     // SIGABRT is how a library ends a process when it hears that a peer is gone.
     const bool by_signal = f.exit_code < 0 && f.exit_code != -sigabrt;
     return !f.stopped && f.shown_at <= may_be_first && (f.before_start || by_signal);
   };
   const auto cause = std::find_if(failures_.begin(), failures_.end(), sudden);
+  // The others keep their order: the verdict shows them as the story of what followed.
   if (cause != failures_.end())
     std::rotate(failures_.begin(), cause, cause + 1);
 }
@@ -67,6 +79,7 @@ std::string failure_ledger::root_cause_in_words() const {
   const auto& first = failures_.front();
   if (first.pid == 0)
     return fmt::format("node {}: {}", first.node, first.message);
+  // The line that decided is quoted, so that a wrong classification can be seen as one.
   const std::string advice = treatment_of(first.judged.which).advice;
   const auto sign = first.judged.sign.empty() ? "" : fmt::format(": \"{}\"", first.judged.sign);
   return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}{}", first.rank,
@@ -75,6 +88,8 @@ std::string failure_ledger::root_cause_in_words() const {
 }
 
 void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
+  // The root cause is first in the list, so it is never its traceback that others leave no room
+  // for. The ends of logs are left out: the line that told the kind stands for them.
   std::size_t room = limits::tracebacks_max;
   for (unsigned i = 0; i < failures_.size(); ++i) {
     const auto& f = failures_[i];

@@ -4,8 +4,12 @@
 
 namespace troupe::actors {
 
+/// In three rounds, so that no later claim can take what an earlier one has: what the user has
+/// configured, what a member had, what is left. Workers write files and load shards by rank, so a
+/// rank that moves from node to node for no reason costs a restart more than it has to.
 std::vector<seat> assign_ranks(std::vector<candidate> candidates,
                                const std::map<node_name, std::uint32_t>& previous) {
+  // Within a round arrival decides, whatever order the caller's list has.
   std::sort(candidates.begin(), candidates.end(),
             [](const candidate& a, const candidate& b) { return a.arrival < b.arrival; });
 
@@ -18,11 +22,13 @@ std::vector<seat> assign_ranks(std::vector<candidate> candidates,
     else if (!seated.emplace(*c.wanted_rank, &c).second)
       newcomers.push_back(&c);
   }
+  // Only after all wishes: a member gives way to a node that asked for its rank.
   for (const auto* c : others) {
     const auto held = previous.find(c->node);
     if (held == previous.end() || !seated.emplace(held->second, c).second)
       newcomers.push_back(c);
   }
+  // A newcomer takes the place of a node that is gone, so that those behind it need not move up.
   std::uint32_t hole = 0;
   for (const auto* c : newcomers) {
     while (seated.count(hole))
@@ -30,6 +36,8 @@ std::vector<seat> assign_ranks(std::vector<candidate> candidates,
     seated.emplace(hole, c);
   }
 
+  // Positions may still have gaps, where no newcomer came for a lost node or a wish was beyond the
+  // world's end. Ranks may not: the gaps close here, in order.
   std::vector<seat> world;
   global_rank next_rank = 0;
   std::map<std::string, std::uint32_t> workers_of; // by role
@@ -40,6 +48,7 @@ std::vector<seat> assign_ranks(std::vector<candidate> candidates,
     next_rank += c->slots;
     of_role += c->slots;
   }
+  // Known only now that every worker of a role has been counted.
   std::size_t at = 0;
   for (const auto& [position, c] : seated)
     world[at++].role_world_size = workers_of.at(c->role);

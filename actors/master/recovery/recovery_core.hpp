@@ -264,14 +264,17 @@ class recovery_core {
   std::set<node_name> started_;
   std::set<node_name> finished_;
   /// Members without a link, and since when; nothing if that was before this planner began.
+  /// A recalled member begins here: no node has a link to a master that has just started.
   std::map<node_name, std::optional<instant>> away_;
   /// Members that are lost, and since when they were away.
   std::map<node_name, instant> lost_;
   failure_ledger failures_;
+  /// Kept until the end is judged: without it that end would look like a bug of the master.
   std::optional<std::string> stopped_for_; ///< this planner's own reason to stop it
   bool was_sealed_ = false;
   /// What the members know of whether one of them is dispensable.
   std::optional<bool> said_dispensable_;
+  /// What makes the judgement happen once: a start that fails and an end are told separately.
   bool in_the_tree_ = false; ///< started, and its end has not been told yet
   /// When the failure that led to the current generation, or ends it, became known.
   std::optional<instant> failed_at_;
@@ -282,6 +285,7 @@ class recovery_core {
   // What was charged.
   std::uint32_t restart_count_ = 0; ///< of all nodes
   std::map<node_name, std::uint32_t> charges_;
+  /// Between the judgement and the next start any time may pass, as nodes are waited for.
   std::optional<node_name> charge_next_; ///< the next start is a restart that this node pays for
   std::uint32_t without_progress_ = 0;   ///< up to the last charge
   std::uint32_t unexplained_ = 0;        ///< ends in a row that nothing outside the master caused
