@@ -58,6 +58,8 @@ class catalog_core {
     committing, ///< All are there; one node makes the step complete.
     following,  ///< It is; the other nodes that wrote look whether that was their place as well.
   };
+  /// What the node says that it wrote: the manifest will name it, so a later comparison finds
+  /// damage.
   struct file {
     std::string name;
     ports::receipt what;
@@ -71,6 +73,7 @@ class catalog_core {
     instant since;
     instant until; ///< the phase ends
     std::map<std::uint32_t, file> files;
+    /// Also those whose shard failed: all of them wait to hear how the step ends.
     std::set<node_name> reporters;
     node_name committer;
     std::set<node_name> asked;     ///< to be the committer
@@ -127,6 +130,7 @@ class catalog_core {
   /// Nothing was heard of them since they were lost. Bounded by limits::nodes_max.
   std::set<node_name> lost_;
   /// Bounded by limits::steps_settled_kept; the order in which they ended.
+  /// Without them a report that repeats would open its step anew, and wait for shards in vain.
   std::map<step_key, ending> settled_;
   std::deque<step_key> settled_in_order_;
 };

@@ -9,6 +9,8 @@ namespace troupe::actors {
 
 using namespace messages;
 
+/// The ranks of each world tell which node owes which shard. Older worlds are kept for a while:
+/// their last steps may be on their way when the next generation is sealed.
 void catalog_core::sealed(const msg<Sealed>& m) {
   auto body = m.read();
   auto world = body->getWorld();
@@ -16,14 +18,18 @@ void catalog_core::sealed(const msg<Sealed>& m) {
   known = {world.getWorldSize(), {}};
   for (auto each : world.getMembers()) {
     known.members.push_back({each.getNode().cStr(), each.getFirstRank(), each.getSlots()});
+    // The name is filled again, by the same node or another one.
     lost_.erase(each.getNode().cStr());
   }
   while (worlds_.size() > limits::worlds_remembered)
     worlds_.erase(worlds_.begin());
 }
 
+/// Without this a node that was lost at the end of a job held back the verdict of the others for
+/// the whole time that a save may take.
 catalog_core::effects catalog_core::node_lost(instant now, const msg<NodeLost>& m) {
   effects out;
+  // Any may go: what is forgotten here is only waited for longer.
   if (lost_.size() >= limits::nodes_max)
     lost_.erase(lost_.begin());
   lost_.insert(m.read()->getNode().cStr());
@@ -35,18 +41,23 @@ catalog_core::effects catalog_core::node_lost(instant now, const msg<NodeLost>& 
 }
 
 /// Its time for saving is for nodes that are at work.
+/// One that is lost may join anew, with its images in memory; so it has a little time, and no more.
 void catalog_core::hurry(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
   if (lost_.empty() || !waits_only_for_lost(at->first, s))
     return;
+  // A committer can be replaced at once, since another node that wrote can do the same.
   const bool others = std::any_of(s.files.begin(), s.files.end(), [this, &s](const auto& f) {
     return s.asked.count(f.second.node) == 0 && lost_.count(f.second.node) == 0;
   });
   if (s.at == phase::committing && others)
     return ask_next_committer(out, now, at);
+  // Never later than before: a second loss does not prolong the wait for the first.
   s.until = std::min(s.until, now + limits::lost_writer_within);
 }
 
+/// The question differs by phase. Gathering fails with one shard, so one lost writer is enough.
+/// Following fails with none, so it goes on while any follower may still answer.
 bool catalog_core::waits_only_for_lost(const step_key& which, const step& s) const {
   if (s.at == phase::gathering)
     return lost_writer(which, s).has_value();
@@ -73,6 +84,7 @@ std::optional<node_name> catalog_core::lost_writer(const step_key& which, const 
 
 /// Ranks that save make the shards in their order. Which ranks these are is known where all do, and
 /// where only the first does.
+/// In all other cases the program chose them, so no node is known to owe a shard.
 std::optional<node_name> catalog_core::writer_of(const step_key& which, const step& s,
                                                  std::uint32_t shard) const {
   const auto known = worlds_.find(which.made_by);
@@ -86,6 +98,8 @@ std::optional<node_name> catalog_core::writer_of(const step_key& which, const st
 }
 
 /// It joined anew, and its saver has said what it has.
+/// So the steps that were hurried because of it have their whole time again, unless another writer
+/// is still lost.
 void catalog_core::came_back(const node_name& node) {
   if (lost_.erase(node) == 0)
     return;

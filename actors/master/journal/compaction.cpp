@@ -15,6 +15,8 @@ namespace {
 /// Looks at the records from the last to the first.
 class newest_first {
  public:
+  // What a later record of its kind replaces says nothing. Kinds that are not named here may be a
+  // later version's, and stay.
   bool says_something(const any_msg& record) {
     if (record.is<GenerationProposed>())
       return first_of_its_kind(proposed_);
@@ -32,8 +34,11 @@ class newest_first {
     return first;
   }
 
+  // The newest charge of all carries the job's totals, so it stays whatever the bound says. Of each
+  // other node the newest one carries its sum.
   bool says_something(RestartCharged::Reader charge) {
     const bool newest = first_of_its_kind(charged_);
+    // Of an older version, which is summed up by counting: each of them is needed.
     if (charge.getCharged() == 0)
       return true;
     if (nodes_.count(charge.getNode().cStr()) != 0)
@@ -60,6 +65,8 @@ std::vector<any_msg> compacted(const std::vector<any_msg>& history) {
       counted.push_back(record);
     concluded = concluded || record.is<Concluded>();
   }
+  // Backwards, since only what comes later can replace a record; and turned round again at the end,
+  // because a charge must come after the seal of its generation to say that it has ended.
   newest_first judge;
   std::vector<any_msg> kept;
   for (auto at = counted.rbegin(); at != counted.rend(); ++at)

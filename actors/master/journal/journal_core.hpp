@@ -81,6 +81,7 @@ class journal_core {
   struct entry {
     ticket which = 0;
     messages::any_msg record;
+    /// From memory. The record is to reach the store all the same, once there is room.
     bool acknowledged = false;
   };
   /// The disk is full.

@@ -9,22 +9,27 @@ namespace troupe::actors {
 
 namespace {
 
+/// Bounded, so that also the worst node is forgiven after a few quiet minutes.
 constexpr unsigned losses_counted_max = 30;
 
 duration wait_after(unsigned losses) {
   if (losses < limits::losses_free)
     return duration::zero();
+  // The bound keeps the shift in range; `rejoin_after_max` ends the doubling long before.
   const auto doubled = std::min(losses - limits::losses_free, 16u);
   return std::min<duration>(limits::rejoin_after_first * (1u << doubled), limits::rejoin_after_max);
 }
 
 } // namespace
 
+/// Halved when it is asked and not by a timer: a node that is not heard of costs nothing.
 unsigned flapping::counted(const record& r, instant now) {
   const auto halvings = (now - r.last) / limits::losses_halve_every;
+  // A shift by the width of the type is undefined.
   return halvings > 31 ? 0 : r.losses >> halvings;
 }
 
+/// The names of a job are few, but names may also be made up; so only so many are remembered.
 void flapping::lost(instant now, const node_name& node) {
   if (nodes_.size() >= limits::nodes_max && !nodes_.count(node))
     forget(now);

@@ -204,6 +204,7 @@ class membership_core {
   reminder farewell_;
   bool told_that_everyone_left_ = false;
   std::map<node_name, member> members_;
+  /// Not among members_: for the job the node is lost from the moment that its name is taken.
   std::map<node_name, leaver> leaving_;
   /// The nodes that are away, by when they are lost.
   std::set<std::pair<instant, node_name>> due_;

@@ -10,6 +10,8 @@
 
 namespace troupe::actors {
 
+/// Said at once if there is nothing to wait for: the master of a job on one node must not stand
+/// around after the verdict.
 membership_core::effects membership_core::job_over(instant now) {
   effects out;
   job_over_ = true;
@@ -21,20 +23,28 @@ membership_core::effects membership_core::job_over(instant now) {
 
 /// A node ends its workers, has their last images written and says goodbye. Its saver needs the
 /// master for that: only the master can say that a step is complete.
+/// Without this wait a master left while nodes still saved, and the last step of the job, or the
+/// one of a breakpoint, was never completed. Never shortened: a node that comes late adds its own
+/// time.
 void membership_core::extend_farewell(instant now, duration stop_within) {
   farewell_until_ =
       std::max(farewell_until_, now + stop_within + limits::kill_within +
                                     limits::last_saves_within + limits::farewell_within);
 }
 
+/// Called wherever a node may have been the last. Said once, since whatever runs the master ends it
+/// on that.
 void membership_core::tell_if_everyone_left(effects& out, instant now) {
   if (!job_over_ || told_that_everyone_left_)
     return;
+  // Of a later master: nodes that knew an earlier one may not have found it yet, and would dial in
+  // vain until their own time is over.
   const bool all_gone = members_.empty() && now >= all_known_at_;
   if (!all_gone && now < farewell_until_)
     return;
   told_that_everyone_left_ = true;
   farewell_.end();
+  // The user has to know that saves may be missing, and of which node.
   if (!all_gone)
     out.push_back(note{{log::level::warning,
                         "nodes_left_behind",
@@ -59,6 +69,8 @@ void membership_core::remind_of_farewell(effects& out, instant now) {
                       {{"nodes", static_cast<std::int64_t>(members_.size())}}}});
 }
 
+/// Each wait here has an end of its own: a node's return, a leaver's workers, the farewell, and
+/// what is said to the user meanwhile.
 std::optional<instant> membership_core::next_wakeup() const {
   std::optional<instant> first;
   if (!due_.empty())

@@ -64,10 +64,14 @@ class member_core {
     messages::any_msg message;
   };
   /// The generation has failed; this member still waits for its node.
+  /// Said before the member ends: its siblings are ordered to stop now, and not only when this
+  /// node, which may take its whole time for that, has cleaned up.
   struct fail_early {
     std::string why;
   };
   /// Membership gives the node up; it may join anew. NodeLost is the answer.
+  /// The member does not end by itself: until the node is lost, processes of the generation may
+  /// run.
   struct evict {
     std::string reason;
   };
@@ -103,6 +107,8 @@ class member_core {
   effects start(const messages::msg<messages::Start>& m);
 
   /// From the supervisor. A shutdown concerns the master only: the node hears nothing of it.
+  /// A shutdown is a crash or the end of the master; training goes on, and the members of the next
+  /// master find it.
   effects ordered(instant now, const sup::stop_order& order);
 
   effects tick(instant now);

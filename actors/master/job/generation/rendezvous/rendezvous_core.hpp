@@ -64,10 +64,12 @@ class rendezvous_core {
   generation current_;
   instant since_;
   std::vector<node_name> members_; ///< in order of group rank
+  /// Names and not a count: a node says Prepared again on each new link.
   std::set<node_name> prepared_;
   std::string store_address_;
   std::uint16_t store_port_ = 0;
   bool store_hosted_ = false; ///< by the node supervisor, else by a worker
+  /// From here on nothing may change: the record may be with the journal already.
   bool sealed_ = false;
   reminder waiting_;
 };
