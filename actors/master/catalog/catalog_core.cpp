@@ -18,6 +18,7 @@ namespace {
 /// What a file takes in a message beside its names.
 constexpr std::size_t file_overhead = 64;
 
+/// Names the first and counts the others: with one rank's number a user finds its log.
 std::string missing_shards(std::uint32_t shards, const std::set<std::uint32_t>& there,
                            std::uint64_t step) {
   std::uint32_t first = 0;
@@ -147,7 +148,7 @@ void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
   const auto known = s.files.find(report.getShard());
   const bool same = known != s.files.end() && known->second.name == f.name &&
                     known->second.what == f.what && known->second.node == f.node;
-  // A generation has each rank once, so one of the two is mistaken; and in a shared directory either
+  // A generation has each rank once, so one of the two is mistaken. In a shared directory either
   // may have overwritten the other.
   if (known != s.files.end() && known->second.node != f.node)
     return settle(out, at, false,
@@ -155,6 +156,7 @@ void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
                               report.getShard(), s.shards, at->first.step, known->second.node,
                               f.node));
   s.files[report.getShard()] = f;
+  // The same report once more: the saver or its link was gone, and with it perhaps the order.
   if (same && s.at != phase::gathering)
     return ask_again(out, at->first, s, f.node);
   // What was written anew after all were there is what the manifest must name.
@@ -222,6 +224,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
 /// count two sequences; whether a directory is shared, the master cannot see.
 void catalog_core::become_committing(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
+  // Refused here: a message that is too large would end the link of each node that it is sent to.
   std::size_t bytes = 0;
   for (const auto& [shard, f] : s.files)
     bytes += f.name.size() + f.node.size() + file_overhead;
@@ -264,6 +267,7 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
   auto& s = at->second;
   s.at = phase::following;
   const auto whom = followers(s);
+  // Of one node, or all have committed under an earlier master.
   if (whom.empty())
     return settle(out, at, true, {});
   // No follower can do it in the place of another, and each may have much to write before.
@@ -287,6 +291,7 @@ void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, 
         {"place", which.place},
         {"generation", static_cast<std::int64_t>(which.made_by.value)}}}});
   open_.erase(at);
+  // The oldest is the one that is least likely to be asked for again.
   if (settled_in_order_.size() >= limits::steps_settled_kept) {
     settled_.erase(settled_in_order_.front());
     settled_in_order_.pop_front();
@@ -314,6 +319,8 @@ void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at
   const auto& s = at->second;
   if (s.at == phase::committing)
     return ask_next_committer(out, now, at);
+  // With a sequence it is complete somewhere, so the shards that were not reported again do not
+  // count.
   if (s.at == phase::gathering && s.sequence == 0) {
     const auto lost = lost_writer(at->first, s);
     return settle(out, at, false,

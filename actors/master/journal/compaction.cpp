@@ -43,6 +43,8 @@ class newest_first {
       return true;
     if (nodes_.count(charge.getNode().cStr()) != 0)
       return false;
+    // A node beyond the bound gets a new budget: names may be made up, and the file must stay
+    // small. The oldest charges are the ones that go.
     const bool remembered = newest || nodes_.size() < limits::journal_charges_kept;
     nodes_.insert(charge.getNode().cStr());
     return remembered;
@@ -51,6 +53,7 @@ class newest_first {
   bool proposed_ = false;
   bool sealed_ = false;
   bool charged_ = false;
+  // Those of which a newer charge was seen.
   std::set<node_name> nodes_;
 };
 

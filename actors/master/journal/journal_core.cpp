@@ -20,6 +20,7 @@ journal_core::effects journal_core::append(ticket which, const messages::any_msg
     hold(out, entry{which, record, false});
     return out;
   }
+  // Kept until the answer: if the disk is full, this is the only copy.
   with_store_.emplace(which, record);
   out.push_back(write{which, record});
   return out;
@@ -89,6 +90,7 @@ void journal_core::hold(effects& out, entry e) {
     e.acknowledged = true;
     out.push_back(acknowledge{e.which, 0});
   }
+  // One that was with the store may come back after a newer one was held, and belongs before it.
   const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
                                    [&e](const entry& other) { return other.which > e.which; });
   waiting_.insert(behind, std::move(e));
@@ -104,6 +106,8 @@ void journal_core::become_troubled(effects& out, instant now, const std::string&
   }
   auto& t = *trouble_;
   t.what = what;
+  // With back-off: a disk that is full for a moment has room within a second, and one that stays
+  // full is not asked ten times a second for hours.
   t.retry_at = now + t.wait.next();
   if (anew)
     out.push_back(note{{log::level::warning,
@@ -112,6 +116,7 @@ void journal_core::become_troubled(effects& out, instant now, const std::string&
                         {{"journal", options_.where}}}});
 }
 
+/// What the user can do about it, which is not the same in both cases: make room, or do nothing.
 std::string journal_core::what_it_means() const {
   return options_.asked_for
              ? "a node that is lost or fails is not replaced until the journal takes the decision: "
@@ -120,6 +125,7 @@ std::string journal_core::what_it_means() const {
                "the next one does not know them (--journal FILE puts them elsewhere)";
 }
 
+/// Said as the warning was: a user who has made room must see that this was enough.
 void journal_core::become_well(effects& out, instant now) {
   out.push_back(
       note{{log::level::story,
@@ -136,6 +142,7 @@ void journal_core::become_well(effects& out, instant now) {
 void journal_core::count(effects& out, std::size_t bytes) {
   ++records_;
   bytes_ += bytes;
+  // A compaction costs as much as what remains, so it waits until much has come.
   if (compacting_ ||
       (records_ < limits::journal_compact_records && bytes_ < limits::journal_compact_bytes))
     return;
@@ -188,6 +195,7 @@ std::vector<messages::any_msg> journal_core::unwritten() const {
   return all;
 }
 
+/// Without trouble nothing is timed: the store answers when it has written.
 std::optional<instant> journal_core::next_wakeup() const {
   if (!trouble_)
     return std::nullopt;

@@ -12,6 +12,7 @@ namespace {
 /// Bounded, so that also the worst node is forgiven after a few quiet minutes.
 constexpr unsigned losses_counted_max = 30;
 
+/// The first losses are free: one node may well be lost twice in an hour of bad network.
 duration wait_after(unsigned losses) {
   if (losses < limits::losses_free)
     return duration::zero();
@@ -34,10 +35,12 @@ void flapping::lost(instant now, const node_name& node) {
   if (nodes_.size() >= limits::nodes_max && !nodes_.count(node))
     forget(now);
   auto& r = nodes_[node];
+  // What time has forgiven is taken off now, so that a loss a minute never adds up.
   r.losses = std::min(counted(r, now) + 1, losses_counted_max);
   r.last = now;
 }
 
+/// Asked at each hello, so it changes nothing: a node that dials early is not punished for it.
 duration flapping::must_wait(instant now, const node_name& node) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end())

@@ -45,6 +45,7 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   }
   if (joins_succession(out, now, session, m))
     return out;
+  // Also of a node that was here before: its incarnation may be fenced by now.
   if (const auto why = objection(now, *hello)) {
     refuse_session(out, session, node, *why);
     return out;
@@ -118,10 +119,12 @@ msg<Refused> membership_core::refusal_message(const refusal& why) {
     // answer at that address while its master is away.
     b.setJob(options_.job);
     b.setRetry(why.retry);
+    // Rounded up: a node that comes a moment too early is refused once more.
     b.setRetryAfterMs(static_cast<std::uint32_t>(std::ceil(milliseconds_of(why.after))));
   });
 }
 
+/// The interval of beats is the master's to say, as it is the master whose beats add up.
 void membership_core::welcome_to(effects& out, session_id session) {
   out.push_back(welcome{session, author_.write<Welcome>({}, [&](auto b) {
                           b.setJob(options_.job);
@@ -157,6 +160,7 @@ membership_core::effects membership_core::closed(instant now, session_id session
                                                  const ports::link_ending& how) {
   effects out;
   const bool silent = how.how == ports::link_end::silent;
+  // A link of a name that is being passed on belongs to no member.
   if (ends_succession(out, now, session, silent ? std::optional(how.reason) : std::nullopt))
     return out;
   for (auto& [node, known] : members_) {
@@ -216,6 +220,8 @@ duration membership_core::may_take(ports::link_end how) const {
   }
 }
 
+/// The times are kept in their order as well, so that the next wakeup of thousands of absences is
+/// found without looking at all of them.
 void membership_core::set_due(const node_name& node, member& who, instant lost_at) {
   due_.erase({who.lost_at, node});
   who.lost_at = lost_at;
@@ -240,6 +246,7 @@ void membership_core::put_off_unheard(instant now) {
 membership_core::effects membership_core::departed(instant now, session_id session,
                                                    const std::string& reason) {
   effects out;
+  // The Goodbye of a node that was replaced: its loss was announced when its name was taken.
   if (ends_succession(out, now, session, std::nullopt)) {
     out.push_back(fence{session, reason});
     return out;
@@ -278,6 +285,7 @@ membership_core::effects membership_core::tick(instant now) {
     gone.push_back(at->second);
   for (const auto& node : gone) {
     const auto& known = members_.at(node);
+    // The reason says how long it was waited for: that time differs with how the link ended.
     lose(out, now, node,
          fmt::format("{}, and it was not back within {}", known.because,
                      troupe::in_words(known.lost_at - known.since)),
@@ -300,6 +308,8 @@ void membership_core::lose(effects& out, instant now, const node_name& node,
   tell_if_everyone_left(out, now);
 }
 
+/// The one way out of the membership, for losses and farewells alike: what has to happen with each
+/// of them cannot be left out in one.
 void membership_core::forget(effects& out, const node_name& node, const std::string& reason,
                              bool may_rejoin, bool may_run) {
   const auto known = members_.find(node);
@@ -336,6 +346,7 @@ std::vector<std::pair<node_name, session_id>> membership_core::present() const {
   return all;
 }
 
+/// Shown with the reason: of a node that is missing a user asks first since when and why.
 std::vector<std::pair<node_name, std::string>> membership_core::away() const {
   std::vector<std::pair<node_name, std::string>> all;
   for (const auto& [node, known] : members_)

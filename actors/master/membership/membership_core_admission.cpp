@@ -33,6 +33,7 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   if (options_.job != hello.getJob().cStr())
     return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
                                hello.getJob().cStr())};
+  // A name is in each message about the node, and in each record: a bound for all of them is here.
   if (node.empty() || node.size() > limits::name_max)
     return refusal{"a node's name has 1 to 255 bytes"};
   // The address and the role of each node are in every Prepare: long ones of many nodes would make

@@ -57,6 +57,7 @@ void membership_core::tell_if_everyone_left(effects& out, instant now) {
 }
 
 /// The user sees a program that does not end.
+/// It may wait for minutes, and looks as if it hung after it has told the verdict.
 void membership_core::remind_of_farewell(effects& out, instant now) {
   if (!farewell_.due(now) || members_.empty())
     return;
@@ -78,6 +79,8 @@ std::optional<instant> membership_core::next_wakeup() const {
   for (const auto& [node, who] : leaving_)
     first = first ? std::min(*first, who.until) : who.until;
   if (job_over_ && !told_that_everyone_left_) {
+    // With members only their time counts: the end of `all_known_at_` changes nothing while one is
+    // here.
     auto farewell = members_.empty() ? all_known_at_ : farewell_until_;
     if (const auto reminding = farewell_.next(); reminding && !members_.empty())
       farewell = std::min(farewell, *reminding);

@@ -35,6 +35,7 @@ void membership_core::take_over(effects& out, instant now, session_id newcomer,
   // generation does not end before the workers have. For good: the name belongs to the newcomer.
   forget(out, node, taken_in_words(node), false, true);
   auto& who = leaving_[node];
+  // The hello is kept whole: the newcomer is let in later as if it had come then.
   who = leaver{known.which, std::nullopt, known.stop_within, known.lost_at, newcomer, m};
   if (known.session)
     send_off_leaver(out, now, node, who, *known.session);

@@ -123,12 +123,15 @@ sign of_memory(const exit_evidence& e) {
                              : sign();
 }
 
+/// One question for each row of the table, so that the table alone decides the order.
 sign is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   switch (which) {
   case exit_class::HARDWARE:
     return of_hardware(e, signs);
   case exit_class::OUT_OF_MEMORY:
     return of_memory(e);
+  // What the kernel killed for memory was found one row earlier: this is some other sender's
+  // SIGKILL.
   case exit_class::KILLED:
     return by_signal(e, sigkill) ? by_itself() : sign();
   case exit_class::PREEMPTED:
@@ -164,6 +167,7 @@ const exit_treatment& treatment_of(exit_class which) {
   return row == table.end() ? table.back() : *row;
 }
 
+/// The first row that fits decides; the last one always does.
 judgement classify(const exit_evidence& e, const hardware_signs& signs) {
   for (const auto& row : exit_treatments())
     if (auto said = is(row.which, e, signs))

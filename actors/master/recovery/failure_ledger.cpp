@@ -31,6 +31,8 @@ void failure_ledger::take(instant now, const node_name& node,
     const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const failure& k) {
       return k.node == node && k.local == f.getLocalRank() && k.pid == f.getPid();
     });
+    // What a thousand ranks say of one loss is the same a thousand times, and has to fit into a
+    // message.
     if (known || failures_.size() >= limits::failures_kept)
       continue;
     // The age may come from the time of a file, and a clock that was set makes that arbitrarily
@@ -43,6 +45,7 @@ void failure_ledger::take(instant now, const node_name& node,
         node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(), f.getMessage().cStr(),
         f.getUnixTimeMs(), f.getBeforeStart(), f.getLogFile().cStr(), f.getTraceback().cStr(),
         f.getHost().cStr(), now - ago, f.getStopped(),
+        // Classified here and once: the end of the log that it needs is not kept.
         classify({f.getExitCode(), f.getOutOfMemory(), std::string_view(f.getMessage().cStr()),
                   std::string_view(f.getTraceback().cStr()),
                   std::string_view(f.getLogTail().cStr())},
@@ -59,8 +62,11 @@ void failure_ledger::put_root_cause_first() {
   if (failures_.empty())
     return;
   std::stable_sort(failures_.begin(), failures_.end(), [](const failure& a, const failure& b) {
+    // Equal times keep the order of arrival, since the sort is stable.
     return a.stopped != b.stopped ? b.stopped : a.shown_at < b.shown_at;
   });
+  // Measured from the oldest and not from one to the next: a chain of failures a few milliseconds
+  // apart would else reach as far as it is long.
   const auto may_be_first = failures_.front().shown_at + limits::order_uncertain;
   // A process that was never started is sudden as well: it had no peer to lose.
   const auto sudden = [may_be_first](const failure& f) {
@@ -77,6 +83,7 @@ void failure_ledger::put_root_cause_first() {
 std::string failure_ledger::root_cause_in_words() const {
   invariant(!failures_.empty(), "a judgement needs a failure");
   const auto& first = failures_.front();
+  // No process has failed, so there is no rank to name: the node supervisor speaks of itself.
   if (first.pid == 0)
     return fmt::format("node {}: {}", first.node, first.message);
   // The line that decided is quoted, so that a wrong classification can be seen as one.
@@ -107,6 +114,7 @@ void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
     out[i].setExitClass(f.judged.which);
     if (!f.judged.sign.empty())
       out[i].setSign(f.judged.sign);
+    // Whole or not at all: half of one says less than the line that is there anyway.
     if (f.traceback.size() <= room) {
       out[i].setTraceback(f.traceback);
       room -= f.traceback.size();

@@ -19,6 +19,7 @@ std::vector<seat> assign_ranks(std::vector<candidate> candidates,
   for (const auto& c : candidates) {
     if (!c.wanted_rank)
       others.push_back(&c);
+    // The roster refuses a rank that is taken, so this is for callers that do not ask it.
     else if (!seated.emplace(*c.wanted_rank, &c).second)
       newcomers.push_back(&c);
   }
@@ -40,11 +41,13 @@ std::vector<seat> assign_ranks(std::vector<candidate> candidates,
   // world's end. Ranks may not: the gaps close here, in order.
   std::vector<seat> world;
   global_rank next_rank = 0;
+  // torchrun counts ROLE_RANK and ROLE_WORLD_SIZE for each role, and scripts rely on it.
   std::map<std::string, std::uint32_t> workers_of; // by role
   for (const auto& [position, c] : seated) {
     auto& of_role = workers_of[c->role];
     world.push_back(seat{c->node, c->address, c->slots, static_cast<std::uint32_t>(world.size()),
                          next_rank, of_role, 0, c->which});
+    // A node's workers have consecutive ranks, whatever the numbers of slots of the others are.
     next_rank += c->slots;
     of_role += c->slots;
   }

@@ -252,6 +252,7 @@ std::optional<instant> recovery_core::next_wakeup() const {
   if (recalled_at_)
     consider(recall_until());
   if (phase_ == phase::gathering) {
+    // A member that is away needs no alarm: its return or its loss is an event.
     if (enough_since_ && settled_at())
       consider(*settled_at());
     else if (!enough_since_)
@@ -368,6 +369,7 @@ void recovery_core::write_world(World::Builder out) const {
   }
 }
 
+/// One slow node must not be evicted by the limit of the others, nor make them all wait for longer.
 std::vector<duration> recovery_core::members_may_take() const {
   std::vector<duration> all;
   for (const auto& s : world_)

@@ -1,4 +1,8 @@
 // How recovery_core decides how large the next world is, and when no other node is waited for.
+//
+// Two costs stand against each other. A world that starts too early is interrupted again to become
+// larger, and each time all workers start anew. A world that waits too long trains nothing. So each
+// wait is for something that was seen: nodes that keep coming, a member that is away.
 
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
@@ -86,6 +90,7 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
     out.push_back(note{relaunched_in_words()});
   }
   const std::vector<candidate> taken(present.begin(), present.begin() + size);
+  // By the last world that was sealed: proposals that came to nothing have moved no node.
   world_ = assign_ranks(taken, roster_.last_group_ranks());
   for (const auto& s : world_) {
     members_.emplace(s.node, s.which);
@@ -98,6 +103,8 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
 }
 
 // ---- a generation is up ----
+// A newcomer beside a world that cannot become larger stands by at once. Else it waits until no
+// other node comes, and then the world is stopped for all of them together, or they stand by.
 
 /// Also a spare that is here with a new link: what was on the old one may be lost, so it is told
 /// again.
@@ -122,6 +129,7 @@ std::optional<instant> recovery_core::growth_due() const {
 /// Worth a restart of all workers, unless part of the work is done already.
 /// A node that has finished would train again in the larger world.
 void recovery_core::consider_growing(effects& out, instant now) {
+  // They are dealt with whatever comes of it: else the wait would be over again at once, for ever.
   growth_.settled();
   const auto all = roster_.claimants();
   const auto size = roster_.largest_world(all);
@@ -160,6 +168,7 @@ void recovery_core::tell_spares(effects& out, const std::vector<candidate>& all)
 void recovery_core::tell_whether_dispensable(effects& out) {
   if (phase_ != phase::running)
     return;
+  // Of the job as it is now, and not of its options: spares come and go while a world runs.
   const bool others_suffice = roster_.one_is_dispensable();
   const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
   if (others_suffice == said_dispensable_.value_or(may_shrink))
@@ -174,8 +183,10 @@ void recovery_core::tell_whether_dispensable(effects& out) {
 /// A node forgets this at each welcome and at each Prepare: it may be another master's word, or
 /// about another world. So a member that is back hears it again.
 void recovery_core::repeat_whether_dispensable(effects& out, std::vector<node_name> members) {
+  // Nothing was said yet: then what a node takes for granted is right.
   if (phase_ != phase::running || !said_dispensable_)
     return;
+  // One message for all of them, so a world of thousands costs one.
   const auto said =
       author_.write<Dispensable>(current_, [&](auto b) { b.setOthersSuffice(*said_dispensable_); });
   out.push_back(direct{std::move(members), said.any()});
@@ -190,6 +201,7 @@ void recovery_core::stop_what_has_ended(effects& out, const node_name& node,
   const generation its{state.getGeneration()};
   if (its > current_ || state.getPhase() != NodeState::Phase::RUNNING)
     return;
+  // About its generation and not the current one: the node drops what is not about what it runs.
   const auto why = fmt::format("generation {} ended while the node was away", its.value);
   out.push_back(direct{{node}, author_.write<Stop>(its, [&](auto b) { b.setReason(why); }).any()});
 }

@@ -1,4 +1,7 @@
 // What recovery_core makes of the journal when it begins anew.
+//
+// The earlier planner was at one of three places: the verdict was on record, a generation was up,
+// or none was. In the second case training most likely goes on, and must not notice anything.
 
 #include "actors/master/recovery/recovery_core.hpp"
 #include "messages/conversations.hpp"
@@ -15,6 +18,7 @@ using namespace messages;
 /// from the nodes: which are here, what they run, and that a generation has ended without a charge.
 recovery_core::effects recovery_core::recall(instant now, const std::vector<any_msg>& history) {
   effects out;
+  // Set only as long as the last record says that a generation is up.
   std::optional<msg<Start>> start;
   std::optional<verdict> decided;
   const auto take =
@@ -65,6 +69,8 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   for (const auto& s : world_)
     roster_.expect(candidate{s.node, s.address, s.slots, {}, 0, sizes_.stop_within, {}, s.which});
   first_world_ = world_.empty();
+  // The join timeout begins anew: the nodes were sent back to the start by the master, not by a
+  // fault of theirs.
   phase_since_ = now;
   // A verdict has nodes to wait for even if none is known: those that dial still, and must hear it.
   if (roster_.size() > 0 || decided)
@@ -72,6 +78,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   // First of all effects: `job` counts restarts on from these, and a generation may start next.
   if (!charges_.empty())
     out.push_back(recall_charges{charges_});
+  // The verdict is stronger than any generation that the records leave open.
   if (decided)
     recall_verdict(out, *decided);
   else if (start)
@@ -109,6 +116,7 @@ void recovery_core::recall_generation(effects& out, instant now, const msg<Start
   // When it was sealed is not in the journal, so progress counts from here on. An end soon after
   // the restart of a master counts as one without progress.
   works_since_ = now;
+  // So the age of a failure is not bounded by it: it may have shown while no master was there.
   sealed_at_.reset();
   growth_.generation_begins(now);
   for (const auto& [node, which] : members_)
@@ -128,9 +136,11 @@ instant recovery_core::recall_until() const {
 void recovery_core::stop_waiting_for_return(effects& out, instant now) {
   recalled_at_.reset();
   if (phase_ == phase::concluded) {
+    // Nodes that dial have found this master by now and heard the verdict.
     out.push_back(announce_end{});
     return;
   }
+  // As losses like any other: a spare may take the place, and none of them costs a restart.
   for (const auto& node : roster_.all_away()) {
     const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
       b.setNode(node);

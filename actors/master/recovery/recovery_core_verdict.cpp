@@ -1,4 +1,7 @@
 // How recovery_core judges the end of a generation: the cause, the budgets, the verdict.
+//
+// It is judged when all its members have ended, and not at the first report: by then no process of
+// it is left, and what failed has been told. Each judgement ends with the verdict or in gathering.
 
 #include "actors/master/recovery/recovery_core.hpp"
 
@@ -35,16 +38,19 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
   if (const auto lost = lost_as_the_cause()) {
     restart_free(out, fmt::format("node {} is lost", *lost));
   } else if (!failures_.empty()) {
+    // Only the root cause is asked: what broken hardware does to its peers looks like software.
     if (treatment_of(failures_.root_cause().judged.which).part_with_node)
       return exclude_node(out, now);
     return charge(out, now);
   } else {
+    // By the planner's own plan, or since it could not be formed: no worker is to blame.
     restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")));
   }
   // Free of charge. A spare, a smaller world or the same nodes again: gathering decides which.
   become_gathering(out, now);
 }
 
+/// One message for all, past the members: these have ended with their generation.
 void recovery_core::stop_members(effects& out, const std::string& reason) {
   std::vector<node_name> members;
   for (const auto& [node, which] : members_)
@@ -125,6 +131,7 @@ void recovery_core::charge(effects& out, instant now) {
   const auto charged = ++charges_[root.node];
   // `job` charges the same node when the next generation starts, so its budget and this one agree.
   charge_next_ = root.node;
+  // On record with the charge, so that a master that is restarted does not begin to count anew.
   without_progress_ = fruitless;
   out.push_back(record{author_
                            .write<RestartCharged>(current_,
@@ -200,6 +207,7 @@ void recovery_core::conclude(effects& out, instant now, bool success, const std:
                     .any();
   out.push_back(direct{roster_.everyone(), conclusion_});
   out.push_back(announce_end{});
+  // Nothing is up when the end of a generation, or a wait in vain, is what the verdict is about.
   if (in_the_tree_)
     out.push_back(stop_generation{current_, reason, true});
   out.push_back(verdict{success, reason, exit_code});

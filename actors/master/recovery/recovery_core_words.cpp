@@ -26,6 +26,7 @@ log::event recovery_core::waits_in_words(const node_name& node) const {
           {{"node", node}}};
 }
 
+/// Told once, when the wait begins: a user whose nodes are here must see that the job has not hung.
 log::event recovery_core::settling_in_words() const {
   const auto how =
       sizes_.last_call
@@ -39,6 +40,7 @@ log::event recovery_core::settling_in_words() const {
           {{"present", static_cast<std::int64_t>(roster_.here())}}};
 }
 
+/// A budget is spent: the user hears of it before it is used up.
 log::event recovery_core::relaunched_in_words() const {
   return {log::level::story,
           "nodes_relaunched",
@@ -75,6 +77,7 @@ log::event recovery_core::started_in_words(instant now) const {
 }
 
 /// Says what the wait is for.
+/// And when it ends by itself: a user who sees how much time is left need not guess what to do.
 log::event recovery_core::reminder_in_words(instant now) const {
   const auto waited = troupe::in_words(waiting_.waited(now));
   const auto left = sizes_.join_timeout - (now - phase_since_);
@@ -106,6 +109,7 @@ log::event recovery_core::standing_by_in_words(const std::vector<node_name>& spa
           {{"nodes", static_cast<std::int64_t>(spares.size())}}};
 }
 
+/// What `actor-shell tree` shows beside the planner.
 std::string recovery_core::in_words() const {
   switch (phase_) {
   case phase::gathering:

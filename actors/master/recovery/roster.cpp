@@ -29,6 +29,7 @@ bool roster::present(instant now, candidate who) {
   const auto known = nodes_.find(who.node);
   const bool anew = known == nodes_.end();
   who.arrival = anew ? ++arrivals_ : known->second.who.arrival;
+  // Only a node that was not known is a sign that others may be on their way.
   if (anew)
     last_arrival_ = now;
   else if (known->second.away)
@@ -36,6 +37,8 @@ bool roster::present(instant now, candidate who) {
   if (who.wanted_rank)
     wanted_ranks_[*who.wanted_rank] = who.node;
   const auto node = who.node;
+  // Overwritten also if it is known: another launcher of the name may have other slots or another
+  // address.
   nodes_[node] = entry{std::move(who), false};
   return anew;
 }
@@ -67,6 +70,7 @@ void roster::forget(const node_name& node) {
     return;
   if (known->second.away)
     --away_count_;
+  // Free for the node that is started in its place, which has the same rank and another name.
   if (const auto rank = known->second.who.wanted_rank)
     wanted_ranks_.erase(*rank);
   nodes_.erase(known);
@@ -77,6 +81,7 @@ bool roster::is_away(const node_name& node) const {
   return known != nodes_.end() && known->second.away;
 }
 
+/// Nothing for a member that is lost by now: then the master's own limit has to do.
 std::optional<duration> roster::stop_within(const node_name& node) const {
   const auto known = nodes_.find(node);
   if (known == nodes_.end())
@@ -109,12 +114,15 @@ std::vector<candidate> roster::claimants(const node_name& without) const {
     std::uint64_t arrival;
     const candidate* who;
   };
+  // By pointer: names and addresses of thousands of nodes are only copied once, in their order.
   std::vector<claim> claims;
   claims.reserve(nodes_.size());
   for (const auto& [name, n] : nodes_) {
+    // `without` asks what would be left: a node is only given up if a world can do without it.
     if (n.away || name == without)
       continue;
     const auto held = last_group_ranks_.find(name);
+    // By name, also if it was lost and has joined anew: then it has its old rank again.
     const bool member = held != last_group_ranks_.end();
     claims.push_back(
         {member, n.who.wanted_rank.has_value(), member ? held->second : 0, n.who.arrival, &n.who});
@@ -146,6 +154,8 @@ std::uint32_t roster::largest_world(const std::vector<candidate>& of) const {
 std::uint32_t roster::most_nodes() const {
   if (nodes_.empty())
     return sizes_.nodes_max;
+  // The first node stands for all. Where nodes differ this only makes the planner wait a little
+  // longer, or less; which world is formed is decided by the real numbers.
   const auto slots = nodes_.begin()->second.who.slots;
   if (!most_nodes_ || most_nodes_->first != slots)
     most_nodes_ = std::pair{slots, sizes_.most(slots)};

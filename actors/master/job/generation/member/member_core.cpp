@@ -41,6 +41,8 @@ member_core::effects member_core::begin() {
 
 // ---- the node's link ----
 
+/// Here everything is made up for that a lost link has swallowed, in both directions: what the node
+/// was not told is told again, and what it could not say is read from its state.
 member_core::effects member_core::present(instant now, const msg<NodePresent>& m) {
   effects out;
   // Before the phase is looked at: whatever this node says is not about the processes that the
@@ -128,6 +130,7 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   case NodeState::Phase::PREPARED:
     out.push_back(direct{start_->any()});
     return;
+  // A planner that began anew has not heard it.
   case NodeState::Phase::RUNNING:
     out.push_back(
         report{author_.write<Running>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
@@ -170,6 +173,7 @@ member_core::effects member_core::replaced(const std::string& reason) {
 
 // ---- what the node says ----
 
+/// What older generations said may still be on its way while this one forms.
 bool member_core::about_this(const any_msg& m) const {
   return m.envelope().about == current_ && phase_ != phase::ended;
 }
@@ -191,6 +195,7 @@ member_core::effects member_core::start(const msg<Start>& m) {
   if (!about_this(m.any()) || start_)
     return out;
   start_ = m;
+  // An order to stop came first: workers that start now would only have to end again.
   if (phase_ != phase::ready)
     return out;
   become(phase::running);
@@ -198,6 +203,7 @@ member_core::effects member_core::start(const msg<Start>& m) {
   return out;
 }
 
+/// No phase changes with it: a member told to start counts as running from then on.
 member_core::effects member_core::running(const msg<Running>& m) {
   if (!about_this(m.any()))
     return {};
@@ -258,6 +264,7 @@ member_core::effects member_core::ordered(instant now, const sup::stop_order& or
   effects out;
   if (phase_ == phase::ended)
     return out;
+  // A node whose name was taken is waited for even if it is clean: `lost` tells of the newcomer.
   const bool waits_for_node = !node_clean_ || replaced_;
   if (order.because == sup::stop_order::cause::shutdown || order.detail == verdict_follows ||
       !waits_for_node) {
@@ -307,6 +314,7 @@ void member_core::finish(effects& out, std::optional<std::string> why) {
   out.push_back(end{std::move(why)});
 }
 
+/// No phase is entered twice: the next generation has members of its own.
 void member_core::become(phase next) {
   const auto allowed = [this](phase to) {
     switch (to) {
@@ -339,6 +347,8 @@ any_msg member_core::stop_message() {
   return author_.write<Stop>(current_, [&](auto b) { b.setReason(stop_reason_); }).any();
 }
 
+/// In a hello a failure is part of the node's state; the planner takes it as if the lost message
+/// had come.
 any_msg member_core::state_as_failed(NodeState::Reader state) {
   return author_
       .write<Failed>(current_,
@@ -350,6 +360,7 @@ any_msg member_core::state_as_failed(NodeState::Reader state) {
 }
 
 /// A failure without a process, of the node itself.
+/// It has no pid, by which the planner knows it from a worker's.
 any_msg member_core::lost_workers() {
   return author_
       .write<Failed>(current_,

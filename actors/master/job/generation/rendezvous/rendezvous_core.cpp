@@ -57,6 +57,7 @@ rendezvous_core::effects rendezvous_core::prepared(instant now, const msg<Prepar
   // Start name the first, and the member of a node that lost its store fails the generation.
   if (sealed_ || m.envelope().about != current_ || !member)
     return out;
+  // Of the other nodes the port means nothing, since no store is open there.
   if (node == members_.front()) {
     // Without a store no rank finds another. The node may join anew, with other ports free, and
     // until then another node can be group rank 0.
@@ -69,6 +70,7 @@ rendezvous_core::effects rendezvous_core::prepared(instant now, const msg<Prepar
     store_port_ = answer->getStorePort();
     store_hosted_ = answer->getStoreHosted();
   }
+  // Not before the store is known: a world must not be sealed without one.
   prepared_.insert(node);
   if (prepared_.size() == members_.size())
     seal(out, now);
@@ -83,6 +85,7 @@ void rendezvous_core::seal(effects& out, instant now) {
   sealed_ = true;
   waiting_.end();
   auto world = world_.read();
+  // Until the last node was ready; the journal's time is not in it.
   const auto took = now - since_;
   out.push_back(record{author_
                            .write<GenerationSealed>(current_,
@@ -124,6 +127,7 @@ rendezvous_core::effects rendezvous_core::tick(instant now) {
   effects out;
   if (!waiting_.due(now))
     return out;
+  // By name: a user can look at that machine, and in a large world it is most often one.
   std::vector<node_name> unready;
   for (const auto& node : members_)
     if (!prepared_.count(node))
