@@ -18,6 +18,7 @@ namespace {
 /// What a file takes in a message beside its names.
 constexpr std::size_t file_overhead = 64;
 
+/// Names the first and counts the others: with one rank's number a user finds its log.
 std::string missing_shards(std::uint32_t shards, const std::set<std::uint32_t>& there,
                            std::uint64_t step) {
   std::uint32_t first = 0;
@@ -53,6 +54,9 @@ std::optional<std::string> objection(ShardReport::Reader r) {
 
 // ---- reports ----
 
+/// Reports repeat: on each new link, and after a crash of the saver. So the answer depends on where
+/// the step stands and not on how often it was told. A step that has ended comes first, as its
+/// answer is final.
 catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardReport>& m) {
   effects out;
   auto r = m.read();
@@ -73,6 +77,7 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
   auto& s = at->second;
   s.reporters.insert(node);
   came_back(node);
+  // One number and two meanings: no manifest could be right for both.
   if (s.shards != r->getShards() || s.world_size != r->getWorldSize())
     settle(out, at, false,
            fmt::format("step {} has {} shards of {} ranks, and node {} says {} of {}", which.step,
@@ -94,6 +99,7 @@ void catalog_core::give_up_older(effects& out, const step_key& newer) {
     if (older->first.place != newer.place || !(older->first.made_by < newer.made_by) ||
         older->second.at != phase::gathering)
       continue;
+    // Some node has committed it under an earlier master, so all its shards were there.
     if (older->second.sequence != 0)
       settle(out, older, true, {});
     else
@@ -107,6 +113,8 @@ void catalog_core::give_up_older(effects& out, const step_key& newer) {
 
 catalog_core::open_steps::iterator
 catalog_core::open(effects& out, instant now, const step_key& which, ShardReport::Reader first) {
+  // A job that saves faster than its disk writes loses the oldest: the newer a step is, the less
+  // training is lost with it.
   if (open_.size() >= limits::steps_open_max) {
     const auto oldest =
         std::min_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
@@ -123,10 +131,14 @@ catalog_core::open(effects& out, instant now, const step_key& which, ShardReport
   s.save_within = std::chrono::milliseconds(
       std::min(first.getSaveWithinMs(), static_cast<std::uint64_t>(most.count())));
   s.since = now;
+  // From the first report on: ranks save at the same place of their program, so the others are not
+  // far.
   s.until = now + s.save_within;
   return open_.emplace(which, std::move(s)).first;
 }
 
+/// A shard may be written twice, by a saver that crashed and found the image again. The newest
+/// telling counts, as that is what lies in the directory.
 void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
                              ShardReport::Reader report) {
   auto& s = at->second;
@@ -136,16 +148,20 @@ void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
   const auto known = s.files.find(report.getShard());
   const bool same = known != s.files.end() && known->second.name == f.name &&
                     known->second.what == f.what && known->second.node == f.node;
+  // A generation has each rank once, so one of the two is mistaken. In a shared directory either
+  // may have overwritten the other.
   if (known != s.files.end() && known->second.node != f.node)
     return settle(out, at, false,
                   fmt::format("shard {} of {} of step {} was written by node {} and by node {}",
                               report.getShard(), s.shards, at->first.step, known->second.node,
                               f.node));
   s.files[report.getShard()] = f;
+  // The same report once more: the saver or its link was gone, and with it perhaps the order.
   if (same && s.at != phase::gathering)
     return ask_again(out, at->first, s, f.node);
   // What was written anew after all were there is what the manifest must name.
   if (s.files.size() == s.shards && s.at != phase::following)
+    // With a sequence an earlier master has had it committed: the others only follow.
     return s.sequence == 0 ? become_committing(out, now, at) : become_following(out, now, at);
   if (s.at == phase::gathering)
     hurry(out, now, at);
@@ -172,6 +188,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
     return out;
   auto& s = at->second;
   came_back(node);
+  // Only a node whose answer is awaited can fail the step; an earlier committer's late one cannot.
   if (r->getSequence() == 0) {
     if (s.at == phase::committing && node == s.committer)
       settle(out, at, false,
@@ -184,6 +201,8 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
     return out;
   }
   s.committed.insert(node);
+  // The first counts: the order of steps must be the same in all directories, whatever each of them
+  // counted before.
   if (s.sequence == 0)
     s.sequence = r->getSequence();
   if (s.at == phase::committing)
@@ -201,8 +220,11 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
 
 // ---- transitions ----
 
+/// Only one node commits at first. In a shared directory two at once would write one manifest and
+/// count two sequences; whether a directory is shared, the master cannot see.
 void catalog_core::become_committing(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
+  // Refused here: a message that is too large would end the link of each node that it is sent to.
   std::size_t bytes = 0;
   for (const auto& [shard, f] : s.files)
     bytes += f.name.size() + f.node.size() + file_overhead;
@@ -211,6 +233,8 @@ void catalog_core::become_committing(effects& out, instant now, open_steps::iter
                   fmt::format("step {} has {} shards; they are too many for one message",
                               at->first.step, s.shards));
   s.at = phase::committing;
+  // Also those that were asked before a shard was written anew: what they have committed is not
+  // that.
   s.asked.clear();
   ask_next_committer(out, now, at);
 }
@@ -243,6 +267,7 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
   auto& s = at->second;
   s.at = phase::following;
   const auto whom = followers(s);
+  // Of one node, or all have committed under an earlier master.
   if (whom.empty())
     return settle(out, at, true, {});
   // No follower can do it in the place of another, and each may have much to write before.
@@ -251,6 +276,8 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
   hurry(out, now, at);
 }
 
+/// Final. All that reported hear it, also after a failure: their images must not be overwritten
+/// before, and their processes may wait for the outcome.
 void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, std::string why) {
   const auto which = at->first;
   const auto told = at->second.reporters;
@@ -264,6 +291,7 @@ void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, 
         {"place", which.place},
         {"generation", static_cast<std::int64_t>(which.made_by.value)}}}});
   open_.erase(at);
+  // The oldest is the one that is least likely to be asked for again.
   if (settled_in_order_.size() >= limits::steps_settled_kept) {
     settled_.erase(settled_in_order_.front());
     settled_in_order_.pop_front();
@@ -285,10 +313,14 @@ catalog_core::effects catalog_core::tick(instant now) {
   return out;
 }
 
+/// What the end of a wait means depends on what is sure by then: a missing shard never comes, a
+/// committer can be replaced, and a step that is complete somewhere stays so.
 void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at) {
   const auto& s = at->second;
   if (s.at == phase::committing)
     return ask_next_committer(out, now, at);
+  // With a sequence it is complete somewhere, so the shards that were not reported again do not
+  // count.
   if (s.at == phase::gathering && s.sequence == 0) {
     const auto lost = lost_writer(at->first, s);
     return settle(out, at, false,
@@ -342,6 +374,8 @@ any_msg catalog_core::settled(const step_key& which, const ending& how) {
       .any();
 }
 
+/// Nodes that wrote and have not committed: where all share a directory they find the manifest
+/// there and only say so.
 std::set<node_name> catalog_core::followers(const step& s) {
   std::set<node_name> all;
   for (const auto& [shard, f] : s.files)

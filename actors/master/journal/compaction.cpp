@@ -15,6 +15,8 @@ namespace {
 /// Looks at the records from the last to the first.
 class newest_first {
  public:
+  // What a later record of its kind replaces says nothing. Kinds that are not named here may be a
+  // later version's, and stay.
   bool says_something(const any_msg& record) {
     if (record.is<GenerationProposed>())
       return first_of_its_kind(proposed_);
@@ -32,12 +34,17 @@ class newest_first {
     return first;
   }
 
+  // The newest charge of all carries the job's totals, so it stays whatever the bound says. Of each
+  // other node the newest one carries its sum.
   bool says_something(RestartCharged::Reader charge) {
     const bool newest = first_of_its_kind(charged_);
+    // Of an older version, which is summed up by counting: each of them is needed.
     if (charge.getCharged() == 0)
       return true;
     if (nodes_.count(charge.getNode().cStr()) != 0)
       return false;
+    // A node beyond the bound gets a new budget: names may be made up, and the file must stay
+    // small. The oldest charges are the ones that go.
     const bool remembered = newest || nodes_.size() < limits::journal_charges_kept;
     nodes_.insert(charge.getNode().cStr());
     return remembered;
@@ -46,6 +53,7 @@ class newest_first {
   bool proposed_ = false;
   bool sealed_ = false;
   bool charged_ = false;
+  // Those of which a newer charge was seen.
   std::set<node_name> nodes_;
 };
 
@@ -60,6 +68,8 @@ std::vector<any_msg> compacted(const std::vector<any_msg>& history) {
       counted.push_back(record);
     concluded = concluded || record.is<Concluded>();
   }
+  // Backwards, since only what comes later can replace a record; and turned round again at the end,
+  // because a charge must come after the seal of its generation to say that it has ended.
   newest_first judge;
   std::vector<any_msg> kept;
   for (auto at = counted.rbegin(); at != counted.rend(); ++at)

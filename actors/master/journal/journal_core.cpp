@@ -7,6 +7,7 @@
 
 namespace troupe::actors {
 
+/// A master that was killed again and again never came to 512 records, so each start compacts.
 journal_core::effects journal_core::begin() {
   compacting_ = true;
   return {compact{}};
@@ -14,15 +15,20 @@ journal_core::effects journal_core::begin() {
 
 journal_core::effects journal_core::append(ticket which, const messages::any_msg& record) {
   effects out;
+  // Not to the store, though it may have room by now: it would overtake those that wait.
   if (trouble_) {
     hold(out, entry{which, record, false});
     return out;
   }
+  // Kept until the answer: if the disk is full, this is the only copy.
   with_store_.emplace(which, record);
   out.push_back(write{which, record});
   return out;
 }
 
+/// Three outcomes. Taken: the decision may be announced. Full: the record waits, and with it all
+/// that come after. Anything else, a damaged file or a disk that fails, does not pass by itself, so
+/// the sender hears it and ends: a decision that is not on record must not be announced.
 journal_core::effects journal_core::written(instant now, ticket which,
                                             const result<std::uint64_t>& outcome) {
   effects out;
@@ -33,9 +39,12 @@ journal_core::effects journal_core::written(instant now, ticket which,
   with_store_.erase(found);
   // In trouble the oldest is being tried; others were with the store when the trouble began.
   const bool oldest = !waiting_.empty() && waiting_.front().which == which;
+  // Acknowledged from memory before: no second answer.
   const bool acknowledged = oldest && waiting_.front().acknowledged;
   if (!outcome && outcome.error().code == errc::unavailable) {
     become_troubled(out, now, outcome.error().what);
+    // One of those that were with the store when the trouble began: it fails like the first and
+    // joins the queue.
     if (!oldest)
       hold(out, entry{which, record, false});
     return out;
@@ -48,8 +57,11 @@ journal_core::effects journal_core::written(instant now, ticket which,
     out.push_back(refuse{which, outcome.error()});
   if (outcome)
     count(out, record.size_bytes());
+  // One at a time, and only by success: each record that is taken shows that there is room for one.
+  // If the disk is full again, only one try has failed.
   if (trouble_ && oldest) {
     trouble_->late += 1;
+    // There is progress, so the next trouble of this wait is tried again soon.
     trouble_->wait.reset();
     if (waiting_.empty()) {
       become_well(out, now);
@@ -63,6 +75,8 @@ journal_core::effects journal_core::written(instant now, ticket which,
 
 /// Those that were with the store together come back together: they keep their order.
 void journal_core::hold(effects& out, entry e) {
+  // A decision that cannot even be remembered ends its sender. That is thousands of generations on
+  // a full disk.
   if (waiting_.size() >= limits::journal_unwritten_max) {
     out.push_back(
         refuse{e.which, error{errc::overloaded,
@@ -70,15 +84,20 @@ void journal_core::hold(effects& out, entry e) {
                                           waiting_.size(), options_.where, trouble_->what)}});
     return;
   }
+  // The user did not ask for a file, so the job does not stand still for its sake. What is lost if
+  // the master ends before there is room is said in the warning.
   if (!options_.asked_for) {
     e.acknowledged = true;
     out.push_back(acknowledge{e.which, 0});
   }
+  // One that was with the store may come back after a newer one was held, and belongs before it.
   const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
                                    [&e](const entry& other) { return other.which > e.which; });
   waiting_.insert(behind, std::move(e));
 }
 
+/// Each failed try comes here. The user is told the first time at once, and then by the reminder:
+/// with a line for each try an hour of a full disk would be 360 of them.
 void journal_core::become_troubled(effects& out, instant now, const std::string& what) {
   const bool anew = !trouble_;
   if (anew) {
@@ -87,6 +106,8 @@ void journal_core::become_troubled(effects& out, instant now, const std::string&
   }
   auto& t = *trouble_;
   t.what = what;
+  // With back-off: a disk that is full for a moment has room within a second, and one that stays
+  // full is not asked ten times a second for hours.
   t.retry_at = now + t.wait.next();
   if (anew)
     out.push_back(note{{log::level::warning,
@@ -95,6 +116,7 @@ void journal_core::become_troubled(effects& out, instant now, const std::string&
                         {{"journal", options_.where}}}});
 }
 
+/// What the user can do about it, which is not the same in both cases: make room, or do nothing.
 std::string journal_core::what_it_means() const {
   return options_.asked_for
              ? "a node that is lost or fails is not replaced until the journal takes the decision: "
@@ -103,6 +125,7 @@ std::string journal_core::what_it_means() const {
                "the next one does not know them (--journal FILE puts them elsewhere)";
 }
 
+/// Said as the warning was: a user who has made room must see that this was enough.
 void journal_core::become_well(effects& out, instant now) {
   out.push_back(
       note{{log::level::story,
@@ -114,9 +137,12 @@ void journal_core::become_well(effects& out, instant now) {
   reminder_.end();
 }
 
+/// By records and by bytes: many small generations, or few large worlds. Only what the store has
+/// taken counts, since only that is on the disk.
 void journal_core::count(effects& out, std::size_t bytes) {
   ++records_;
   bytes_ += bytes;
+  // A compaction costs as much as what remains, so it waits until much has come.
   if (compacting_ ||
       (records_ < limits::journal_compact_records && bytes_ < limits::journal_compact_bytes))
     return;
@@ -125,6 +151,7 @@ void journal_core::count(effects& out, std::size_t bytes) {
 }
 
 /// One that failed is tried again after as many records.
+/// A compaction needs room itself, so on a full disk it would fail for each record.
 journal_core::effects journal_core::compacted(const result<void>& outcome) {
   compacting_ = false;
   records_ = bytes_ = 0;
@@ -141,6 +168,7 @@ journal_core::effects journal_core::tick(instant now) {
   effects out;
   if (!trouble_)
     return out;
+  // Only the oldest: when it is taken the others follow, in their order.
   if (trouble_->retry_at && now >= *trouble_->retry_at && !waiting_.empty()) {
     trouble_->retry_at.reset();
     const auto& oldest = waiting_.front();
@@ -157,6 +185,8 @@ journal_core::effects journal_core::tick(instant now) {
   return out;
 }
 
+/// An actor that begins anew within this process must find what its predecessor has announced. What
+/// was not acknowledged was not announced, so it may be decided otherwise.
 std::vector<messages::any_msg> journal_core::unwritten() const {
   std::vector<messages::any_msg> all;
   for (const auto& e : waiting_)
@@ -165,6 +195,7 @@ std::vector<messages::any_msg> journal_core::unwritten() const {
   return all;
 }
 
+/// Without trouble nothing is timed: the store answers when it has written.
 std::optional<instant> journal_core::next_wakeup() const {
   if (!trouble_)
     return std::nullopt;

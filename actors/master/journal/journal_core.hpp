@@ -37,6 +37,7 @@ struct journal_options {
 /// final.
 class journal_core {
  public:
+  /// The order of the decisions, in which the store is to get them.
   using ticket = std::uint64_t;
 
   /// Append to the store; answered by written().
@@ -49,6 +50,7 @@ class journal_core {
     ticket which;
     std::uint64_t index;
   };
+  /// The sender ends: its supervisor begins it anew from what is on record.
   struct refuse {
     ticket which;
     error why;
@@ -68,10 +70,14 @@ class journal_core {
   /// Tickets count upwards.
   effects append(ticket which, const messages::any_msg& record);
   effects written(instant now, ticket which, const result<std::uint64_t>& outcome);
+  /// A failure is no trouble: the journal is only longer than it need be.
   effects compacted(const result<void>& outcome);
+  /// The next try, and what the user is told of the wait.
   effects tick(instant now);
 
   /// What was acknowledged and is not in the store: belongs at the end of what is read back.
+  /// A record may be in both, when it is written as the file is read. Records are facts, so it does
+  /// not matter.
   std::vector<messages::any_msg> unwritten() const;
 
   std::optional<instant> next_wakeup() const;
@@ -81,10 +87,12 @@ class journal_core {
   struct entry {
     ticket which = 0;
     messages::any_msg record;
+    /// From memory. The record is to reach the store all the same, once there is room.
     bool acknowledged = false;
   };
   /// The disk is full.
   struct trouble {
+    /// As the store said it last: the reason may change while the wait goes on.
     std::string what;
     back_off wait{limits::journal_retry_first, limits::journal_retry_max};
     std::optional<instant> retry_at; ///< nothing while a try is under way
@@ -93,19 +101,24 @@ class journal_core {
 
   void hold(effects& out, entry e);
   void become_troubled(effects& out, instant now, const std::string& what);
+  /// When the last of those that waited is taken, and not at the first.
   void become_well(effects& out, instant now);
+  /// Towards the next compaction.
   void count(effects& out, std::size_t bytes);
+  /// For the user, in each warning: whether the job stands still, and what can be done.
   std::string what_it_means() const;
 
   journal_options options_;
   /// With the store, by ticket; in trouble at most the oldest of waiting_.
   std::map<ticket, messages::any_msg> with_store_;
+  /// By ticket. As long as there is trouble only the first of these is sent to the store.
   std::deque<entry> waiting_; ///< in trouble; bounded by limits::journal_unwritten_max
   std::optional<trouble> trouble_;
   reminder reminder_;
   // Since the last compaction:
   std::size_t records_ = 0;
   std::size_t bytes_ = 0;
+  /// One at a time: records that come meanwhile count for the next one.
   bool compacting_ = false;
 };
 

@@ -20,10 +20,12 @@ class flapping {
   duration must_wait(instant now, const node_name& node) const;
 
  private:
+  /// The count alone, and no list of losses: it has to be kept for thousands of names.
   struct record {
     unsigned losses = 0; ///< as of `last`
     instant last{};
   };
+  /// Halved by the quiet minutes since the last loss.
   static unsigned counted(const record& r, instant now);
   void forget(instant now);
 

@@ -56,6 +56,7 @@ class membership_core {
     session_id session;
     messages::msg<messages::Welcome> message;
   };
+  /// The link ends after it.
   struct refuse {
     session_id session;
     messages::msg<messages::Refused> message;
@@ -94,6 +95,7 @@ class membership_core {
   membership_core(membership_options options, messages::author author, instant began);
 
   effects hello(instant now, session_id session, const messages::msg<messages::Hello>& m);
+  /// How it ended decides what is believed of the node: see ADR 11.
   effects closed(instant now, session_id session, const ports::link_ending& how);
   /// The node said it will not come back: lost without a grace period.
   effects departed(instant now, session_id session, const std::string& reason);
@@ -126,6 +128,7 @@ class membership_core {
     // While it is away:
     instant since{};
     instant lost_at{};
+    /// Why the link ended: shown while the node is away, and the reason of its loss after that.
     std::string because;
     bool unheard = false; ///< as all others were
   };
@@ -140,6 +143,7 @@ class membership_core {
     std::optional<messages::msg<messages::Hello>> hello; ///< the newcomer's, while that has a link
   };
 
+  /// An incarnation that was lost, left or was replaced. Only the pair is refused, never the name.
   struct fenced_node {
     node_name node;
     incarnation which;
@@ -148,11 +152,13 @@ class membership_core {
   };
   struct refusal {
     std::string reason;
+    /// What will pass by itself. Else the launcher ends, with the reason as what its user reads.
     bool retry = false;
     duration after{}; ///< with `retry`: before that it is of no use
   };
 
   // A newcomer takes a node's name (membership_core_succession.cpp).
+  /// A name that is known has come under another incarnation.
   void take_over(effects& out, instant now, session_id newcomer,
                  const messages::msg<messages::Hello>& m);
   bool joins_succession(effects& out, instant now, session_id session,
@@ -162,13 +168,16 @@ class membership_core {
   void send_off_leaver(effects& out, instant now, const node_name& node, leaver& who,
                        session_id session);
   void succeed(effects& out, instant now, const node_name& node);
+  /// Ends the wait for nodes that have not said that their workers are gone.
   void succeed_the_late(effects& out, instant now);
   messages::msg<messages::Refused> refusal_message(const refusal& why);
   messages::msg<messages::NodeLost> lost_message(const node_name& node, const std::string& reason);
 
+  /// For a node that is new, that is back, or that has waited for its name.
   void let_in(effects& out, instant now, session_id session,
               const messages::msg<messages::Hello>& m);
   std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
+  /// Whether this master hears any node: if not, it may be the one that is cut off.
   bool anybody_present() const;
   void set_due(const node_name& node, member& who, instant lost_at);
   /// While no node is present, puts off the loss of those that are not heard. Once one is present,
@@ -179,6 +188,7 @@ class membership_core {
             bool may_rejoin);
   void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin,
               bool may_run = false);
+  /// What would pass by itself, and so is refused for a while only.
   std::optional<refusal> objection_to_newcomer(instant now, messages::Hello::Reader& hello) const;
   /// What a node that was let in says about itself and its job.
   void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
@@ -197,16 +207,21 @@ class membership_core {
   /// may be more nodes than are known here.
   instant all_known_at_;
   job_command command_;
+  /// From here on a node that goes is no loss, and one that comes hears the verdict.
   bool job_over_ = false;
   /// No node that was here may take longer to end its workers.
   duration longest_stop_{};
   instant farewell_until_{}; ///< once the job is over
   reminder farewell_;
   bool told_that_everyone_left_ = false;
+  /// Here or away. What is not in it is lost, and fenced if it comes back as it was.
   std::map<node_name, member> members_;
+  /// A name is here or in members_, never in both: for the job the node is lost from the moment
+  /// that its name is taken, and the newcomer is not there before the node's workers have ended.
   std::map<node_name, leaver> leaving_;
   /// The nodes that are away, by when they are lost.
   std::set<std::pair<instant, node_name>> due_;
+  /// By name: each loss gives the node another incarnation.
   flapping flapping_;
   /// Most recent last; bounded by limits::nodes_max.
   std::deque<fenced_node> fenced_;

@@ -23,14 +23,21 @@ std::string size_in_words(std::uint32_t low, std::uint32_t high) {
 
 } // namespace
 
+/// Two kinds of refusal. What contradicts the job or a bound will not change by itself, so the
+/// launcher ends with the reason: a user who has mistyped an option sees it at once, and not after
+/// the join timeout. What will pass is refused with `retry`. The job's id comes first: of a node of
+/// another job nothing else may be judged.
 std::optional<membership_core::refusal> membership_core::objection(instant now,
                                                                    Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
   if (options_.job != hello.getJob().cStr())
     return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
                                hello.getJob().cStr())};
+  // A name is in each message about the node, and in each record: a bound for all of them is here.
   if (node.empty() || node.size() > limits::name_max)
     return refusal{"a node's name has 1 to 255 bytes"};
+  // The address and the role of each node are in every Prepare: long ones of many nodes would make
+  // a message that no node takes.
   if (hello.getAddress().size() > limits::name_max)
     return refusal{fmt::format("its address has {} bytes; {} are possible (--local-addr)",
                                hello.getAddress().size(), limits::name_max)};
@@ -40,6 +47,8 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
     return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
                                hello.getSlots(), limits::local_world_max)};
+  // Two sizes would mean that the node waits for a world which the master never forms. A node or a
+  // master that was told none has nothing to contradict.
   if (hello.getNodesMax() != 0 && options_.nodes_max != 0 &&
       (hello.getNodesMin() != options_.nodes_min || hello.getNodesMax() != options_.nodes_max))
     return refusal{fmt::format("this master's job has {}, the node was told {} (--nnodes)",
@@ -48,6 +57,7 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   if (const auto why =
           command_.objection(command_of(hello.getCommand()), hello.getState().getGeneration() != 0))
     return refusal{*why};
+  // By incarnation and not by name: a node that was lost is welcome as soon as it begins anew.
   for (const auto& old : fenced_) {
     if (old.node != node || old.which.value != hello.getIncarnation())
       continue;
@@ -56,6 +66,9 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   return objection_to_newcomer(now, hello);
 }
 
+/// A node that returns is never made to wait: it is a member, and its generation would stand still.
+/// After the verdict none is, since there is no training left that could be disturbed, and the node
+/// must hear the verdict while the master is there.
 std::optional<membership_core::refusal>
 membership_core::objection_to_newcomer(instant now, Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
@@ -67,6 +80,7 @@ membership_core::objection_to_newcomer(instant now, Hello::Reader& hello) const 
     return refusal{
         fmt::format("it was lost again and again; it may join in {}", troupe::in_words(wait)), true,
         wait};
+  // `retry`: another node may leave. One that is known takes no further room.
   if (members_.size() >= limits::nodes_max && known == members_.end())
     return refusal{
         fmt::format("the job has {} nodes already, the most there can be", limits::nodes_max),
@@ -74,13 +88,17 @@ membership_core::objection_to_newcomer(instant now, Hello::Reader& hello) const 
   return std::nullopt;
 }
 
+/// The node knows best how long its workers may take: a stand-alone master is not told the option,
+/// and evicted nodes whose workers needed longer than its own default.
 void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello) {
   const auto said =
       std::min<std::uint64_t>(hello.getStopWithinMs(), limits::stop_workers_most.count());
   const auto stop_within =
       said == 0 ? options_.stop_within : duration(std::chrono::milliseconds(said));
+  // Never less, though that node may be gone: after the verdict the master must outlive them all.
   longest_stop_ = std::max(longest_stop_, stop_within);
   members_.at(hello.getNode().cStr()).stop_within = stop_within;
+  // It found this master late, so its time begins now.
   if (job_over_)
     extend_farewell(now, stop_within);
   const auto command = command_of(hello.getCommand());
@@ -90,8 +108,11 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
 
 /// Only a stand-alone master learns the command, so only there nodes can have been let in for
 /// another one: before a node came that trains already.
+/// A restarted master may hear a stray of another job at the same address first. The job's own
+/// nodes prove by their generation which command is the right one.
 void membership_core::expel_other_commands(effects& out, instant now,
                                            const command_identity& command) {
+  // Collected first: each loss changes the map.
   std::vector<std::pair<node_name, refusal>> strays;
   for (const auto& [node, known] : members_)
     if (known.command.script != command.script || known.command.arguments != command.arguments)

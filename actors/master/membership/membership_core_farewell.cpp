@@ -10,6 +10,8 @@
 
 namespace troupe::actors {
 
+/// Said at once if there is nothing to wait for: the master of a job on one node must not stand
+/// around after the verdict.
 membership_core::effects membership_core::job_over(instant now) {
   effects out;
   job_over_ = true;
@@ -21,21 +23,29 @@ membership_core::effects membership_core::job_over(instant now) {
 
 /// A node ends its workers, has their last images written and says goodbye. Its saver needs the
 /// master for that: only the master can say that a step is complete.
+/// Without this wait a master left while nodes still saved, and the last step of the job, or the
+/// one of a breakpoint, was never completed. Never shortened: a node that comes late adds its own
+/// time.
 void membership_core::extend_farewell(instant now, duration stop_within) {
   farewell_until_ =
       std::max(farewell_until_, now + stop_within + limits::kill_within +
                                     limits::last_saves_within + limits::farewell_within);
 }
 
+/// Called wherever a node may have been the last. Said once, since whatever runs the master ends it
+/// on that.
 void membership_core::tell_if_everyone_left(effects& out, instant now) {
   if (!job_over_ || told_that_everyone_left_)
     return;
+  // Of a later master: nodes that knew an earlier one may not have found it yet, and would dial in
+  // vain until their own time is over.
   // The earlier node of a name that passes on still ends its workers, and saves.
   const bool all_gone = members_.empty() && leaving_.empty() && now >= all_known_at_;
   if (!all_gone && now < farewell_until_)
     return;
   told_that_everyone_left_ = true;
   farewell_.end();
+  // The user has to know that saves may be missing, and of which node.
   if (!members_.empty())
     out.push_back(note{{log::level::warning,
                         "nodes_left_behind",
@@ -48,6 +58,7 @@ void membership_core::tell_if_everyone_left(effects& out, instant now) {
 }
 
 /// The user sees a program that does not end.
+/// It may wait for minutes, and looks as if it hung after it has told the verdict.
 void membership_core::remind_of_farewell(effects& out, instant now) {
   if (!farewell_.due(now) || members_.empty())
     return;
@@ -60,6 +71,8 @@ void membership_core::remind_of_farewell(effects& out, instant now) {
                       {{"nodes", static_cast<std::int64_t>(members_.size())}}}});
 }
 
+/// Each wait here has an end of its own: a node's return, a leaver's workers, the farewell, and
+/// what is said to the user meanwhile.
 std::optional<instant> membership_core::next_wakeup() const {
   std::optional<instant> first;
   if (!due_.empty())
@@ -67,6 +80,8 @@ std::optional<instant> membership_core::next_wakeup() const {
   for (const auto& [node, who] : leaving_)
     first = first ? std::min(*first, who.until) : who.until;
   if (job_over_ && !told_that_everyone_left_) {
+    // With members only their time counts: the end of `all_known_at_` changes nothing while one is
+    // here.
     auto farewell = members_.empty() ? all_known_at_ : farewell_until_;
     if (const auto reminding = farewell_.next(); reminding && !members_.empty())
       farewell = std::min(farewell, *reminding);

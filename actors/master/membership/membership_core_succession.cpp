@@ -24,12 +24,18 @@ std::string taken_in_words(const node_name& node) {
 
 /// The job knows at once that the node is lost, and its other nodes stop; the generation ends, and
 /// the newcomer is let in, when the node has said Goodbye.
+/// What this protects from: a second launcher under a node's name used to take its place at once,
+/// and two processes of a rank ran for as long as the first one's workers took to end, or without
+/// end where its supervisor was stopped.
 void membership_core::take_over(effects& out, instant now, session_id newcomer,
                                 const msg<Hello>& m) {
   const node_name node = m.read()->getNode().cStr();
   const auto known = members_.at(node);
+  // Lost, so that the planner and the siblings act now; `may_run`, so that its member stays and the
+  // generation does not end before the workers have. For good: the name belongs to the newcomer.
   forget(out, node, taken_in_words(node), false, true);
   auto& who = leaving_[node];
+  // The hello is kept whole: the newcomer is let in later as if it had come then.
   who = leaver{known.which, std::nullopt, known.stop_within, known.lost_at, newcomer, m};
   if (known.session)
     send_off_leaver(out, now, node, who, *known.session);
@@ -43,6 +49,8 @@ void membership_core::take_over(effects& out, instant now, session_id newcomer,
                       {{"node", node}}}});
 }
 
+/// The link stays open: on it comes the Goodbye that says that the workers are gone. The time is
+/// that of the workers, of a kill, and of the way.
 void membership_core::send_off_leaver(effects& out, instant now, const node_name& node, leaver& who,
                                       session_id session) {
   who.session = session;
@@ -60,6 +68,8 @@ bool membership_core::joins_succession(effects& out, instant now, session_id ses
   if (found == leaving_.end())
     return false;
   auto& who = found->second;
+  // The earlier node itself was away and is back. Its incarnation is fenced, and a plain refusal
+  // would end its link and with that the only way to hear when its workers have ended.
   if (who.which.value == hello->getIncarnation()) {
     if (who.session)
       out.push_back(fence{*who.session, "the node has a newer link"});
@@ -68,6 +78,8 @@ bool membership_core::joins_succession(effects& out, instant now, session_id ses
   }
   if (objection(now, *hello))
     return false; // hello() says it
+  // One successor at a time. The same node on a newer link replaces its older link; a third
+  // launcher is the newest that claims the name, so the second one has lost it.
   if (who.hello && who.newcomer != session) {
     if (who.hello->read()->getIncarnation() == hello->getIncarnation())
       out.push_back(fence{who.newcomer, "the node has a newer link"});
@@ -83,12 +95,16 @@ bool membership_core::joins_succession(effects& out, instant now, session_id ses
 bool membership_core::ends_succession(effects& out, instant now, session_id session,
                                       const std::optional<std::string>& silent) {
   for (auto& [node, who] : leaving_) {
+    // The newcomer is gone; the earlier node ends its workers all the same, and the name is free
+    // then.
     if (who.hello && who.newcomer == session) {
       who.hello.reset();
       return true;
     }
     if (who.session != session)
       continue;
+    // Silence is no proof that the workers have ended: a stopped supervisor's go on. To wait longer
+    // proves nothing either, so the job goes on, and one line says what may run twice.
     if (silent)
       out.push_back(note{{log::level::warning,
                           "node_unanswering",
@@ -103,12 +119,15 @@ bool membership_core::ends_succession(effects& out, instant now, session_id sess
   return false;
 }
 
+/// A bound for a supervisor that answers and does not get done. Without it one node could hold up
+/// the whole job, whose other nodes have stopped for it.
 void membership_core::succeed_the_late(effects& out, instant now) {
   std::vector<node_name> late;
   for (const auto& [node, who] : leaving_)
     if (who.until <= now)
       late.push_back(node);
   for (const auto& node : late) {
+    // Without a session it was away and has not come back: that was told when its link ended.
     if (const auto session = leaving_.at(node).session) {
       out.push_back(note{{log::level::warning,
                           "node_unanswering",
@@ -129,6 +148,7 @@ void membership_core::succeed(effects& out, instant now, const node_name& node) 
   leaving_.erase(node);
   if (who.hello) {
     auto hello = who.hello->read();
+    // Asked again, since time has passed: the job may be full, or its command known by now.
     if (const auto why = objection(now, *hello))
       refuse_session(out, who.newcomer, node, *why);
     else

@@ -17,6 +17,7 @@ constexpr int by_shell = 128;
 /// What DLRover's agents end with when memory ran out.
 constexpr int out_of_memory_code = 247;
 
+/// What CUDA, PyTorch, its CPU allocator, the C library and C++ say, in this order.
 constexpr std::array out_of_memory_words{"out of memory", "outofmemoryerror",
                                          "can't allocate memory", "cannot allocate memory",
                                          "std::bad_alloc"};
@@ -45,8 +46,11 @@ std::size_t place_of(std::string_view text, const Words& words) {
 }
 
 /// The line around a place, the front of it left out if it would be too long; UTF-8 stays whole.
+/// A quarter of the room is for what stands before the word: there a log names the device, and
+/// behind it are the numbers.
 std::string line_around(std::string_view text, std::size_t place) {
   constexpr std::string_view ends = "\r\n";
+  // A cut inside a character would make a message that no reader of UTF-8 takes.
   const auto is_inner = [&text](std::size_t at) { return (text[at] & 0xc0) == 0x80; };
   auto begin = text.find_last_of(ends, place);
   begin = begin == std::string_view::npos ? 0 : begin + 1;
@@ -69,21 +73,26 @@ sign line_with(std::string_view text, const Words& words) {
 }
 
 template<class Words>
+/// The message is shown with the failure anyway; of a traceback the line has to be named.
 sign in_error_file(const exit_evidence& e, const Words& words) {
   return place_of(e.message, words) != std::string_view::npos ? by_itself()
                                                               : line_with(e.traceback, words);
 }
 
+/// A worker may be a shell or a container that outlives the process which the signal hit.
 bool by_signal(const exit_evidence& e, int number) {
   return e.exit_code == -number || e.exit_code == by_shell + number;
 }
 
 /// What it wrote last, if it ended by itself.
+/// A process that was killed was not ended by what it had complained about before.
 std::string_view last_words(const exit_evidence& e) {
   return by_signal(e, sigkill) || by_signal(e, sigterm) ? std::string_view() : e.log_tail;
 }
 
 /// From the last traceback on; without one the last line.
+/// Of chained exceptions the last is the one that was not caught. Earlier ones, and warnings about
+/// memory that a program got over, say nothing about its end.
 std::string_view what_ended_it(std::string_view log) {
   if (const auto begin = log.rfind("Traceback (most recent call last)");
       begin != std::string_view::npos)
@@ -93,6 +102,8 @@ std::string_view what_ended_it(std::string_view log) {
   return end_of_others == std::string_view::npos ? log : log.substr(end_of_others + 1);
 }
 
+/// From the surest sign to the weakest: an exit code is meant for a supervisor, an error file tells
+/// the end, a log tells all that happened.
 sign of_hardware(const exit_evidence& e, const hardware_signs& signs) {
   if (std::count(signs.exit_codes.begin(), signs.exit_codes.end(), e.exit_code) > 0)
     return by_itself();
@@ -101,6 +112,8 @@ sign of_hardware(const exit_evidence& e, const hardware_signs& signs) {
   return line_with(last_words(e), signs.words);
 }
 
+/// The kernel's count only says that something was killed for memory meanwhile. It is believed of a
+/// process that was ended by SIGKILL, and of no other.
 sign of_memory(const exit_evidence& e) {
   if (e.exit_code == out_of_memory_code || (e.out_of_memory && by_signal(e, sigkill)))
     return by_itself();
@@ -110,12 +123,15 @@ sign of_memory(const exit_evidence& e) {
                              : sign();
 }
 
+/// One question for each row of the table, so that the table alone decides the order.
 sign is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   switch (which) {
   case exit_class::HARDWARE:
     return of_hardware(e, signs);
   case exit_class::OUT_OF_MEMORY:
     return of_memory(e);
+  // What the kernel killed for memory was found one row earlier: this is some other sender's
+  // SIGKILL.
   case exit_class::KILLED:
     return by_signal(e, sigkill) ? by_itself() : sign();
   case exit_class::PREEMPTED:
@@ -129,6 +145,9 @@ sign is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
 
 } // namespace
 
+/// The order decides where an end fits several. Broken hardware also shows as memory that cannot be
+/// had, and only its class spares the job the next failure. A kill for memory is a SIGKILL too.
+/// What fits nothing else is the program's own.
 const std::vector<exit_treatment>& exit_treatments() {
   static const std::vector<exit_treatment> table{
       {exit_class::HARDWARE, "hardware", true, "its hardware seems to be broken"},
@@ -140,6 +159,7 @@ const std::vector<exit_treatment>& exit_treatments() {
   return table;
 }
 
+/// A class that this version does not know is treated as the program's own failure.
 const exit_treatment& treatment_of(exit_class which) {
   const auto& table = exit_treatments();
   const auto row = std::find_if(table.begin(), table.end(),
@@ -147,6 +167,7 @@ const exit_treatment& treatment_of(exit_class which) {
   return row == table.end() ? table.back() : *row;
 }
 
+/// The first row that fits decides; the last one always does.
 judgement classify(const exit_evidence& e, const hardware_signs& signs) {
   for (const auto& row : exit_treatments())
     if (auto said = is(row.which, e, signs))

@@ -27,6 +27,7 @@ struct exit_evidence {
   std::string_view log_tail;  ///< the last lines of its stderr; empty where that is no file
 };
 
+/// Made where the failure is taken, and sent on with it: no other component looks at the evidence.
 struct judgement {
   exit_class which = exit_class::UNKNOWN;
   /// The line of the traceback or the log that says so, cut to limits::sign_max; empty if the exit
@@ -35,6 +36,7 @@ struct judgement {
 };
 
 /// By what broken hardware is known; both can be set, and replace these.
+/// The exit codes are a convention of DLRover's agents.
 struct hardware_signs {
   std::vector<std::int32_t> exit_codes{201, 202};
   /// In an error file or at the end of a log, in small letters; any case is found. What CUDA, its

@@ -17,10 +17,13 @@ using namespace messages;
 namespace {
 
 constexpr int sigabrt = 6;
+/// A node may say any number; this keeps the arithmetic with instants in range.
 constexpr std::chrono::microseconds longest_ago = 24h;
 
 } // namespace
 
+/// A node tells the same failure several times: as Failed, again with each further one, as Stopped,
+/// and in the hello of each new link. The first telling counts.
 void failure_ledger::take(instant now, const node_name& node,
                           capnp::List<WorkerFailure>::Reader failures,
                           std::optional<instant> not_before, const hardware_signs& signs) {
@@ -30,6 +33,9 @@ void failure_ledger::take(instant now, const node_name& node,
     });
     if (known)
       continue;
+    // The age may come from the time of a file, and a clock that was set makes that arbitrarily
+    // old. Without the bound by `not_before` the node with the wrong clock would always be the
+    // cause.
     const auto ago_us = std::min<std::uint64_t>(f.getAgoUs(), longest_ago.count());
     const auto ago =
         std::min<duration>(std::chrono::microseconds(ago_us), now - not_before.value_or(instant{}));
@@ -37,30 +43,41 @@ void failure_ledger::take(instant now, const node_name& node,
         node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(), f.getMessage().cStr(),
         f.getUnixTimeMs(), f.getBeforeStart(), f.getLogFile().cStr(), f.getTraceback().cStr(),
         f.getHost().cStr(), now - ago, f.getStopped(),
+        // Classified here and once: the end of the log that it needs is not kept.
         classify({f.getExitCode(), f.getOutOfMemory(), std::string_view(f.getMessage().cStr()),
                   std::string_view(f.getTraceback().cStr()),
                   std::string_view(f.getLogTail().cStr())},
                  signs)});
   }
   put_root_cause_first();
-  // What showed last tells least: peers that fail since their peer has gone are many.
+  // What a thousand ranks say of one loss is the same a thousand times, and has to fit into a
+  // message. What showed last tells least.
   if (failures_.size() > limits::failures_kept)
     failures_.erase(failures_.begin() + limits::failures_kept, failures_.end());
 }
 
+/// Three steps, from sure to likely. A process that its own node has stopped had not failed first,
+/// whatever its error file says, unless no other has. Of the rest the oldest showed first. But a
+/// message takes some milliseconds, and a rank that is gone makes its peers raise exceptions within
+/// as many: inside of that, an end without words is the cause of those with words.
 void failure_ledger::put_root_cause_first() {
   if (failures_.empty())
     return;
   std::stable_sort(failures_.begin(), failures_.end(), [](const failure& a, const failure& b) {
+    // Equal times keep the order of arrival, since the sort is stable.
     return a.stopped != b.stopped ? b.stopped : a.shown_at < b.shown_at;
   });
+  // Measured from the oldest and not from one to the next: a chain of failures a few milliseconds
+  // apart would else reach as far as it is long.
   const auto may_be_first = failures_.front().shown_at + limits::order_uncertain;
+  // A process that was never started is sudden as well: it had no peer to lose.
   const auto sudden = [may_be_first](const failure& f) {
     // SIGABRT is how a library ends a process when it hears that a peer is gone.
     const bool by_signal = f.exit_code < 0 && f.exit_code != -sigabrt;
     return !f.stopped && f.shown_at <= may_be_first && (f.before_start || by_signal);
   };
   const auto cause = std::find_if(failures_.begin(), failures_.end(), sudden);
+  // The others keep their order: the verdict shows them as the story of what followed.
   if (cause != failures_.end())
     std::rotate(failures_.begin(), cause, cause + 1);
 }
@@ -68,8 +85,10 @@ void failure_ledger::put_root_cause_first() {
 std::string failure_ledger::root_cause_in_words() const {
   invariant(!failures_.empty(), "a judgement needs a failure");
   const auto& first = failures_.front();
+  // No process has failed, so there is no rank to name: the node supervisor speaks of itself.
   if (first.pid == 0)
     return fmt::format("node {}: {}", first.node, first.message);
+  // The line that decided is quoted, so that a wrong classification can be seen as one.
   const std::string advice = treatment_of(first.judged.which).advice;
   const auto sign = first.judged.sign.empty() ? "" : fmt::format(": \"{}\"", first.judged.sign);
   return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}{}", first.rank,
@@ -78,6 +97,8 @@ std::string failure_ledger::root_cause_in_words() const {
 }
 
 void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
+  // The root cause is first in the list, so it is never its traceback that others leave no room
+  // for. The ends of logs are left out: the line that told the kind stands for them.
   std::size_t room = limits::tracebacks_max;
   for (unsigned i = 0; i < failures_.size(); ++i) {
     const auto& f = failures_[i];
@@ -95,6 +116,7 @@ void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
     out[i].setExitClass(f.judged.which);
     if (!f.judged.sign.empty())
       out[i].setSign(f.judged.sign);
+    // Whole or not at all: half of one says less than the line that is there anyway.
     if (f.traceback.size() <= room) {
       out[i].setTraceback(f.traceback);
       room -= f.traceback.size();

@@ -29,13 +29,16 @@ class failure_ledger {
     std::int32_t pid = 0; ///< 0: of the node itself
     std::int32_t exit_code = 0;
     std::string message;
+    /// For people only: clocks of nodes are never compared.
     std::int64_t unix_time_ms = 0;
     bool before_start = false;
     std::string log_file;
     std::string traceback;
     std::string host;
+    /// By this master's clock: the time of arrival less the age that the node has told.
     instant shown_at{};
     bool stopped = false; ///< it had shown, but what ended the process was its node's own signal
+    /// When it was taken: the end of the log that it was made from is not kept.
     judgement judged;
   };
 

@@ -23,6 +23,8 @@ struct growth_options {
 /// When a running world may be interrupted to become larger. Each time costs all workers a restart,
 /// so nodes that come together are taken together, and nodes that come and go are taken ever more
 /// rarely. Pure.
+/// The first newcomer starts the wait and the last one ends it. Without a bound on the first one's
+/// wait, nodes that keep coming would keep all of them out.
 class growth {
  public:
   explicit growth(growth_options options) : options_(options) {}
@@ -34,6 +36,7 @@ class growth {
     began_.reset();
   }
 
+  // Also while no generation runs: one that comes as a world is formed is taken right after.
   void newcomer(instant now) {
     if (!first_)
       first_ = now;
@@ -46,12 +49,16 @@ class growth {
   std::optional<instant> due() const {
     if (!first_ || !began_)
       return std::nullopt;
+    // Under back-off later newcomers do not prolong the wait, and the generation has had that time
+    // to work: else a node that comes and goes would stop the job each time it comes.
     if (const auto wait = back_off(); wait > options_.quiet)
       return std::max(*began_, *first_) + wait;
     return std::min(last_ + options_.quiet, *first_ + options_.most);
   }
 
   duration back_off() const {
+    // Two short generations in a row may be a slow start of the job. The bound of doublings only
+    // keeps the shift in range.
     constexpr std::uint32_t patience = 2, doublings_max = 20;
     if (short_in_a_row_ <= patience)
       return options_.quiet;

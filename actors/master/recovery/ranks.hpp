@@ -12,10 +12,12 @@
 namespace troupe::actors {
 
 /// A node as rank assignment sees it.
+/// What it says in its hello, which may differ from node to node; and when it came.
 struct candidate {
   node_name node;
   std::string address;
   std::uint32_t slots = 0;
+  /// As its launcher was told (--node-rank, or a list of the scheduler).
   std::optional<std::uint32_t> wanted_rank;
   std::uint64_t arrival = 0; ///< order of joining; breaks ties
   duration stop_within{};    ///< how long its workers may take to end
@@ -23,10 +25,12 @@ struct candidate {
   incarnation which{};
 };
 
+/// In the journal as well, so a later master knows which supervisor has which ranks.
 struct seat {
   node_name node;
   std::string address;
   std::uint32_t slots = 0;
+  /// The number of the node; `first_rank` is that of its first worker.
   std::uint32_t group_rank = 0;
   global_rank first_rank = 0;
   std::uint32_t first_role_rank = 0; ///< among the workers of the same role, in order of rank

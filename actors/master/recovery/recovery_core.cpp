@@ -25,6 +25,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   auto present = m.read();
   const node_name node = present->getNode().cStr();
   if (phase_ == phase::concluded) {
+    // It was not here when the verdict was told, and would wait for a next world for ever.
     out.push_back(direct{{node}, conclusion_});
     return out;
   }
@@ -44,6 +45,8 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     out.push_back(evict{node, why, false});
     return out;
   }
+  // The name passed on while no master was there, so membership has no NodeLost to say. An old
+  // journal does not know incarnations: then the name alone decides.
   if (is_up() && is_member(node) && members_.at(node) != incarnation{} &&
       members_.at(node) != who.which)
     replace_member(out, now, node);
@@ -111,6 +114,8 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
     const auto known = away_.find(node);
     const auto since = known == away_.end() ? now : known->second.value_or(began_);
     away_.erase(node);
+    // The time without a link counts, not the end of the wait for its return: by that its peers,
+    // which failed in between, are known to have failed because of it.
     // What a node had to do that has finished is done.
     if (finished_.count(node) == 0) {
       lost_.emplace(node, since);
@@ -141,6 +146,7 @@ recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) 
   sealed_at_ = works_since_ = now;
   growth_.generation_begins(now);
   roster_.remember_world(world_);
+  // A member may have failed while the seal was on its way to the journal: it is ending then.
   if (phase_ == phase::forming)
     become(phase::running);
   tell_whether_dispensable(out);
@@ -206,6 +212,7 @@ recovery_core::effects recovery_core::generation_ended(instant now, generation w
   effects out;
   if (which != current_ || !std::exchange(in_the_tree_, false) || phase_ == phase::concluded)
     return out;
+  // Each generation is judged once, though its start may fail and its end be told as well.
   growth_.generation_ends(now);
   judge(out, now, why);
   check();
@@ -245,6 +252,7 @@ std::optional<instant> recovery_core::next_wakeup() const {
   if (recalled_at_)
     consider(recall_until());
   if (phase_ == phase::gathering) {
+    // A member that is away needs no alarm: its return or its loss is an event.
     if (enough_since_ && settled_at())
       consider(*settled_at());
     else if (!enough_since_)
@@ -286,6 +294,7 @@ void recovery_core::become_gathering(effects& out, instant now) {
   waiting_.begin(now);
   enough_since_.reset();
   waited_for_ = 0;
+  // From here on only the names and ranks of the last sealed world count, and the roster has those.
   forget_generation();
   consider_proposing(out, now);
 }
@@ -299,6 +308,7 @@ void recovery_core::become_forming(effects& out, instant now) {
   was_sealed_ = false;
   in_the_tree_ = true;
   sealed_at_.reset();
+  // On record before any node hears the number: no later master can use it for another world.
   out.push_back(record{author_
                            .write<GenerationProposed>(current_,
                                                       [&](auto b) {
@@ -310,6 +320,7 @@ void recovery_core::become_forming(effects& out, instant now) {
                                  std::exchange(charge_next_, std::nullopt)});
 }
 
+/// Many members fail of one generation, and each of them says so; only the first is a transition.
 void recovery_core::become_ending(instant) {
   if (phase_ != phase::ending)
     become(phase::ending);
@@ -358,6 +369,7 @@ void recovery_core::write_world(World::Builder out) const {
   }
 }
 
+/// One slow node must not be evicted by the limit of the others, nor make them all wait for longer.
 std::vector<duration> recovery_core::members_may_take() const {
   std::vector<duration> all;
   for (const auto& s : world_)

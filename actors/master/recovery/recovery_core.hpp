@@ -53,6 +53,7 @@ struct recovery_options {
   /// A generation has made progress when it ran for this long before its first failure.
   duration progress_after = limits::progress_after;
   /// How long a node may be silent before it is lost.
+  /// A loss that is noticed so much later than a failure may still be its cause.
   duration lease = limits::lease;
   hardware_signs hardware;
 };
@@ -65,6 +66,9 @@ struct recovery_options {
 /// which order actors end, and within which time. So a dead worker, a lost node, a rescale, a spare
 /// that takes over and an excluded machine are all the same story: a generation ends, and the
 /// planner decides from what is known by then which one follows.
+///
+/// What members report carries its generation, and what is about another one is dropped: a failure
+/// that is still on its way when its generation has ended is not charged to the next.
 ///
 ///     gathering --a world fits--> forming --sealed--> running
 ///         ^                          |                   | a member fails, or the planner stops it
@@ -94,6 +98,7 @@ class recovery_core {
     messages::any_msg message;
   };
   /// Send to these nodes, one message shared by all.
+  /// A node without a link does not get it: what counts is said again when the node is back.
   struct direct {
     std::vector<node_name> nodes;
     messages::any_msg message;
@@ -117,12 +122,14 @@ class recovery_core {
     std::map<node_name, std::uint32_t> charged;
   };
   /// Have membership give a node up; with `may_rejoin` a new incarnation of it is welcome.
+  /// NodeLost is the answer, so there is one way only in which a node goes.
   struct evict {
     node_name node;
     std::string reason;
     bool may_rejoin;
   };
   /// Tell membership that the job is over.
+  /// From then on a node that goes is expected to, and the master stays until all have gone.
   struct announce_end {};
   /// The job is over, for whatever runs the master.
   struct verdict {
@@ -146,14 +153,19 @@ class recovery_core {
 
   // From membership.
   effects node_present(instant now, const messages::msg<messages::NodePresent>& m);
+  /// Decides nothing: most nodes that are away are back within half a second, and their workers
+  /// have not noticed.
   effects node_away(instant now, const messages::msg<messages::NodeAway>& m);
   effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
 
   // From the generation that is up: that it is sealed, and what its members' nodes report.
+  /// Comes when the seal is on record, so from here on the world exists for later masters too.
   effects sealed(instant now, const messages::msg<messages::Sealed>& m);
   effects running(instant now, const messages::msg<messages::Running>& m);
   effects failed(instant now, const messages::msg<messages::Failed>& m);
   effects finished(instant now, const messages::msg<messages::Finished>& m);
+  /// Carries what failed while the node ended its processes: the end of the generation is judged
+  /// with all of it.
   effects stopped(instant now, const messages::msg<messages::Stopped>& m);
 
   /// From the tree: the generation has ended; `why` unless all its members ended well or as they
@@ -185,6 +197,8 @@ class recovery_core {
   /// Until when; nothing: until a node that is away is back or lost.
   std::optional<instant> settled_at() const;
   void propose(effects& out, instant now, std::vector<candidate> present, std::uint32_t size);
+  /// Stops the generation for nodes that wait, if the world would become larger and no work is
+  /// lost.
   void consider_growing(effects& out, instant now);
   std::optional<instant> growth_due() const;
   void take_newcomer(effects& out, instant now, const candidate& who);
@@ -192,6 +206,8 @@ class recovery_core {
   void tell_whether_dispensable(effects& out);
   void repeat_whether_dispensable(effects& out, std::vector<node_name> members);
   void consider_giving_up(effects& out, instant now);
+  /// The one budget that losses have: it bounds how often the job may have to wait for a
+  /// replacement.
   void consider_relaunches(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
   void stop_what_has_ended(effects& out, const node_name& node, messages::NodeState::Reader state);
@@ -200,6 +216,7 @@ class recovery_core {
   void judge(effects& out, instant now, const std::optional<std::string>& why);
   void stop_members(effects& out, const std::string& reason);
   std::optional<node_name> lost_as_the_cause() const;
+  /// Falls back to `charge` if the job cannot be without the node.
   void exclude_node(effects& out, instant now);
   void charge(effects& out, instant now);
   void restart_free(effects& out, const std::string& cause);
@@ -211,11 +228,14 @@ class recovery_core {
   void recall_generation(effects& out, instant now, const messages::msg<messages::Start>& start);
   bool is_member(const node_name& node) const { return members_.count(node) != 0; }
   bool is_up() const;
+  /// A NodeLost that membership could not say, since no master was there.
   void replace_member(effects& out, instant now, const node_name& node);
+  /// The fence, in one place.
   bool about_current(const messages::any_msg& m) const;
   void forget_generation();
   void take_world(messages::World::Reader world);
   void take_started(effects& out, instant now, const node_name& node);
+  /// The first one counts: training stands still from there on.
   void note_failure(instant since);
   void write_world(messages::World::Builder out) const;
   std::vector<duration> members_may_take() const;
@@ -245,6 +265,7 @@ class recovery_core {
   roster roster_;
   growth growth_;
   std::set<node_name> standing_by_; ///< told so
+  /// On record with each proposal, since there is no other trace of it.
   std::uint32_t relaunches_ = 0;
   std::uint32_t waited_for_ = 0;        ///< gathering: how many nodes at most were missing at once
   std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
@@ -261,31 +282,43 @@ class recovery_core {
   /// The newest that any node has heard of. Beyond current_ only if the journal lost its tail.
   generation newest_heard_{};
   std::vector<seat> world_; ///< in order of group rank; empty while gathering
+  /// Which life of each node has the place: another one under its name is not the member.
   std::map<node_name, incarnation> members_;
   std::set<node_name> started_;
+  /// Their part is done: what becomes of these nodes does not concern the generation any more.
   std::set<node_name> finished_;
   /// Members without a link, and since when; nothing if that was before this planner began.
+  /// A recalled member begins here: no node has a link to a master that has just started.
   std::map<node_name, std::optional<instant>> away_;
   /// Members that are lost, and since when they were away.
   std::map<node_name, instant> lost_;
+  /// Collected until the generation has ended. Judged at the first report, the loudest rank would
+  /// be the cause and not the first one.
   failure_ledger failures_;
+  /// Kept until the end is judged: without it that end would look like a bug of the master.
   std::optional<std::string> stopped_for_; ///< this planner's own reason to stop it
+  /// A world that was never sealed has trained nothing, so its end is no restart for the user.
   bool was_sealed_ = false;
   /// What the members know of whether one of them is dispensable.
   std::optional<bool> said_dispensable_;
+  /// What makes the judgement happen once: a start that fails and an end are told separately.
   bool in_the_tree_ = false; ///< started, and its end has not been told yet
   /// When the failure that led to the current generation, or ends it, became known.
   std::optional<instant> failed_at_;
+  /// No failure of the generation is older than this, whatever age a node tells.
   std::optional<instant> sealed_at_; ///< nothing if that was before this planner began
   /// When the current generation began to work, as far as this planner knows.
   instant works_since_{};
 
   // What was charged.
   std::uint32_t restart_count_ = 0; ///< of all nodes
+  /// By name: a launcher that is started again has the budget of the one before.
   std::map<node_name, std::uint32_t> charges_;
+  /// Between the judgement and the next start any time may pass, as nodes are waited for.
   std::optional<node_name> charge_next_; ///< the next start is a restart that this node pays for
   std::uint32_t without_progress_ = 0;   ///< up to the last charge
   std::uint32_t unexplained_ = 0;        ///< ends in a row that nothing outside the master caused
+  /// Kept whole: a node that comes after the verdict hears all of it.
   messages::any_msg conclusion_;
 };
 

@@ -1,4 +1,8 @@
 // How recovery_core decides how large the next world is, and when no other node is waited for.
+//
+// Two costs stand against each other. A world that starts too early is interrupted again to become
+// larger, and each time all workers start anew. A world that waits too long trains nothing. So each
+// wait is for something that was seen: nodes that keep coming, a member that is away.
 
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
@@ -12,6 +16,8 @@ namespace troupe::actors {
 using namespace messages;
 
 /// Looked at whenever a node comes: cheap until there is something to decide.
+/// Sorting all claims for each hello would cost a job of thousands of nodes more than it learns, so
+/// the wait is asked about first.
 void recovery_core::consider_proposing(effects& out, instant now) {
   if (roster_.here() < sizes_.nodes_min)
     return not_enough(out, now);
@@ -19,6 +25,8 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     return;
   auto present = roster_.claimants();
   const auto size = roster_.largest_world(present);
+  // Enough nodes may still be no world: a unit is not whole (--node_unit), or the elasticity config
+  // has no size for so few.
   if (size == 0)
     return not_enough(out, now);
   const bool complete = size >= roster_.most_nodes();
@@ -32,6 +40,8 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     propose(out, now, std::move(present), size);
 }
 
+/// Nodes that were enough are so no more. The last call begins anew when they are again, and the
+/// user is reminded from now on that the job waits.
 void recovery_core::not_enough(effects& out, instant now) {
   if (enough_since_)
     waiting_.begin(now);
@@ -44,15 +54,25 @@ bool recovery_core::settling(instant now) const {
   return !until || now < *until;
 }
 
+/// Two kinds of waiting. Before the first world nothing says how many nodes will come, so it waits
+/// until they stop coming. Later worlds wait only for nodes that were seen: a member that was lost
+/// comes back as a newcomer, if at all, and one that never came is not expected.
 std::optional<instant> recovery_core::settled_at() const {
   if (first_world_) {
+    // Each arrival prolongs the wait. `settle_most` bounds it, since nodes that trickle in would
+    // else hold up those that are here for as long as they come.
     const auto settled =
         sizes_.last_call
             ? *enough_since_ + *sizes_.last_call
             : std::min(std::max(roster_.last_arrival(), *enough_since_) + sizes_.settle,
                        *enough_since_ + sizes_.settle_most);
+    // A master that lost its journal takes the second world for the first. Without this wait its
+    // nodes, which dial one after the other, would train as a smaller world and be interrupted to
+    // grow.
     return std::max(settled, others_come_until_.value_or(settled));
   }
+  // No time bounds this here: membership says soon that the node is back or lost. A world without
+  // it would be interrupted by its return.
   if (roster_.a_member_is_away())
     return std::nullopt;
   // All members are here or lost. Only if a node has come since, others may be about to.
@@ -64,22 +84,30 @@ std::optional<instant> recovery_core::settled_at() const {
 
 void recovery_core::propose(effects& out, instant now, std::vector<candidate> present,
                             std::uint32_t size) {
+  // Before `become_forming`, whose record carries the sum: a later master counts on from there.
   if (waited_for_ > 0) {
     relaunches_ += waited_for_;
     out.push_back(note{relaunched_in_words()});
   }
   const std::vector<candidate> taken(present.begin(), present.begin() + size);
+  // By the last world that was sealed: proposals that came to nothing have moved no node.
   world_ = assign_ranks(taken, roster_.last_group_ranks());
   for (const auto& s : world_) {
     members_.emplace(s.node, s.which);
     standing_by_.erase(s.node);
   }
+  // The spares are told last, since what they are told names the new generation. Before it is known
+  // which nodes take part, no node can be told that it does not.
   become_forming(out, now);
   tell_spares(out, present);
 }
 
 // ---- a generation is up ----
+// A newcomer beside a world that cannot become larger stands by at once. Else it waits until no
+// other node comes, and then the world is stopped for all of them together, or they stand by.
 
+/// Also a spare that is here with a new link: what was on the old one may be lost, so it is told
+/// again.
 void recovery_core::take_newcomer(effects& out, instant now, const candidate& who) {
   out.push_back(note{waits_in_words(who.node)});
   standing_by_.erase(who.node);
@@ -90,6 +118,8 @@ void recovery_core::take_newcomer(effects& out, instant now, const candidate& wh
 }
 
 /// Not while a member is away: its return or loss comes first.
+/// If it is lost, the world ends anyway and takes the newcomers in for nothing. In any other phase
+/// than running nothing has to be stopped for them.
 std::optional<instant> recovery_core::growth_due() const {
   if (phase_ != phase::running || roster_.any_away())
     return std::nullopt;
@@ -97,20 +127,26 @@ std::optional<instant> recovery_core::growth_due() const {
 }
 
 /// Worth a restart of all workers, unless part of the work is done already.
+/// A node that has finished would train again in the larger world.
 void recovery_core::consider_growing(effects& out, instant now) {
+  // They are dealt with whatever comes of it: else the wait would be over again at once, for ever.
   growth_.settled();
   const auto all = roster_.claimants();
   const auto size = roster_.largest_world(all);
   if (size <= world_.size())
+    // Only now is it certain that they do not make the world larger, as a unit or by an elastic
+    // size.
     return tell_spares(out, all);
   if (!finished_.empty())
     return;
   const auto more = size - world_.size();
+  // The reason is kept for the judgement: an end without a failure and without a reason is a bug.
   stopped_for_ = fmt::format("{} more node{} here", more, more == 1 ? " is" : "s are");
   out.push_back(stop_generation{current_, *stopped_for_});
   become_ending(now);
 }
 
+/// Once for each link. A launcher that hears nothing looks to its user like one that hangs.
 void recovery_core::tell_spares(effects& out, const std::vector<candidate>& all) {
   std::vector<node_name> spares;
   for (const auto& c : all)
@@ -126,9 +162,13 @@ void recovery_core::tell_spares(effects& out, const std::vector<candidate>& all)
 
 /// A member that is cut off ends its workers if others may train in its place by then. Of a job
 /// that may shrink a node takes that for granted, and of one that may not it does not.
+/// Without a word a job of fixed size with a spare would train a rank twice, for as long as a node
+/// trains on without its master; and a node of a world that has become too small to spare it would
+/// stop although no other can train in its place.
 void recovery_core::tell_whether_dispensable(effects& out) {
   if (phase_ != phase::running)
     return;
+  // Of the job as it is now, and not of its options: spares come and go while a world runs.
   const bool others_suffice = roster_.one_is_dispensable();
   const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
   if (others_suffice == said_dispensable_.value_or(may_shrink))
@@ -140,9 +180,13 @@ void recovery_core::tell_whether_dispensable(effects& out) {
   repeat_whether_dispensable(out, std::move(members));
 }
 
+/// A node forgets this at each welcome and at each Prepare: it may be another master's word, or
+/// about another world. So a member that is back hears it again.
 void recovery_core::repeat_whether_dispensable(effects& out, std::vector<node_name> members) {
+  // Nothing was said yet: then what a node takes for granted is right.
   if (phase_ != phase::running || !said_dispensable_)
     return;
+  // One message for all of them, so a world of thousands costs one.
   const auto said =
       author_.write<Dispensable>(current_, [&](auto b) { b.setOthersSuffice(*said_dispensable_); });
   out.push_back(direct{std::move(members), said.any()});
@@ -152,15 +196,20 @@ void recovery_core::repeat_whether_dispensable(effects& out, std::vector<node_na
 /// wait for their peers for ever.
 void recovery_core::stop_what_has_ended(effects& out, const node_name& node,
                                         NodeState::Reader state) {
+  // A number beyond this master's is one that the journal has lost. The next generation is above
+  // it, and its Prepare ends what the node runs.
   const generation its{state.getGeneration()};
   if (its > current_ || state.getPhase() != NodeState::Phase::RUNNING)
     return;
+  // About its generation and not the current one: the node drops what is not about what it runs.
   const auto why = fmt::format("generation {} ended while the node was away", its.value);
   out.push_back(direct{{node}, author_.write<Stop>(its, [&](auto b) { b.setReason(why); }).any()});
 }
 
 // ---- giving up ----
 
+/// Enough nodes may be here and wait, for a last call or for a member's return: that is no reason
+/// to give up.
 void recovery_core::consider_giving_up(effects& out, instant now) {
   if (enough_since_ || now - phase_since_ < sizes_.join_timeout)
     return;
@@ -169,6 +218,10 @@ void recovery_core::consider_giving_up(effects& out, instant now) {
                        sizes_.nodes_min, troupe::in_words(sizes_.join_timeout)));
 }
 
+/// Asked before the wait begins, so that a job whose budget is spent ends now and not after the
+/// join timeout. The most that were missing at once count: a replacement that is lost while the
+/// others are waited for leaves the same gap again. Nodes that come to the first world replace
+/// none.
 void recovery_core::consider_relaunches(effects& out, instant now) {
   if (roster_.last_group_ranks().empty())
     return;

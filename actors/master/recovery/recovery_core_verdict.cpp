@@ -1,4 +1,7 @@
 // How recovery_core judges the end of a generation: the cause, the budgets, the verdict.
+//
+// It is judged when all its members have ended, and not at the first report: by then no process of
+// it is left, and what failed has been told. Each judgement ends with the verdict or in gathering.
 
 #include "actors/master/recovery/recovery_core.hpp"
 
@@ -10,14 +13,23 @@ namespace troupe::actors {
 
 using namespace messages;
 
+/// The order of the questions is the policy. Work that is done is done, whatever was lost or
+/// stopped since. A loss comes before failures: workers whose peer is gone fail by themselves, and
+/// their node would pay for another one's power cut. A reason of the planner itself comes last,
+/// since something may fail while a generation is being stopped, and that is a failure like any
+/// other.
 void recovery_core::judge(effects& out, instant now, const std::optional<std::string>& why) {
   if (finished_.size() == members_.size())
     return conclude(out, now, true, "every worker finished");
   const bool explained = !lost_.empty() || !failures_.empty() || stopped_for_;
   unexplained_ = explained ? 0 : unexplained_ + 1;
   // A member that fell by a bug has stopped nothing.
+  // Its node would run the old generation beside the next one. The members are gone with the
+  // generation, so the planner speaks to the nodes itself.
   if (!explained)
     stop_members(out, why.value_or("it was stopped"));
+  // A bug of the master that ends each generation would else restart the job for ever, at no cost
+  // and without a word about the cause.
   if (unexplained_ > limits::unexplained_ends_max)
     return conclude(out, now, false,
                     fmt::format("generation {} ended, as the {} before it, and no node or worker "
@@ -26,15 +38,19 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
   if (const auto lost = lost_as_the_cause()) {
     restart_free(out, fmt::format("node {} is lost", *lost));
   } else if (!failures_.empty()) {
+    // Only the root cause is asked: what broken hardware does to its peers looks like software.
     if (treatment_of(failures_.root_cause().judged.which).part_with_node)
       return exclude_node(out, now);
     return charge(out, now);
   } else {
+    // By the planner's own plan, or since it could not be formed: no worker is to blame.
     restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")));
   }
+  // Free of charge. A spare, a smaller world or the same nodes again: gathering decides which.
   become_gathering(out, now);
 }
 
+/// One message for all, past the members: these have ended with their generation.
 void recovery_core::stop_members(effects& out, const std::string& reason) {
   std::vector<node_name> members;
   for (const auto& [node, which] : members_)
@@ -45,6 +61,7 @@ void recovery_core::stop_members(effects& out, const std::string& reason) {
 
 /// Workers fail when a peer's node dies, and the node, not they, is then the cause: a loss that is
 /// noticed within a lease after the first failure counts, since silence is noticed only then.
+/// Later than that, the node was still there when the workers failed.
 std::optional<node_name> recovery_core::lost_as_the_cause() const {
   for (const auto& [node, since] : lost_)
     if (failures_.empty() || since <= failures_.root_cause().shown_at + options_.lease)
@@ -55,6 +72,8 @@ std::optional<node_name> recovery_core::lost_as_the_cause() const {
 // ---- budgets ----
 
 /// The machine is broken: the next world is formed without it, if one can be.
+/// Another start on it would fail again, and each of them would cost a restart. If the job cannot
+/// be without it, the failure is treated as any other: the machine may do for some time yet.
 void recovery_core::exclude_node(effects& out, instant now) {
   const auto node = failures_.root_cause().node;
   if (roster_.largest_world(roster_.claimants(node)) == 0)
@@ -68,16 +87,21 @@ void recovery_core::exclude_node(effects& out, instant now) {
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"node", node},
                        {"cause", cause}}}});
+  // Forgotten at once, and not by the NodeLost that follows: the next line would give it its ranks
+  // again. That NodeLost then finds a node that is not known, and means nothing.
   out.push_back(evict{node, cause, false});
   roster_.forget(node);
   become_gathering(out, now);
 }
 
+/// Until the root cause showed: workers that hang in their end are no progress.
 std::uint32_t recovery_core::without_progress() const {
   const bool progressed = failures_.root_cause().shown_at - works_since_ >= options_.progress_after;
   return progressed ? 0 : without_progress_ + 1;
 }
 
+/// Asked in this order: what ends a job for want of progress has an exit code of its own, which
+/// must be seen also when the budget is used up at the same failure.
 void recovery_core::charge(effects& out, instant now) {
   const auto& root = failures_.root_cause();
   const auto cause = failures_.root_cause_in_words();
@@ -90,6 +114,8 @@ void recovery_core::charge(effects& out, instant now) {
                                 cause, fruitless, fruitless == 1 ? "" : "s",
                                 troupe::in_words(options_.progress_after)),
                     limits::exit_no_progress);
+  // By the name of the node and for the life of the job: a launcher that is started again under its
+  // name does not get a new budget.
   const auto used = charges_.find(root.node);
   if ((used == charges_.end() ? 0 : used->second) >= options_.max_restarts) {
     const auto budget = options_.max_restarts == 0
@@ -98,9 +124,14 @@ void recovery_core::charge(effects& out, instant now) {
                                           options_.max_restarts, whose);
     return conclude(out, now, false, fmt::format("{}; {}", cause, budget));
   }
+  // The charge and the next number go to the journal together, in this order, and the next
+  // generation starts behind both. A master that falls in between has charged the node all the
+  // same.
   ++restart_count_;
   const auto charged = ++charges_[root.node];
+  // `job` charges the same node when the next generation starts, so its budget and this one agree.
   charge_next_ = root.node;
+  // On record with the charge, so that a master that is restarted does not begin to count anew.
   without_progress_ = fruitless;
   out.push_back(record{author_
                            .write<RestartCharged>(current_,
@@ -125,6 +156,8 @@ void recovery_core::charge(effects& out, instant now) {
   become_gathering(out, now);
 }
 
+/// No record: nothing is counted, and the number of the next generation is a record of its own.
+/// `without_progress_` stays as it is: a loss says nothing about the program.
 void recovery_core::restart_free(effects& out, const std::string& cause) {
   // A world that was never sealed has trained nothing: its end is told as the loss that caused it.
   if (!was_sealed_)
@@ -141,6 +174,10 @@ void recovery_core::restart_free(effects& out, const std::string& cause) {
 
 // ---- the verdict ----
 
+/// In this order. The record is first: no node may hear a verdict that a later master could decide
+/// otherwise. The nodes hear it before membership does, which from then on takes their going for a
+/// farewell and not for a loss. The generation ends after that, so its members send no Stop: a node
+/// ends its workers on the verdict. Whatever runs the master hears it last.
 void recovery_core::conclude(effects& out, instant now, bool success, const std::string& reason,
                              std::uint8_t exit_code) {
   become(phase::concluded);
@@ -170,6 +207,7 @@ void recovery_core::conclude(effects& out, instant now, bool success, const std:
                     .any();
   out.push_back(direct{roster_.everyone(), conclusion_});
   out.push_back(announce_end{});
+  // Nothing is up when the end of a generation, or a wait in vain, is what the verdict is about.
   if (in_the_tree_)
     out.push_back(stop_generation{current_, reason, true});
   out.push_back(verdict{success, reason, exit_code});

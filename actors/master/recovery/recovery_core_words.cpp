@@ -16,6 +16,7 @@ log::event recovery_core::joined_in_words(const node_name& node) const {
           {{"node", node}, {"present", static_cast<std::int64_t>(roster_.size())}}};
 }
 
+/// The phase is said because it tells how soon the node takes part.
 log::event recovery_core::waits_in_words(const node_name& node) const {
   return {log::level::story,
           "node_waits",
@@ -25,6 +26,7 @@ log::event recovery_core::waits_in_words(const node_name& node) const {
           {{"node", node}}};
 }
 
+/// Told once, when the wait begins: a user whose nodes are here must see that the job has not hung.
 log::event recovery_core::settling_in_words() const {
   const auto how =
       sizes_.last_call
@@ -38,6 +40,7 @@ log::event recovery_core::settling_in_words() const {
           {{"present", static_cast<std::int64_t>(roster_.here())}}};
 }
 
+/// A budget is spent: the user hears of it before it is used up.
 log::event recovery_core::relaunched_in_words() const {
   return {log::level::story,
           "nodes_relaunched",
@@ -47,11 +50,15 @@ log::event recovery_core::relaunched_in_words() const {
           {{"relaunches", static_cast<std::int64_t>(relaunches_)}}};
 }
 
+/// What a user asks after a failure is how long training stood still. It is told in two parts,
+/// because each has another cause: a node that was slow to stop and to get ready, or slow to start
+/// programs.
 log::event recovery_core::started_in_words(instant now) const {
   log::event e{log::level::story,
                "training_started",
                "all workers run (they were started already)",
                {{"generation", static_cast<std::int64_t>(current_.value)}}};
+  // Sealed by an earlier master, at a time that is not on record.
   if (!sealed_at_)
     return e;
   e.fields.emplace_back("start_ms", milliseconds_of(now - *sealed_at_));
@@ -70,6 +77,7 @@ log::event recovery_core::started_in_words(instant now) const {
 }
 
 /// Says what the wait is for.
+/// And when it ends by itself: a user who sees how much time is left need not guess what to do.
 log::event recovery_core::reminder_in_words(instant now) const {
   const auto waited = troupe::in_words(waiting_.waited(now));
   const auto left = sizes_.join_timeout - (now - phase_since_);
@@ -80,6 +88,7 @@ log::event recovery_core::reminder_in_words(instant now) const {
           {{"waited_ms", milliseconds_of(waiting_.waited(now))}}};
 }
 
+/// Names the option that leaves the node over: without it a user takes a waiting node for a fault.
 std::string recovery_core::spare_in_words(std::size_t present) const {
   const auto nodes = counted(world_.size(), "node");
   // Members may be away: how many are here says nothing.
@@ -100,6 +109,7 @@ log::event recovery_core::standing_by_in_words(const std::vector<node_name>& spa
           {{"nodes", static_cast<std::int64_t>(spares.size())}}};
 }
 
+/// What `actor-shell tree` shows beside the planner.
 std::string recovery_core::in_words() const {
   switch (phase_) {
   case phase::gathering:

@@ -7,6 +7,8 @@
 
 namespace troupe::actors {
 
+/// A rank stays taken while its node is away, since that node may be back any moment and go on with
+/// it. When the node is lost the rank is free.
 std::string roster::objection(const candidate& c) const {
   if (!c.wanted_rank)
     return {};
@@ -14,16 +16,20 @@ std::string roster::objection(const candidate& c) const {
     return fmt::format("node rank {} does not exist among {} nodes (--node-rank)", *c.wanted_rank,
                        sizes_.nodes_max);
   const auto taken = wanted_ranks_.find(*c.wanted_rank);
+  // The node itself says hello again on each new link.
   if (taken != wanted_ranks_.end() && taken->second != c.node)
     return fmt::format("node rank {} is taken by node {} (--node-rank)", *c.wanted_rank,
                        taken->second);
   return {};
 }
 
+/// A node that is back keeps its place in the order of arrival and is no arrival: an absence of a
+/// moment must neither cost it its rank nor make the first world wait again.
 bool roster::present(instant now, candidate who) {
   const auto known = nodes_.find(who.node);
   const bool anew = known == nodes_.end();
   who.arrival = anew ? ++arrivals_ : known->second.who.arrival;
+  // Only a node that was not known is a sign that others may be on their way.
   if (anew)
     last_arrival_ = now;
   else if (known->second.away)
@@ -31,10 +37,13 @@ bool roster::present(instant now, candidate who) {
   if (who.wanted_rank)
     wanted_ranks_[*who.wanted_rank] = who.node;
   const auto node = who.node;
+  // Overwritten also if it is known: another launcher of the name may have other slots or another
+  // address.
   nodes_[node] = entry{std::move(who), false};
   return anew;
 }
 
+/// Its claims stay, but no world is formed with it: it could not hear Prepare.
 bool roster::away(const node_name& node) {
   const auto known = nodes_.find(node);
   if (known == nodes_.end() || known->second.away)
@@ -44,6 +53,8 @@ bool roster::away(const node_name& node) {
   return true;
 }
 
+/// It counts as away, so it has no say in how large the world is, and is worth waiting for. It has
+/// not arrived either: that would tell the planner that others may be about to come.
 void roster::expect(candidate who) {
   who.arrival = ++arrivals_;
   const auto node = who.node;
@@ -51,12 +62,15 @@ void roster::expect(candidate who) {
     ++away_count_;
 }
 
+/// What the last world knows of its name stays: if the node comes back before the next world is
+/// sealed, it has its rank again, and the other members keep theirs.
 void roster::forget(const node_name& node) {
   const auto known = nodes_.find(node);
   if (known == nodes_.end())
     return;
   if (known->second.away)
     --away_count_;
+  // Free for the node that is started in its place, which has the same rank and another name.
   if (const auto rank = known->second.who.wanted_rank)
     wanted_ranks_.erase(*rank);
   nodes_.erase(known);
@@ -67,6 +81,7 @@ bool roster::is_away(const node_name& node) const {
   return known != nodes_.end() && known->second.away;
 }
 
+/// Nothing for a member that is lost by now: then the master's own limit has to do.
 std::optional<duration> roster::stop_within(const node_name& node) const {
   const auto known = nodes_.find(node);
   if (known == nodes_.end())
@@ -89,6 +104,9 @@ std::vector<node_name> roster::all_away() const {
   return names;
 }
 
+/// One order for two questions: which nodes take part, and which are left over as spares. Members
+/// come before spares that were here earlier, because their ranks would else move from world to
+/// world; a spare whose place was taken has not lost anything.
 std::vector<candidate> roster::claimants(const node_name& without) const {
   struct claim {
     bool member, wished;
@@ -96,17 +114,21 @@ std::vector<candidate> roster::claimants(const node_name& without) const {
     std::uint64_t arrival;
     const candidate* who;
   };
+  // By pointer: names and addresses of thousands of nodes are only copied once, in their order.
   std::vector<claim> claims;
   claims.reserve(nodes_.size());
   for (const auto& [name, n] : nodes_) {
+    // `without` asks what would be left: a node is only given up if a world can do without it.
     if (n.away || name == without)
       continue;
     const auto held = last_group_ranks_.find(name);
+    // By name, also if it was lost and has joined anew: then it has its old rank again.
     const bool member = held != last_group_ranks_.end();
     claims.push_back(
         {member, n.who.wanted_rank.has_value(), member ? held->second : 0, n.who.arrival, &n.who});
   }
   std::sort(claims.begin(), claims.end(), [](const claim& a, const claim& b) {
+    // Newcomers all have rank 0 here, so among them the wish decides, then the arrival.
     return std::tuple(!a.member, a.rank, !a.wished, a.arrival) <
            std::tuple(!b.member, b.rank, !b.wished, b.arrival);
   });
@@ -117,6 +139,8 @@ std::vector<candidate> roster::claimants(const node_name& without) const {
   return all;
 }
 
+/// Only the first so many are asked about. A larger world might be possible without one in the
+/// middle, and would put a newcomer before a member.
 std::uint32_t roster::largest_world(const std::vector<candidate>& of) const {
   std::vector<std::uint32_t> slots;
   slots.reserve(of.size());
@@ -125,31 +149,40 @@ std::uint32_t roster::largest_world(const std::vector<candidate>& of) const {
   return sizes_.largest_of(slots);
 }
 
+/// Asked at every hello, and with an elasticity config the answer is a search; so it is kept for as
+/// long as nodes have the same number of slots.
 std::uint32_t roster::most_nodes() const {
   if (nodes_.empty())
     return sizes_.nodes_max;
+  // The first node stands for all. Where nodes differ this only makes the planner wait a little
+  // longer, or less; which world is formed is decided by the real numbers.
   const auto slots = nodes_.begin()->second.who.slots;
   if (!most_nodes_ || most_nodes_->first != slots)
     most_nodes_ = std::pair{slots, sizes_.most(slots)};
   return most_nodes_->second;
 }
 
+/// Nodes that are away count: the one that is cut off, for which this is asked, is one of them.
 bool roster::one_is_dispensable() const {
   return !nodes_.empty() && nodes_.size() > sizes_.least(nodes_.begin()->second.who.slots);
 }
 
+/// A node that is away is not missing: if it comes back, no node had to be started for it.
 std::uint32_t roster::missing() const {
   const auto slots = nodes_.empty() ? 1 : nodes_.begin()->second.who.slots;
   const auto needed = sizes_.least(slots);
   return needed > nodes_.size() ? needed - static_cast<std::uint32_t>(nodes_.size()) : 0;
 }
 
+/// Only of a sealed world, which has trained: a proposal that came to nothing moves no node's rank.
 void roster::remember_world(const std::vector<seat>& world) {
   last_group_ranks_.clear();
   for (const auto& s : world)
     last_group_ranks_[s.node] = s.group_rank;
 }
 
+/// While no world was sealed, any node that is away may have been meant for the one that was
+/// proposed.
 bool roster::a_member_is_away() const {
   return away_count_ > 0 && std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& n) {
            return n.second.away &&

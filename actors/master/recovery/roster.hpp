@@ -32,6 +32,7 @@ class roster {
   bool present(instant now, candidate who);
   /// Returns whether that is news.
   bool away(const node_name& node);
+  /// Lost. The last world still knows its name.
   void forget(const node_name& node);
   /// A member of the last world of an earlier master, of which nothing has been heard yet.
   void expect(candidate who);
@@ -40,6 +41,7 @@ class roster {
   bool is_away(const node_name& node) const;
   std::optional<duration> stop_within(const node_name& node) const;
   std::vector<node_name> everyone() const;
+  /// After a restart of the master: those that have not come back when their time is over.
   std::vector<node_name> all_away() const;
   std::size_t size() const { return nodes_.size(); }
   std::size_t here() const { return nodes_.size() - away_count_; }
@@ -64,6 +66,7 @@ class roster {
   bool a_member_is_away() const;
 
  private:
+  /// A node that is away keeps its entry, with its claims, until membership gives it up.
   struct entry {
     candidate who;
     bool away = false;
@@ -72,8 +75,11 @@ class roster {
   world_sizes sizes_;
   std::map<node_name, entry> nodes_;
   std::size_t away_count_ = 0; ///< among nodes_
+  /// Counted and not taken from a clock: two nodes never arrive at the same time.
   std::uint64_t arrivals_ = 0;
+  /// Of a node that was not known: returns do not count.
   instant last_arrival_{};
+  /// Beside nodes_, so that a hello is judged without walking all nodes.
   std::map<std::uint32_t, node_name> wanted_ranks_;
   std::map<node_name, std::uint32_t> last_group_ranks_; ///< empty before the first world
   /// For nodes of so many slots.

@@ -32,6 +32,7 @@ member_core::member_core(member_options options, msg<Prepare> world,
       phase_(start_ ? phase::recalled : phase::preparing),
       obey_until_(now + (start_ ? options_.recall_within : options_.obey_within)) {}
 
+/// A recalled node trains, so it is not told to prepare: that would end its workers.
 member_core::effects member_core::begin() {
   if (phase_ == phase::recalled)
     return {};
@@ -40,8 +41,12 @@ member_core::effects member_core::begin() {
 
 // ---- the node's link ----
 
+/// Here everything is made up for that a lost link has swallowed, in both directions: what the node
+/// was not told is told again, and what it could not say is read from its state.
 member_core::effects member_core::present(instant now, const msg<NodePresent>& m) {
   effects out;
+  // Before the phase is looked at: whatever this node says is not about the processes that the
+  // member stands for.
   if (is_another(m)) {
     finish(out, fmt::format("node {} is lost: a newer node supervisor of this name is here",
                             options_.node));
@@ -64,10 +69,12 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
         out.push_back(fail_early{fmt::format("node {} lost what it had prepared", options_.node)});
       break;
     }
+    // Prepare may have been lost with the link. Its time does not begin anew.
     if (!ready) {
       out.push_back(direct{world_.any()});
       break;
     }
+    // The answer was lost with the link, and the hello says the same.
     const auto answer = author_.write<Prepared>(current_, [&](auto b) {
       b.setNode(options_.node);
       b.setStorePort(state.getStorePort());
@@ -79,6 +86,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
     compare(out, m);
     break;
   case phase::stopping:
+    // Only now the node hears of the order, so its time to obey begins now.
     if (std::exchange(absent_, false))
       obey_until_ = now + options_.obey_within;
     out.push_back(direct{stop_message()});
@@ -90,6 +98,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
 }
 
 /// Its processes are gone with its predecessor, which membership was not there to see go.
+/// A generation of which a place was filled anew cannot go on, though each node of it is present.
 bool member_core::is_another(const msg<NodePresent>& m) const {
   return options_.which != incarnation{} &&
          options_.which != incarnation{m.read()->getIncarnation()};
@@ -109,15 +118,19 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
                                            options_.node, its.value)});
     return;
   }
+  // It has nothing of this generation, which it was told to start: what ran there is gone, and the
+  // other workers wait for it. A failure of the node itself, which its budget pays for.
   if (its != current_)
     return take_failure(out, lost_workers(),
                         fmt::format("node {}: the node supervisor lost its "
                                     "workers",
                                     options_.node));
   switch (state.getPhase()) {
+  // Start was lost with the link, or with an earlier master.
   case NodeState::Phase::PREPARED:
     out.push_back(direct{start_->any()});
     return;
+  // A planner that began anew has not heard it.
   case NodeState::Phase::RUNNING:
     out.push_back(
         report{author_.write<Running>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
@@ -137,6 +150,7 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   }
 }
 
+/// The one end that needs no word of the node: nothing more can be heard of it.
 member_core::effects member_core::lost(const msg<NodeLost>& m) {
   effects out;
   if (replaced_) // said by fail_early
@@ -146,6 +160,8 @@ member_core::effects member_core::lost(const msg<NodeLost>& m) {
   return out;
 }
 
+/// Two nodes of one name must not train the same ranks. So the siblings end now, but this member,
+/// and with it the generation, stays until the earlier node's workers are gone or its time is over.
 member_core::effects member_core::replaced(const std::string& reason) {
   effects out;
   if (phase_ == phase::ended || std::exchange(replaced_, true))
@@ -157,10 +173,12 @@ member_core::effects member_core::replaced(const std::string& reason) {
 
 // ---- what the node says ----
 
+/// What older generations said may still be on its way while this one forms.
 bool member_core::about_this(const any_msg& m) const {
   return m.envelope().about == current_ && phase_ != phase::ended;
 }
 
+/// Repeats go to rendezvous too: group rank 0 may have opened another store since.
 member_core::effects member_core::prepared(const msg<Prepared>& m) {
   effects out;
   if (!about_this(m.any()) || (phase_ != phase::preparing && phase_ != phase::ready))
@@ -171,11 +189,13 @@ member_core::effects member_core::prepared(const msg<Prepared>& m) {
   return out;
 }
 
+/// Kept even if it cannot be sent: the next link may need it.
 member_core::effects member_core::start(const msg<Start>& m) {
   effects out;
   if (!about_this(m.any()) || start_)
     return out;
   start_ = m;
+  // An order to stop came first: workers that start now would only have to end again.
   if (phase_ != phase::ready)
     return out;
   become(phase::running);
@@ -183,6 +203,7 @@ member_core::effects member_core::start(const msg<Start>& m) {
   return out;
 }
 
+/// No phase changes with it: a member told to start counts as running from then on.
 member_core::effects member_core::running(const msg<Running>& m) {
   if (!about_this(m.any()))
     return {};
@@ -196,6 +217,8 @@ member_core::effects member_core::failed(const msg<Failed>& m) {
   return out;
 }
 
+/// Its part is done, and the end is good, though the other nodes still train. What becomes of the
+/// node from now on does not concern the generation.
 member_core::effects member_core::finished(const msg<Finished>& m) {
   effects out;
   if (!about_this(m.any()))
@@ -211,16 +234,21 @@ member_core::effects member_core::stopped(const msg<Stopped>& m) {
     return out;
   node_clean_ = true;
   out.push_back(report{m.any()});
+  // Membership says it when the earlier node is gone, at the same time as it lets the newcomer in:
+  // so the planner knows of the newcomer when it judges the generation.
   if (replaced_)
     return out;
   if (phase_ == phase::stopping)
     finish(out, std::nullopt);
+  // Not asked, and nothing is left: a node that is leaving, or one that an earlier master has told.
   else if (!std::exchange(failed_, true))
     out.push_back(fail_early{
         fmt::format("node {} has ended generation {} by itself", options_.node, current_.value)});
   return out;
 }
 
+/// Each telling is reported, since the ledger knows what is new; the siblings are told once. In
+/// this order, so that the planner knows of the failure before any end of the generation.
 void member_core::take_failure(effects& out, const any_msg& said, const std::string& why) {
   out.push_back(report{said});
   if (!std::exchange(failed_, true))
@@ -229,10 +257,14 @@ void member_core::take_failure(effects& out, const any_msg& said, const std::str
 
 // ---- the end ----
 
+/// Three ends without a wait: the tree goes down (the node is not to notice), the verdict reaches
+/// the node by itself, or its processes are gone already. In all other cases an end of this member
+/// would say that the node is free for the next generation, which is not known yet.
 member_core::effects member_core::ordered(instant now, const sup::stop_order& order) {
   effects out;
   if (phase_ == phase::ended)
     return out;
+  // A node whose name was taken is waited for even if it is clean: `lost` tells of the newcomer.
   const bool waits_for_node = !node_clean_ || replaced_;
   if (order.because == sup::stop_order::cause::shutdown || order.detail == verdict_follows ||
       !waits_for_node) {
@@ -242,6 +274,7 @@ member_core::effects member_core::ordered(instant now, const sup::stop_order& or
   stop_reason_ = order.reason;
   // A node that has not come back yet may come back running: it is waited for as long as before.
   absent_ = phase_ == phase::recalled;
+  // A second order brings no new time.
   if (phase_ != phase::stopping) {
     become(phase::stopping);
     if (!absent_)
@@ -251,10 +284,13 @@ member_core::effects member_core::ordered(instant now, const sup::stop_order& or
   return out;
 }
 
+/// A member gives no node up by itself: then the planner would count on a node that the generation
+/// has lost. It asks membership, and NodeLost comes back to both.
 member_core::effects member_core::tick(instant now) {
   effects out;
   if (!obey_until_ || now < *obey_until_)
     return out;
+  // Membership never heard of this node, so it could not say that it is lost.
   if (phase_ == phase::recalled || absent_) {
     finish(out, fmt::format("node {} did not come back to the restarted master", options_.node));
     return out;
@@ -278,6 +314,7 @@ void member_core::finish(effects& out, std::optional<std::string> why) {
   out.push_back(end{std::move(why)});
 }
 
+/// No phase is entered twice: the next generation has members of its own.
 void member_core::become(phase next) {
   const auto allowed = [this](phase to) {
     switch (to) {
@@ -310,6 +347,8 @@ any_msg member_core::stop_message() {
   return author_.write<Stop>(current_, [&](auto b) { b.setReason(stop_reason_); }).any();
 }
 
+/// In a hello a failure is part of the node's state; the planner takes it as if the lost message
+/// had come.
 any_msg member_core::state_as_failed(NodeState::Reader state) {
   return author_
       .write<Failed>(current_,
@@ -321,6 +360,7 @@ any_msg member_core::state_as_failed(NodeState::Reader state) {
 }
 
 /// A failure without a process, of the node itself.
+/// It has no pid, by which the planner knows it from a worker's.
 any_msg member_core::lost_workers() {
   return author_
       .write<Failed>(current_,

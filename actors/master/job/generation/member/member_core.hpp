@@ -53,9 +53,11 @@ class member_core {
   };
 
   /// For the node, if it has a link; else it is repeated when there is one.
+  /// Nothing is queued for a node without a link: the next hello says where it stands by then.
   struct direct {
     messages::any_msg message;
   };
+  /// The barrier is between all members, so it is not one member's to decide.
   struct tell_rendezvous {
     messages::msg<messages::Prepared> message;
   };
@@ -64,14 +66,19 @@ class member_core {
     messages::any_msg message;
   };
   /// The generation has failed; this member still waits for its node.
+  /// Said before the member ends: its siblings are ordered to stop now, and not only when this
+  /// node, which may take its whole time for that, has cleaned up.
   struct fail_early {
     std::string why;
   };
   /// Membership gives the node up; it may join anew. NodeLost is the answer.
+  /// The member does not end by itself: until the node is lost, processes of the generation may
+  /// run.
   struct evict {
     std::string reason;
   };
   struct end {
+    /// A bad end is the reason of the whole generation's, unless one was said before.
     std::optional<std::string> why; ///< Nothing: well, or as ordered.
   };
   using effect = std::variant<direct, tell_rendezvous, report, fail_early, evict, end>;
@@ -88,41 +95,58 @@ class member_core {
 
   // From membership: the node's link.
   effects present(instant now, const messages::msg<messages::NodePresent>& m);
+  /// The planner has heard of it before: it must know the cause when the generation ends.
   effects lost(const messages::msg<messages::NodeLost>& m);
   /// A newcomer has the node's name. The node ends its workers; `lost` follows when they are gone.
   effects replaced(const std::string& reason);
 
   // From the node.
+  /// None of these is trusted to come once: links drop, and the node says them again.
   effects prepared(const messages::msg<messages::Prepared>& m);
+  /// For the planner, which says how long training stood still.
   effects running(const messages::msg<messages::Running>& m);
+  /// The generation fails at once, and this member goes on until its node is clean.
   effects failed(const messages::msg<messages::Failed>& m);
+  /// The only good end that was not asked for.
   effects finished(const messages::msg<messages::Finished>& m);
+  /// The node is clean: only now may it take part in another generation.
   effects stopped(const messages::msg<messages::Stopped>& m);
 
   /// From rendezvous: the world is sealed.
+  /// Kept for each further link, since the node may miss it any number of times.
   effects start(const messages::msg<messages::Start>& m);
 
   /// From the supervisor. A shutdown concerns the master only: the node hears nothing of it.
+  /// A shutdown is a crash or the end of the master; training goes on, and the members of the next
+  /// master find it.
   effects ordered(instant now, const sup::stop_order& order);
 
+  /// A node that has had its time is given up, or was never there.
   effects tick(instant now);
+  /// When the node's time is over, to obey or to come back.
   std::optional<instant> next_wakeup() const;
   phase current_phase() const { return phase_; }
   std::string in_words() const;
 
  private:
+  /// Another life of the name: it has none of the processes, whatever it says.
   bool is_another(const messages::msg<messages::NodePresent>& m) const;
+  /// The fence; a member that has ended hears nothing either.
   bool about_this(const messages::any_msg& m) const;
   void become(phase next);
+  /// Reported each time, and fails the generation once.
   void take_failure(effects& out, const messages::any_msg& said, const std::string& why);
+  /// Once: what comes after the end means nothing.
   void finish(effects& out, std::optional<std::string> why);
   void compare(effects& out, const messages::msg<messages::NodePresent>& m);
+  /// Written anew for each link: the first one may have been lost with its link.
   messages::any_msg stop_message();
   messages::any_msg state_as_failed(messages::NodeState::Reader state);
   messages::any_msg lost_workers();
 
   member_options options_;
   messages::msg<messages::Prepare> world_;
+  /// None, until the world is sealed. Then it is what a node that is only prepared is told.
   std::optional<messages::msg<messages::Start>> start_;
   messages::author author_;
   generation current_;
@@ -131,7 +155,9 @@ class member_core {
   bool replaced_ = false;   ///< another node has its name; the end comes with `lost`
   bool absent_ = false;     ///< stopping: it has not come back since it was recalled
   bool node_clean_ = false; ///< the node has said that nothing of the generation is left
+  /// For the node's log and its user: the same words as here.
   std::string stop_reason_;
+  /// Nothing while the node trains or waits for others: then no answer of it is due.
   std::optional<instant> obey_until_;
 };
 
