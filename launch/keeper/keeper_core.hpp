@@ -102,8 +102,8 @@ class keeper_core {
   /// Tried again no longer than the supervisor waits for an answer: a store that came later would
   /// belong to no generation.
   effects store_not_started(instant now, const packet& order, const std::string& why);
-  /// It may be killed like any process; the keeper then forks another, as the promise to leave
-  /// nothing has no gap.
+  /// It may be killed like any process; the keeper then forks another, so that a killed launcher
+  /// leaves nothing again.
   effects orphan_reaper_started(instant now, pid_t pid);
   effects orphan_reaper_not_started(instant now, const std::string& why);
   /// One of our children has ended and is reaped. An end is told to the supervisor that owns the

@@ -43,6 +43,7 @@ class lines_core {
 
   std::string prefix_;
   std::vector<std::string> needles_;
+  /// Its prefix is on the console already, and no other line may come between.
   bool within_line_ = false;
   bool keeping_ = false;  ///< the line whose pieces were passed is kept apart
   bool after_cr_ = false; ///< the last line ended with "\r"; a "\n" that comes next belongs to it
