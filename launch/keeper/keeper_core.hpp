@@ -119,6 +119,7 @@ class keeper_core {
   effects group_killed(instant now, const std::vector<pid_t>& members);
   effects tick(instant now);
 
+  /// The earliest of what is waited for; every wait here has an end of its own.
   std::optional<instant> next_wakeup() const;
   pid_t supervisor() const { return supervisor_; }
   pid_t orphan_reaper() const { return orphan_reaper_; }
@@ -173,6 +174,7 @@ class keeper_core {
   /// of a generation that its predecessor had begun to end.
   void present_all(effects& out);
 
+  /// Of the user's signals those that end the job; the others are only passed on.
   std::set<int> ending_signals_;
   /// What a shell had started before it became this launcher by exec is none of the job's.
   std::set<pid_t> inherited_;
@@ -183,6 +185,7 @@ class keeper_core {
   std::map<std::uint64_t, record> table_;
   /// 0 while there is none: packets for it would reach nothing then.
   pid_t supervisor_ = 0;
+  /// A supervisor that worked for a while before it crashed is started again at once.
   instant supervisor_since_{};
   /// Told to each supervisor: from the second on it looks for what the one before it has left.
   int lives_ = 0;

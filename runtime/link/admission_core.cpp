@@ -166,6 +166,7 @@ admission_core::effects admission_core::ended(instant now, id which, bool proven
       known_.erase(*known_.begin() == at->second.address ? std::next(known_.begin())
                                                          : known_.begin());
   }
+  // The slot is free before the next candidate is looked for.
   remove(at);
   begin_ready(out, now);
   return out;
@@ -215,6 +216,7 @@ admission_core::effects admission_core::tick(instant now) {
 std::optional<instant> admission_core::next_wakeup() const {
   std::optional<instant> at;
   const auto sooner = [&at](instant t) { at = at ? std::min(*at, t) : t; };
+  // With nothing that waits for a slot no grace is of interest.
   const bool some_are_ready =
       std::any_of(connections_.begin(), connections_.end(),
                   [](const auto& c) { return c.second.now_in == phase::ready; });

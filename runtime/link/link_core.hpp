@@ -123,6 +123,7 @@ class link_core {
   /// ends the link here: nothing else watches the clock.
   void tick(instant now, instant anybody_heard_at = instant::max());
 
+  /// The only way out for results, so that whatever happened in between is one answer.
   effects react(instant now);
 
   phase now_in() const { return phase_; }
@@ -207,6 +208,7 @@ class link_core {
   /// while.
   suspicion peer_;
   bool was_listening_ = false;
+  /// A grace that this end owes the peer, and never more than two beats of it.
   instant spared_until_; ///< nothing is held against the peer before this, because we were the ones
                          ///< not there
   /// Long enough for the peer to have given us up: an end that follows soon after is *neglected*
@@ -215,6 +217,7 @@ class link_core {
 
   // Sending.
   std::uint64_t last_sent_ = 0;
+  /// Beats and messages in one order: a beat carries the number of the last message before it.
   std::deque<out_frame> queue_;
   std::size_t queued_bytes_ = 0; ///< including those in flight
   /// One write at a time: the kernel's answer frees its bytes before the next batch is made.

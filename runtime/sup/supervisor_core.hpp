@@ -208,14 +208,16 @@ class supervisor_core {
   void ended_unasked(child_key key, bool normal, const std::string& why);
   /// The strategy is applied here, to the two sets.
   void restart_because_of(child_key key, const std::string& why);
+  /// Asking counts: it is called once for each failure that is to be repaired.
   bool within_budget();
   void become_stopping(std::optional<error> why, stop_order order);
   void pass_on(const stop_order& order);
+  /// So a worker can tell the end of its generation from that of its tree.
   stop_order because_of_sibling(const std::string& reason) const;
   /// Dynamic children and those of one fate need no sibling while they end.
   bool stops_at_once() const { return dynamic_ || how_ == strategy::one_fate; }
   void settle();
-  /// The only place at which a child is asked to end, so the order holds for every reason there is.
+  /// The only place at which a child is first asked to end, so the order holds for every reason.
   void settle_stops();
   /// The only place at which a child is started, so none is started while another one stops.
   void settle_starts();
@@ -246,6 +248,7 @@ class supervisor_core {
   /// each event.
   std::size_t starting_ = 0;
   std::size_t stopping_ = 0;
+  /// At 0 a supervisor that stops has nothing left to wait for.
   std::size_t living_ = 0; ///< Starting, running or stopping.
   /// Of the failures within the period, the one that broke the budget included.
   std::deque<instant> restarts_;

@@ -56,11 +56,12 @@ class checkpoint_saver_core {
   struct look {
     std::uint64_t question = 0;
   };
-  /// The answer to a question of drain().
+  /// The answer to a question of drain(). To the agent, which finishes or leaves then.
   struct drained {
     std::uint64_t question = 0;
   };
-  /// For the master; lost if there is no link, and said again on the next one.
+  /// For the master; lost if there is no link, and said again on the next one. A Welcome brings
+  /// linked(), which says again whatever is not finalized.
   struct report {
     messages::any_msg message;
   };
@@ -74,9 +75,14 @@ class checkpoint_saver_core {
   checkpoint_saver_core(node_name node, messages::author author);
 
   // From the host. An image that is known already is the same one.
+  /// What can be refused is refused at once and said, so that no slot stays bound by a wish that
+  /// was dropped.
   effects wanted(instant now, const ckpt::wanted_image& image);
   effects written(instant now, const ckpt::wanted_image& image, const result<ports::receipt>& how);
+  /// The first of them, at the committer, gives the step its sequence; followers repeat that one.
   effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
+  /// Replicas are no part of a step: nothing here waits for them, and the catalog does not hear of
+  /// them.
   effects wanted_copy(instant now, const ckpt::image_to_copy& image);
   effects copied(instant now, const ckpt::image_to_copy& image, const result<void>& how);
   effects looked(instant now, std::uint64_t question);
@@ -85,6 +91,7 @@ class checkpoint_saver_core {
   /// Either may come twice, late, or about a step of which nothing is here any more. The answer is
   /// the same each time, or none.
   effects commit_step(instant now, const messages::msg<messages::CommitStep>& m);
+  /// Complete or given up, with the reason: to the slot it makes no difference.
   effects step_settled(instant now, const messages::msg<messages::StepSettled>& m);
 
   /// There is a new link: a master that may know nothing.
@@ -92,8 +99,10 @@ class checkpoint_saver_core {
   /// The agent wants to hear when everything that is wanted by now is settled. An image that is not
   /// in time, written or settled, is not waited for.
   effects drain(instant now, std::uint64_t question);
+  /// Only for waits that have no other end: a disk or a master that does not answer.
   effects tick(instant now);
 
+  /// Of the images alone: drains and copies have no clock here.
   std::optional<instant> next_wakeup() const;
   std::string in_words() const;
 
@@ -119,10 +128,14 @@ class checkpoint_saver_core {
   /// To a catalog that lost its memory this is the one sign that a step is complete: it learns
   /// nothing from a disk.
   void say_committed(effects& out, const step_key& which, const step& s);
+  /// The image was written, so nothing is lost but the knowledge.
   void give_up(effects& out, const entry& e);
+  /// Without one a step is no business of this node: an order about it comes from a master that
+  /// knew another life of this saver.
   const entry* image_of(const step_key& which) const;
   /// What is left without images is nothing that this node could be asked about.
   void forget_step_without_images(const step_key& which);
+  /// After each event that may have let go of an image.
   void answer_drains(effects& out);
 
   node_name node_;
@@ -130,7 +143,8 @@ class checkpoint_saver_core {
   /// Bounded by limits::images_wanted_max. No handover keeps it: the bits in shared memory outlive
   /// this actor, and the host tells the next one of them.
   std::map<image_id, entry> images_;
-  /// Being copied; bounded likewise.
+  /// Being copied; bounded likewise. No deadline of its own: the host has the time that the process
+  /// named, and answers in any case.
   std::set<image_id> copies_;
   /// Of steps that have an image here. Only what a repeated order needs. Whether the step is
   /// complete is known to the catalog alone.

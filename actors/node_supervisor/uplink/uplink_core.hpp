@@ -77,8 +77,8 @@ class uplink_core {
   struct close_link {
     std::string reason;
   };
-  /// A report, for the master. Nothing is queued for a link that is not there: what a later hello
-  /// says need not be repeated.
+  /// A report, for the master. Nothing is kept for a later link but what happened since its hello
+  /// was written: the hello says the rest.
   struct say {
     messages::any_msg message;
   };
@@ -138,6 +138,8 @@ class uplink_core {
   bool has_followed() const { return was_linked_ || author_.following() > epoch{}; }
   /// Whether the node trains on while it waits.
   bool trains_on() const;
+  /// Counted from two different moments, and so it can move: a node that stops training has an idle
+  /// node's time left, from then on.
   instant gives_up_at() const;
   /// A rank that is trained in two worlds writes two histories into one checkpoint
   /// directory, so the side that may be cut off gives way.
@@ -148,6 +150,8 @@ class uplink_core {
   void rest(instant now, duration at_least);
   /// No phase follows: a node that was refused or has heard the verdict never dials again.
   void become_over(effects& out, const std::string& reason, bool keep_link = false);
+  /// Ends the outage, whatever it was: back-off, complaints and what was believed of the master
+  /// begin anew.
   void welcomed(effects& out, epoch master);
   /// The dial goes on until a master of the same or a newer term answers, or the patience is over.
   void leave_older_master(effects& out, instant now, epoch master);
