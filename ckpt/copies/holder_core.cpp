@@ -13,6 +13,8 @@ tl::unexpected<error> objection(std::string what) {
   return failure(errc::invalid, std::move(what));
 }
 
+/// A rank that is named twice would count as two members, and a parity could seem to cover what it
+/// does not. Behind check(), which refuses an empty group.
 std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
                                        std::uint32_t world_size) {
   const std::set<std::uint32_t> distinct(ranks.begin(), ranks.end());
@@ -25,6 +27,8 @@ std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
 
 } // namespace
 
+/// A giver that was refused may not have heard of it yet, and what it sends until then is about an
+/// image that is gone. Only a new beginning is listened to.
 holder_core::effects holder_core::heard(connection_id from, const messages::any_msg& m) {
   effects out;
   if (m.is<messages::CopyBegin>())
@@ -38,6 +42,8 @@ holder_core::effects holder_core::heard(connection_id from, const messages::any_
   return out; // a kind of a newer giver is none of ours
 }
 
+/// What was given in full is in the sums and stays there: the others may still make the stripe
+/// whole. What was given in part has spoiled them.
 holder_core::effects holder_core::closed(connection_id which, const std::string& reason) {
   effects out;
   refused_.erase(which);
@@ -50,6 +56,8 @@ holder_core::effects holder_core::closed(connection_id which, const std::string&
   return out;
 }
 
+/// Heard after the stripe was joined, as memory is the shell's: so it ends like any other stripe
+/// that breaks, and its givers give up this step at once instead of sending it into nothing.
 holder_core::effects holder_core::no_memory(stripe_id which, const std::string& why) {
   effects out;
   break_stripe(out, which, why);
@@ -58,6 +66,9 @@ holder_core::effects holder_core::no_memory(stripe_id which, const std::string& 
 
 // ---- A giver begins ----
 
+/// Everything is judged before anything is taken from it: the numbers decide how much memory is
+/// asked for and which bytes are added where. A giver of another version, or a broken one, costs
+/// this node no more than one refusal.
 result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says) const {
   giving g;
   g.of.local = says.getLocalRank();
@@ -80,6 +91,7 @@ result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says
                                  "some",
                                  g.of.local, local_ranks_));
   const auto how = g.of.how();
+  // Before the ranks are looked at: a group of none has no highest rank.
   if (const auto fine = check(how); !fine)
     return tl::make_unexpected(fine.error());
   if (const auto wrong = wrong_ranks(g.of.ranks, g.of.world_size))
@@ -87,6 +99,7 @@ result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says
   if (g.member >= how.members || g.of.holder >= how.members)
     return objection(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
                                  g.of.holder, how.members));
+  // The loss of that node would take the image and its pieces together.
   if (g.member == g.of.holder)
     return objection(fmt::format("member {} is to hold pieces of its own image", g.member));
   if (g.bytes == 0 || g.bytes > limits::copy_image_max)
@@ -94,6 +107,8 @@ result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says
   return g;
 }
 
+/// Two givers mean one stripe only if they agree on all of it, ranks and code included: after a
+/// restart the same step may come from a world that is put together otherwise.
 std::optional<holder_core::stripe_id> holder_core::find(const group& of,
                                                         std::uint32_t number) const {
   for (const auto& [id, s] : stripes_)
@@ -102,11 +117,15 @@ std::optional<holder_core::stripe_id> holder_core::find(const group& of,
   return std::nullopt;
 }
 
+/// The order matters: a giver that repeats itself is looked for before old stripes are let go, and
+/// both before it joins, or it would break what it has just begun.
 void holder_core::begun(effects& out, connection_id from, messages::CopyBegin::Reader says) {
+  // One image at a time for each link, so that a part needs no name of its image.
   if (givings_.count(from) != 0)
     return refuse(
         out, from,
         fmt::format("rank {} began another image before all was held", givings_.at(from).rank()));
+  // A new beginning is a new chance, with whatever was wrong before.
   refused_.erase(from);
   auto g = judged(says);
   if (!g)
@@ -115,16 +134,20 @@ void holder_core::begun(effects& out, connection_id from, messages::CopyBegin::R
     return refuse(out, from,
                   fmt::format("rank {} gives step {} of generation {} again", g->rank(), g->of.step,
                               g->of.generation));
+  // Before any memory is asked for: what is let go here is what the new stripes may need.
   drop_forsaken(out, *g);
   const auto how = g->of.how();
   for (std::uint32_t number = 0; number < how.members; ++number)
     for (std::uint32_t row = 0; row < how.parity; ++row)
+      // The same arithmetic as at the giver, so both know without a word which pieces come here.
       if (holder(how, number, row) == g->of.holder && piece_of(how, g->member, number))
         join(out, *g, number, row);
   givings_.emplace(from, std::move(*g));
 }
 
-/// What it gave the first time is in sums already, and nothing takes it out again.
+/// What it gave the first time is in sums already, and nothing takes it out again. In a field of
+/// characteristic 2 the same piece added twice is gone from the sum, and nothing shows it but the
+/// checksum at a recovery, when it is too late.
 bool holder_core::given_again(effects& out, const giving& g) {
   std::vector<stripe_id> twice;
   for (const auto& [id, s] : stripes_)
@@ -135,7 +158,8 @@ bool holder_core::given_again(effects& out, const giving& g) {
   return !twice.empty();
 }
 
-/// Whether the rank is yet to give to it.
+/// Whether the rank is yet to give to it. Only of a rank that has not begun there is something
+/// still to come; one that has ended its piece may well give the next step.
 bool holder_core::awaits(const stripe& s, std::uint32_t rank) const {
   const auto at = std::find(s.of.ranks.begin(), s.of.ranks.end(), rank);
   if (at == s.of.ranks.end())
@@ -145,31 +169,40 @@ bool holder_core::awaits(const stripe& s, std::uint32_t rank) const {
 }
 
 /// Stripes of another step that can never be whole: all that gave to them have gone; or the giver
-/// that is missing gives `newer` instead, as ranks that have started again do.
+/// that is missing gives `newer` instead, as ranks that have started again do. Such a stripe would
+/// hold its memory for ever: no link ends, and no message about it comes any more.
 void holder_core::drop_forsaken(effects& out, const giving& newer) {
   std::map<stripe_id, std::string> forsaken;
   for (const auto& [id, s] : stripes_) {
     const auto waited_for =
         std::any_of(givings_.begin(), givings_.end(),
                     [which = id](const auto& g) { return g.second.stripes.count(which) != 0; });
+    // Each local rank has memory of its own, and no stripe of the same step is in the way.
     if (s.of.local != newer.of.local ||
         (s.of.step == newer.of.step && s.of.generation == newer.of.generation))
       continue;
     if (!waited_for)
       forsaken[id] = "all that gave to it have gone";
+    // An older generation has ended: its ranks save nothing any more. Within one generation only
+    // the giver itself can show that it has gone on.
     else if (s.of.generation < newer.of.generation || awaits(s, newer.rank()))
       forsaken[id] = fmt::format("rank {} gives step {} of generation {} instead", newer.rank(),
                                  newer.of.step, newer.of.generation);
   }
+  // Behind the loop, since breaking one stripe refuses givers and may break more.
   for (const auto& [id, why] : forsaken)
     break_stripe(out, id, why);
 }
 
+/// The first giver opens the stripe, whichever that is: links come up in any order. Later ones may
+/// bring a longer piece, as images are not of one length; the parity has that of the longest, and
+/// grows.
 void holder_core::join(effects& out, giving& g, std::uint32_t number, std::uint32_t row) {
   const auto known = find(g.of, number);
   const auto id = known ? *known : ++last_;
   auto& s = stripes_[id];
   const auto how = g.of.how();
+  // Known from the image's length, so that an end that comes too early or too late is seen.
   const auto expected = piece_in(how, g.bytes, *piece_of(how, g.member, number)).bytes;
   const auto longest = std::max(s.longest, expected);
   const auto bytes = held_piece::bytes_before + longest;
@@ -184,14 +217,18 @@ void holder_core::join(effects& out, giving& g, std::uint32_t number, std::uint3
   }
   s.longest = longest;
   s.pieces[g.member] = {true, false, expected, 0};
+  // At a recovery it says how much of the padded sum belongs to this image.
   s.header.bytes[g.member] = g.bytes;
   g.stripes.insert(id);
 }
 
 // ---- It gives ----
 
+/// Strictly in order and without a gap: a part that is added twice or to the wrong place spoils the
+/// sum, and the sum does not show it.
 result<holder_core::stripe_id> holder_core::judged(const giving& g, piece_reader part) const {
   const auto id = find(g.of, part.getStripe());
+  // Also a stripe that is there, but to which this giver has nothing to give, or has given all.
   if (!id || g.stripes.count(*id) == 0)
     return objection(
         fmt::format("rank {} gives nothing to stripe {} here", g.rank(), part.getStripe()));
@@ -208,9 +245,13 @@ result<holder_core::stripe_id> holder_core::judged(const giving& g, piece_reader
   return *id;
 }
 
+/// Added as it comes, so that the only memory is the parity's. `fresh` says from where on the
+/// memory holds nothing yet: what a slot held before is never added to, and needs no clearing
+/// beforehand.
 void holder_core::piece_came(effects& out, connection_id from,
                              const messages::msg<messages::CopyPiece>& m) {
   const auto at = givings_.find(from);
+  // An end is final: what comes behind it could change a sum that counts as given.
   if (at == givings_.end() || at->second.ended)
     return refuse(out, from, "a part of a piece came outside of an image");
   const auto& g = at->second;
@@ -224,6 +265,7 @@ void holder_core::piece_came(effects& out, connection_id from,
   out.push_back(add{*id, piece.received, s.written, coefficient(g.of.how(), s.row, g.member), m});
   piece.received += bytes;
   s.written = std::max(s.written, piece.received);
+  // The giver's window opens by this: it has a bound of bytes under way to each holder.
   out.push_back(reply{from, author_
                                 .write<messages::CopyTaken>(generation{g.of.generation},
                                                             [bytes](auto b) { b.setBytes(bytes); })
@@ -232,6 +274,7 @@ void holder_core::piece_came(effects& out, connection_id from,
 
 // ---- It ends ----
 
+/// By bytes and not by messages: a piece that has none (a short image) is there from the beginning.
 std::optional<std::string> holder_core::missing(const giving& g) const {
   for (const auto id : g.stripes) {
     const auto& piece = stripes_.at(id).pieces[g.member];
@@ -242,11 +285,14 @@ std::optional<std::string> holder_core::missing(const giving& g) const {
   return std::nullopt;
 }
 
+/// The checksum of the image comes last and goes into each header: at a recovery it tells whether
+/// the sum is the image that was given.
 void holder_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
   const auto at = givings_.find(from);
   if (at == givings_.end() || at->second.ended)
     return refuse(out, from, "the end of an image came outside of one");
   auto& g = at->second;
+  // A short image is not rounded up with zeros: the giver must have meant to send more.
   if (const auto lacks = missing(g))
     return refuse(out, from, *lacks);
   g.ended = true;
@@ -260,6 +306,7 @@ void holder_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
   }
 }
 
+/// The holders of the stripe's parities give nothing to it; of all others each has to have ended.
 bool holder_core::whole(const stripe& s) const {
   const auto how = s.of.how();
   for (std::uint32_t member = 0; member < how.members; ++member)
@@ -268,6 +315,9 @@ bool holder_core::whole(const stripe& s) const {
   return true;
 }
 
+/// The header is written last: from then on the memory is a piece that a recovery may use. Only
+/// then are givers told, and each of them once it has no stripe left that is not whole: what is
+/// reported as held can be used whatever happens later.
 void holder_core::become_whole(effects& out, stripe_id which) {
   const auto done = stripes_.extract(which);
   const auto& s = done.mapped();
@@ -282,6 +332,8 @@ void holder_core::become_whole(effects& out, stripe_id which) {
   out.push_back(finish{which, header,
                        slot_image{s.of.step, s.of.generation, s.of.ranks[s.of.holder],
                                   s.of.world_size, held_piece::bytes_before + s.longest}});
+  // A giver that ended and whose link has closed since is not among them: its piece counts, and it
+  // hears nothing.
   for (auto g = givings_.begin(); g != givings_.end();) {
     if (g->second.stripes.erase(which) == 0 || !g->second.stripes.empty()) {
       ++g;
@@ -296,11 +348,15 @@ void holder_core::become_whole(effects& out, stripe_id which) {
 
 // ---- Something breaks ----
 
+/// All that gave to it are told which one broke it, and none tries again: the next save is
+/// replicated anew, and until then the replica base is what a recovery goes back to.
 void holder_core::break_stripe(effects& out, stripe_id which, const std::string& why) {
   const auto broken = stripes_.extract(which);
   if (broken.empty())
     return;
   const auto& s = broken.mapped();
+  // First the memory, then the words: a giver that hears of it may begin at once and need that
+  // memory.
   out.push_back(drop{which});
   out.push_back(note{{log::level::warning,
                       "copies_broken",
@@ -320,7 +376,8 @@ void holder_core::break_stripe(effects& out, stripe_id which, const std::string&
       refuse(out, who, why);
 }
 
-/// What it has given in full counts for the others still.
+/// What it has given in full counts for the others still. Out of givings_ before anything is
+/// broken: break_stripe() comes back here for the other givers, and must not meet this one again.
 void holder_core::refuse(effects& out, connection_id who, const std::string& why) {
   refused_.insert(who);
   const auto gone = givings_.extract(who);

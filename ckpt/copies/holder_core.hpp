@@ -39,7 +39,8 @@ class holder_core {
   /// Never used twice.
   using stripe_id = std::uint64_t;
 
-  /// Memory for a parity is to be found; images of these two steps may not go for it.
+  /// Memory for a parity is to be found; images of these two steps may not go for it. Named are the
+  /// steps that must survive: the one that all ranks know to be held, and this one.
   struct open {
     stripe_id which = 0;
     local_rank local = 0;
@@ -47,27 +48,31 @@ class holder_core {
     std::uint64_t generation = 0, step = 0;
     std::uint64_t whole_generation = 0, whole_step = 0; ///< both 0: none
   };
-  /// It is to be longer.
+  /// It is to be longer. What is there stays; behind the old end nothing was added yet.
   struct grow {
     stripe_id which = 0;
     std::uint64_t bytes = 0;
   };
   /// The message's content, times that, is added to the parity from `offset` on. From `fresh` on
-  /// nothing was added yet: there are zeros, whatever the memory holds.
+  /// nothing was added yet: there are zeros, whatever the memory holds. In the order of arrival,
+  /// which differs from giver to giver: a sum does not mind.
   struct add {
     stripe_id which = 0;
     std::uint64_t offset = 0, fresh = 0;
     std::uint8_t times = 0;
     messages::msg<messages::CopyPiece> message;
   };
+  /// Behind all adds of the stripe: effects are done in order.
   struct finish {
     stripe_id which = 0;
     held_piece header;
     slot_image image;
   };
+  /// The memory is free for other pieces at once.
   struct drop {
     stripe_id which = 0;
   };
+  /// Lost with the link; nothing here depends on its arrival.
   struct reply {
     connection_id to = 0;
     messages::any_msg message;
@@ -81,7 +86,10 @@ class holder_core {
   holder_core(messages::author author, std::size_t local_ranks)
       : author_(std::move(author)), local_ranks_(local_ranks) {}
 
+  /// One message is one event: nothing waits here for another giver.
   effects heard(connection_id from, const messages::any_msg& m);
+  /// A giver that leaves in the middle leaves a sum without one of its terms, which nothing can
+  /// repair.
   effects closed(connection_id which, const std::string& reason);
   /// What was to be opened, or to grow, could not.
   effects no_memory(stripe_id which, const std::string& why);
@@ -102,20 +110,24 @@ class holder_core {
              std::tie(b.local, b.generation, b.step, b.world_size, b.parity, b.holder, b.ranks);
     }
   };
+  /// `expected` may be 0: such a piece is complete without a part.
   struct member_piece {
     bool begun = false, ended = false;
     std::uint64_t expected = 0, received = 0;
   };
-  /// One that is not whole yet.
+  /// One that is not whole yet. Leaves here in one of two ways, whole or broken, and never comes
+  /// back.
   struct stripe {
     group of;
     std::uint32_t number = 0, row = 0;
     std::uint64_t longest = 0; ///< of the pieces that are known
     std::uint64_t written = 0; ///< from there on nothing was added yet
+    /// Of the members that give to it; those that hold a parity have none here.
     std::array<member_piece, code::members_max> pieces;
     held_piece header;
   };
   /// An image of which pieces are given on one connection, until all is held or something breaks.
+  /// The link's part: which stripes it still owes or waits for.
   struct giving {
     group of;
     std::uint32_t member = 0;
@@ -134,26 +146,36 @@ class holder_core {
 
   result<giving> judged(messages::CopyBegin::Reader says) const;
   result<stripe_id> judged(const giving& g, piece_reader part) const;
-  /// Which of them is not there in full, in words.
+  /// Which of them is not there in full, in words. Asked for at the end alone: until then a giver
+  /// may take its time.
   std::optional<std::string> missing(const giving& g) const;
   std::optional<stripe_id> find(const group& of, std::uint32_t number) const;
+  /// By links this shows as a second connection of the same rank, after a crash or a cut.
   bool given_again(effects& out, const giving& g);
+  /// By this a stripe that can never be whole is told from one that is only slow.
   bool awaits(const stripe& s, std::uint32_t rank) const;
   void drop_forsaken(effects& out, const giving& newer);
+  /// One giver may join several stripes here, and is done when all of them are whole.
   void join(effects& out, giving& g, std::uint32_t number, std::uint32_t row);
+  /// All that give have said their end; the bytes were judged by then.
   bool whole(const stripe& s) const;
   void become_whole(effects& out, stripe_id which);
+  /// Total: a stripe that is gone already breaks no second time, as refusals lead back here.
   void break_stripe(effects& out, stripe_id which, const std::string& why);
   void refuse(effects& out, connection_id who, const std::string& why);
 
   messages::author author_;
   const std::size_t local_ranks_;
+  /// Never used twice, so that a late answer of the shell (no_memory) cannot hit another stripe.
   stripe_id last_ = 0;
-  /// No more than there are slots: what finds none is broken at once.
+  /// No more than there are slots: what finds none is broken at once. Looked through, as they are
+  /// few: a code leaves at most four parities at a holder for each local rank and step.
   std::map<stripe_id, stripe> stripes_;
-  /// At most one for each connection, and so bounded as those are.
+  /// At most one for each connection, and so bounded as those are. Gone when all is held or
+  /// something broke: what remains of it is in the stripes.
   std::map<connection_id, giving> givings_;
-  /// What they still say about the image that was refused is not listened to.
+  /// What they still say about the image that was refused is not listened to. A link's number
+  /// leaves this with the next CopyBegin on it, or with the link.
   std::set<connection_id> refused_;
 };
 

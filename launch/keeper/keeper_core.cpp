@@ -9,6 +9,7 @@ namespace troupe::launch {
 
 using kind = packet::kind;
 
+/// The orphan reaper first: from the first worker on a killed keeper must leave nothing.
 keeper_core::effects keeper_core::begin(instant) {
   if (reaps_orphans_)
     return {start_orphan_reaper{}, start_supervisor{}};
@@ -86,6 +87,7 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
     out.push_back(finish{*exit_code_, {}});
     return out;
   }
+  // Without an exit code it crashed, however it ended: only its own word says that the job is over.
   crashes_.push_back(now);
   while (crashes_.front() + limits::supervisor_crashes_within < now)
     crashes_.pop_front();
@@ -193,6 +195,8 @@ keeper_core::effects keeper_core::received(instant now, const packet& p) {
   case kind::not_started:
     start_closed(out);
     break;
+  // Comes twice for a worker: when the successor takes stock, so that no sweep kills the process,
+  // and when the worker's actor is there, which hears of the end, if there was one, only now.
   case kind::adopted:
     if (const auto found = table_.find(p.process); found != table_.end()) {
       found->second.owned = true;
@@ -218,6 +222,7 @@ keeper_core::effects keeper_core::received(instant now, const packet& p) {
     store_fork_ = {};
     start_store_if_free(out);
     break;
+  // It says why and then ends, as a crash: without memory or threads it can do nothing else.
   case kind::failed:
     last_words_ = p.text;
     break;
@@ -263,6 +268,7 @@ void keeper_core::start_closed(effects& out) {
     out.push_back(look{});
 }
 
+/// A pid is free for another process from here on, so every table forgets it in this one event.
 keeper_core::effects keeper_core::child_ended(instant now, pid_t pid,
                                               const ports::exit_status& how) {
   effects out;
@@ -375,6 +381,7 @@ keeper_core::effects keeper_core::group_killed(instant, const std::vector<pid_t>
   return {look{}};
 }
 
+/// Each sweep that was asked for has its answer, since a promise of the agent's rests on each.
 void keeper_core::finish_sweep(effects& out) {
   sweep_until_.reset();
   for (auto r = table_.begin(); r != table_.end();)

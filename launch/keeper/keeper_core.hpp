@@ -23,30 +23,38 @@ namespace troupe::launch {
 /// stray, unless a start is under way: then it may be the one that is being started.
 class keeper_core {
  public:
-  /// Start a supervisor; it is told of by packets that follow.
+  /// Start a supervisor; it is told of by packets that follow. By fork, so that options, addresses
+  /// and job token are just there, and a restart costs a millisecond.
   struct start_supervisor {};
+  /// Lost if no supervisor reads it; what a successor must know it is told again.
   struct send {
     packet what;
   };
-  /// To the process's whole group, or to the process alone.
+  /// To the process's whole group, or to the process alone. Only the process that reaps knows
+  /// whether a pid still names the same process: so all signals to workers pass through here.
   struct signal {
     pid_t pid = 0;
     int number = 0;
     bool group = true;
   };
-  /// Fork a store server that answers on the socket that came with the order.
+  /// Fork a store server that answers on the socket that came with the order. A process of its own:
+  /// the workers' store outlives the supervisor, and with it all that ranks wrote.
   struct start_store {
     packet order;
   };
-  /// Tell the supervisor that ordered the store why there is none.
+  /// Tell the supervisor that ordered the store why there is none. So that the generation fails
+  /// with this reason, and not with a timeout that says nothing.
   struct refuse_store {
     std::string why;
   };
-  /// Fork the process that ends what a killed keeper leaves behind.
+  /// Fork the process that ends what a killed keeper leaves behind. The kernel ends workers and
+  /// store with their parent, but not what they have daemonized.
   struct start_orphan_reaper {};
-  /// Kill all processes in the control group, and tell group_killed() which they were.
+  /// Kill all processes in the control group, and tell group_killed() which they were. A process
+  /// that forks faster than it is killed one by one does not get away from this.
   struct kill_group {};
-  /// Tell children() which processes are our children.
+  /// Tell children() which processes are our children. The list is taken outside and comes back as
+  /// an event, since processes come and go while it is read.
   struct look {};
   /// Give the terminal back to the shell, and go on.
   struct leave_foreground {};
@@ -73,37 +81,59 @@ class keeper_core {
         grouped_(grouped), reaps_orphans_(reaps_orphans) {}
 
   effects begin(instant now);
+  /// A successor begins with `presented`; what it does not adopt is ended by its first sweep.
   effects received(instant now, const packet& p);
+  /// The keeper alone hears the user's signals, as supervisor and store have sessions of their own;
+  /// so it can repeat a wish to end to each successor.
   effects user_signal(instant now, int number);
-  /// The user pressed Ctrl-Z.
+  /// The user pressed Ctrl-Z. The terminal stops nothing here: a keeper that stands still would
+  /// hear of no end, and no failure would be handled.
   effects stop_asked_for();
+  /// It is told first what there is, then of every wish to end that the user has had: a wish that
+  /// the last supervisor did not live to fulfil is not lost.
   effects supervisor_started(instant now, pid_t pid);
-  /// The system refused to fork it.
+  /// The system refused to fork it. A machine that is full for a moment costs the job nothing:
+  /// workers, store and their ends are all in the keeper's care meanwhile.
   effects supervisor_not_started(instant now, const std::string& why);
+  /// What the last supervisor had asked for is void: starts, sweeps and a store that was to come. A
+  /// successor asks for its own. What was started, and how it ended, stays in the table.
   effects supervisor_ended(instant now, const ports::exit_status& how);
   effects store_started(instant now, const packet& order, pid_t pid);
+  /// Tried again no longer than the supervisor waits for an answer: a store that came later would
+  /// belong to no generation.
   effects store_not_started(instant now, const packet& order, const std::string& why);
+  /// It may be killed like any process; the keeper then forks another, so that a killed launcher
+  /// leaves nothing again.
   effects orphan_reaper_started(instant now, pid_t pid);
   effects orphan_reaper_not_started(instant now, const std::string& why);
-  /// One of our children has ended and is reaped.
+  /// One of our children has ended and is reaped. An end is told to the supervisor that owns the
+  /// process, and kept until a sweep: should that supervisor crash before it acts on the end, its
+  /// successor hears of it after the adoption.
   effects child_ended(instant now, pid_t pid, const ports::exit_status& how);
   /// Our children at the time when they were listed; everything that was sent before that is
   /// received. `outdated`: one of them has been reaped since, so that what it left behind may not
-  /// be listed.
+  /// be listed. Nothing is decided while a start is under way, since the new process is on the list
+  /// before it is known here. The packet that closes the start asks for the next look.
   effects children(instant now, const std::set<pid_t>& pids, bool outdated);
+  /// Only counted here: the ends of those that are our children come one by one, as ever.
   effects group_killed(instant now, const std::vector<pid_t>& members);
   effects tick(instant now);
 
+  /// The earliest of what is waited for; every wait here has an end of its own.
   std::optional<instant> next_wakeup() const;
   pid_t supervisor() const { return supervisor_; }
   pid_t orphan_reaper() const { return orphan_reaper_; }
   /// Those whose end is ours to hear of, whenever it comes.
   std::vector<pid_t> awaited() const;
-  /// Whether an unknown child is a stray for certain.
+  /// Whether an unknown child is a stray for certain. While a start is under way a child that is
+  /// not known may be the one that is being started, and its exit status must not be lost before
+  /// its name is known.
   bool strays_may_be_reaped() const { return starts_open_ == 0; }
   bool finished() const { return finished_; }
 
  private:
+  /// Stays after the end of the process until a sweep: an end that no supervisor has acted on is
+  /// the one thing that only the keeper knows.
   struct record {
     pid_t pid = 0;
     std::uint64_t label = 0;
@@ -113,43 +143,82 @@ class keeper_core {
     std::optional<ports::exit_status> how;
   };
 
+  /// Owned by the supervisor that started it; `adopted` makes a survivor so, too.
   void add(const packet& p, pid_t pid, bool is_store);
+  /// A signal for a process that has ended goes nowhere: its pid may be another's by now.
   record* alive(std::uint64_t process);
+  /// As long as one does, a supervisor that cannot be started is worth a wait, and a user's first
+  /// wish to end waits for a successor that can end it in order.
   bool worker_lives() const;
+  /// The one end of the job that the keeper decides: there is no supervisor that could say
+  /// anything.
   void give_up(effects& out, std::string why);
+  /// A signal number says less to the user than the supervisor's own last words, such as "no
+  /// threads".
   std::string last_end_in_words(const ports::exit_status& how) const;
+  /// A count and no names: starts overlap, and a look in between could find a process that is not
+  /// told of yet.
   void start_closed(effects& out);
+  /// The next store may be asked for the port of the one that was killed, which is in use until
+  /// that one is gone.
   void start_store_if_free(effects& out);
+  /// In the keeper's words and not by a wait of the supervisor's own: it is not the parent.
   void tell_end(effects& out, std::uint64_t process, const record& r) const;
+  /// A sweep that is asked for during another one ends with it: its rounds find what was left
+  /// since.
   void sweep_if_idle(effects& out, instant now);
+  /// Here the keeper forgets the processes that have ended: a supervisor asks for a sweep when it
+  /// has acted on their ends.
   void finish_sweep(effects& out);
+  /// No process belongs to the new supervisor before it has said so: an unadopted one is a survivor
+  /// of a generation that its predecessor had begun to end.
   void present_all(effects& out);
 
+  /// Of the user's signals those that end the job; the others are only passed on.
   std::set<int> ending_signals_;
+  /// What a shell had started before it became this launcher by exec is none of the job's.
   std::set<pid_t> inherited_;
+  /// Without a group a sweep sees children alone, and follows a family of orphans down round by
+  /// round.
   bool grouped_;
   bool reaps_orphans_;
   std::map<std::uint64_t, record> table_;
+  /// 0 while there is none: packets for it would reach nothing then.
   pid_t supervisor_ = 0;
+  /// A supervisor that worked for a while before it crashed is started again at once.
   instant supervisor_since_{};
+  /// Told to each supervisor: from the second on it looks for what the one before it has left.
   int lives_ = 0;
+  /// Begun by `starting`, closed by `started` or `not_started`; a crash closes all.
   int starts_open_ = 0;
   std::optional<int> exit_code_; ///< said by the supervisor
   bool finished_ = false;
-  /// The user's wishes to end; each supervisor hears them.
+  /// The user's wishes to end; each supervisor hears them. Two are enough: the second means "no
+  /// more patience", and a third could mean no more than that.
   std::vector<int> endings_asked_for_;
+  /// Within the last minute. This bounds a supervisor that crashes now and then; hasty_ slows down
+  /// one that always does.
   std::deque<instant> crashes_;
   std::size_t hasty_ = 0; ///< crashes in a row of supervisors that had hardly begun
+  /// Back-off after a crash. A fork that the system refuses has its own, below: the one is a bug
+  /// here, the other a machine without room.
   std::optional<instant> restart_at_;
   refused_fork supervisor_fork_;
   /// Why the present supervisor is about to end, in its own words, and what the user was told last.
   std::string last_words_, told_;
+  /// Never a stray, though no supervisor knows it.
   pid_t orphan_reaper_ = 0;
   instant orphan_reaper_since_{};
   refused_fork orphan_reaper_fork_;
+  /// Set while a sweep is under way. A process that the kernel holds must not keep the next
+  /// generation from starting for ever.
   std::optional<instant> sweep_until_;
+  /// Once for each sweep: a group that was killed takes no new process, and the next workers live
+  /// in another one.
   bool group_killed_ = false;
+  /// Of the sweep under way; the user is told how many processes the workers had left behind.
   std::set<pid_t> swept_;
+  /// So many answers are owed.
   int sweeps_wanted_ = 0;
   std::set<pid_t> ending_; ///< strays that were killed
   /// Waits until the store that was killed has left its port, or until the system lets us fork.

@@ -12,7 +12,8 @@ namespace {
 
 /// What an address may have waiting, as a part of the whole, before it is taken for a flood.
 constexpr std::size_t fair_part = 8;
-/// This part of the handshakes is kept for known addresses.
+/// This part of the handshakes is kept for known addresses. A node supervisor that crashed has half
+/// a second to be back; strangers must not be able to fill that time with handshakes of their own.
 constexpr std::size_t reserved_part = 4;
 
 const char* const too_many = "too many connections that have not said hello";
@@ -22,13 +23,17 @@ const char* const too_many = "too many connections that have not said hello";
 // ---- Waiting ----
 
 /// Silent ones of unknown addresses, then of known ones, each time the oldest; else the newest of
-/// the address that has more than its part, which is never less than one.
+/// the address that has more than its part, which is never less than one. A silent connection is
+/// the cheapest to open and the likeliest to be a stranger's, so it goes first. Whether an address
+/// crowds is asked only of connections that have spoken: a whole job behind one address may be
+/// silent for a moment.
 std::optional<admission_core::place> admission_core::least_worth_waiting(instant now) const {
   std::optional<place> silent, crowding;
   std::size_t most = std::max<std::size_t>(1, options_.waiting_max / fair_part);
   for (auto at = connections_.begin(); at != connections_.end(); ++at) {
     const auto& c = at->second;
     const bool stays_silent = c.now_in == phase::silent && now - c.since >= options_.silence;
+    // The map is in the order of arrival, so the first one that is found is the oldest.
     if (stays_silent && (!silent || (known((*silent)->second) && !known(c))))
       silent = at;
     const auto waiting = c.now_in == phase::ready && !known(c) ? loads_.at(c.address).waiting : 0;
@@ -40,15 +45,19 @@ std::optional<admission_core::place> admission_core::least_worth_waiting(instant
   return silent ? silent : crowding;
 }
 
+/// A newcomer that finds no victim waits in the kernel's queue, where it costs nothing here.
 bool admission_core::full(instant now) const {
   return waiting_ >= options_.waiting_max && !least_worth_waiting(now);
 }
 
+/// Waiting costs a descriptor and no processor time: the handshake, which is what an attacker would
+/// have us pay for, begins only behind spoke().
 admission_core::effects admission_core::came(instant now, id which, const std::string& address) {
   effects out;
   if (waiting_ >= options_.waiting_max) {
     const auto victim = least_worth_waiting(now);
     invariant(victim.has_value(), "a connection was accepted although no other may be dropped");
+    // The newcomer is silent as well, but younger: its first bytes may be on their way.
     drop(out, *victim, {errc::overloaded, too_many});
   }
   connections_[which] = {address, now, phase::silent};
@@ -57,6 +66,8 @@ admission_core::effects admission_core::came(instant now, id which, const std::s
   return out;
 }
 
+/// Also a peer that hung up is ready: its handshake ends at once, and frees the place in the
+/// ordinary way.
 admission_core::effects admission_core::spoke(instant now, id which) {
   effects out;
   const auto at = connections_.find(which);
@@ -69,6 +80,8 @@ admission_core::effects admission_core::spoke(instant now, id which) {
 
 // ---- Proving ----
 
+/// Known addresses first, then those that have the fewest handshakes under way: one address that
+/// dials all the time gets one turn for each turn of the others. Among equals the oldest.
 std::optional<admission_core::place> admission_core::next_ready() const {
   const auto rank = [this](const connection& c) {
     return std::tuple(!known(c), loads_.at(c.address).proving);
@@ -80,6 +93,8 @@ std::optional<admission_core::place> admission_core::next_ready() const {
   return best;
 }
 
+/// A known address may use every slot, an unknown one all but the reserved part. So a returning
+/// node finds a slot even while strangers hold all that they may.
 bool admission_core::has_slot(const connection& c) const {
   if (proving() >= options_.proving_max || known(c))
     return proving() < options_.proving_max;
@@ -91,10 +106,12 @@ bool admission_core::has_slot(const connection& c) const {
 }
 
 /// Of those that have had their time, one of the address with the most; a known address makes room
-/// for known ones only.
+/// for known ones only. Before its grace is over no handshake is ended for another: a whole job
+/// that dials at once is no attack, and each of its nodes needs a TLS handshake.
 std::optional<admission_core::place> admission_core::replaceable(instant now,
                                                                  const connection& by) const {
   const auto rank = [this](const connection& c) {
+    // Strangers before members, crowds before single dialers, and the oldest of those.
     return std::tuple(known(c), -static_cast<std::int64_t>(loads_.at(c.address).proving), c.since);
   };
   std::optional<place> worst;
@@ -108,17 +125,23 @@ std::optional<admission_core::place> admission_core::replaceable(instant now,
   return worst;
 }
 
+/// Called after whatever may have freed a slot or made a connection ready, so nothing that could
+/// begin waits for a timer.
 void admission_core::begin_ready(effects& out, instant now) {
   looked_at_ = now;
   while (const auto next = next_ready()) {
     if (!has_slot((*next)->second)) {
+      // The best candidate decides: if no slot can be had for it, there is none for the others.
       const auto old = replaceable(now, (*next)->second);
+      // Left as they are, the others wait: next_wakeup() names the moment at which the first grace
+      // is over.
       if (!old)
         return;
       drop(out, *old, {errc::overloaded, too_many});
     }
     auto& c = connections_.at((*next)->first);
     c.now_in = phase::proving;
+    // The grace is that of the handshake, and begins with it.
     c.since = now;
     auto& l = loads_.at(c.address);
     --l.waiting;
@@ -128,17 +151,22 @@ void admission_core::begin_ready(effects& out, instant now) {
   }
 }
 
+/// What has proven itself once makes its address known, so that the node's next dial, after a crash
+/// or a cut of the network, goes first.
 admission_core::effects admission_core::ended(instant now, id which, bool proven) {
   effects out;
   const auto at = connections_.find(which);
   if (at == connections_.end())
     return out;
+  // Only a proof makes known, never a number of attempts: no stranger can earn a reserved slot.
   if (proven) {
     known_.insert(at->second.address);
+    // A bound, not a policy: a job has no more nodes than that. The newest one stays in any case.
     if (known_.size() > limits::nodes_max)
       known_.erase(*known_.begin() == at->second.address ? std::next(known_.begin())
                                                          : known_.begin());
   }
+  // The slot is free before the next candidate is looked for.
   remove(at);
   begin_ready(out, now);
   return out;
@@ -146,6 +174,8 @@ admission_core::effects admission_core::ended(instant now, id which, bool proven
 
 // ---- Ending ----
 
+/// An address without connections leaves no trace, or a scan from many addresses would fill the
+/// memory.
 void admission_core::remove(place which) {
   const auto of_address = loads_.find(which->second.address);
   if (which->second.now_in == phase::proving) {
@@ -170,6 +200,8 @@ admission_core::effects admission_core::tick(instant now) {
     const auto here = at++;
     const auto& c = here->second;
     if (c.now_in != phase::proving && now - c.since >= options_.patience)
+      // Two reasons, as the log line is what tells a user a stranger from a master that is too
+      // busy.
       drop(out, here,
            {errc::unavailable, c.now_in == phase::silent
                                    ? "no Hello within " + in_words(options_.patience)
@@ -179,9 +211,12 @@ admission_core::effects admission_core::tick(instant now) {
   return out;
 }
 
+/// A grace that was over when the core last looked changed nothing then, and is not asked for
+/// again: the shell would wake at once, for ever.
 std::optional<instant> admission_core::next_wakeup() const {
   std::optional<instant> at;
   const auto sooner = [&at](instant t) { at = at ? std::min(*at, t) : t; };
+  // With nothing that waits for a slot no grace is of interest.
   const bool some_are_ready =
       std::any_of(connections_.begin(), connections_.end(),
                   [](const auto& c) { return c.second.now_in == phase::ready; });

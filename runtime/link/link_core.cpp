@@ -83,6 +83,7 @@ void link_core::become_closing(instant now, error why) {
   why_ = std::move(why);
   linger_until_ = now + options_.linger_max;
   unread_ = {};
+  // Nothing of ours can go out, so there is nothing to wait for.
   if (!ready_ || !can_write_)
     become_closed(why_);
 }
@@ -144,11 +145,13 @@ void link_core::digest(instant now, bytes chunk) {
 void link_core::arrive(instant now, frame f) {
   const bool beat = !f.message;
   const auto due = beat ? last_received_ : last_received_ + 1;
+  // A beat shows a loss as well: it carries the number of the last message before it.
   if (f.sequence > due)
     return become_closing(
         now, {errc::invalid, fmt::format("the peer's message {} never came", last_received_ + 1)});
   if (phase_ == phase::handshake)
     return role_ == role::acceptor ? meet_dialler(now, f) : meet_acceptor(now, f);
+  // After a repeat nothing is missing, so the link goes on.
   const bool repeated = f.sequence < due;
   if (beat || repeated)
     return;
@@ -351,6 +354,8 @@ void link_core::tick(instant now, instant anybody_heard_at) {
     break;
   case phase::open:
     if (listening() && now >= silence_ends_it_at()) {
+      // Compared with the last sign of this peer, and not with now: two peers fall silent together
+      // when the network here is cut.
       const auto deaf = anybody_heard_at - peer_.last_heard() <= 2 * options_.beat_every;
       return become_closed({errc::unavailable, fmt::format("nothing heard for {}",
                                                            in_words(now - peer_.last_heard()))},

@@ -25,6 +25,7 @@ suspicion::suspicion(const suspicion_options& o, instant now)
     : options_(o), last_heard_(now), last_sample_(now), mean_(nanoseconds(o.beat_every)),
       variance_(0) {}
 
+/// One-sided on purpose: late signs make it more patient, early ones never make it less so.
 void suspicion::heard(instant now) {
   last_heard_ = std::max(last_heard_, now);
   const auto gap = last_heard_ - last_sample_;
@@ -37,10 +38,12 @@ void suspicion::heard(instant now) {
   variance_ = (1 - weight) * (variance_ + weight * off * off);
 }
 
+/// The mean stays: it is about the peer and the network, which have not changed by our pause.
 void suspicion::begin_anew(instant now) {
   last_heard_ = last_sample_ = std::max(last_heard_, now);
 }
 
+/// The bound is the lease: however bad the network, the job waits no longer than its user allows.
 duration suspicion::patience() const {
   const double beat = nanoseconds(options_.beat_every);
   const double deviation = std::max(std::sqrt(variance_), deviation_min_of_beat * beat);

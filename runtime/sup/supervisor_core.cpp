@@ -11,6 +11,8 @@
 
 namespace troupe::sup {
 
+/// Keys are positions: the order of the list is the order of reliance, and every loop below goes by
+/// it.
 supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_options> children)
     : how_(how), budget_(limit), dynamic_(false) {
   child_key next{};
@@ -24,6 +26,8 @@ supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_o
 supervisor_core::supervisor_core(budget limit)
     : how_(strategy::one_for_one), budget_(limit), dynamic_(true) {}
 
+/// Each event only changes the two sets of wishes, and settle() turns them into effects. So a
+/// second failure in the middle of a repair is merged into it and needs no rule of its own.
 std::vector<effect_type> supervisor_core::on(instant now, const event_type& e) {
   now_ = now;
   if (phase_ != supervisor_phase::ended) {
@@ -40,6 +44,7 @@ std::optional<child_key> supervisor_core::find(const std::string& id) const {
   return found->second;
 }
 
+/// The failure that broke the budget was answered by no restart.
 unsigned supervisor_core::restarts_used(instant now) const {
   unsigned recent = 0;
   for (const instant t : restarts_)
@@ -54,6 +59,7 @@ void supervisor_core::on(const event::begin&) {
     to_start_.insert(key);
 }
 
+/// The event that lets the next sibling begin, which may rely on this one.
 void supervisor_core::on(const event::started& e) {
   child& c = at(e.child);
   // A supervisor below us may come up just after it was asked to end.
@@ -65,6 +71,7 @@ void supervisor_core::on(const event::started& e) {
   tell(c.starts == 1 ? happening::started : happening::restarted, c, {});
 }
 
+/// A child that was to be stopped anyway has not failed: the repair that wanted it down goes on.
 void supervisor_core::on(const event::start_failed& e) {
   invariant(at(e.child).phase == child_phase::starting, "a start failed that was not asked for");
   became_down(e.child);
@@ -73,6 +80,8 @@ void supervisor_core::on(const event::start_failed& e) {
   failed_to_start(e.child, e.why, true);
 }
 
+/// What an end means depends on what was wanted of the child: asked to end, still starting, or
+/// running. The first is planned and costs no budget, whatever its reason.
 void supervisor_core::on(const event::down& e) {
   child& c = at(e.child);
   const child_phase was = c.phase;
@@ -83,6 +92,7 @@ void supervisor_core::on(const event::down& e) {
     // A supervisor that had begun to end by itself passes on a reason that it has told already.
     if (!e.normal)
       tell(c.options.stop_limit ? happening::stopped_badly : happening::ended, c, e.why);
+    // A dynamic child does not come back, so the end is also the end of its id.
     if (to_forget_.count(e.child) > 0 || (dynamic_ && phase_ == supervisor_phase::stopping))
       forget_ended(e.child, e.normal ? std::nullopt : std::optional(error{errc::closed, e.why}));
   } else if (was == child_phase::starting) {
@@ -92,15 +102,21 @@ void supervisor_core::on(const event::down& e) {
   }
 }
 
+/// The siblings are stopped while this child still cleans up (a member that waits for its node to
+/// say Stopped), so the slowest of them decides how long the end takes, and not their sum. It is
+/// stopped along with them, so its own end is a planned one.
 void supervisor_core::on(const event::failing& e) {
   invariant(how_ == strategy::one_fate, "only a child of one fate fails before it ends");
   const child& c = at(e.child);
+  // The message may come late: from a child that has ended since, or of an earlier incarnation.
   if (c.phase != child_phase::running || c.incarnation() != e.incarnation)
     return;
   tell(happening::fatal, c, e.why);
   become_stopping(error{errc::closed, e.why}, because_of_sibling(e.why));
 }
 
+/// A timer cannot be taken back. It carries the incarnation that it was for, and means nothing to
+/// the next one, which might be on its way down just then.
 void supervisor_core::on(const event::stop_overdue& e) {
   const auto found = children_.find(e.child);
   if (found == children_.end())
@@ -113,16 +129,22 @@ void supervisor_core::on(const event::stop_overdue& e) {
   effects_.push_back(effect::kill{e.child});
 }
 
+/// Refused in this order: an end that has begun, a bound, a budget, and last the id, which is taken
+/// by the very test that finds it free.
 void supervisor_core::on(const event::add& e) {
   invariant(dynamic_, "a child was added to a fixed list");
   const auto refuse = [&](errc code, std::string why) {
     effects_.push_back(effect::forget{e.child, error{code, std::move(why)}});
   };
+  // The requester hears a reason in each case: a request without an answer would stand until its
+  // deadline.
   if (phase_ == supervisor_phase::stopping)
     return refuse(errc::closed, "the supervisor is stopping");
   if (children_.size() >= limits::children_max) {
     return refuse(errc::overloaded, fmt::format("{} children already", children_.size()));
   }
+  // Checked before the start and not at the failure: a restart that the budget forbids must not run
+  // even for a moment.
   if (e.charged_to && charged_[*e.charged_to] >= budget_.restarts)
     return refuse(errc::refused, fmt::format("all {} restarts that are charged to {} are used up",
                                              budget_.restarts, *e.charged_to));
@@ -135,6 +157,8 @@ void supervisor_core::on(const event::add& e) {
   to_start_.insert(e.child);
 }
 
+/// A child on its way down gets the second order at once, as it may have less patience (SIGKILL
+/// behind a SIGTERM). Its own limit towards us runs on.
 void supervisor_core::on(const event::remove& e) {
   invariant(dynamic_, "a child was removed from a fixed list");
   const child& c = at(e.child);
@@ -151,6 +175,7 @@ void supervisor_core::on(const event::recall& e) {
   charged_ = e.charged;
 }
 
+/// The first order decides that this supervisor ends, and why; a later one only hurries it.
 void supervisor_core::on(const event::shutdown& e) {
   if (phase_ == supervisor_phase::stopping)
     pass_on(e.order);
@@ -166,6 +191,7 @@ supervisor_core::child& supervisor_core::at(child_key key) {
   return found->second;
 }
 
+/// What settle() has to know of all children is in three counters, which follow the phases.
 void supervisor_core::became_down(child_key key) {
   child& c = at(key);
   if (c.phase == child_phase::starting)
@@ -176,7 +202,10 @@ void supervisor_core::became_down(child_key key) {
   --living_;
 }
 
-/// `refused`: its starter returned no actor, which the requester hears as the answer.
+/// `refused`: its starter returned no actor, which the requester hears as the answer. During the
+/// first start a failure ends the supervisor without a try: what does not come up at all is a wrong
+/// configuration or a bug, and the supervisor above has to know that its child is not there. Later
+/// it is a failure like any other, and budgets are the back-off.
 void supervisor_core::failed_to_start(child_key key, const std::string& why, bool refused) {
   child& c = at(key);
   tell(happening::start_failed, c, why);
@@ -195,8 +224,12 @@ void supervisor_core::failed_to_start(child_key key, const std::string& why, boo
   }
 }
 
+/// The kind of the child decides, not this event: a permanent child is restarted after a good end
+/// as well, since its siblings count on it.
 void supervisor_core::ended_unasked(child_key key, bool normal, const std::string& why) {
   child& c = at(key);
+  // A good end is one of several that together are the good end of all; a bad one cannot be made up
+  // for.
   if (how_ == strategy::one_fate) {
     tell(normal ? happening::ended : happening::fatal, c, why);
     if (!normal)
@@ -212,6 +245,8 @@ void supervisor_core::ended_unasked(child_key key, bool normal, const std::strin
     forget_ended(key, normal ? std::nullopt : std::optional(error{errc::closed, why}));
 }
 
+/// Counted before anything is stopped: a failure beyond the budget is no restart any more but the
+/// end, and is passed up as the one failure of this supervisor.
 void supervisor_core::restart_because_of(child_key key, const std::string& why) {
   if (!within_budget()) {
     child& c = at(key);
@@ -224,6 +259,8 @@ void supervisor_core::restart_because_of(child_key key, const std::string& why) 
                           budget_.restarts, period, c.options.id, why)},
         {});
   }
+  // Whatever relies on the child that failed goes along: later siblings, or all. Those before it
+  // have lost nothing.
   const auto first = how_ == strategy::one_for_all ? children_.begin() : children_.find(key);
   const auto last = how_ == strategy::one_for_one ? std::next(first) : children_.end();
   for (auto at = first; at != last; ++at) {
@@ -237,6 +274,8 @@ void supervisor_core::restart_because_of(child_key key, const std::string& why) 
   }
 }
 
+/// Failures older than the period are forgiven, to the instant, and forgotten, so the list is no
+/// longer than the budget and one.
 bool supervisor_core::within_budget() {
   restarts_.push_back(now_);
   while (now_ - restarts_.front() > budget_.period)
@@ -244,11 +283,15 @@ bool supervisor_core::within_budget() {
   return restarts_.size() <= budget_.restarts;
 }
 
+/// The first reason stays. Children that are to be started are not: to_start_ is looked at in no
+/// later phase.
 void supervisor_core::become_stopping(std::optional<error> why, stop_order order) {
   if (phase_ == supervisor_phase::stopping)
     return;
   phase_ = supervisor_phase::stopping;
   why_ = std::move(why);
+  // Emplaced and not assigned: a child that a repair or a removal has already chosen keeps the
+  // order that it was to get.
   for (const auto& [key, c] : children_) {
     if (c.phase == child_phase::starting || c.phase == child_phase::running)
       to_stop_.emplace(key, order);
@@ -262,7 +305,8 @@ stop_order supervisor_core::because_of_sibling(const std::string& reason) const 
   return {stop_order::cause::sibling, reason, 0, {}};
 }
 
-/// A second order, usually one with less patience, reaches all that still live.
+/// A second order, usually one with less patience, reaches all that still live. Without a limit:
+/// each child's own runs since it was first asked, or a second order would give it more time.
 void supervisor_core::pass_on(const stop_order& order) {
   for (const auto& [key, c] : children_)
     if (c.phase == child_phase::stopping)
@@ -273,6 +317,8 @@ void supervisor_core::pass_on(const stop_order& order) {
 
 // ---- what follows ----
 
+/// After each event: stops before starts, so that no new child meets an old one that is on its way
+/// down; the end of the supervisor last, when none lives.
 void supervisor_core::settle() {
   settle_stops();
   if (phase_ != supervisor_phase::stopping) {
@@ -303,7 +349,9 @@ void supervisor_core::settle_stops() {
   }
 }
 
-/// One after the other, first first, and only when no child is on its way down.
+/// One after the other, first first, and only when no child is on its way down. A child may rely on
+/// those before it, and a supervisor counts as up only when all below it are: so the next start
+/// waits for that. Dynamic children rely on no sibling.
 void supervisor_core::settle_starts() {
   while (!to_start_.empty()) {
     if (!dynamic_ && (starting_ > 0 || stopping_ > 0 || !to_stop_.empty()))
@@ -318,6 +366,8 @@ void supervisor_core::settle_starts() {
     ++living_;
     effects_.push_back(effect::start{key, c.incarnation()});
   }
+  // Once in a life. A later repair is this supervisor's own affair: to the one above it, it was up
+  // all the time.
   if (phase_ == supervisor_phase::starting && starting_ == 0) {
     phase_ = supervisor_phase::running;
     effects_.push_back(effect::announce{});
@@ -328,12 +378,15 @@ void supervisor_core::tell(happening what, const child& c, std::string reason) {
   effects_.push_back(effect::report{what, c.options.id, std::move(reason), phase_});
 }
 
+/// During a shutdown the end of a child says nothing new to the planner, and the one that would be
+/// told may be gone.
 void supervisor_core::forget_ended(child_key key, std::optional<error> why) {
   if (phase_ != supervisor_phase::stopping)
     effects_.push_back(effect::tell_end{key, at(key).options.id, std::move(why)});
   forget(key, std::nullopt);
 }
 
+/// The last trace: the id is free, and the shell drops what it holds. No key is used again.
 void supervisor_core::forget(child_key key, std::optional<error> why) {
   ids_.erase(at(key).options.id);
   children_.erase(key);

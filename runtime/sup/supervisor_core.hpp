@@ -71,7 +71,8 @@ struct remove {
   child_key child;
   stop_order order;
 };
-/// Only for dynamic supervisors: what was charged in an earlier life.
+/// Only for dynamic supervisors: what was charged in an earlier life. The supervisor's own memory
+/// is lost with it; the journal has the numbers.
 struct recall {
   std::map<std::string, unsigned> charged;
 };
@@ -118,6 +119,8 @@ struct stop {
   std::optional<duration> limit;
   stop_order order;
 };
+/// Answered by `down` like any end. An actor that blocks cannot be killed; nothing in one may
+/// block.
 struct kill {
   child_key child;
 };
@@ -133,9 +136,11 @@ struct forget {
   child_key child;
   std::optional<error> why;
 };
-/// All children are up for the first time: this supervisor counts as started.
+/// All children are up for the first time: this supervisor counts as started. A nested supervisor
+/// is up when its children are; before that its end is a failed start.
 struct announce {};
-/// Everybody is down: end, with this reason if it is not a wish.
+/// Everybody is down: end, with this reason if it is not a wish. Nothing happens behind it: the
+/// phase is `ended`, and later events find no supervisor.
 struct quit {
   std::optional<error> why;
 };
@@ -159,6 +164,7 @@ class supervisor_core {
   struct child {
     child_options options;
     child_phase phase = child_phase::down;
+    /// A number for each incarnation, by which a late message about an earlier one is known.
     unsigned starts = 0; ///< How often it was told to start.
     unsigned incarnation() const { return starts - 1; }
   };
@@ -195,40 +201,62 @@ class supervisor_core {
   void on(const event::recall&);
   void on(const event::shutdown&);
 
+  /// Events about unknown children are a bug of the shell, but for those of timers.
   child& at(child_key key);
   void became_down(child_key key);
   void failed_to_start(child_key key, const std::string& why, bool refused);
   void ended_unasked(child_key key, bool normal, const std::string& why);
+  /// The strategy is applied here, to the two sets.
   void restart_because_of(child_key key, const std::string& why);
+  /// Asking counts: it is called once for each failure that is to be repaired.
   bool within_budget();
   void become_stopping(std::optional<error> why, stop_order order);
   void pass_on(const stop_order& order);
+  /// So a worker can tell the end of its generation from that of its tree.
   stop_order because_of_sibling(const std::string& reason) const;
+  /// Dynamic children and those of one fate need no sibling while they end.
   bool stops_at_once() const { return dynamic_ || how_ == strategy::one_fate; }
   void settle();
+  /// The only place at which a child is first asked to end, so the order holds for every reason.
   void settle_stops();
+  /// The only place at which a child is started, so none is started while another one stops.
   void settle_starts();
   void tell(happening what, const child& c, std::string reason);
   void forget(child_key key, std::optional<error> why);
+  /// Told and then forgotten, so that what hears of the end may take the id for a new child at
+  /// once.
   void forget_ended(child_key key, std::optional<error> why);
 
   const strategy how_;
   const budget budget_;
+  /// Its children come without order and rely on no sibling, so nothing waits for anything.
   const bool dynamic_;
   supervisor_phase phase_ = supervisor_phase::starting;
   std::map<child_key, child> children_;
   /// Ids of the children; ordered lookup for dynamic supervisors with many.
   std::map<std::string, child_key> ids_;
+  /// A wish and no order: it waits until all that is to end has ended, and goes when the supervisor
+  /// stops.
   std::set<child_key> to_start_;
-  /// Still to be asked to end, last first.
+  /// Still to be asked to end, last first. Each with an order of its own: a repair, a removal and a
+  /// shutdown may meet.
   std::map<child_key, stop_order, std::greater<>> to_stop_;
-  /// Dynamic children to be forgotten once down.
+  /// Dynamic children to be forgotten once down. Removed and alive: the id stays taken until the
+  /// end, or a second child of that name could live beside the first.
   std::set<child_key> to_forget_;
+  /// Kept and not counted: a dynamic supervisor may have thousands of children, and is asked after
+  /// each event.
   std::size_t starting_ = 0;
   std::size_t stopping_ = 0;
+  /// At 0 a supervisor that stops has nothing left to wait for.
   std::size_t living_ = 0; ///< Starting, running or stopping.
+  /// Of the failures within the period, the one that broke the budget included.
   std::deque<instant> restarts_;
+  /// By name and not by child: a generation is another child each time, and a node keeps what it
+  /// has used up.
   std::map<std::string, unsigned> charged_;
+  /// Nothing for a supervisor that was asked to end: it ends well, whatever its children did on the
+  /// way.
   std::optional<error> why_;
   // Of the event being handled.
   instant now_{};

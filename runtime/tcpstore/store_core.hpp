@@ -46,6 +46,8 @@ class store_core {
 
   /// Nothing if there are too many already.
   std::optional<client_id> connected();
+  /// When it returns all has happened that follows from these bytes: waits of other clients that
+  /// are over, and what those clients had held back.
   void received(client_id who, std::string_view bytes);
   /// So many bytes of its answers are on their way and can be forgotten.
   void sent(client_id who, std::size_t bytes);
@@ -82,8 +84,10 @@ class store_core {
     client_id who = 0;
     std::size_t nth = 0; ///< of that client's waits
   };
+  /// A list, as a client that gives up leaves from the middle.
   using line = std::list<waiter>;
   using lines = std::map<std::string, line, std::less<>>;
+  /// Stays among the client's waits when it is over: waiter::nth counts on its place there.
   struct wait {
     lines::iterator name;
     line::iterator place;
@@ -97,6 +101,8 @@ class store_core {
   struct client {
     phase now = phase::free;
     reader in;
+    /// A request that is incomplete, or whole ones behind one that blocks: to the store both are
+    /// bytes.
     std::string held; ///< received and not yet a request, or not yet its turn
     std::string out;
     std::size_t out_sent = 0; ///< bytes of `out` that are gone
@@ -108,42 +114,67 @@ class store_core {
     bool full = false;       ///< wanted no input when last looked at
   };
 
+  /// Either in the buffer that was just read, or in what was held back before and the new bytes
+  /// behind it.
   void serve(client_id who, std::string_view bytes);
+  /// Answers how many bytes that took. The rest is the beginning of a request, or not its turn.
   std::size_t serve_what_it_can(client_id who, std::string_view bytes);
+  /// Last in each event that may have woken a client.
   void serve_the_woken();
+  /// After each change of what a client holds or has to be sent.
   void note_appetite(client_id who);
+  /// By kinds: what concerns one key, a queue, a list of keys, or the store as a whole.
   void perform(client_id who, const request& r);
   void perform_on_key(client_id who, const request& r);
   void perform_on_queue(client_id who, const request& r);
   void perform_on_list(client_id who, const request& r);
+  /// Blocking is a phase of the client and nothing more: no thread stands still for it.
   void wait_for(client_id who, const request& r);
+  /// How long to wait is the client's business: there is no clock in here.
   void cancel_wait(client_id who);
+  /// A counter and a wait in one request, as torch has it.
   void come_to_barrier(client_id who, const request& r);
+  /// Missing keys are empty texts in their places, as for a single get.
   void multi_get(client_id who, const request& r);
   void multi_set(client_id who, const request& r);
   void list_keys(client_id who);
 
+  /// A name may be a key, a queue, or both.
   bool is_there(std::string_view name) const;
+  /// False if there is no room, and then the client is closed.
   bool enlist(client_id who, std::string_view name);
   void wake_all(std::string_view name);
+  /// Sets wake all, pushes one: a value can be read by all, and popped by one.
   void wake_one(std::string_view name);
+  /// The one place at which a client stops being blocked for a reason other than its own.
   bool satisfy_first(line& names);
+  /// Whether they are over or given up: what they cost is given back here alone.
   void forget_waits(client& c);
 
+  /// Null for a client that is closed: what it would be answered is not even counted.
   std::string* room_for(client_id who, std::size_t size);
   void answer_byte(client_id who, std::uint8_t byte);
   void answer_number(client_id who, std::int64_t number);
   void answer_text(client_id who, std::string_view text);
   template<class T>
+  /// Or the client is closed, with the reason.
   bool worked(client_id who, const result<T>& r);
+  /// Only said here: the owner closes the connection, and disconnected() frees what the client had.
   void close(client_id who, std::string why);
 
   bounds bounds_;
   budget memory_{bounds_.memory_max};
+  /// Apart from memory_, so that clients which do not read cannot take the room of keys, nor keys
+  /// that of answers.
   budget traffic_{bounds_.traffic_max};
+  /// Keys stay as long as the store, which is as long as a generation: nothing here expires.
   keyspace keys_{memory_};
+  /// A client's number is its place.
   std::vector<client> clients_;
+  /// Numbers without a client; the vector of clients itself never shrinks.
   std::vector<client_id> free_;
+  /// One line for each name that is waited for and not there, in order of arrival: a queue's push
+  /// is for the first.
   lines waiting_;
   std::vector<client_id> woken_; ///< unblocked, their held requests not yet looked at
   changes changes_;

@@ -13,14 +13,20 @@ constexpr std::uint8_t ready = 0, not_ready = 1, cancelled = 1;
 } // namespace
 
 template<class T>
+/// What the store cannot hold ends the connection of the client that asked: the protocol has no
+/// answer for a failure, and a client that took silence for success would go on as if its key were
+/// there.
 bool store_core::worked(client_id who, const result<T>& r) {
   if (!r)
     close(who, r.error().what);
   return r.has_value();
 }
 
+/// A request is whole and its lengths are judged: nothing here asks for more memory than a bound
+/// allows, and nothing blocks but the client itself.
 void store_core::perform(client_id who, const request& r) {
   switch (r.what) {
+  // It has shown which release the client speaks; the reader has seen that.
   case operation::validate:
     return;
   case operation::ping:
@@ -49,6 +55,7 @@ void store_core::perform(client_id who, const request& r) {
   }
 }
 
+/// Whatever gives a key a value wakes those that wait for it, by whichever request the value came.
 void store_core::perform_on_key(client_id who, const request& r) {
   switch (r.what) {
   case operation::set:
@@ -61,21 +68,27 @@ void store_core::perform_on_key(client_id who, const request& r) {
     return;
   case operation::compare_set:
     if (const auto done = keys_.compare_set(r.key, r.expected, r.value); worked(who, done)) {
+      // First of all: the text is valid until the next change of a key.
       answer_text(who, done->now);
+      // A comparison that fails changes nothing, so nothing has come.
       if (done->stored)
         wake_all(r.key);
     }
     return;
+  // A counter that was added to is a key that is there. That is how ranks meet: each adds, and the
+  // last one sets what all wait for.
   case operation::add:
     if (const auto sum = keys_.add(r.key, r.number); worked(who, sum)) {
       answer_number(who, *sum);
       wake_all(r.key);
     }
     return;
+  // A missing key is an empty text, as with torch: its clients wait for a key before they get it.
   case operation::get: {
     const auto* value = keys_.find(r.key);
     return answer_text(who, value ? std::string_view(*value) : std::string_view());
   }
+  // No wait is undone by it: a key that has been there has come.
   case operation::delete_key:
     return answer_number(who, keys_.erase(r.key) ? 1 : 0);
   default:
@@ -83,12 +96,14 @@ void store_core::perform_on_key(client_id who, const request& r) {
   }
 }
 
+/// A push is for one: if it woke all, all but the first would find the queue empty.
 void store_core::perform_on_queue(client_id who, const request& r) {
   if (r.what == operation::queue_push) {
     if (worked(who, keys_.push(r.key, r.value)))
       wake_one(r.key);
     return;
   }
+  // The length from before the pop tells the client whether a value follows.
   const auto length = static_cast<std::int64_t>(keys_.length(r.key));
   answer_number(who, length);
   if (r.what == operation::queue_pop)
@@ -96,6 +111,7 @@ void store_core::perform_on_queue(client_id who, const request& r) {
       answer_text(who, *first);
 }
 
+/// A check asks and never waits, so the first name that is missing decides.
 void store_core::perform_on_list(client_id who, const request& r) {
   if (r.what == operation::wait)
     return wait_for(who, r);
@@ -109,6 +125,8 @@ void store_core::perform_on_list(client_id who, const request& r) {
   answer_byte(who, all ? ready : not_ready);
 }
 
+/// Measured before anything is written: an answer that would be too large is refused whole, and
+/// none is sent in part.
 void store_core::multi_get(client_id who, const request& r) {
   std::size_t size = 0;
   for (fields names(r.list); !names.done();) {
@@ -122,6 +140,8 @@ void store_core::multi_get(client_id who, const request& r) {
   }
 }
 
+/// Each key is set and told at once: a failure in the middle leaves those before it, as single sets
+/// would.
 void store_core::multi_set(client_id who, const request& r) {
   for (fields pairs(r.list); !pairs.done();) {
     const auto key = pairs.next();
@@ -132,6 +152,7 @@ void store_core::multi_set(client_id who, const request& r) {
 }
 
 void store_core::list_keys(client_id who) {
+  // The whole list is measured beforehand, as many keys can make it larger than any answer may be.
   auto* out = room_for(who, sizeof(std::int64_t) + keys_.listed_bytes());
   if (!out)
     return;
@@ -141,32 +162,42 @@ void store_core::list_keys(client_id who) {
 
 // ---- waiting ----
 
+/// A queue exists as long as something is in it: waiting for one is waiting for a push.
 bool store_core::is_there(std::string_view name) const {
   return keys_.find(name) || keys_.length(name) > 0;
 }
 
+/// Names that are there already count as come, for good. The client blocks only for the others, and
+/// at once for all of them.
 void store_core::wait_for(client_id who, const request& r) {
   for (fields names(r.list); !names.done();) {
     const auto name = names.next();
     if (!is_there(name) && !enlist(who, name))
       return;
   }
+  // Answered at once if all were there; else satisfy_first() answers with the last one that comes.
   if (clients_[who].missing == 0)
     answer_byte(who, wait_over);
 }
 
+/// The count is a key, and outlives the barrier: a rank that comes again finds it complete and does
+/// not wait for the others, which have gone on.
 void store_core::come_to_barrier(client_id who, const request& r) {
   const auto count = keys_.add(r.key, 1);
   if (!worked(who, count))
     return;
   if (*count < r.number) {
+    // Under the key itself; a plain set of it would release the barrier too.
     enlist(who, r.key);
     return;
   }
+  // The last to come is answered after the others, in the one event: all leave together.
   wake_all(r.key);
   answer_byte(who, wait_over);
 }
 
+/// A client that gives up a barrier has been counted: with torch as well the others do not wait for
+/// it again. If the key came first, the client hears both answers, and knows by their order.
 void store_core::cancel_wait(client_id who) {
   auto& c = clients_[who];
   forget_waits(c);

@@ -16,15 +16,21 @@ using namespace messages;
 
 namespace {
 
+/// The generation is part of the name: after a restart the same step may be saved again, by another
+/// world and with other contents.
 step_key key_of(const ckpt::wanted_image& image) {
   return {image.to.place, image.step, image.made_by};
 }
 
+/// What a training process asks for is its own business only within bounds: a second is too short
+/// for any disk, and an image that is waited for without end holds its slot for as long.
 duration patience_for(const ckpt::wanted_image& image) {
   return std::clamp<duration>(image.to.save_within, limits::save_within_min,
                               limits::save_within_max);
 }
 
+/// The master names the shards, as only it has heard of all of them; this node adds nothing of its
+/// own but the layout.
 ckpt::manifest manifest_of(const step_key& which, const std::string& layout,
                            CommitStep::Reader order) {
   ckpt::manifest says;
@@ -53,17 +59,22 @@ log::event about(const step_key& which, log::level severity, std::string name, s
 checkpoint_saver_core::checkpoint_saver_core(node_name node, messages::author author)
     : node_(std::move(node)), author_(std::move(author)) {}
 
+/// A slot is used again and again, and a process may save one step twice. Only the sequence tells
+/// one snapshot from the next in the same slot.
 checkpoint_saver_core::image_id checkpoint_saver_core::id_of(const ckpt::image_here& image) {
   return {image.local, image.slot, image.sequence};
 }
 
 // ---- the host ----
 
+/// The host may tell of a snapshot again: what is known already is not written twice.
 checkpoint_saver_core::effects checkpoint_saver_core::wanted(instant now,
                                                              const ckpt::wanted_image& image) {
   effects out;
   if (images_.count(id_of(image)) != 0)
     return out;
+  // Finalized at once, as a failure: a slot whose request was dropped without a word would never be
+  // free again.
   if (images_.size() >= limits::images_wanted_max) {
     out.push_back(
         settle{image, failure(errc::overloaded,
@@ -72,11 +83,15 @@ checkpoint_saver_core::effects checkpoint_saver_core::wanted(instant now,
                                           image.step, image.rank, images_.size(), node_))});
     return out;
   }
+  // Twice the time that the process asked for: the catalog gives the step up after once that time,
+  // and its word comes first as a rule.
   images_.emplace(id_of(image), entry{image, now + 2 * patience_for(image), {}, false});
   out.push_back(write{image});
   return out;
 }
 
+/// A shard that failed is reported like one that was written: the catalog can then give the step up
+/// at once instead of waiting for what will not come.
 checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
                                                               const ckpt::wanted_image& image,
                                                               const result<ports::receipt>& how) {
@@ -86,6 +101,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
     return out;
   auto& e = found->second;
   e.outcome = how;
+  // From here on it is the master that is waited for, with a time of its own, and drains wait
+  // along.
   e.late = false;
   // The master waits for the other shards, and then for the nodes that complete the step.
   e.until = std::max(e.until, now + 2 * patience_for(image) + limits::commit_within);
@@ -93,6 +110,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
   return out;
 }
 
+/// The answer may find the step finalized: the master waits for a committer only so long. Then
+/// there is nothing left to say about it.
 checkpoint_saver_core::effects checkpoint_saver_core::committed(instant, const step_key& which,
                                                                 const result<std::uint64_t>& how) {
   effects out;
@@ -109,6 +128,7 @@ checkpoint_saver_core::effects
 checkpoint_saver_core::wanted_copy(instant, const ckpt::image_to_copy& image) {
   if (copies_.count(id_of(image)) != 0)
     return {};
+  // As for writes: a slot that is refused in silence would never be free again.
   if (copies_.size() >= limits::images_wanted_max)
     return {settle_copy{
         image, failure(errc::overloaded, fmt::format("{} other images of node {} are being copied",
@@ -123,6 +143,7 @@ checkpoint_saver_core::copied(instant, const ckpt::image_to_copy& image, const r
     return {};
   effects out;
   out.push_back(settle_copy{image, how});
+  // Not tried again: the next save is replicated, and by then this snapshot is old.
   if (!how)
     out.push_back(note{{log::level::warning,
                         "step_not_copied",
@@ -134,6 +155,8 @@ checkpoint_saver_core::copied(instant, const ckpt::image_to_copy& image, const r
   return out;
 }
 
+/// Two steps, since a process may have requested a write in its last moment: after the look all
+/// that was wanted before the question is in images_.
 checkpoint_saver_core::effects checkpoint_saver_core::looked(instant, std::uint64_t question) {
   effects out;
   drains_.insert(question);
@@ -154,12 +177,17 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
   if (any == nullptr)
     return out;
   auto& s = steps_[which];
+  // The master repeats the order to each node it may have lost; the manifest is written once.
   if (s.committing)
     return out;
+  // What went well is said again, what failed is tried again: an order behind a failure is that of
+  // a master which has not heard of it.
   if (s.outcome && s.outcome->has_value()) {
     say_committed(out, which, s);
     return out;
   }
+  // A sequence that exists is the committer's. A follower repeats it, so that directories that are
+  // not the same one agree on which step is the newest.
   const bool follows = order->getSequence() != 0;
   s.committing = true;
   s.leads = !follows;
@@ -169,6 +197,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
   return out;
 }
 
+/// The only event by which a snapshot that was written becomes free while the master lives: until
+/// then no save may take its slot.
 checkpoint_saver_core::effects checkpoint_saver_core::step_settled(instant,
                                                                    const msg<StepSettled>& m) {
   effects out;
@@ -189,6 +219,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_settled(instant,
     at = images_.erase(at);
   }
   const auto known = steps_.find(which);
+  // The user hears of each step once from all nodes together: the loss from the nodes that lose
+  // something, the success from the committer alone.
   if (any && !complete)
     out.push_back(note{
         about(which, log::level::warning, "step_not_complete",
@@ -201,6 +233,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_settled(instant,
   return out;
 }
 
+/// A new link may mean a new master, and the catalog keeps nothing on a disk: it learns anew from
+/// what savers repeat. To a master that knows all this already a repeat says nothing.
 checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
   effects out;
   for (const auto& [id, e] : images_)
@@ -215,10 +249,13 @@ checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
 
 // ---- drains, and what takes too long ----
 
+/// Not answered out of what is known here: see looked().
 checkpoint_saver_core::effects checkpoint_saver_core::drain(instant, std::uint64_t question) {
   return {look{question}};
 }
 
+/// Late images hold up no drain: a disk that hangs must not keep a finished job from ending. Copies
+/// hold up none either, since memory of other nodes of a job that ends is of no use to it.
 void checkpoint_saver_core::answer_drains(effects& out) {
   const bool pending =
       std::any_of(images_.begin(), images_.end(), [](const auto& i) { return !i.second.late; });
@@ -228,6 +265,8 @@ void checkpoint_saver_core::answer_drains(effects& out) {
     out.push_back(drained{question});
 }
 
+/// Two kinds of waiting end differently. A write cannot be taken back: the thread still reads the
+/// slot, so the image stays and is only called late. A verdict that does not come lets the slot go.
 checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
   effects out;
   std::set<step_key> left;
@@ -237,6 +276,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
       ++at;
       continue;
     }
+    // Written, and no verdict in all that time.
     if (e.outcome) {
       give_up(out, e);
       left.insert(key_of(e.what));
@@ -252,12 +292,15 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
                                troupe::in_words(2 * patience_for(e.what))))});
     ++at;
   }
+  // Behind the loop: several images of this node may be of one step.
   for (const auto& which : left)
     forget_step_without_images(which);
   answer_drains(out);
   return out;
 }
 
+/// Not known is not the same as not complete: the master may have been lost after it decided. The
+/// process hears it in these words and must not take the step for lost.
 void checkpoint_saver_core::give_up(effects& out, const entry& e) {
   const auto why = fmt::format("step {} of rank {} is not known to be complete: the master did not "
                                "answer",
@@ -268,6 +311,7 @@ void checkpoint_saver_core::give_up(effects& out, const entry& e) {
 
 // ---- what is said, and what is kept ----
 
+/// Whole each time, so that a catalog that has never heard of the step can begin with any of them.
 void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
   const auto& image = e.what;
   out.push_back(report{
@@ -281,6 +325,8 @@ void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
                 b.setShards(image.to.shards);
                 b.setWorldSize(image.world_size);
                 b.setSaveWithinMs(static_cast<std::uint64_t>(milliseconds_of(patience_for(image))));
+                // Bounded: the reason comes from a file system or a driver, and the message has to
+                // fit.
                 if (!e.outcome->has_value())
                   return b.setFailed(e.outcome->error().what.substr(0, limits::failure_line_max));
                 auto file = b.initWritten();
@@ -292,6 +338,7 @@ void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
           .any()});
 }
 
+/// A commit that failed is said as well: the catalog gives the step up at once, with this reason.
 void checkpoint_saver_core::say_committed(effects& out, const step_key& which, const step& s) {
   out.push_back(report{author_
                            .write<StepCommitted>(which.made_by,
@@ -307,6 +354,8 @@ void checkpoint_saver_core::say_committed(effects& out, const step_key& which, c
                            .any()});
 }
 
+/// Any of the step's images will do: they agree on the place and the framework, which is all that a
+/// commit needs of them.
 const checkpoint_saver_core::entry* checkpoint_saver_core::image_of(const step_key& which) const {
   const auto found = std::find_if(images_.begin(), images_.end(), [&which](const auto& i) {
     return key_of(i.second.what) == which;
@@ -314,11 +363,13 @@ const checkpoint_saver_core::entry* checkpoint_saver_core::image_of(const step_k
   return found == images_.end() ? nullptr : &found->second;
 }
 
+/// So steps_ cannot outgrow images_, whatever a master orders.
 void checkpoint_saver_core::forget_step_without_images(const step_key& which) {
   if (image_of(which) == nullptr)
     steps_.erase(which);
 }
 
+/// A late image has no deadline: only the end of its write says something new.
 std::optional<instant> checkpoint_saver_core::next_wakeup() const {
   std::optional<instant> first;
   for (const auto& [id, e] : images_)

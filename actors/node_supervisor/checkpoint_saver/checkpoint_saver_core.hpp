@@ -27,6 +27,8 @@ namespace troupe::actors {
 /// so its ranks find out among themselves. What fails is not tried again: a newer step is.
 class checkpoint_saver_core {
  public:
+  /// The host reads the slot until it answers by written(); a write that has begun cannot be taken
+  /// back.
   struct write {
     ckpt::wanted_image image;
   };
@@ -35,11 +37,14 @@ class checkpoint_saver_core {
     step_key which;
     ckpt::commit_order order;
   };
+  /// The bit in the slot's word goes, and with it what protects the snapshot: the process that
+  /// waits for the outcome hears it, and the slot may be used again.
   struct settle {
     ckpt::wanted_image image;
     result<void> how;
   };
-  /// Answered by copied().
+  /// Answered by copied(). Beside the writes and on threads of its own: neither a slow disk nor a
+  /// slow network holds up the other.
   struct copy {
     ckpt::image_to_copy image;
   };
@@ -51,11 +56,12 @@ class checkpoint_saver_core {
   struct look {
     std::uint64_t question = 0;
   };
-  /// The answer to a question of drain().
+  /// The answer to a question of drain(). To the agent, which finishes or leaves then.
   struct drained {
     std::uint64_t question = 0;
   };
-  /// For the master; lost if there is no link, and said again on the next one.
+  /// For the master; lost if there is no link, and said again on the next one. A Welcome brings
+  /// linked(), which says again whatever is not finalized.
   struct report {
     messages::any_msg message;
   };
@@ -69,15 +75,23 @@ class checkpoint_saver_core {
   checkpoint_saver_core(node_name node, messages::author author);
 
   // From the host. An image that is known already is the same one.
+  /// What can be refused is refused at once and said, so that no slot stays bound by a wish that
+  /// was dropped.
   effects wanted(instant now, const ckpt::wanted_image& image);
   effects written(instant now, const ckpt::wanted_image& image, const result<ports::receipt>& how);
+  /// The first of them, at the committer, gives the step its sequence; followers repeat that one.
   effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
+  /// Replicas are no part of a step: nothing here waits for them, and the catalog does not hear of
+  /// them.
   effects wanted_copy(instant now, const ckpt::image_to_copy& image);
   effects copied(instant now, const ckpt::image_to_copy& image, const result<void>& how);
   effects looked(instant now, std::uint64_t question);
 
   // From the master.
+  /// Either may come twice, late, or about a step of which nothing is here any more. The answer is
+  /// the same each time, or none.
   effects commit_step(instant now, const messages::msg<messages::CommitStep>& m);
+  /// Complete or given up, with the reason: to the slot it makes no difference.
   effects step_settled(instant now, const messages::msg<messages::StepSettled>& m);
 
   /// There is a new link: a master that may know nothing.
@@ -85,8 +99,10 @@ class checkpoint_saver_core {
   /// The agent wants to hear when everything that is wanted by now is settled. An image that is not
   /// in time, written or settled, is not waited for.
   effects drain(instant now, std::uint64_t question);
+  /// Only for waits that have no other end: a disk or a master that does not answer.
   effects tick(instant now);
 
+  /// Of the images alone: drains and copies have no clock here.
   std::optional<instant> next_wakeup() const;
   std::string in_words() const;
 
@@ -98,28 +114,42 @@ class checkpoint_saver_core {
     bool late = false; ///< it is being written still, and no drain waits for it
   };
   struct step {
+    /// A commit is under way in the host, which can be asked for only once at a time.
     bool committing = false;
+    /// Says the good news to the user, once for all nodes.
     bool leads = false; ///< the first to complete it, not a follower
     std::optional<result<std::uint64_t>> outcome;
   };
   using image_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
 
   static image_id id_of(const ckpt::image_here& image);
+  /// After the write, and again on each new link until the step is finalized.
   void say_shard(effects& out, const entry& e);
+  /// To a catalog that lost its memory this is the one sign that a step is complete: it learns
+  /// nothing from a disk.
   void say_committed(effects& out, const step_key& which, const step& s);
+  /// The image was written, so nothing is lost but the knowledge.
   void give_up(effects& out, const entry& e);
+  /// Without one a step is no business of this node: an order about it comes from a master that
+  /// knew another life of this saver.
   const entry* image_of(const step_key& which) const;
+  /// What is left without images is nothing that this node could be asked about.
   void forget_step_without_images(const step_key& which);
+  /// After each event that may have let go of an image.
   void answer_drains(effects& out);
 
   node_name node_;
   messages::author author_;
-  /// Bounded by limits::images_wanted_max.
+  /// Bounded by limits::images_wanted_max. No handover keeps it: the bits in shared memory outlive
+  /// this actor, and the host tells the next one of them.
   std::map<image_id, entry> images_;
-  /// Being copied; bounded likewise.
+  /// Being copied; bounded likewise. No deadline of its own: the host has the time that the process
+  /// named, and answers in any case.
   std::set<image_id> copies_;
-  /// Of steps that have an image here.
+  /// Of steps that have an image here. Only what a repeated order needs. Whether the step is
+  /// complete is known to the catalog alone.
   std::map<step_key, step> steps_;
+  /// Several may be open, each under a number of its own.
   std::set<std::uint64_t> drains_; ///< looked, and not answered
 };
 

@@ -12,10 +12,14 @@ using namespace messages;
 namespace {
 
 const char* const agent_restarted = "the node's agent has restarted";
+/// Processes of one job that are started together find each other within this; until then a missing
+/// master is part of the story and no warning.
 constexpr duration expected_within = 5s;
 
 } // namespace
 
+/// An author that has followed a master belongs to an uplink that was restarted: the node is
+/// welcome under its incarnation already, so a refusal of it is a fence.
 uplink_core::uplink_core(uplink_options options, messages::author author, random_source random,
                          incarnation which, instant now)
     : options_(std::move(options)), author_(std::move(author)), random_(random), which_(which),
@@ -26,24 +30,31 @@ uplink_core::uplink_core(uplink_options options, messages::author author, random
 uplink_core::effects uplink_core::tick(instant now) {
   effects out;
   if (phase_ == phase::resting && now >= next_attempt_) {
+    // Anew for each attempt: what runs here may have changed since the last one.
     phase_ = phase::asking;
     out.push_back(ask_state{});
   } else if (phase_ == phase::greeting && now >= welcome_until_) {
+    // The link's beats go on where only the master's actors stand still, so silence does not end
+    // this.
     redial(out, now, "the master did not answer the hello");
   }
   return out;
 }
 
+/// The hello is written in one piece out of one answer of the agent: what it leaves out has not
+/// happened yet, and what happens from here on is kept in unsaid_ until the welcome.
 uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>& state) {
   effects out;
   if (phase_ != phase::asking)
     return out;
   phase_ = phase::dialling;
   hello_is_stale_ = false;
+  // All that was reported so far is in the state.
   unsaid_.clear();
   auto known = state.read();
   last_generation_ = generation{known->getGeneration()};
   trains_ = known->getPhase() == NodeState::Phase::RUNNING;
+  // Training needs no master: the time of an idle node counts from when it is one.
   if (trains_on())
     idle_since_ = now;
   out.push_back(dial{author_.write<Hello>(last_generation_, [&](Hello::Builder b) {
@@ -69,6 +80,8 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
   return out;
 }
 
+/// No hello without the state: the master would take it that nothing runs here and start the ranks
+/// elsewhere, beside those that do.
 uplink_core::effects uplink_core::state_unknown(instant now, const std::string& why) {
   effects out;
   if (phase_ == phase::asking)
@@ -83,6 +96,7 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
   if (!failure) {
     phase_ = phase::greeting;
     welcome_until_ = now + limits::handshake_within;
+    // It cannot be called back. A welcome to it would be for a state that is gone.
     if (hello_is_stale_)
       redial(out, now, agent_restarted);
     return out;
@@ -92,17 +106,21 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
     become_over(out, failure->what);
     return out;
   }
+  // Something answered at the address, so this node is not cut off: the master is away. Only where
+  // nothing answers may the others have gone on without this node.
   master_absent_ = for_good || failure->code == errc::closed;
   become_resting(out, now, failure->what);
   return out;
 }
 
+/// Before the welcome no directive counts: this incarnation is no member yet.
 uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
   effects out;
   const bool last_saves = phase_ == phase::over && (m.is<CommitStep>() || m.is<StepSettled>());
   if (phase_ != phase::greeting && phase_ != phase::linked && !last_saves)
     return out;
   if (m.envelope().follows < author_.following()) {
+    // On a link that is in use it is a message that was on its way, and only that is dropped.
     if (phase_ == phase::greeting)
       leave_older_master(out, now, m.envelope().follows);
     return out;
@@ -116,8 +134,10 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     dispensable_ = m.as<Dispensable>().read()->getOthersSuffice();
   } else if (phase_ == phase::linked) {
     if (m.is<Prepare>())
+      // That was about the last world; the master says it again of the new one.
       dispensable_.reset();
     out.push_back(deliver{m});
+    // A start_over has to name the newest generation there is: the agent may be about to begin it.
     last_generation_ = std::max(last_generation_, m.envelope().about);
     if (m.is<Conclude>()) {
       verdict_ = m;
@@ -135,6 +155,8 @@ void uplink_core::lost_link(instant now) {
   master_absent_ = false;
 }
 
+/// Cut off and replaceable: only both together make this node's ranks a danger. One of them alone
+/// is no reason to end workers that train well.
 bool uplink_core::trains_on() const {
   const bool may_be_replaced = dispensable_.value_or(options_.nodes_min != options_.nodes_max);
   return trains_ && (!may_be_replaced || master_absent_);
@@ -145,6 +167,8 @@ instant uplink_core::gives_up_at() const {
                      : idle_since_ + options_.connect_within;
 }
 
+/// An older master may be one that was cut off and does not know it. Neither its welcome nor its
+/// refusal says anything about this node, whose training stays untouched.
 void uplink_core::leave_older_master(effects& out, instant now, epoch master) {
   redial(out, now,
          fmt::format("the master there (epoch {}) is older than the one this node has followed "
@@ -153,6 +177,8 @@ void uplink_core::leave_older_master(effects& out, instant now, epoch master) {
 }
 
 void uplink_core::welcomed(effects& out, epoch master) {
+  // Every later message and hello carries this term: an older master is refused from here on, by
+  // this node's next uplink as well.
   author_.follow(master);
   phase_ = phase::linked;
   redial_.reset();
@@ -165,6 +191,8 @@ void uplink_core::welcomed(effects& out, epoch master) {
                       {{"master", options_.master}}}});
   was_linked_ = welcomed_ = true;
   dispensable_.reset();
+  // What happened since the hello goes out before `linked`, at which other actors repeat all that
+  // they know.
   for (const auto& report : std::exchange(unsaid_, {}))
     out.push_back(say{report});
   out.push_back(linked{});
@@ -175,6 +203,7 @@ uplink_core::effects uplink_core::report(const any_msg& m) {
   if (phase_ == phase::linked || phase_ == phase::over) {
     out.push_back(say{m});
   } else if (phase_ == phase::dialling || phase_ == phase::greeting) {
+    // So the bound is the number of kinds, however long the dial takes.
     const auto same_kind = [&m](const any_msg& other) { return other.kind() == m.kind(); };
     unsaid_.erase(std::remove_if(unsaid_.begin(), unsaid_.end(), same_kind), unsaid_.end());
     unsaid_.push_back(m);
@@ -186,6 +215,8 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   auto refusal = m.read();
   const std::string reason = refusal->getReason().cStr();
   const std::string job = refusal->getJob().cStr();
+  // Ports are used again: after a crash of the master another job's may listen there. It has no say
+  // about training of this one.
   if (has_followed() && !job.empty() && job != options_.job) {
     master_absent_ = true;
     return redial(out, now, fmt::format("the master there serves another job ('{}')", job));
@@ -194,12 +225,17 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
     return become_over(
         out, fmt::format("the master at {} refused this node: {}", options_.master, reason),
         has_followed());
+  // The refused incarnation is fenced for good: the node can come back only as another one, with
+  // nothing running. The order to end the workers goes out before the link does.
   which_ = incarnation{random_.next()};
   out.push_back(
       start_over{author_.write<Stop>(last_generation_, [&](auto b) { b.setReason(reason); })});
   out.push_back(close_link{"joining anew"});
+  // No master can make a node wait for ever.
   const auto wait = std::min<duration>(std::chrono::milliseconds(refusal->getRetryAfterMs()),
                                        limits::rejoin_after_max);
+  // Given up is what was welcome once. A new incarnation that is refused is only not taken yet, and
+  // its refusals do not give it more time.
   const bool fenced = std::exchange(welcomed_, false) && wait == duration::zero();
   out.push_back(note{{log::level::warning,
                       fenced ? "fenced" : "not_taken_yet",
@@ -215,11 +251,14 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
     lost_link(now);
   if (now >= gives_up_at())
     return become_resting(out, now, reason);
+  // The master was heard, so the next outage is told from its beginning.
   waiting_.end();
   last_complaint_.clear();
   rest(now, wait);
 }
 
+/// Only the loss of a welcomed link begins the wait anew. Otherwise a peer that accepts and closes,
+/// again and again, would be waited for without end.
 uplink_core::effects uplink_core::closed(instant now, const std::string& reason) {
   effects out;
   if (phase_ != phase::greeting && phase_ != phase::linked)
@@ -230,6 +269,8 @@ uplink_core::effects uplink_core::closed(instant now, const std::string& reason)
   return out;
 }
 
+/// An agent that is restarted has lost its workers or its verdict; the one is the master's to hear,
+/// in a new hello, the other is said again to the agent.
 uplink_core::effects uplink_core::renew(instant now) {
   effects out;
   if (phase_ == phase::over && verdict_)
@@ -237,6 +278,7 @@ uplink_core::effects uplink_core::renew(instant now) {
   else if (phase_ == phase::over)
     out.push_back(give_up{gave_up_because_});
   else if (phase_ == phase::dialling)
+    // The hello on its way carries the last agent's state; dialled() lets go of that link.
     hello_is_stale_ = true;
   else if (phase_ == phase::greeting || phase_ == phase::linked)
     redial(out, now, agent_restarted);
@@ -250,6 +292,8 @@ void uplink_core::redial(effects& out, instant now, const std::string& why) {
   become_resting(out, now, why);
 }
 
+/// Looked at behind each failed attempt and at no other time, as an attempt under way may still
+/// succeed.
 void uplink_core::become_resting(effects& out, instant now, const std::string& why) {
   if (now >= gives_up_at())
     return become_over(out, fmt::format("no link to the master at {} for {}: {}", options_.master,
@@ -262,6 +306,8 @@ void uplink_core::become_resting(effects& out, instant now, const std::string& w
 }
 
 void uplink_core::end_isolated_workers(effects& out, instant now) {
+  // Longer than a master that was cut off itself forgives: before that this node has not been
+  // replaced.
   if (!trains_ || trains_on() || now < trying_since_ + options_.isolated_within)
     return;
   trains_ = false;
@@ -320,6 +366,7 @@ void uplink_core::become_over(effects& out, const std::string& reason, bool keep
   out.push_back(give_up{reason});
 }
 
+/// The other phases wait for an answer of the agent or the transport, each of which has a deadline.
 std::optional<instant> uplink_core::next_wakeup() const {
   if (phase_ == phase::resting)
     return next_attempt_;

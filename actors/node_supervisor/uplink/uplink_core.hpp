@@ -68,6 +68,7 @@ class uplink_core {
     over, ///< Gave up or was refused.
   };
 
+  /// Before each hello, as only the agent knows what runs here.
   struct ask_state {};
   struct dial {
     messages::msg<messages::Hello> hello;
@@ -76,7 +77,8 @@ class uplink_core {
   struct close_link {
     std::string reason;
   };
-  /// A report, for the master.
+  /// A report, for the master. Nothing is kept for a later link but what happened since its hello
+  /// was written: the hello says the rest.
   struct say {
     messages::any_msg message;
   };
@@ -86,7 +88,9 @@ class uplink_core {
   };
   /// Welcomed: an actor that says everything once on each link says it now.
   struct linked {};
-  /// The agent must end this generation's processes: the node joins anew.
+  /// The agent must end this generation's processes: the node joins anew. An order of this node's
+  /// own, in the words that the master would use: the agent needs no second way to end a
+  /// generation.
   struct start_over {
     messages::msg<messages::Stop> message;
   };
@@ -126,19 +130,33 @@ class uplink_core {
   std::string in_words() const;
 
  private:
+  /// The link is this node's to let go of, and the next attempt follows.
   void redial(effects& out, instant now, const std::string& why);
   void complain(effects& out, instant now, const std::string& why);
+  /// What was learned in the last outage says nothing about this one.
   void lost_link(instant now);
   bool has_followed() const { return was_linked_ || author_.following() > epoch{}; }
   /// Whether the node trains on while it waits.
   bool trains_on() const;
+  /// Counted from two different moments, and so it can move: a node that stops training has an idle
+  /// node's time left, from then on.
   instant gives_up_at() const;
+  /// A rank that is trained in two worlds writes two histories into one checkpoint
+  /// directory, so the side that may be cut off gives way.
   void end_isolated_workers(effects& out, instant now);
   void become_resting(effects& out, instant now, const std::string& why);
+  /// What the master told the node to wait comes before the back-off and not in its place: the
+  /// random part keeps nodes that were told the same from returning together.
   void rest(instant now, duration at_least);
+  /// No phase follows: a node that was refused or has heard the verdict never dials again.
   void become_over(effects& out, const std::string& reason, bool keep_link = false);
+  /// Ends the outage, whatever it was: back-off, complaints and what was believed of the master
+  /// begin anew.
   void welcomed(effects& out, epoch master);
+  /// The dial goes on until a master of the same or a newer term answers, or the patience is over.
   void leave_older_master(effects& out, instant now, epoch master);
+  /// Judged in this order: another job's master (no answer at all), a refusal for good (the end), a
+  /// fence or a wait (a new incarnation).
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);
 
   uplink_options options_;
@@ -146,23 +164,33 @@ class uplink_core {
   random_source random_;
   phase phase_ = phase::resting;
   incarnation which_;
+  /// A Stop of this number ends all that runs here and all that was announced.
   generation last_generation_{}; ///< the newest that the agent or the master has named
   bool hello_is_stale_ = false;  ///< dialling: the agent has restarted since
   instant next_attempt_;
+  /// Both begin with an outage. The second moves on while workers train, so that a node which has
+  /// just become idle has the whole of an idle node's patience.
   instant trying_since_;
   instant idle_since_;      ///< without a link, and since when nothing ran here
   instant welcome_until_{}; ///< greeting
   back_off redial_;
   bool was_linked_ = false;
+  /// By this an incarnation that was given up differs from one that was not taken yet.
   bool welcomed_;                   ///< a master has welcomed this incarnation
   bool trains_ = false;             ///< as the agent said for the last hello
   std::optional<bool> dispensable_; ///< as the master said of this node's part in the job
-  bool master_absent_ = false;      ///< its address was reached, and it was not there
-  reminder waiting_;                ///< while there is no link
+  /// Then the network works, and this node is not the one that is cut off.
+  bool master_absent_ = false; ///< its address was reached, and it was not there
+  reminder waiting_;           ///< while there is no link
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.
+  /// Earlier reports are in the hello, later ones go out at once.
   std::vector<messages::any_msg> unsaid_;
+  /// A dial that fails in the same way every few seconds is one complaint, and not a line each
+  /// time.
   std::string last_complaint_;
   // How it ended.
+  /// Kept for an agent that is restarted after the end: without it the new agent would wait for a
+  /// master that is gone.
   messages::any_msg verdict_;
   std::string gave_up_because_;
 };

@@ -7,12 +7,14 @@ namespace troupe::os {
 
 namespace {
 
-/// Finds ends of lines. Blocks without "\r" are the rule, and are searched for "\n" alone.
+/// Finds ends of lines. Blocks without "\r" are the rule, and are searched for "\n" alone. All that
+/// the workers print passes through here.
 class end_finder {
  public:
   explicit end_finder(std::string_view block) : block_(block), next_return_(block.find('\r')) {}
 
   /// The first end at or after `from`; npos if there is none. `from` never decreases.
+  // A "\r" that was found stays found until it is passed.
   std::size_t operator()(std::size_t from) {
     const auto feed = block_.find('\n', from);
     if (next_return_ == std::string_view::npos)
@@ -36,9 +38,12 @@ bool lines_core::has_end(std::string_view bytes) {
   return bytes.find('\n') != std::string_view::npos || bytes.find('\r') != std::string_view::npos;
 }
 
+/// What is not taken stays with the caller and is offered again: no bytes are held here, so an
+/// unfinished line costs nothing but a second look.
 std::size_t lines_core::take(std::string_view block, std::size_t enough, std::string& shown,
                              std::string& kept) {
   std::size_t at = 0;
+  // The block before ended between "\r" and "\n"; taken for two ends they would show an empty line.
   if (after_cr_ && !block.empty()) {
     after_cr_ = false;
     if (block.front() == '\n')
@@ -51,6 +56,8 @@ std::size_t lines_core::take(std::string_view block, std::size_t enough, std::st
       break;
     line(block.substr(at, end - at), shown, kept);
     if (block[end] == '\r') {
+      // The next byte is not there yet, and the line is shown without waiting for it: a progress
+      // bar may print nothing else for a minute.
       if (end + 1 == block.size())
         after_cr_ = true;
       else if (block[end + 1] == '\n')
@@ -61,12 +68,18 @@ std::size_t lines_core::take(std::string_view block, std::size_t enough, std::st
   return at;
 }
 
+/// From here on the line holds the console: a line of another stream in between would mix the two,
+/// so the relay lets the rest come or ends it.
 void lines_core::pass_piece(std::string_view piece, std::string& shown, std::string& kept) {
   begin(piece, shown, kept);
   within_line_ = true;
 }
 
+/// The end is made up here, since lines of several ranks share the console and the next one must
+/// begin at its beginning.
 void lines_core::end(std::string_view rest, std::string& shown, std::string& kept) {
+  // With nothing begun there is nothing to end, and an empty line would be one that no rank
+  // printed.
   if (within_line_ || !rest.empty())
     line(rest, shown, kept);
 }
@@ -80,6 +93,8 @@ void lines_core::line(std::string_view text, std::string& shown, std::string& ke
   within_line_ = false;
 }
 
+/// One prefix and one decision for each line, at its first piece: what was shown already cannot be
+/// taken back, and half a line kept apart would be of no use.
 void lines_core::begin(std::string_view text, std::string& shown, std::string& kept) {
   if (!within_line_) {
     keeping_ = wanted(text);

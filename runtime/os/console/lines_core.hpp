@@ -42,7 +42,9 @@ class lines_core {
   void line(std::string_view text, std::string& shown, std::string& kept);
 
   std::string prefix_;
+  /// Looked for in text as it is, without a prefix, so that no prefix can match.
   std::vector<std::string> needles_;
+  /// Its prefix is on the console already, and no other line may come between.
   bool within_line_ = false;
   bool keeping_ = false;  ///< the line whose pieces were passed is kept apart
   bool after_cr_ = false; ///< the last line ended with "\r"; a "\n" that comes next belongs to it

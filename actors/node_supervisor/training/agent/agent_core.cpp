@@ -12,9 +12,13 @@ namespace troupe::actors {
 
 using namespace messages;
 
+/// An agent that knows nothing of an earlier life counts as dirty: its first answer comes after a
+/// sweep. Without it the master would start ranks beside processes of the last life.
 agent_core::agent_core(agent_options options, messages::author author, bool leftovers)
     : options_(std::move(options)), author_(std::move(author)), dirty_(leftovers) {}
 
+/// A number says enough: it is in the journal before it is proposed, so no two worlds ever share
+/// one.
 agent_core::fence agent_core::compare(generation which) const {
   if (which == current_)
     return fence::current;
@@ -23,9 +27,12 @@ agent_core::fence agent_core::compare(generation which) const {
 
 // ---- directives ----
 
+/// Prepare is an order to be clean first. The answer, Prepared, waits until nothing of an older
+/// generation lives on this node, since the master starts the new one when all have answered.
 agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
   effects out;
   const auto which = compare(m.envelope().about);
+  // A node on its way out owes the master a Goodbye, and no further part in the job.
   if (outcome_ || which == fence::older)
     return checked(std::move(out));
   if (which == fence::current) {
@@ -34,11 +41,15 @@ agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
       say_prepared(out);
     return checked(std::move(out));
   }
+  // The fence moves before anything has ended: a Start of the older generation that is still on its
+  // way finds no generation that it fits.
   current_ = m.envelope().about;
   take_place(m);
   // Whatever is on its way down already leads here by itself: become_swept looks at world_.
   if (phase_ == phase::draining || phase_ == phase::sweeping)
     return checked(std::move(out));
+  // The order to stop goes out at once: the other members may be ready, and the slowest one decides
+  // when the new generation starts.
   if (up_)
     become_draining(out, now, fmt::format("generation {} follows", current_.value), SIGTERM,
                     options_.stop_within);
@@ -47,6 +58,8 @@ agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
   return checked(std::move(out));
 }
 
+/// Only a ready node starts workers. A Start that crossed a Stop finds it idle, a repeated one
+/// finds it running; obeying either would put two processes at one rank.
 agent_core::effects agent_core::start(instant, const msg<Start>& m) {
   effects out;
   if (!outcome_ && compare(m.envelope().about) == fence::current && phase_ == phase::ready)
@@ -60,16 +73,23 @@ agent_core::effects agent_core::start(instant, const msg<Start>& m) {
 agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
   effects out;
   const auto which = m.envelope().about;
+  // Goodbye has been said. To the master that is a loss at once, which ends every wait for this
+  // node.
   if (phase_ == phase::over)
     return out;
+  // A stale Stop is answered as well: a master that repeats an old one waits for the answer.
   if (compare(which) == fence::older || outcome_) {
     // What there is of it is on its way down.
     if (holds_processes_of(which))
+      // The newest open Stop stands for those before it: its answer says that nothing older is
+      // left.
       stop_open_ = std::max(stop_open_, which);
     else
       say_stopped(out, now, which);
     return checked(std::move(out));
   }
+  // A Stop may overtake its Prepare. That Prepare is no news then, and gets no workers ready for a
+  // generation that is over.
   current_ = stop_open_ = which;
   world_.reset();
   if (up_) {
@@ -79,6 +99,7 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
               "stopping_workers",
               fmt::format("stopping generation {}: {}", started_.value, reason),
               {{"generation", static_cast<std::int64_t>(started_.value)}, {"reason", reason}}}});
+    // A generation that drains was told to, and the time that its workers have is running.
     if (phase_ != phase::draining)
       become_draining(out, now, reason, SIGTERM, options_.stop_within);
   } else if (phase_ != phase::sweeping) {
@@ -87,6 +108,8 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
   return checked(std::move(out));
 }
 
+/// A standby has nothing to do: its link and its launcher are all that a later start needs. Only
+/// the user has to hear why no worker runs here.
 agent_core::effects agent_core::stand_by(instant, const msg<StandBy>& m) {
   effects out;
   if (!outcome_)
@@ -99,11 +122,15 @@ agent_core::effects agent_core::stand_by(instant, const msg<StandBy>& m) {
   return checked(std::move(out));
 }
 
+/// The first reason to leave stays. A verdict that comes after the user's signal makes no success
+/// of an interrupted job.
 agent_core::effects agent_core::conclude(instant now, const msg<Conclude>& m) {
   effects out;
   if (outcome_)
     return checked(std::move(out));
   auto verdict = m.read();
+  // A job succeeds when every node has finished, and a node finishes when its saves are finalized.
+  // After a failure the last of them may still be on their way to the disk.
   saves_last_ = !verdict->getSuccess();
   leave(out, now, node_outcome{verdict->getSuccess(), verdict->getReason().cStr(), m}, SIGTERM,
         options_.stop_within);
@@ -112,11 +139,14 @@ agent_core::effects agent_core::conclude(instant now, const msg<Conclude>& m) {
 
 // ---- the user ----
 
+/// The first signal asks for an end in order: the workers have their time, and what they saved
+/// reaches the disk. Each further one takes away what is still waited for.
 agent_core::effects agent_core::interrupted(instant now, int signal) {
   effects out;
   if (phase_ == phase::over)
     return checked(std::move(out));
   const auto name = ports::to_string(ports::exit_status{true, signal});
+  // No process is left, so only the disk is waited for: the second wish ends that wait.
   if (outcome_ && phase_ == phase::saving) {
     become_over(out, now);
     return checked(std::move(out));
@@ -127,6 +157,7 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
                  SIGKILL, limits::kill_within);
     return checked(std::move(out));
   }
+  // A wish to end is no wish to lose the last checkpoint.
   saves_last_ = true;
   out.push_back(note{{log::level::story,
                       "interrupted",
@@ -137,6 +168,8 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
   return checked(std::move(out));
 }
 
+/// Such a signal (SIGUSR1, SIGWINCH) ends nothing, so no phase changes and no failure is expected.
+/// Workers that are being ended do not get it: for them it comes too late.
 agent_core::effects agent_core::passed_on(instant, int signal) {
   effects out;
   if (phase_ != phase::running)
@@ -150,10 +183,14 @@ agent_core::effects agent_core::passed_on(instant, int signal) {
     if (workers_[r].phase == worker_phase::alive)
       out.push_back(signal_worker{r, signal});
     else if (workers_[r].phase == worker_phase::starting)
+      // There is no process to signal yet. A set, as for the kernel: a signal that is pending twice
+      // is delivered once.
       workers_[r].requests.insert(signal);
   return checked(std::move(out));
 }
 
+/// Only a master can complete a step. So a node that has none waits for no last saves, and leaves
+/// as soon as its processes are gone.
 agent_core::effects agent_core::abandon(instant now, const std::string& reason) {
   effects out;
   if (!outcome_)
@@ -161,9 +198,13 @@ agent_core::effects agent_core::abandon(instant now, const std::string& reason) 
   return checked(std::move(out));
 }
 
+/// The one way out, for verdict, signal and want of a master alike. A sweep that is under way ends
+/// here by itself, as become_swept() looks at outcome_ before it looks at world_.
 void agent_core::leave(effects& out, instant now, node_outcome outcome, int signal,
                        duration within) {
   outcome_ = std::move(outcome);
+  // What a store that is still being opened would be for is gone: awaits_store() says no from here
+  // on.
   world_.reset();
   if (up_)
     become_draining(out, now, outcome_->reason, signal, within);
@@ -173,6 +214,8 @@ void agent_core::leave(effects& out, instant now, node_outcome outcome, int sign
 
 // ---- the world ----
 
+/// Nothing of the old generation is left, not even its daemons: from here on the node may promise
+/// that.
 agent_core::effects agent_core::swept(instant now, std::size_t killed) {
   effects out;
   if (killed > 0)
@@ -184,6 +227,8 @@ agent_core::effects agent_core::swept(instant now, std::size_t killed) {
   sweep_open_ = false;
   // A sweep after an adoption was for processes that were not known, while workers run.
   dirty_ = up_;
+  // A failed generation stays failed here until the master has decided, but its Stopped goes out
+  // now: the master judges a generation when each of its nodes has said so or is lost.
   if (phase_ == phase::sweeping)
     become_swept(out, now);
   else if (phase_ == phase::failed && !up_)
@@ -191,6 +236,8 @@ agent_core::effects agent_core::swept(instant now, std::size_t killed) {
   return checked(std::move(out));
 }
 
+/// A store takes a while to open. A Stop, a newer Prepare or the user may come first, and a port
+/// that opens for a generation that is gone must not make this node ready for the next one.
 bool agent_core::awaits_store(generation which) const {
   return phase_ == phase::idle && world_ && !outcome_ && group_rank_ == 0 && which == current_;
 }

@@ -269,7 +269,9 @@ class agent_core {
   bool up_ = false;      ///< its supervisor lives, as far as this agent knows
   std::vector<worker> workers_;
   std::vector<failure> failures_; ///< those that failed by themselves first, then by age
-  bool dirty_ = false;            ///< processes were started since the last sweep
+  /// Set before the first process exists, since a start that fails half-way may leave something
+  /// too.
+  bool dirty_ = false; ///< processes were started since the last sweep
   bool sweep_open_ = false;
   bool remembered_ = false;   ///< a successor would adopt
   bool says_stopped_ = false; ///< once nothing of started_ is left
@@ -277,7 +279,8 @@ class agent_core {
   std::uint16_t store_port_ = 0;
   bool store_open_ = false;
   unsigned drain_tries_ = 0;
-  bool saves_last_ = false;             ///< before it is over
+  bool saves_last_ = false; ///< before it is over
+  /// Nothing clears it: there is no way back into the job.
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;
 };

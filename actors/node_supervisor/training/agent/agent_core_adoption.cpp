@@ -10,6 +10,8 @@ namespace troupe::actors {
 
 using namespace messages;
 
+/// A node may have another place in each world, and a member's place decides its ranks, its store
+/// and its address: so all of it is read anew for each.
 void agent_core::take_place(const msg<Prepare>& m) {
   world_ = m;
   auto order = m.read();
@@ -24,10 +26,14 @@ void agent_core::take_place(const msg<Prepare>& m) {
 }
 
 /// Those that have ended meanwhile are adopted as well, and their ends follow as if they came now.
+/// The phase is `running` at once: the master is to notice nothing but a link that was closed, and
+/// the next hello says where this node stands.
 agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
                                       const std::vector<ports::survivor>& left) {
   effects out;
   const auto which = m.envelope().about;
+  // Generation 0 is what a predecessor leaves that had begun to end its workers. They are nothing
+  // to be adopted, but what the first sweep is for.
   if (which == generation{} || phase_ != phase::idle || current_ != generation{})
     return checked(std::move(out));
   auto kept = m.read();
@@ -41,6 +47,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
   become(phase::running);
   up_ = dirty_ = remembered_ = says_stopped_ = true;
   store_port_ = kept->getStorePort();
+  // The store is a process of its own and has lived on, with all that its clients wrote.
   store_open_ = group_rank_ == 0 && kept->getStoreHosted();
   if (store_open_)
     out.push_back(adopt_store{store_port_});
@@ -68,12 +75,16 @@ void agent_core::take_slots(effects& out, std::vector<worker_slot> slots,
     workers_[process.label].phase = worker_phase::alive;
     workers_[process.label].pid = process.pid;
   }
+  // The sweep is asked for before the start. A start waits until a sweep is over, so an unknown
+  // process of that rank is gone before the new one begins.
   if (any_worker(worker_phase::starting))
     begin_sweep(out);
   out.push_back(start_generation{current_, std::move(slots)});
 }
 
 /// From here on a successor would find a generation that is being ended: it ends it, and says so.
+/// Forgetting always comes before ending: a handover that is gone too early costs a restart, one
+/// that is gone too late would have the job count on ranks that are on their way out.
 void agent_core::forget_underway(effects& out) {
   if (std::exchange(remembered_, false))
     out.push_back(remember{author_.write<Underway>({}, [](auto) {})});

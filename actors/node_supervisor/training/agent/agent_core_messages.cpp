@@ -19,6 +19,8 @@ std::string last_part(const std::string& text, std::size_t most) {
 
 } // namespace
 
+/// The port travels with Prepared, since the master can order no start before it can tell all nodes
+/// where rank 0's store is.
 void agent_core::say_prepared(effects& out) {
   out.push_back(report{author_
                            .write<Prepared>(current_,
@@ -30,6 +32,8 @@ void agent_core::say_prepared(effects& out) {
                            .any()});
 }
 
+/// What a successor can learn nowhere else: the world and the store's place. Which processes
+/// live is in the keeper's own table, which cannot be out of date.
 msg<Underway> agent_core::underway(const msg<Start>& m) {
   return author_.write<Underway>(current_, [&](Underway::Builder b) {
     auto start = m.read();
@@ -41,10 +45,13 @@ msg<Underway> agent_core::underway(const msg<Start>& m) {
   });
 }
 
+/// As the world knows it, which is the address that the link to the master comes from or the one
+/// the user gave: one that the agent finds out by itself may be out of the others' reach.
 std::string agent_core::own_address() const {
   return world().read()->getWorld().getMembers()[group_rank_].getAddress().cStr();
 }
 
+/// Ranks come from the world and are not computed here: nodes may have different numbers of slots.
 assignment agent_core::place_of(local_rank local, const msg<Start>& m) const {
   auto start = m.read();
   auto prepare = world().read();
@@ -68,6 +75,7 @@ assignment agent_core::place_of(local_rank local, const msg<Start>& m) const {
   return a;
 }
 
+/// Without processes: at a first start there is none to adopt.
 std::vector<worker_slot> agent_core::slots_of(const msg<Start>& m) const {
   std::vector<worker_slot> slots;
   for (local_rank r = 0; r < options_.slots; ++r)
@@ -75,6 +83,8 @@ std::vector<worker_slot> agent_core::slots_of(const msg<Start>& m) const {
   return slots;
 }
 
+/// All of them each time: a repeated Failed replaces what the master knows, so none is lost with a
+/// link.
 msg<Failed> agent_core::failures(instant now) {
   return author_.write<Failed>(current_, [&](auto b) {
     b.setNode(options_.node);
@@ -83,7 +93,9 @@ msg<Failed> agent_core::failures(instant now) {
   });
 }
 
-/// Everything that was of it is gone. Said to the master; nothing else here depends on it.
+/// Everything that was of it is gone. Said to the master; nothing else here depends on it. Failures
+/// go along only where they belong: a number that this node never started has none, whatever failed
+/// here before it.
 void agent_core::say_stopped(effects& out, instant now, generation which) {
   out.push_back(report{
       author_
@@ -98,7 +110,9 @@ void agent_core::say_stopped(effects& out, instant now, generation which) {
 }
 
 /// The generation that ran, unless it finished and there was no Stop for it or this node leaves the
-/// job; and what the newest open Stop was about.
+/// job; and what the newest open Stop was about. Two answers where both are due, as a member of its
+/// own waits for each generation. After Finished the master waits for none, and a Goodbye says as
+/// much as a Stopped.
 void agent_core::say_stopped_generations(effects& out, instant now) {
   const auto asked = std::exchange(stop_open_, generation{});
   if (std::exchange(says_stopped_, false) && !outcome_ && asked != started_)
@@ -107,6 +121,8 @@ void agent_core::say_stopped_generations(effects& out, instant now) {
     say_stopped(out, now, asked);
 }
 
+/// The room for tracebacks and logs is one for all. It goes to the first failures, which are the
+/// likeliest root causes, and a node with a thousand workers still fits its hello into a frame.
 void agent_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant now) const {
   std::size_t room = limits::tracebacks_max, log_room = limits::log_tails_max;
   for (unsigned i = 0; i < failures_.size(); ++i) {
@@ -131,11 +147,15 @@ void agent_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant
       out[i].setLogTail(r.getLogTail());
       log_room -= r.getLogTail().size();
     }
+    // An age and no time of day: the master subtracts it from the time of arrival, so no two clocks
+    // are compared.
     out[i].setAgoUs(static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(now - f.shown_at).count()));
   }
 }
 
+/// The hello says again whatever may have been lost with the last link, so each phase carries what
+/// its own message carried. The master needs to be right about lost links only once, here.
 msg<NodeState> agent_core::state(instant now) {
   return author_.write<NodeState>(current_, [&](NodeState::Builder b) {
     b.setGeneration(current_.value);
@@ -146,6 +166,7 @@ msg<NodeState> agent_core::state(instant now) {
       break;
     case phase::draining:
     case phase::sweeping:
+      // To the master both are one: something of the old generation may still live.
       b.setPhase(NodeState::Phase::DRAINING);
       break;
     case phase::ready:
@@ -155,6 +176,8 @@ msg<NodeState> agent_core::state(instant now) {
       break;
     case phase::running:
     case phase::saving:
+      // A node that saves has not finished. A master that took it for finished could end the job,
+      // and with it itself, before the last step is complete.
       b.setPhase(NodeState::Phase::RUNNING);
       break;
     case phase::failed:

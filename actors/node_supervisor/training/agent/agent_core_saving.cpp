@@ -13,17 +13,24 @@ using namespace messages;
 agent_core::effects agent_core::drained(instant now, generation which,
                                         const std::optional<error>& trouble) {
   effects out;
+  // A Stop or a newer generation came first, and its phase does not wait for this answer.
   if (phase_ != phase::saving || which != current_)
     return checked(std::move(out));
+  // A saver that crashed has lost the question. The next one reads the snapshots' table first and
+  // is then asked again. A node that leaves asks once, as its time is bounded.
   if (trouble && !outcome_ && ++drain_tries_ < limits::drain_tries_max) {
     out.push_back(drain{which, limits::drain_again_after});
     return checked(std::move(out));
   }
+  // The end is told all the same: a saver that never answers must not keep the whole job from
+  // ending, and the step before is complete.
   if (trouble)
     out.push_back(note{{log::level::warning,
                         "not_drained",
                         "the state of the last checkpoints is unknown: " + trouble->what,
                         {{"generation", static_cast<std::int64_t>(which.value)}}}});
+  // The node leaves either way; what differs is whether the job hears that it finished, or only
+  // that it goes.
   if (outcome_)
     become_over(out, now);
   else
@@ -31,12 +38,15 @@ agent_core::effects agent_core::drained(instant now, generation which,
   return checked(std::move(out));
 }
 
+/// The handover stays: a successor must know of workers that have finished, or it would say that
+/// nothing runs here, and the master would start the ranks again.
 void agent_core::become_saving(effects& out, duration within) {
   become(phase::saving);
   drain_tries_ = 0;
   out.push_back(drain{current_, {}, within});
 }
 
+/// From here on the node owes the master no Stopped, unless a Stop asks for it.
 void agent_core::become_finished(effects& out, instant) {
   become(phase::finished);
   says_stopped_ = false;

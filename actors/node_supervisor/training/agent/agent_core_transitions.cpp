@@ -27,6 +27,9 @@ constexpr unsigned one_of(Phases... p) {
 }
 
 /// Where each phase may lead, in the order of the enumeration. What is not here is a bug.
+/// `draining` leads to `sweeping` alone: what workers leave behind is killed before this node says
+/// anything else. `idle` leads to `running` at an adoption. Nothing follows `over`, since Goodbye
+/// is said once.
 constexpr std::array<unsigned, 9> may_follow = {
     /* idle     */ one_of(phase::idle, phase::sweeping, phase::ready, phase::running, phase::saving,
                           phase::over),
@@ -44,12 +47,18 @@ constexpr std::array<unsigned, 9> may_follow = {
 
 } // namespace
 
+/// A step that no rule foresees ends the agent rather than let it go on: its supervisor then ends
+/// the workers as well, and the master hears of a failed generation. That costs a restart; two
+/// worlds at once would cost the checkpoints.
 void agent_core::become(phase to) {
   invariant((may_follow.at(static_cast<std::size_t>(phase_)) & bit(to)) != 0,
             "an agent's phase that leads nowhere near the next one");
   phase_ = to;
 }
 
+/// Each line is a state out of which this node would tell the master something that is not so, or
+/// would leave a process that no actor steers. Looked at after every event, so that the event that
+/// broke it is the one that is named.
 agent_core::effects agent_core::checked(effects out) const {
   const auto in = [this](unsigned phases) { return (bit(phase_) & phases) != 0; };
   invariant(phase_ != phase::running || up_, "running without a generation");
@@ -58,21 +67,29 @@ agent_core::effects agent_core::checked(effects out) const {
   invariant(phase_ != phase::draining || up_, "draining, and nothing drains");
   invariant(!in(one_of(phase::running, phase::failed)) || started_ == current_,
             "the workers are another generation's");
+  // The sweep would be left out.
   invariant(!up_ || dirty_, "processes without a trace");
   invariant(phase_ != phase::sweeping || sweep_open_, "sweeping, and nothing sweeps");
+  // Prepared rests on this one.
   invariant(phase_ != phase::ready || (world_ && !dirty_), "ready beside what is left");
+  // The successor would say `running` of a generation whose workers are about to end.
   invariant(!remembered_ || in(one_of(phase::running, phase::saving, phase::finished)),
             "a successor would adopt what is being ended");
   invariant(phase_ != phase::over || outcome_, "over without an outcome");
   return out;
 }
 
+/// The order of the effects matters: first the snapshots are asked for, then the handover is
+/// withdrawn, and only then is the first worker signalled. A crash between any two of them loses
+/// nothing and adopts nothing that is on its way out.
 void agent_core::become_draining(effects& out, instant now, const std::string& reason, int signal,
                                  duration within) {
+  // After a failure become_failed() has asked for them already.
   if (options_.save_at_breakpoint && phase_ == phase::running)
     out.push_back(save_newest{});
   become(phase::draining);
   forget_underway(out);
+  // A second order does not restart the clock: the user is told how long the end took in all.
   if (!draining_since_)
     draining_since_ = now;
   stop_workers(out, reason, signal, within);
@@ -97,21 +114,31 @@ void agent_core::become_swept(effects& out, instant now) {
               {{"generation", static_cast<std::int64_t>(started_.value)},
                {"drain_ms", milliseconds_of(took)}}}});
   }
+  // From here on a late word of a worker finds no slot.
   workers_.clear();
+  // Not before the processes are gone, though they may have finished long ago: workers of other
+  // nodes may still use the store at the end of the job.
   if (std::exchange(store_open_, false))
     out.push_back(close_store{});
+  // Before the next generation is prepared: the master judges the old one by this, and it carries
+  // the failures that are forgotten below.
   say_stopped_generations(out, now);
   if (outcome_)
     return become_gone(out, now);
   become(phase::idle);
   failures_.clear();
+  // A Prepare that came while the old workers were ending takes effect here, the newest one if
+  // there were several.
   if (world_)
     become_preparing(out);
 }
 
+/// The node of group rank 0 stays idle until it knows the port: its Prepared has to name it, since
+/// Start tells every node where the ranks meet.
 void agent_core::become_preparing(effects& out) {
   if (group_rank_ != 0)
     return become_ready(out, 0);
+  // Rank 0's worker will host the store. A free port is all that its launcher can find for it.
   if (!options_.hosts_store) {
     out.push_back(pick_port{current_, own_address()});
     return;
@@ -124,12 +151,17 @@ void agent_core::become_preparing(effects& out) {
   store_open_ = true;
 }
 
+/// Whatever this node waited for has come, and no process of an older generation lives: only from
+/// here is a Start obeyed.
 void agent_core::become_ready(effects& out, std::uint16_t port) {
   become(phase::ready);
   store_port_ = port;
   say_prepared(out);
 }
 
+/// The handover is kept before the first process exists. A supervisor that crashes right after it
+/// leaves a successor that knows the generation and starts what is missing; the other way round its
+/// processes would be unknown, and be swept.
 void agent_core::become_running(effects& out, const msg<Start>& m) {
   become(phase::running);
   started_ = current_;
@@ -140,7 +172,9 @@ void agent_core::become_running(effects& out, const msg<Start>& m) {
   out.push_back(start_generation{current_, slots_of(m)});
 }
 
-/// The siblings are being stopped by their supervisor; the agent waits for the end of all.
+/// The siblings are being stopped by their supervisor; the agent waits for the end of all. The
+/// handover is withdrawn here and not with a signal of the agent's: the worker that failed waits
+/// for this event to be taken, and its siblings are signalled right after it.
 void agent_core::become_failed(effects& out, instant now) {
   if (options_.save_at_breakpoint)
     out.push_back(save_newest{});
@@ -149,7 +183,8 @@ void agent_core::become_failed(effects& out, instant now) {
   draining_since_ = now;
 }
 
-/// Nothing is left of what this node ran, and it leaves.
+/// Nothing is left of what this node ran, and it leaves. A node that never started a worker has
+/// saved nothing.
 void agent_core::become_gone(effects& out, instant now) {
   if (saves_last_ && started_ != generation{})
     become_saving(out, limits::last_saves_within);
@@ -157,6 +192,8 @@ void agent_core::become_gone(effects& out, instant now) {
     become_over(out, now);
 }
 
+/// Goodbye comes first: node_over ends the launcher, and with it the link. The outcome carries all
+/// failures of this node, also those after the verdict, since its own user is to see them.
 void agent_core::become_over(effects& out, instant now) {
   become(phase::over);
   if (!failures_.empty())
@@ -166,12 +203,16 @@ void agent_core::become_over(effects& out, instant now) {
   out.push_back(node_over{*outcome_});
 }
 
+/// One order to the generation's supervisor. A second one with another signal reaches those that
+/// still live; what has ended is not signalled again.
 void agent_core::stop_workers(effects& out, const std::string& reason, int signal,
                               duration within) const {
   if (up_)
     out.push_back(stop_generation{started_, reason, signal, within});
 }
 
+/// One at a time is enough. The keeper looks in rounds until it finds nothing, so a sweep that is
+/// under way also finds what has been left since it began.
 void agent_core::begin_sweep(effects& out) {
   if (sweep_open_)
     return;
@@ -179,7 +220,8 @@ void agent_core::begin_sweep(effects& out) {
   out.push_back(sweep{});
 }
 
-/// Also what an earlier incarnation may have left, of a generation that is not known any more.
+/// Also what an earlier incarnation may have left, of a generation that is not known any more. An
+/// unknown one counts as older than any: it has to be gone before any Stop is answered.
 bool agent_core::holds_processes_of(generation which) const {
   return (up_ || dirty_) && started_ <= which;
 }

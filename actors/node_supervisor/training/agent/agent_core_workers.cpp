@@ -22,6 +22,7 @@ ports::exit_status status_of(const WorkerFailure::Reader& r) {
 
 } // namespace
 
+/// Without the fence a late end of the last generation's worker would end its slot in this one.
 agent_core::worker* agent_core::find(generation which, local_rank local) {
   return which == started_ && local < workers_.size() ? &workers_[local] : nullptr;
 }
@@ -33,6 +34,8 @@ bool agent_core::any_worker(worker_phase in) const {
 
 // ---- events ----
 
+/// Running is said once, when the last worker is up: the master tells from it that training runs
+/// again.
 agent_core::effects agent_core::worker_started(instant, const msg<WorkerStarted>& m) {
   effects out;
   auto said = m.read();
@@ -41,8 +44,11 @@ agent_core::effects agent_core::worker_started(instant, const msg<WorkerStarted>
     return checked(std::move(out));
   w->phase = worker_phase::alive;
   w->pid = said->getPid();
+  // It comes up although a sibling has failed. The order to end waits for it at its own worker, and
+  // after Failed the master must not hear Running.
   if (phase_ != phase::running)
     return checked(std::move(out));
+  // What the user sent to the workers while this one was on its way.
   for (const int signal : std::exchange(w->requests, {}))
     out.push_back(signal_worker{said->getLocalRank(), signal});
   if (!any_worker(worker_phase::starting))
@@ -50,6 +56,8 @@ agent_core::effects agent_core::worker_started(instant, const msg<WorkerStarted>
   return checked(std::move(out));
 }
 
+/// The first end counts. A second one is posted for every worker's actor when that has ended, in
+/// case it crashed and could not say so itself.
 agent_core::effects agent_core::worker_ended(instant now, const msg<WorkerEnded>& m) {
   effects out;
   auto said = m.read();
@@ -59,6 +67,8 @@ agent_core::effects agent_core::worker_ended(instant now, const msg<WorkerEnded>
     return checked(std::move(out));
   w->phase = worker_phase::ended;
   const std::chrono::microseconds ago(r.getAgoUs());
+  // An error file that is older than our signal: the worker had failed by then, and its interpreter
+  // was only slow to end.
   const bool told_before = r.getLogFile().size() > 0 && r.getAgoUs() > said->getSignalledUs();
   const bool failed = r.getBeforeStart() || !status_of(r).success();
   if (failed && !by_our_hand(m, told_before))
@@ -66,6 +76,8 @@ agent_core::effects agent_core::worker_ended(instant now, const msg<WorkerEnded>
   return checked(std::move(out));
 }
 
+/// None of its processes was ever there, so every rank fails, before its start and for the one
+/// reason. Silence would leave the master waiting for a Running that never comes.
 agent_core::effects agent_core::generation_refused(instant now, generation which,
                                                    const std::string& why,
                                                    std::int64_t unix_time_ms) {
@@ -76,17 +88,21 @@ agent_core::effects agent_core::generation_refused(instant now, generation which
     if (std::exchange(workers_[r].phase, worker_phase::ended) != worker_phase::ended)
       take_failure(out, now, {lost_worker(r, why, 1, true, unix_time_ms), now, false});
   }
+  // Before the report, which says by it that none is left.
   up_ = false;
   processes_gone(out, now);
   return checked(std::move(out));
 }
 
+/// The one event by which the agent believes that no process is left. The words of the single
+/// workers do not suffice: an actor that crashed says none.
 agent_core::effects agent_core::generation_ended(instant now, generation which,
                                                  std::int64_t unix_time_ms) {
   effects out;
   if (which != started_ || !up_)
     return checked(std::move(out));
-  // Workers that ended without a word ended with a supervisor that crashed.
+  // Workers that ended without a word ended with a supervisor that crashed. While a sound
+  // generation is being stopped such an end is the one that was asked for.
   for (local_rank r = 0; r < workers_.size(); ++r) {
     if (std::exchange(workers_[r].phase, worker_phase::ended) == worker_phase::ended ||
         phase_ == phase::draining)
@@ -118,7 +134,8 @@ void agent_core::all_started(effects& out) {
                       {{"generation", static_cast<std::int64_t>(current_.value)}}}});
 }
 
-/// The last worker of the generation has ended, however that was.
+/// The last worker of the generation has ended, however that was. A generation that still runs when
+/// its last worker ends has ended well: any other end would have made it fail before.
 void agent_core::processes_gone(effects& out, instant now) {
   if (phase_ == phase::draining)
     return become_swept(out, now);
@@ -126,6 +143,8 @@ void agent_core::processes_gone(effects& out, instant now) {
     return become_saving(out, limits::drain_within);
   // It stays failed, but leaves nothing alive while it waits for what the master decides.
   out.push_back(report{failures(now).any()});
+  // Failed goes out before the sweep: the master hears at once that the siblings are gone, and of
+  // their own failures. Stopped, for which it waits, comes after the sweep.
   begin_sweep(out);
 }
 
@@ -141,11 +160,13 @@ bool agent_core::by_our_hand(const msg<WorkerEnded>& m, bool told_before) const 
   auto r = said->getReport();
   if (told_before || r.getBeforeStart())
     return false;
+  // After a verdict of failure this node's user is still to see what failed here by itself.
   const bool failed = phase_ != phase::draining || !failures_.empty() ||
                       (outcome_ && outcome_->verdict && !outcome_->success);
   if (!failed)
     return true;
   const auto status = status_of(r);
+  // A shell around the training program turns a signal into an exit code of 128 and its number.
   return said->getSignalled() && (status.signalled || status.number > 128);
 }
 
@@ -154,16 +175,21 @@ bool agent_core::by_our_hand(const msg<WorkerEnded>& m, bool told_before) const 
 /// its error file is the oldest.
 void agent_core::take_failure(effects& out, instant now, failure f) {
   tell_failure(out, now, f);
+  // The bound is what a Hello with all of them may take; on most nodes the first one explains the
+  // rest.
   if (failures_.size() < limits::failures_kept) {
     const auto later = [](const failure& a, const failure& b) {
       return a.stopped != b.stopped ? b.stopped : a.shown_at < b.shown_at;
     };
     failures_.insert(std::upper_bound(failures_.begin(), failures_.end(), f, later), std::move(f));
   }
-  // If it was the last one the end of the generation follows at once, and is told with it.
+  // If it was the last one the end of the generation follows at once, and is told with it. A Failed
+  // speaks for the generation this node is at: once a newer one is asked for, the failures of the
+  // old one go out with its Stopped instead.
   const bool more_to_come = any_worker(worker_phase::starting) || any_worker(worker_phase::alive);
   if (started_ == current_ && more_to_come)
     out.push_back(report{failures(now).any()});
+  // The first failure of a generation, and the only one that changes the phase.
   if (phase_ == phase::running)
     become_failed(out, now);
 }
@@ -184,7 +210,8 @@ void agent_core::tell_failure(effects& out, instant, const failure& f) {
              {"exit_code", std::int64_t{r.getExitCode()}}}}});
 }
 
-/// In the words of a worker that had none of its own.
+/// In the words of a worker that had none of its own. The exit code says what happened to the
+/// process: killed along with its supervisor, or never there.
 msg<WorkerEnded> agent_core::lost_worker(local_rank local, const std::string& why,
                                          std::int32_t exit_code, bool before_start,
                                          std::int64_t unix_time_ms) {

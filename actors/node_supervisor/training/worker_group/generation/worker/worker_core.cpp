@@ -25,13 +25,18 @@ worker_core::worker_core(const assignment& place, author author)
 
 // ---- the process ----
 
+/// Start, order and end reach a worker from three directions (the slow thread, the supervisor, the
+/// keeper), in any order. Whatever came too early was put by, and takes effect here, behind the
+/// start.
 worker_core::effects worker_core::started(instant now, std::int32_t pid) {
   effects out;
+  // The start was overdue and has been reported as failed: no answer brings it back.
   if (phase_ != phase::starting)
     return out;
   become(phase::running);
   answer_until_.reset();
   pid_ = pid;
+  // First of all, so that the agent knows the pid of the process whose end it hears next.
   out.push_back(tell_start{author_.write<WorkerStarted>(place_.which, [&](auto b) {
     b.setLocalRank(place_.local);
     b.setPid(pid_);
@@ -41,6 +46,7 @@ worker_core::effects worker_core::started(instant now, std::int32_t pid) {
     auto stopping = stop(now, wish->signal, wish->within);
     out.insert(out.end(), stopping.begin(), stopping.end());
   }
+  // A short process may end before the thread that started it could say so.
   if (ended_already_) {
     auto ending = exited(now, *ended_already_);
     out.insert(out.end(), ending.begin(), ending.end());
@@ -48,6 +54,8 @@ worker_core::effects worker_core::started(instant now, std::int32_t pid) {
   return out;
 }
 
+/// For the job this is a failure like any other: the world lacks a rank, and its peers would wait
+/// for that rank in vain.
 worker_core::effects worker_core::not_started(instant now, const std::string& why,
                                               std::int64_t unix_time_ms) {
   effects out;
@@ -63,6 +71,8 @@ worker_core::effects worker_core::not_started(instant now, const std::string& wh
   return out;
 }
 
+/// A good end is told at once. Only a failure has reasons to be read, from files on a disk that may
+/// be slow; and the job waits for them, since it is judged by them.
 worker_core::effects worker_core::exited(instant now, const ports::exit_status& status) {
   effects out;
   if (phase_ == phase::starting)
@@ -80,6 +90,8 @@ worker_core::effects worker_core::exited(instant now, const ports::exit_status& 
   return out;
 }
 
+/// The deadline marks that reasons are awaited, and goes with the first ones: what a disk yields
+/// after it was given up changes nothing that has been reported.
 worker_core::effects worker_core::explained(instant now, const exit_report& why) {
   effects out;
   if (phase_ == phase::gone && std::exchange(answer_until_, std::nullopt))
@@ -87,6 +99,8 @@ worker_core::effects worker_core::explained(instant now, const exit_report& why)
   return out;
 }
 
+/// The same disk may hang when a process is to be started and when its error file is to be read;
+/// both waits end here, so that one bad mount does not hold up the whole job.
 worker_core::effects worker_core::unanswered(instant now, const exit_report& why) {
   return phase_ == phase::starting ? not_started(now, why.message, why.unix_time_ms)
                                    : explained(now, why);
@@ -94,34 +108,48 @@ worker_core::effects worker_core::unanswered(instant now, const exit_report& why
 
 // ---- orders ----
 
+/// Orders only ever shorten the life of a process: the one with the least patience holds, whichever
+/// came first. So a supervisor may repeat its order at any time without giving a deaf process more
+/// time.
 worker_core::effects worker_core::stop(instant now, int signal_number, duration within) {
   effects out;
   if (phase_ == phase::told)
     return out;
+  // Also when the process has just ended by itself. The agent hears of that failure all the same;
+  // but a worker whose end was wanted gives its generation no reason to fail.
   ordered_ = true;
+  // An end without a pid says nothing to the agent: it waits for the start to be heard.
   if (phase_ == phase::starting) {
+    // A later order takes the place of this one: it usually has less patience.
     waiting_ = stop_wish{signal_number, within};
     return out;
   }
+  // Nothing is stronger than SIGKILL, and nothing is left to signal behind an end.
   if (phase_ == phase::gone || phase_ == phase::killed)
     return out;
   if (signal_number == SIGKILL) {
     kill(out, now);
     return out;
   }
-  // The process has been asked, and has less time left than this order would give it.
+  // The process has been asked, and has less time left than this order would give it. A
+  // supervisor's second order, or the user's signal behind a Stop, must not stretch the end.
   if (phase_ == phase::stopping && now + within >= kill_at_)
     return out;
   if (phase_ == phase::running)
     become(phase::stopping);
   kill_at_ = now + within;
   within_ = within;
+  // The first signal is the one that counts: an error file that is older tells of a failure of the
+  // process's own, a younger one may only tell of the signal.
   if (!signalled_at_)
     signalled_at_ = now;
   out.push_back(signal{signal_number});
   return out;
 }
 
+/// A supervisor that goes down has no time for SIGTERM, and a process must not outlive its actor:
+/// no other one would signal it or hear of its end. A generation that is *stopped* has patience;
+/// this is not the way it ends.
 worker_core::effects worker_core::shut_down(instant now) {
   abandons_ = true;
   auto out = stop(now, SIGKILL, limits::kill_within);
@@ -131,6 +159,7 @@ worker_core::effects worker_core::shut_down(instant now) {
   return out;
 }
 
+/// For a process that is to end such a signal comes too late.
 worker_core::effects worker_core::pass_on(int signal_number) {
   effects out;
   if (phase_ == phase::running)
@@ -138,20 +167,29 @@ worker_core::effects worker_core::pass_on(int signal_number) {
   return out;
 }
 
+/// Only now may the siblings be signalled. The worker's end is what has them stopped, and by then
+/// the agent has withdrawn the handover and reported the failure: otherwise a crash in between
+/// would leave a successor that adopts dying workers.
 worker_core::effects worker_core::noted() {
   effects out;
   if (phase_ != phase::gone)
     return out;
   become(phase::told);
+  // An end that was wanted is no reason for others to end, whatever its exit code: programs take
+  // SIGTERM in many ways, and most do not exit with 0.
   out.push_back(quit{ordered_ ? std::nullopt : failed_because_});
   return out;
 }
 
 // ---- time ----
 
+/// An alarm may ring early, or for a deadline that has moved since: each branch looks at its own
+/// time.
 worker_core::effects worker_core::tick(instant now) {
   effects out;
   if (answer_until_ && now >= *answer_until_) {
+    // The name of what does not answer goes into the report; a user who reads only of a timeout
+    // would look for it in the training program.
     // Asked again, should the answer to this not come.
     answer_until_ = now + limits::explain_within;
     out.push_back(overdue{
@@ -181,8 +219,12 @@ worker_core::effects worker_core::tick(instant now) {
                 "rank {} (pid {}) is still there after SIGKILL; the kernel holds it (D state?){}",
                 place_.rank, pid_, abandons_ ? "; leaving it behind" : ""),
             {{"rank", std::int64_t{place_.rank}}, {"pid", std::int64_t{pid_}}}}});
+  // The complaint returns as long as the kernel holds the process, because this node can take part
+  // in no other generation until it is gone.
   kill_at_ = now + limits::kill_within;
   out.push_back(signal{SIGKILL});
+  // Past `gone` without a word to the agent: the process has not ended, and the agent goes down
+  // too.
   if (abandons_) {
     become(phase::gone);
     become(phase::told);
@@ -191,6 +233,8 @@ worker_core::effects worker_core::tick(instant now) {
   return out;
 }
 
+/// The two deadlines never run at once: what waits for an answer of a disk has no process to signal
+/// yet, or none any more.
 std::optional<instant> worker_core::next_wakeup() const {
   return phase_ == phase::stopping || phase_ == phase::killed ? std::optional(kill_at_)
                                                               : answer_until_;
@@ -198,11 +242,15 @@ std::optional<instant> worker_core::next_wakeup() const {
 
 // ---- transitions and words ----
 
+/// One way only: a worker that came back from `gone` could signal a process that it does not own
+/// any more.
 void worker_core::become(phase to) {
   invariant(phase_ < to, "a worker's phases go one way");
   phase_ = to;
 }
 
+/// The kernel ends a process at once or holds it; so the time behind this is the same whatever
+/// patience there was before.
 void worker_core::kill(effects& out, instant now) {
   become(phase::killed);
   kill_at_ = now + limits::kill_within;
@@ -211,6 +259,8 @@ void worker_core::kill(effects& out, instant now) {
   out.push_back(signal{SIGKILL});
 }
 
+/// Two readers, two words. The reason that travels up the tree is the exit in short; traceback, log
+/// and age go to the agent, and from there to the master, which finds the root cause by them.
 void worker_core::tell(effects& out, instant now, const ports::exit_status& status,
                        const exit_report& why, bool before_start) {
   if (!status.success())
@@ -229,6 +279,7 @@ void worker_core::tell(effects& out, instant now, const ports::exit_status& stat
     r.setOutOfMemory(why.out_of_memory);
     r.setLogTail(why.log_tail);
     r.setAgoUs(microseconds(why.ago));
+    // An age, like that of the error file in the report: the agent compares the two.
     b.setSignalled(signalled_at_.has_value());
     if (signalled_at_)
       b.setSignalledUs(microseconds(now - *signalled_at_));

@@ -107,18 +107,24 @@ class worker_core {
 
   assignment place_;
   messages::author author_;
+  /// While `starting` there is no pid: what comes meanwhile is in `waiting_` and `ended_already_`.
   phase phase_ = phase::starting;
   std::int32_t pid_ = 0;
   std::optional<stop_wish> waiting_; ///< starting: how to end it once it is there
   /// starting: it has ended, and that was heard before that it began.
   std::optional<ports::exit_status> ended_already_;
+  /// Of whichever answer is awaited; empty once it has come, so that a later one is none.
   std::optional<instant> answer_until_; ///< starting, or gone and to be explained
-  bool ordered_ = false;                ///< its end was asked for
-  bool abandons_ = false;               ///< it is not waited for after SIGKILL
+  /// Decides whether the worker ends well: an end that was wanted is a good one.
+  bool ordered_ = false;  ///< its end was asked for
+  bool abandons_ = false; ///< it is not waited for after SIGKILL
+  /// Of the first signal that was to end it.
   std::optional<instant> signalled_at_;
   instant kill_at_{};
+  /// What the process was given, for the line that says that it was not enough.
   duration within_{};
   ports::exit_status status_;
+  /// In the words that travel up the tree if the end was not asked for.
   std::optional<std::string> failed_because_;
 };
 
