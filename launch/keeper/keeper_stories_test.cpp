@@ -24,6 +24,10 @@ TEST_CASE("an end that came while there was no supervisor is told to the next on
   CHECK(story("adopt-ended") == "life 0\nlife 1: the same process, label 7\nended with code 5\n");
 }
 
+TEST_CASE("an end that was told before its worker's actor was there is told to that actor") {
+  CHECK(story("adopt-after-sweep") == "life 0\nlife 1: ended with code 5\n");
+}
+
 TEST_CASE("a survivor that is not adopted is ended by a sweep") {
   CHECK(story("disown") == "life 0\nlife 1: swept\n");
 }

@@ -8,6 +8,8 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace troupe::launch {
@@ -18,6 +20,9 @@ struct kept_process_host::ends {
   std::mutex mutex;
   std::condition_variable no_sweep;
   std::map<ports::process_id, ended> awaited;
+  /// Survivors that are to be adopted. The end of one is told once, and may come before its owner
+  /// is there: a sweep in between makes the keeper forget it.
+  std::map<ports::process_id, std::optional<ports::exit_status>> unclaimed;
   std::deque<std::function<void(std::size_t)>> sweeps;
   bool group_is_fresh = false; ///< none of what lived in it can have been killed by a sweep
 
@@ -31,6 +36,8 @@ struct kept_process_host::ends {
   void end(ports::process_id process, const ports::exit_status& how) {
     std::unique_lock lock(mutex);
     auto found = awaited.extract(process);
+    if (const auto at = unclaimed.find(process); !found && at != unclaimed.end())
+      at->second = how;
     lock.unlock();
     if (found)
       found.mapped()(how);
@@ -153,8 +160,10 @@ result<ports::started> kept_process_host::start_here(const ports::process_spec& 
 
 std::vector<ports::survivor> kept_process_host::survivors() {
   std::vector<ports::survivor> found;
+  const std::lock_guard lock(ends_->mutex);
   for (const auto& s : keeper_.survivors())
     if (!s.is_store) {
+      ends_->unclaimed.emplace(s.process, std::nullopt);
       keeper_.send(about(kind::adopted, s.process));
       found.push_back({s.process, s.pid, s.label});
     }
@@ -162,7 +171,12 @@ std::vector<ports::survivor> kept_process_host::survivors() {
 }
 
 void kept_process_host::adopt(ports::process_id survivor, ended on_end) {
-  expect(survivor, std::move(on_end));
+  const std::lock_guard lock(ends_->mutex);
+  const auto known = ends_->unclaimed.extract(survivor);
+  if (known && known.mapped())
+    return boost::asio::post(io_.context(),
+                             [how = *known.mapped(), on_end = std::move(on_end)] { on_end(how); });
+  ends_->awaited.emplace(survivor, std::move(on_end));
   keeper_.send(about(kind::adopted, survivor));
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -173,6 +174,23 @@ int disown(launch::keeper_client& keeper) {
                      std::fflush(stdout);
                      return 0;
                    }}(keeper);
+}
+
+/// A sweep that is asked for between the list of survivors and the adoption.
+int adopt_after_sweep(launch::keeper_client& keeper) {
+  return successor{
+      "exit 5", [](launch::kept_process_host& host) {
+        const auto left = host.survivors();
+        (void)sweep(host);
+        std::promise<ports::exit_status> end;
+        host.adopt(left.at(0).process, [&end](ports::exit_status how) { end.set_value(how); });
+        auto heard = end.get_future();
+        const bool told = heard.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
+        std::printf(": %s %d\n", told ? "ended with code" : "no end is told",
+                    told ? heard.get().number : 0);
+        std::fflush(stdout);
+        return 0;
+      }}(keeper);
 }
 
 /// It was cloned, and its supervisor did not live to say so.
@@ -443,6 +461,8 @@ int main(int argc, char** argv) {
     return keep([](auto& keeper) { return adopt(keeper, "exec sleep 1000", true); });
   if (verb == "adopt-ended")
     return keep([](auto& keeper) { return adopt(keeper, "exit 5", false); });
+  if (verb == "adopt-after-sweep")
+    return keep(adopt_after_sweep);
   if (verb == "disown")
     return keep(disown);
   if (verb == "half-started")

@@ -7,26 +7,29 @@ namespace troupe::os {
 
 namespace {
 
-/// Finds ends of lines. Blocks without "\r" are the rule, and are searched for "\n" alone. All that
-/// the workers print passes through here.
+/// Finds ends of lines. All that the workers print passes through here.
 class end_finder {
  public:
-  explicit end_finder(std::string_view block) : block_(block), next_return_(block.find('\r')) {}
+  explicit end_finder(std::string_view block)
+      : block_(block), feed_(block.find('\n')), return_(block.find('\r')) {}
 
   /// The first end at or after `from`; npos if there is none. `from` never decreases.
-  // A "\r" that was found stays found until it is passed.
+  // What was found stays found until it is passed: a block of a progress bar is one long row of
+  // "\r" without a "\n", and is not searched to its end for each of them.
   std::size_t operator()(std::size_t from) {
-    const auto feed = block_.find('\n', from);
-    if (next_return_ == std::string_view::npos)
-      return feed;
-    if (next_return_ < from)
-      next_return_ = block_.find('\r', from);
-    return std::min(feed, next_return_);
+    pass(feed_, '\n', from);
+    pass(return_, '\r', from);
+    return std::min(feed_, return_);
   }
 
  private:
+  void pass(std::size_t& next, char what, std::size_t from) const {
+    if (next < from)
+      next = block_.find(what, from);
+  }
+
   std::string_view block_;
-  std::size_t next_return_;
+  std::size_t feed_, return_;
 };
 
 } // namespace
