@@ -7,7 +7,7 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: journal — what must survive the master.
 #
-# Roles     rendezvous and recovery *append*; at start each reads all records back and takes what is its own.
+# Roles     `rendezvous` and the planner (`recovery`) *append*; at its start the planner reads all records back.
 # Order     The order of appending. A decision is announced only after its record was acknowledged.
 # Repeats   Reading a record twice changes nothing: records state facts, they do not count.
 # Size      `journal` drops what a later record replaces (actors/master/journal/compaction): the last world, the newest number, and the

@@ -8,11 +8,11 @@ $Cxx.namespace("troupe::messages");
 # Roles     the *dialler* (node supervisor, actor-shell) and the *master*.
 # Order     Hello is the first frame on every link, Welcome or Refused the first answer; a Refused is followed by the end of the link.
 # Repeats   Hello is sent anew on every link. The same name and incarnation is the same node come back; the same name with another
-#           incarnation replaces the older one, which is fenced.
+#           incarnation replaces the older one, once that has ended its workers or its time for that is over; the older one is fenced.
 # Loss      When a link drops anything in flight is lost in both directions. Nothing needs to be remembered: the next Hello carries
 #           the node's whole state, and the master repeats its current directive after Welcome.
-# Inside    `membership` turns hellos and lost links into NodePresent, NodeAway and NodeLost for `rendezvous`, which passes on to `recovery`
-#           what concerns the running generation.
+# Inside    `membership` turns hellos and lost links into NodePresent, NodeAway and NodeLost for the planner and for the node's member in
+#           the generation that is up.
 
 struct Hello {
   job @0 :Text;

@@ -71,7 +71,7 @@ class membership_core {
     session_id session;
     messages::msg<messages::Refused> message;
   };
-  /// NodePresent, NodeAway or NodeLost, for rendezvous.
+  /// NodePresent, NodeAway or NodeLost, for the planner, the member and the catalog.
   struct announce {
     messages::any_msg message;
     /// NodeLost: the node may still run workers. Its member hears of it by `let_go`, so that the
