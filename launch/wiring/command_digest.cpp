@@ -1,26 +1,25 @@
 #include "launch/wiring/command_digest.hpp"
 
+#include "runtime/base/fnv1a.hpp"
+
 #include <filesystem>
 
 namespace troupe::launch {
 
 namespace {
 
-/// FNV-1a. Nothing depends on its strength: it tells mistakes apart, not attacks.
+/// Words one after the other: "a b" is not "ab".
 class digest {
  public:
   void take(const std::string& word) {
-    for (const unsigned char c : word)
-      step(c);
-    step(0); // "a b" is not "ab"
+    hash_.take(word);
+    hash_.take(std::uint8_t{0});
   }
   /// Never 0, which means "not compared".
-  std::uint64_t value() const { return value_ == 0 ? 1 : value_; }
+  std::uint64_t value() const { return hash_.value() == 0 ? 1 : hash_.value(); }
 
  private:
-  void step(unsigned char c) { value_ = (value_ ^ c) * 0x100000001b3; }
-
-  std::uint64_t value_ = 0xcbf29ce484222325;
+  fnv1a hash_;
 };
 
 /// The names of characters that would break a line are for the log to care about.

@@ -4,18 +4,11 @@
 
 namespace troupe::sim {
 
-namespace {
-
-constexpr std::uint64_t fnv_prime = 1099511628211u;
-
-} // namespace
-
 void trace::line(instant now, const std::string& who, const std::string& what) {
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch());
   auto text = fmt::format("{:>4}.{:06} {:<7} {}", us.count() / 1'000'000, us.count() % 1'000'000,
                           who, what);
-  for (const char c : text)
-    digest_ = (digest_ ^ static_cast<unsigned char>(c)) * fnv_prime;
+  digest_.take(text);
   ++count_;
   if (on_line)
     on_line(text);
@@ -26,7 +19,7 @@ void trace::line(instant now, const std::string& who, const std::string& what) {
 
 void trace::mix(std::uint64_t number) {
   for (int i = 0; i < 8; ++i)
-    digest_ = (digest_ ^ ((number >> (8 * i)) & 0xff)) * fnv_prime;
+    digest_.take(static_cast<std::uint8_t>(number >> (8 * i)));
 }
 
 } // namespace troupe::sim

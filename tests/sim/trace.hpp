@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/base/fnv1a.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstddef>
@@ -39,7 +40,7 @@ class trace {
   /// Into the digest only.
   void mix(std::uint64_t number);
 
-  std::uint64_t digest() const { return digest_; }
+  std::uint64_t digest() const { return digest_.value(); }
   std::size_t lines() const { return count_; }
   /// The last lines, oldest first.
   const std::deque<std::string>& tail() const { return tail_; }
@@ -47,7 +48,7 @@ class trace {
  private:
   static constexpr std::size_t kept = 60;
 
-  std::uint64_t digest_ = 14695981039346656037u;
+  fnv1a digest_;
   std::size_t count_ = 0;
   std::deque<std::string> tail_;
 };
