@@ -115,7 +115,7 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                              [o = options, at, jitter, who, transport = world.transport,
                               keeping = world.keeping](sup::context& ctx) {
                                return uplink::start(ctx, o.uplink, jitter, who, o.master, transport,
-                                                    keeping, o.on_prepare, at);
+                                                    keeping, o.on_owners, at);
                              }),
              })
       .at(at.root);

@@ -53,8 +53,8 @@ struct node_options {
   uplink_options uplink;
   agent_options agent;
   training_program program;
-  /// Hears of each generation that this node is to prepare for; from an actor's thread.
-  std::function<void(const messages::msg<messages::Prepare>&)> on_prepare = [](const auto&) {};
+  /// Hears which node runs which ranks, in each generation that runs; from an actor's thread.
+  std::function<void(const messages::msg<messages::RankOwners>&)> on_owners = [](const auto&) {};
   ports::endpoint master;
   /// For incarnations and jitter.
   std::uint64_t seed = 0;

@@ -81,6 +81,7 @@ any_msg hello(std::size_t node) {
                         b.setAddress("127.0.0.1");
                         b.setSlots(8);
                         b.setWantedRank(-1);
+                        b.setRevision(protocol_revision);
                         b.initState();
                       })
       .any();

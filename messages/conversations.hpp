@@ -30,8 +30,8 @@ using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
 using uplink_directives = kind_list<Dispensable>;
 
 /// All else that the master says to a node after the handshake.
-using directives =
-    kind_list<Prepare, Start, Stop, StandBy, Conclude, CommitStep, StepSettled, TreeRequest>;
+using directives = kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep,
+                             StepSettled, TreeRequest>;
 
 /// A shell asks its master, and the answer.
 using shell_questions = kind_list<TreeRequest>;
@@ -42,8 +42,8 @@ using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyR
 
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
-using master_internal = kind_list<Sealed, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver,
-                                  ListNodes, EndLink, Abandon, ReadBack, Recorded>;
+using master_internal = kind_list<WorldProposed, Sealed, NodeReplaced, LinkLost, NodeDeparted,
+                                  Evict, JobOver, ListNodes, EndLink, Abandon, ReadBack, Recorded>;
 
 /// Inside a node supervisor, and what it leaves for its successor.
 using node_internal =

@@ -25,7 +25,7 @@ using all_kinds = kind_list<
     NodeLost, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink,
     StateRenewed, Abandon,
     // rendezvous
-    Prepare, Prepared, Start, Stop, StandBy, Dispensable, Sealed,
+    Prepare, Prepared, Start, RankOwners, Stop, StandBy, Dispensable, WorldProposed, Sealed,
     // training
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,

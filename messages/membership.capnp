@@ -63,6 +63,10 @@ struct Hello {
   workerRole @12 :Text;
   # What this node's workers do (--role). Nodes of one job may have different roles; workers are counted per role as well.
 
+  revision @13 :UInt16;
+  # What the node understands beyond the major version of the envelope (messages/msg.hpp). The master refuses a node of a revision that
+  # does not understand what this master sends. 0: a node that does not say it.
+
   enum Role {
     node @0;
     shell @1;

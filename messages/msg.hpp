@@ -19,6 +19,8 @@ namespace troupe::messages {
 
 /// Major version of the protocol; a peer with another one is refused.
 inline constexpr std::uint16_t protocol_version = 1;
+/// What a node understands within that version. 1: its seat instead of a whole world (Prepare).
+inline constexpr std::uint16_t protocol_revision = 1;
 
 /// The envelope's fields besides kind and body; see envelope.capnp.
 struct stamp {

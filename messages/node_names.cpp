@@ -1,6 +1,7 @@
 #include "messages/node_names.hpp"
 
 #include "messages/kinds.hpp"
+#include "runtime/base/fnv1a.hpp"
 
 #include <capnp/any.h>
 #include <capnp/dynamic.h>
@@ -125,6 +126,12 @@ std::optional<spoken_for> speaks_for_another(const any_msg& m, const std::string
   capnp::FlatArrayMessageReader reader(m.words(), detail::reader_options());
   const auto body = reader.getRoot<Envelope>().getBody().getAs<capnp::DynamicStruct>(*schema);
   return search(where, own).in(body, "");
+}
+
+std::uint64_t fingerprint(std::string_view node) {
+  fnv1a hash;
+  hash.take(node);
+  return hash.value();
 }
 
 } // namespace troupe::messages

@@ -2,8 +2,10 @@
 
 #include "messages/msg.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace troupe::messages {
 
@@ -21,5 +23,10 @@ struct spoken_for {
 /// covered from the moment it is declared. Returns the first name that is not `own`; nothing for a
 /// kind that this build does not know, which is dropped unread.
 std::optional<spoken_for> speaks_for_another(const any_msg& m, const std::string& own);
+
+/// Eight bytes that stand for a node's name in a list of thousands (RankOwners): FNV-1a. A node
+/// does not choose the name that its link proves, so it gains nothing by another name's
+/// fingerprint.
+std::uint64_t fingerprint(std::string_view node);
 
 } // namespace troupe::messages

@@ -7,7 +7,7 @@ $Cxx.namespace("troupe::messages");
 #
 # Roles     the master's *rendezvous* of one generation is the barrier, its *members* (one for each node) talk to the nodes, and each
 #           node's *agent* answers.
-# Order     per generation: Prepare → Prepared (every member) → Start. A generation is sealed when all have answered; it is journalled
+# Order     per generation: Prepare → Prepared (every member) → Start, RankOwners. A generation is sealed when all have answered; it is journalled
 #           before the first Start. Stop may come at any time and ends it; the answer is Stopped (training.capnp).
 # Repeats   All are idempotent. A Prepare or Start for the generation an agent is already in (or past) is answered with its present state;
 #           one with an older generation is dropped.
@@ -35,7 +35,8 @@ struct Member {
 }
 
 struct World {
-  # The nodes that take part in a generation, in order of group rank. Built once and shared by all members' messages.
+  # The nodes that take part in a generation, in order of group rank. It stays in the master and its journal: a node is sent its own seat,
+  # since 10,000 nodes that are sent all 10,000 members each are 7 GB for one start.
   generation @0 :UInt64;
   worldSize @1 :UInt32;
   members @2 :List(Member);
@@ -43,8 +44,34 @@ struct World {
   # Failures charged to the job so far (TORCHELASTIC_RESTART_COUNT).
 }
 
+struct Seat {
+  # One node's part in a generation.
+  member @0 :Member;
+  worldSize @1 :UInt32;
+  nodes @2 :UInt32;
+  # GROUP_WORLD_SIZE.
+
+  restartCount @3 :UInt32;
+  # As in World.
+}
+
 struct Prepare {
+  # member → agent: end whatever is older, and get ready to start workers on this seat.
   world @0 :World;
+  # Retired: a master before revision 1 sends every node the whole world, in which the node finds its seat. A node before revision 1
+  # finds nothing in a Prepare of today; it is refused at the handshake (Hello.revision).
+
+  seat @1 :Seat;
+}
+
+struct RankOwners {
+  # member → its node, right after Start and again on each new link: which node runs which ranks. A node that holds pieces of snapshots
+  # for others compares with it by what right a peer gives. Built once and shared by all members' messages; ten bytes for each node.
+  nodes @0 :List(UInt64);
+  # Fingerprints of the nodes' names (messages/node_names.hpp), in order of group rank.
+
+  slots @1 :List(UInt16);
+  # Of each: how many ranks it has. They follow each other without a gap.
 }
 
 struct Prepared {
@@ -80,6 +107,11 @@ struct Dispensable {
 }
 
 # ---- Inside the master ----
+
+struct WorldProposed {
+  # recovery (the planner) → rendezvous and members: the world that is to be formed, or that an earlier master has sealed.
+  world @0 :World;
+}
 
 struct Sealed {
   # rendezvous → recovery (the planner): this world is now the job.

@@ -62,10 +62,14 @@ struct Conclude {
 struct Underway {
   # agent → its successor: the workers of this generation are started from now on. Generation 0: there is nothing to adopt.
   world @0 :Rendezvous.World;
+  # Retired: see Prepare.
+
   storeAddress @1 :Text;
   storePort @2 :UInt16;
   storeHosted @3 :Bool;
   # As in Start.
+
+  seat @4 :Rendezvous.Seat;
 }
 
 # The agent and the workers of a generation, each of which owns one training process. Starting and stopping is no part of this: the

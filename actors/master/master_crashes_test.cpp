@@ -32,7 +32,7 @@ struct running_job : master_stage {
     hears("b");
     says("a", failed("a", 1, {7}).any());
     stop_two();
-    CHECK(hears("b").find("Prepare g2: a(0,1) b(2,3), restart 1") != std::string::npos);
+    CHECK(hears("b").find("Prepare g2: b(2,3) of 4 on 2 nodes, restart 1") != std::string::npos);
     run_two(2);
     says("a", finished("a", 2).any());
     says("b", finished("b", 2).any());
@@ -42,6 +42,8 @@ struct running_job : master_stage {
 };
 
 const std::string welcome = "Welcome() (job = \"job\", beatEveryMs = 250)";
+/// To a node that runs generation 1 of two nodes.
+const std::string welcome_back = lines(welcome, "RankOwners g1 of 2 nodes");
 
 } // namespace
 
@@ -67,8 +69,8 @@ TEST_SUITE("master: crashes") {
         s.pass(2s);
         CHECK(s.who_lost_its_link() == "a b");
         s.come_back();
-        CHECK(s.hears("a") == welcome);
-        CHECK(s.hears("b") == welcome);
+        CHECK(s.hears("a") == welcome_back);
+        CHECK(s.hears("b") == welcome_back);
         s.pass(1min);
         CHECK(s.hears("a") == "");
         s.goes_on();
@@ -105,7 +107,7 @@ TEST_SUITE("master: crashes") {
     CHECK(s.was_said("the link to node b is gone (its session ended)"));
     CHECK(s.links.at("a")->ended() == std::nullopt);
     s.join("b", running_in(1));
-    CHECK(s.hears("b") == welcome);
+    CHECK(s.hears("b") == welcome_back);
     s.goes_on();
   }
 
@@ -126,7 +128,7 @@ TEST_SUITE("master: crashes") {
     s.crash(s.at.rendezvous);
     CHECK(s.hears("a").find("Stop g1: ") == 0);
     s.stop_two();
-    CHECK(s.hears("a") == lines("Stop g1: killed", "Prepare g2: a(0,1) b(2,3)"));
+    CHECK(s.hears("a") == lines("Stop g1: killed", "Prepare g2: a(0,1) of 4 on 2 nodes"));
   }
 
   TEST_CASE(
@@ -143,7 +145,7 @@ TEST_SUITE("master: crashes") {
     s.journal_answers();
     s.pass(2s);
     s.come_back(idle_after(1));
-    CHECK(s.hears("b").find("Prepare g3: a(0,1) b(2,3), restart 1") != std::string::npos);
+    CHECK(s.hears("b").find("Prepare g3: b(2,3) of 4 on 2 nodes, restart 1") != std::string::npos);
     CHECK(s.journalled().find("restart 2") == std::string::npos);
   }
 
@@ -209,9 +211,11 @@ TEST_SUITE("master: crashes") {
     next.begin();
     next.join("b", running_in(2));
     next.join("a", running_in(2));
-    CHECK(next.hears("a") == R"(Welcome(epoch = 2) (job = "job", beatEveryMs = 250))");
+    CHECK(next.hears("a") == lines(R"(Welcome(epoch = 2) (job = "job", beatEveryMs = 250))",
+                                   "RankOwners g2 of 2 nodes"));
     next.says("b", failed("b", 2, {8}).any());
     next.stop_two(2);
-    CHECK(next.hears("a").find("Prepare g3: a(0,1) b(2,3), restart 2") != std::string::npos);
+    CHECK(next.hears("a").find("Prepare g3: a(0,1) of 4 on 2 nodes, restart 2") !=
+          std::string::npos);
   }
 }

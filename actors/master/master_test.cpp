@@ -18,14 +18,14 @@ TEST_SUITE("master: one job") {
     s.join("a");
     CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)");
     s.join("b");
-    CHECK(s.hears("a") == "Prepare g1: a(0,1) b(2,3)");
-    CHECK(s.hears("b") ==
-          lines("Welcome() (job = \"job\", beatEveryMs = 250)", "Prepare g1: a(0,1) b(2,3)"));
+    CHECK(s.hears("a") == "Prepare g1: a(0,1) of 4 on 2 nodes");
+    CHECK(s.hears("b") == lines("Welcome() (job = \"job\", beatEveryMs = 250)",
+                                "Prepare g1: b(2,3) of 4 on 2 nodes"));
     s.says("b", prepared("b", 1).any());
     CHECK(s.hears("b") == "");
     s.says("a", prepared("a", 1, 4000).any());
-    CHECK(s.hears("a") == "Start g1, store a.lan:4000");
-    CHECK(s.hears("b") == "Start g1, store a.lan:4000");
+    CHECK(s.hears("a") == lines("Start g1, store a.lan:4000", "RankOwners g1 of 2 nodes"));
+    CHECK(s.hears("b") == lines("Start g1, store a.lan:4000", "RankOwners g1 of 2 nodes"));
     s.says("a", running("a", 1).any());
     s.says("b", running("b", 1).any());
     CHECK(s.was_said("master/recovery: all workers are started"));
@@ -70,8 +70,8 @@ TEST_SUITE("master: one job") {
     s.says("b", stopped("b", 1, {7}).any());
     CHECK(s.hears("b") == "");
     s.says("a", stopped("a", 1).any());
-    CHECK(s.hears("a") == "Prepare g2: a(0,1) b(2,3), restart 1");
-    CHECK(s.hears("b") == "Prepare g2: a(0,1) b(2,3), restart 1");
+    CHECK(s.hears("a") == "Prepare g2: a(0,1) of 4 on 2 nodes, restart 1");
+    CHECK(s.hears("b") == "Prepare g2: b(2,3) of 4 on 2 nodes, restart 1");
     s.run_two(2);
     CHECK(s.was_said("master/recovery: training runs again"));
   }
@@ -101,7 +101,8 @@ TEST_SUITE("master: one job") {
     s.links.at("b")->breaks();
     s.pass(2s);
     s.join("b", running_in(1));
-    CHECK(s.hears("b") == "Welcome() (job = \"job\", beatEveryMs = 250)");
+    CHECK(s.hears("b") ==
+          lines("Welcome() (job = \"job\", beatEveryMs = 250)", "RankOwners g1 of 2 nodes"));
     s.pass(1h);
     CHECK(s.hears("a") == "");
   }
@@ -117,7 +118,7 @@ TEST_SUITE("master: one job") {
     CHECK(s.hears("b").find("Stop g1: node a is lost: ") == 0);
     s.says("b", stopped("b", 1).any());
     s.join("c");
-    CHECK(s.hears("b") == "Prepare g2: c(0,1) b(2,3)");
+    CHECK(s.hears("b") == "Prepare g2: b(2,3) of 4 on 2 nodes");
   }
 
   TEST_CASE("a node of another job, and a second node of a rank, are told why they cannot join") {
@@ -231,12 +232,12 @@ TEST_SUITE("master: the journal") {
     s.join("b");
     CHECK(s.hears("a") == "");
     s.journal_answers();
-    CHECK(s.hears("a") == "Prepare g1: a(0,1) b(2,3)");
+    CHECK(s.hears("a") == "Prepare g1: a(0,1) of 4 on 2 nodes");
     s.says("a", prepared("a", 1, 4000).any());
     s.says("b", prepared("b", 1).any());
     CHECK(s.hears("a") == "");
     s.journal_answers();
-    CHECK(s.hears("a") == "Start g1, store a.lan:4000");
+    CHECK(s.hears("a") == lines("Start g1, store a.lan:4000", "RankOwners g1 of 2 nodes"));
     s.says("a", finished("a", 1).any());
     s.says("b", finished("b", 1).any());
     CHECK(s.verdicts.empty());
@@ -252,7 +253,7 @@ TEST_SUITE("master: the journal") {
     CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)");
     s.journal_answers();
     s.journal_answers();
-    CHECK(s.hears("a") == "Prepare g1: a(0,1)");
+    CHECK(s.hears("a") == "Prepare g1: a(0,1) of 2 on 1 node");
   }
 
   TEST_CASE("a journal that takes no decision ends the master, with a clear error") {
@@ -285,7 +286,7 @@ TEST_SUITE("master: the journal") {
     CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)");
     s.disk.fault.reset();
     s.pass(limits::journal_retry_max);
-    CHECK(s.hears("a") == "Prepare g1: a(0,1)");
+    CHECK(s.hears("a") == "Prepare g1: a(0,1) of 2 on 1 node");
     CHECK(s.journalled() == "GenerationProposed g1");
   }
 
@@ -297,14 +298,14 @@ TEST_SUITE("master: the journal") {
     s.join("a");
     CHECK(s.hears("a").find("Prepare g1") != std::string::npos);
     s.says("a", prepared("a", 1, 4000).any());
-    CHECK(s.hears("a") == "Start g1, store a.lan:4000");
+    CHECK(s.hears("a") == lines("Start g1, store a.lan:4000", "RankOwners g1 of 1 node"));
     // What is only in memory is read back as well.
     s.crash(s.at.recovery);
     s.pass(2s);
     s.join("a", running_in(1));
     s.says("a", failed("a", 1, {7}).any());
     s.says("a", stopped("a", 1, {7}).any());
-    CHECK(s.hears("a").find("Prepare g2: a(0,1), restart 1") != std::string::npos);
+    CHECK(s.hears("a").find("Prepare g2: a(0,1) of 2 on 1 node, restart 1") != std::string::npos);
     s.disk.fault.reset();
     s.pass(limits::journal_retry_max);
     CHECK(s.journalled().find("GenerationProposed g1\nGenerationSealed g1") == 0);
@@ -327,7 +328,8 @@ TEST_SUITE("master: the journal") {
     s.pass(20s);
     CHECK_FALSE(s.was_said("failed and is to be started again"));
     s.journal_answers();
-    CHECK(s.hears("a") == "Welcome() (job = \"job\", beatEveryMs = 250)\nPrepare g1: a(0,1)");
+    CHECK(s.hears("a") ==
+          "Welcome() (job = \"job\", beatEveryMs = 250)\nPrepare g1: a(0,1) of 2 on 1 node");
   }
 
   TEST_CASE("a journal that cannot be read ends the master") {

@@ -3,6 +3,7 @@
 #include "ckpt/copies/testing/memory_of_others.hpp"
 #include "ckpt/erasure/stripes.hpp"
 #include "ckpt/limits.hpp"
+#include "messages/node_names.hpp"
 #include "runtime/base/random.hpp"
 #include "tests/link/asio_world.hpp"
 
@@ -26,17 +27,17 @@ namespace {
 /// Nodes of a group, each with memory for the others' images, on real links.
 struct nodes {
   explicit nodes(const code& c) : how(c), memory(c.members), holders(c.members) {
-    const auto ranks = messages::build<messages::Prepare>({}, [this](auto b) {
-      auto all = b.initWorld();
-      all.setGeneration(1);
-      auto members = all.initMembers(how.members);
-      for (std::uint32_t i = 0; i < how.members; ++i) {
-        members[i].setNode(fmt::format("node-{}", i));
-        members[i].setFirstRank(10 + i);
-        members[i].setSlots(1);
-      }
-    });
-    owners->learn(ranks.read()->getWorld());
+    constexpr std::uint32_t before = 10; // ranks of a node that is in no group
+    owners->learn(messages::build<messages::RankOwners>(
+        {"master", {}, generation{1}}, [this](messages::RankOwners::Builder b) {
+          auto names = b.initNodes(1 + how.members);
+          auto slots = b.initSlots(1 + how.members);
+          slots.set(0, before);
+          for (std::uint32_t i = 0; i < how.members; ++i) {
+            names.set(1 + i, messages::fingerprint(fmt::format("node-{}", i)));
+            slots.set(1 + i, 1);
+          }
+        }));
     for (std::uint32_t i = 0; i < how.members; ++i)
       open(i);
   }

@@ -1,5 +1,7 @@
 #include "ckpt/copies/rank_owners.hpp"
 
+#include "messages/node_names.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,11 +16,21 @@ constexpr std::size_t worlds_max = 8;
 
 } // namespace
 
-void rank_owners::learn(messages::World::Reader world) {
+bool rank_owners::known_world::runs(const std::string& node, std::uint64_t rank) const {
+  const auto end = std::upper_bound(ends.begin(), ends.end(), rank);
+  const auto at = static_cast<std::size_t>(end - ends.begin());
+  return at < nodes.size() && nodes[at] == messages::fingerprint(node);
+}
+
+void rank_owners::learn(const messages::msg<messages::RankOwners>& m) {
+  auto says = m.read();
   known_world known;
-  known.generation = world.getGeneration();
-  for (const auto member : world.getMembers())
-    known.by_first_rank[member.getFirstRank()] = {member.getSlots(), member.getNode().cStr()};
+  known.generation = m.envelope().about.value;
+  for (const auto node : says->getNodes())
+    known.nodes.push_back(node);
+  std::uint64_t end = 0;
+  for (const auto slots : says->getSlots())
+    known.ends.push_back(end += slots);
   const std::lock_guard lock(mutex_);
   worlds_.erase(
       std::remove_if(worlds_.begin(), worlds_.end(),
@@ -43,9 +55,7 @@ std::optional<std::string> rank_owners::objection(messages::CopyBegin::Reader sa
   });
   if (world == worlds_.end())
     world = std::prev(worlds_.end());
-  const auto after = world->by_first_rank.upper_bound(rank);
-  const auto* owner = after == world->by_first_rank.begin() ? nullptr : &*std::prev(after);
-  if (owner && rank - owner->first < owner->second.ranks && owner->second.node == node)
+  if (world->runs(node, rank))
     return std::nullopt;
   return fmt::format("node {} gives as rank {}, which it does not run in generation {}", node, rank,
                      world->generation);

@@ -5,22 +5,22 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::ckpt {
 
-/// Which node runs which ranks, in the generations that this node was prepared for.
+/// Which node runs which ranks, in the generations that this node takes part in.
 ///
 /// A giver of copies says as which rank it gives. Its link has proven a node's name and no rank, so
 /// without this table any node of the job could give in another's place, and a lost node's image
 /// would be rebuilt from what it gave. Thread-safe.
 class rank_owners {
  public:
-  /// From Prepare, which every member has before any worker of that generation is started.
-  void learn(messages::World::Reader world);
+  /// Said once a generation runs, and anew on each link to the master.
+  void learn(const messages::msg<messages::RankOwners>& m);
 
   /// Why `node` may not give this image; nothing if it runs that rank. An image of a generation
   /// that is not known here is judged by the newest one: its ranks give what they loaded.
@@ -28,13 +28,12 @@ class rank_owners {
                                        const std::string& node) const;
 
  private:
-  struct range {
-    std::uint32_t ranks = 0;
-    std::string node;
-  };
   struct known_world {
     std::uint64_t generation = 0;
-    std::map<std::uint32_t, range> by_first_rank;
+    std::vector<std::uint64_t> nodes; ///< fingerprints, by group rank
+    std::vector<std::uint64_t> ends;  ///< of each: the rank after its last one
+
+    bool runs(const std::string& node, std::uint64_t rank) const;
   };
 
   mutable std::mutex mutex_;

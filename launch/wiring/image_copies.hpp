@@ -25,7 +25,7 @@ class image_copies {
   /// Where others give their pieces.
   ports::endpoint where() const { return holder_->where(); }
 
-  /// To be told of each generation that this node is prepared for; may outlive this.
+  /// To be told which node runs which ranks; may outlive this.
   const std::shared_ptr<ckpt::rank_owners>& owners() const { return owners_; }
 
   /// For the node's writer, which may outlive this.

@@ -157,7 +157,7 @@ class life {
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     if (copies)
-      tell_ranks(node_options, copies->owners(), *keeping);
+      node_options.on_owners = [owners = copies->owners()](const auto& m) { owners->learn(m); };
     const auto images =
         ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
                                  copies ? copies->giver() : ckpt::image_writer::giver{});
@@ -242,17 +242,6 @@ class life {
     contract.copies_port = where.port;
     (void)keeper_.keep(place_of_copies, std::to_string(where.port));
     return std::move(*opened);
-  }
-
-  /// The holder of others' copies must know which node runs which ranks, also of a generation that
-  /// was started before this supervisor.
-  static void tell_ranks(actors::node_options& node,
-                         const std::shared_ptr<ckpt::rank_owners>& owners,
-                         ports::keeping& keeping) {
-    const auto underway = keeping.kept(ports::kept_as::underway);
-    if (underway.is<messages::Underway>())
-      owners->learn(underway.as<messages::Underway>().read()->getWorld());
-    node.on_prepare = [owners](const auto& m) { owners->learn(m.read()->getWorld()); };
   }
 
   /// A busy port will not become free by trying again. Later it is our own store that is there.

@@ -16,11 +16,11 @@ namespace troupe::actors::testing {
 struct agent_story {
   explicit agent_story(const node_name& node = "a") : agent_story(agent_options{node, 2, 30s}) {}
   explicit agent_story(const agent_options& options)
-      : core(options, messages::author(options.node + "/agent")) {}
+      : name(options.node), core(options, messages::author(options.node + "/agent")) {}
 
   // The master.
   std::string prepares(std::uint64_t g, const std::vector<node_name>& nodes = {"a", "b"}) {
-    return told(core.prepare(now, prepare(g, nodes)));
+    return told(core.prepare(now, prepare(g, nodes, name)));
   }
   std::string starts(std::uint64_t g) { return told(core.start(now, start(g))); }
   std::string stops(std::uint64_t g) { return told(core.stop(now, stop(g))); }
@@ -118,6 +118,7 @@ struct agent_story {
       signalled_at = now;
   }
 
+  node_name name;
   agent_core core;
   instant now = dawn;
   /// Nothing that the processes wanted saved is waited for.

@@ -29,8 +29,9 @@ void decision_world::start_tree(const recovery_core::start_generation& e) {
         ++lives_, rendezvous_core(e.world, author("master/rendezvous"), now_)});
   for (const auto m : body->getWorld().getMembers()) {
     const node_name name = m.getNode().cStr();
-    member_core core(member_options{name, incarnation{m.getIncarnation()}, 20s, 10s}, e.world,
-                     e.start, author("master/" + name), now_);
+    member_core core(
+        member_options{name, incarnation{m.getIncarnation()}, 20s, 10s, m.getGroupRank()},
+        {e.world, e.owners, e.start}, author("master/" + name), now_);
     const auto since = std::pair{core.current_phase(), now_};
     auto& me = tree_->members.emplace(name, member_actor{{++lives_, std::move(core)}, since})
                    .first->second;
@@ -221,7 +222,7 @@ void decision_world::obey(const node_name& me, const member_core::direct& e) {
   const auto g = e.message.envelope().about.value;
   if (e.message.is<Prepare>())
     invariant(g == proposed_, "prepared before it is on record");
-  else if (e.message.is<Start>())
+  else if (e.message.is<Start>() || e.message.is<RankOwners>())
     invariant(sealed_.count(g) != 0, "started before it is sealed");
   else
     invariant(e.message.is<Stop>(), "a member decides what is not its own");

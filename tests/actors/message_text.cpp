@@ -1,4 +1,4 @@
-// Messages in a few words, for tests: `Prepare g2: a(0,1) b(2,3), restart 1`.
+// Messages in a few words, for tests: `Sealed g2: a(0,1) b(2,3), restart 1`.
 
 #include "messages/text.hpp"
 #include "tests/actors/vocabulary.hpp"
@@ -11,17 +11,30 @@ using namespace messages;
 
 namespace {
 
+/// "a(0,1)"
+std::string member_text(Member::Reader m) {
+  std::string ranks;
+  for (std::uint32_t i = 0; i < m.getSlots(); ++i)
+    ranks += fmt::format("{}{}", i ? "," : "", m.getFirstRank() + i);
+  return fmt::format("{}({})", m.getNode().cStr(), ranks);
+}
+
+std::string restarts_text(std::uint32_t count) {
+  return count > 0 ? fmt::format(", restart {}", count) : "";
+}
+
 std::string world_text(World::Reader world) {
   std::string all;
-  for (auto m : world.getMembers()) {
-    all += fmt::format(" {}(", m.getNode().cStr());
-    for (std::uint32_t i = 0; i < m.getSlots(); ++i)
-      all += fmt::format("{}{}", i ? "," : "", m.getFirstRank() + i);
-    all += ")";
-  }
-  if (world.getRestartCount() > 0)
-    all += fmt::format(", restart {}", world.getRestartCount());
-  return all;
+  for (auto m : world.getMembers())
+    all += " " + member_text(m);
+  return all + restarts_text(world.getRestartCount());
+}
+
+/// "a(0,1) of 4 on 2 nodes, restart 1"
+std::string seat_text(Seat::Reader seat) {
+  return fmt::format("{} of {} on {} node{}{}", member_text(seat.getMember()), seat.getWorldSize(),
+                     seat.getNodes(), seat.getNodes() == 1 ? "" : "s",
+                     restarts_text(seat.getRestartCount()));
 }
 
 std::string failures_text(capnp::List<WorkerFailure>::Reader failures) {
@@ -106,7 +119,7 @@ bool told_of_nodes(std::string& out, const any_msg& m) {
 bool told_of_generations(std::string& out, const any_msg& m) {
   return told<Prepare>(out, m,
                        [](auto& b, auto g) {
-                         return fmt::format("Prepare g{}:{}", g, world_text(b.getWorld()));
+                         return fmt::format("Prepare g{}: {}", g, seat_text(b.getSeat()));
                        }) ||
          told<Prepared>(out, m,
                         [](auto& b, auto g) {
@@ -131,6 +144,17 @@ bool told_of_generations(std::string& out, const any_msg& m) {
                              return fmt::format("Dispensable g{}: {}", g,
                                                 b.getOthersSuffice() ? "yes" : "no");
                            }) ||
+         told<WorldProposed>(out, m,
+                             [](auto& b, auto g) {
+                               return fmt::format("WorldProposed g{}:{}", g,
+                                                  world_text(b.getWorld()));
+                             }) ||
+         told<RankOwners>(out, m,
+                          [](auto& b, auto g) {
+                            return fmt::format("RankOwners g{} of {} node{}", g,
+                                               b.getNodes().size(),
+                                               b.getNodes().size() == 1 ? "" : "s");
+                          }) ||
          told<Sealed>(out, m, [](auto& b, auto g) {
            return fmt::format("Sealed g{}:{}", g, world_text(b.getWorld()));
          });

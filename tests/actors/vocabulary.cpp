@@ -1,5 +1,7 @@
 #include "tests/actors/vocabulary.hpp"
 
+#include "messages/node_names.hpp"
+
 #include <utility>
 
 namespace troupe::actors::testing {
@@ -84,6 +86,7 @@ msg<Hello> hello(const node_name& node, std::uint64_t which, const tweak<Hello>&
     b.setIncarnation(which);
     b.setAddress(node + ".lan");
     b.setSlots(slots);
+    b.setRevision(protocol_revision);
     b.initState();
     if (change)
       change(b);
@@ -193,10 +196,36 @@ msg<Sealed> sealed(std::uint64_t g, const std::vector<node_name>& nodes,
       generation{g}, [&](auto b) { write_world(b.initWorld(), g, nodes, restart_count); });
 }
 
-msg<Prepare> prepare(std::uint64_t g, const std::vector<node_name>& nodes,
-                     std::uint32_t restart_count) {
-  return someone().write<Prepare>(
+msg<WorldProposed> proposed(std::uint64_t g, const std::vector<node_name>& nodes,
+                            std::uint32_t restart_count) {
+  return someone().write<WorldProposed>(
       generation{g}, [&](auto b) { write_world(b.initWorld(), g, nodes, restart_count); });
+}
+
+msg<Prepare> prepare(std::uint64_t g, const std::vector<node_name>& nodes, const node_name& node,
+                     std::uint32_t restart_count) {
+  const auto all = proposed(g, nodes, restart_count);
+  return someone().write<Prepare>(generation{g}, [&](auto b) {
+    auto world = all.read();
+    auto seat = b.initSeat();
+    for (const auto m : world->getWorld().getMembers())
+      if (node == m.getNode().cStr())
+        seat.setMember(m);
+    seat.setWorldSize(world->getWorld().getWorldSize());
+    seat.setNodes(world->getWorld().getMembers().size());
+    seat.setRestartCount(restart_count);
+  });
+}
+
+msg<RankOwners> owners(std::uint64_t g, const std::vector<node_name>& nodes) {
+  return someone().write<RankOwners>(generation{g}, [&](auto b) {
+    auto names = b.initNodes(static_cast<unsigned>(nodes.size()));
+    auto ranks = b.initSlots(static_cast<unsigned>(nodes.size()));
+    for (unsigned i = 0; i < nodes.size(); ++i) {
+      names.set(i, fingerprint(nodes[i]));
+      ranks.set(i, slots);
+    }
+  });
 }
 
 msg<Start> start(std::uint64_t g) {

@@ -80,8 +80,13 @@ messages::msg<messages::Finished> finished(const node_name& node, std::uint64_t 
 /// A world of these nodes, two slots each, in this order.
 messages::msg<messages::Sealed> sealed(std::uint64_t g, const std::vector<node_name>& nodes,
                                        std::uint32_t restart_count = 0);
+messages::msg<messages::WorldProposed>
+proposed(std::uint64_t g, const std::vector<node_name>& nodes, std::uint32_t restart_count = 0);
+/// To one of them.
 messages::msg<messages::Prepare> prepare(std::uint64_t g, const std::vector<node_name>& nodes,
+                                         const node_name& node = "a",
                                          std::uint32_t restart_count = 0);
+messages::msg<messages::RankOwners> owners(std::uint64_t g, const std::vector<node_name>& nodes);
 messages::msg<messages::Start> start(std::uint64_t g);
 messages::msg<messages::Stop> stop(std::uint64_t g);
 

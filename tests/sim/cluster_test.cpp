@@ -14,15 +14,12 @@ using namespace troupe::sim;
 
 namespace {
 
-messages::any_msg prepare(std::uint64_t which, const std::vector<std::string>& nodes) {
+messages::any_msg prepare(std::uint64_t which, const std::string& node, std::uint32_t first_rank) {
   return messages::build<messages::Prepare>({"", {}, generation{which}},
                                             [&](auto b) {
-                                              auto w = b.initWorld();
-                                              w.setGeneration(which);
-                                              auto members = w.initMembers(
-                                                  static_cast<unsigned>(nodes.size()));
-                                              for (unsigned i = 0; i < nodes.size(); ++i)
-                                                members[i].setNode(nodes[i]);
+                                              auto me = b.initSeat().initMember();
+                                              me.setNode(node);
+                                              me.setFirstRank(first_rank);
                                             })
       .any();
 }
@@ -213,9 +210,10 @@ TEST_CASE("a checker blames what breaks its invariant") {
   trainers t(w, {});
   w.observers = checkers::all(w, t, 0, {1, 4, 1, {}});
   SUBCASE("a generation with two worlds") {
-    w.tell(&observer::sent, std::string("master"), std::string("n1"), prepare(1, {"a"}));
+    w.tell(&observer::sent, std::string("master"), std::string("n1"), prepare(1, "a", 0));
+    w.tell(&observer::sent, std::string("master"), std::string("n2"), prepare(1, "b", 1));
     CHECK_FALSE(w.broken);
-    w.tell(&observer::sent, std::string("master"), std::string("n1"), prepare(1, {"b"}));
+    w.tell(&observer::sent, std::string("master"), std::string("n2"), prepare(1, "b", 2));
     CHECK(w.broken->invariant == "one_world_per_generation");
   }
   SUBCASE("ranks with a gap") {

@@ -47,6 +47,9 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   if (hello.getSlots() == 0 || hello.getSlots() > limits::local_world_max)
     return refusal{fmt::format("{} processes on one node; 1 to {} are possible (--nproc-per-node)",
                                hello.getSlots(), limits::local_world_max)};
+  // Such a node finds no seat in a Prepare, and would look like one that does not get ready.
+  if (hello.getRevision() < protocol_revision)
+    return refusal{"its Troupe is older than this master's: install the same version on all nodes"};
   // Two sizes would mean that the node waits for a world which the master never forms. A node or a
   // master that was told none has nothing to contradict.
   if (hello.getNodesMax() != 0 && options_.nodes_max != 0 &&

@@ -75,6 +75,15 @@ TEST_SUITE("membership_core") {
     CHECK(w->getBeatEveryMs() == 1000);
   }
 
+  TEST_CASE("a node of an older Troupe is refused by name: it would never get ready") {
+    story s;
+    CHECK(text(s.core.hello(
+              s.now, session_id{1},
+              hello("a", 7, [](auto b) { b.setRevision(messages::protocol_revision - 1); }))) ==
+          "refuse 1: its Troupe is older than this master's: install the same version on all "
+          "nodes");
+  }
+
   TEST_CASE("a node that has followed a newer master is left to it") {
     story s;
     s.core =
@@ -86,6 +95,7 @@ TEST_SUITE("membership_core") {
                            b.setNode("a");
                            b.setIncarnation(7);
                            b.setSlots(1);
+                           b.setRevision(messages::protocol_revision);
                          });
       return text(s.core.hello(s.now, session_id{followed.value}, m));
     };

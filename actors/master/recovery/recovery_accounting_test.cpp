@@ -10,7 +10,7 @@ using phase = recovery_core::phase;
 namespace {
 
 bool goes_on(const std::string& said) {
-  return said.find("begin Prepare") != std::string::npos;
+  return said.find("begin WorldProposed") != std::string::npos;
 }
 bool is_over(const std::string& said) {
   return said.find("verdict failure") != std::string::npos;
@@ -37,7 +37,7 @@ TEST_SUITE("recovery_core: broken hardware") {
     CHECK(s.ends("it failed") ==
           lines("evict a: rank 0 (node a, local rank 0, pid 100) failed: exit code 201 (its "
                 "hardware seems to be broken)",
-                "record GenerationProposed g2", "begin Prepare g2: c(0,1) b(2,3)"));
+                "record GenerationProposed g2", "begin WorldProposed g2: c(0,1) b(2,3)"));
     CHECK(s.said.find("restarting without node a (not counted against --max-restarts)") !=
           std::string::npos);
     CHECK(s.is_lost("a") == "");
@@ -45,7 +45,7 @@ TEST_SUITE("recovery_core: broken hardware") {
 
   TEST_CASE("a smaller world will do, where there is one") {
     auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(1, 2));
-    CHECK(s.fails_and_ends("a", {201}).find("begin Prepare g2: b(0,1)") != std::string::npos);
+    CHECK(s.fails_and_ends("a", {201}).find("begin WorldProposed g2: b(0,1)") != std::string::npos);
   }
 
   TEST_CASE("known by a line of a log, which is told in the verdict; the rest of the log is not") {

@@ -316,8 +316,8 @@ void recovery_core::become_forming(effects& out, instant now) {
                                                         b.setRelaunches(relaunches_);
                                                       })
                            .any()});
-  out.push_back(start_generation{prepare_message(), std::nullopt, members_may_take(),
-                                 std::exchange(charge_next_, std::nullopt)});
+  out.push_back(start_generation{world_message(), owners_message(), std::nullopt,
+                                 members_may_take(), std::exchange(charge_next_, std::nullopt)});
 }
 
 /// Many members fail of one generation, and each of them says so; only the first is a transition.
@@ -352,33 +352,12 @@ void recovery_core::take_world(World::Reader world) {
   }
 }
 
-void recovery_core::write_world(World::Builder out) const {
-  out.setGeneration(current_.value);
-  out.setRestartCount(restart_count_);
-  out.setWorldSize(world_.back().first_rank + world_.back().slots);
-  auto members = out.initMembers(static_cast<unsigned>(world_.size()));
-  for (unsigned i = 0; i < world_.size(); ++i) {
-    members[i].setNode(world_[i].node);
-    members[i].setAddress(world_[i].address);
-    members[i].setSlots(world_[i].slots);
-    members[i].setGroupRank(world_[i].group_rank);
-    members[i].setFirstRank(world_[i].first_rank);
-    members[i].setFirstRoleRank(world_[i].first_role_rank);
-    members[i].setRoleWorldSize(world_[i].role_world_size);
-    members[i].setIncarnation(world_[i].which.value);
-  }
-}
-
 /// One slow node must not be evicted by the limit of the others, nor make them all wait for longer.
 std::vector<duration> recovery_core::members_may_take() const {
   std::vector<duration> all;
   for (const auto& s : world_)
     all.push_back(roster_.stop_within(s.node).value_or(sizes_.stop_within) + sizes_.prepare_slack);
   return all;
-}
-
-msg<Prepare> recovery_core::prepare_message() {
-  return author_.write<Prepare>(current_, [&](auto b) { write_world(b.initWorld()); });
 }
 
 /// What holds at the end of each event, whatever it was.

@@ -105,7 +105,9 @@ class recovery_core {
   };
   /// Start this generation below `job`. With `start` it was sealed by an earlier master.
   struct start_generation {
-    messages::msg<messages::Prepare> world;
+    messages::msg<messages::WorldProposed> world;
+    /// For each of its nodes, once it may start.
+    messages::msg<messages::RankOwners> owners;
     std::optional<messages::msg<messages::Start>> start;
     /// How long each member may take to get ready, and to stop; in order of group rank.
     std::vector<duration> obey_within;
@@ -237,13 +239,13 @@ class recovery_core {
   void take_started(effects& out, instant now, const node_name& node);
   /// The first one counts: training stands still from there on.
   void note_failure(instant since);
-  void write_world(messages::World::Builder out) const;
   std::vector<duration> members_may_take() const;
   instant recall_until() const;
-  messages::msg<messages::Prepare> prepare_message();
   void check() const;
 
-  // Words (recovery_core_words.cpp).
+  // Messages and words (recovery_core_words.cpp).
+  messages::msg<messages::WorldProposed> world_message();
+  messages::msg<messages::RankOwners> owners_message();
   log::event joined_in_words(const node_name& node) const;
   log::event waits_in_words(const node_name& node) const;
   log::event settling_in_words() const;

@@ -22,7 +22,7 @@ TEST_SUITE("recovery_core: the end of a generation is judged") {
     CHECK(s.ends("it failed") ==
           lines("record RestartCharged g1 to a, restart 1 [a/0: exit code 1]",
                 "record GenerationProposed g2",
-                "begin Prepare g2: a(0,1) b(2,3), restart 1, charged to a"));
+                "begin WorldProposed g2: a(0,1) b(2,3), restart 1, charged to a"));
     CHECK(s.said.find(cause + "; restarting the workers (restart 1 of 3 of node a)") == 0);
     CHECK(s.core.current_phase() == phase::forming);
   }
@@ -108,7 +108,7 @@ TEST_SUITE("recovery_core: the end of a generation is judged") {
   TEST_CASE("ends without any cause are not repeated for ever") {
     auto s = planner_story::two_that_run(9);
     for (unsigned i = 0; i < limits::unexplained_ends_max; ++i) {
-      CHECK(s.ends("a bug").find("begin Prepare") != std::string::npos);
+      CHECK(s.ends("a bug").find("begin WorldProposed") != std::string::npos);
       s.is_sealed();
     }
     CHECK(s.ends("a bug").find("verdict failure: generation 6 ended, as the 5 before it, and no "
@@ -123,7 +123,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
     CHECK(s.is_lost("b") == "");
     CHECK(s.core.current_phase() == phase::ending);
     CHECK(s.ends("node b is lost") ==
-          lines("record GenerationProposed g2", "begin Prepare g2: a(0,1) c(2,3)"));
+          lines("record GenerationProposed g2", "begin WorldProposed g2: a(0,1) c(2,3)"));
     CHECK(s.said == "node b is lost; restarting the workers (not counted against --max-restarts)");
   }
 
@@ -139,7 +139,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
       s.fails("a");
       if (!lost_first)
         s.is_lost("b");
-      CHECK(s.ends("it failed").find("begin Prepare g2: a(0,1) c(2,3)") != std::string::npos);
+      CHECK(s.ends("it failed").find("begin WorldProposed g2: a(0,1) c(2,3)") != std::string::npos);
       CHECK(s.last.find("RestartCharged") == std::string::npos);
     }
   }
@@ -179,7 +179,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
       CHECK(s.is_lost(node) == "");
     CHECK(s.ends("node c is lost") ==
           lines("record GenerationProposed g2",
-                "begin Prepare g2: a(0,1) b(2,3) g(4,5) h(6,7) i(8,9) j(10,11) k(12,13) "
+                "begin WorldProposed g2: a(0,1) b(2,3) g(4,5) h(6,7) i(8,9) j(10,11) k(12,13) "
                 "l(14,15)"));
   }
 }

@@ -1,11 +1,46 @@
-// What recovery_core says to people.
+// What recovery_core says: to the actors of a generation, and to people.
 
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
+#include "messages/node_names.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe::actors {
+
+using namespace messages;
+
+msg<WorldProposed> recovery_core::world_message() {
+  return author_.write<WorldProposed>(current_, [&](auto b) {
+    auto out = b.initWorld();
+    out.setGeneration(current_.value);
+    out.setRestartCount(restart_count_);
+    out.setWorldSize(world_.back().first_rank + world_.back().slots);
+    auto members = out.initMembers(static_cast<unsigned>(world_.size()));
+    for (unsigned i = 0; i < world_.size(); ++i) {
+      members[i].setNode(world_[i].node);
+      members[i].setAddress(world_[i].address);
+      members[i].setSlots(world_[i].slots);
+      members[i].setGroupRank(world_[i].group_rank);
+      members[i].setFirstRank(world_[i].first_rank);
+      members[i].setFirstRoleRank(world_[i].first_role_rank);
+      members[i].setRoleWorldSize(world_[i].role_world_size);
+      members[i].setIncarnation(world_[i].which.value);
+    }
+  });
+}
+
+/// Names in full would be three times as much, in a message that each node of a large world gets.
+msg<RankOwners> recovery_core::owners_message() {
+  return author_.write<RankOwners>(current_, [&](auto b) {
+    auto nodes = b.initNodes(static_cast<unsigned>(world_.size()));
+    auto slots = b.initSlots(static_cast<unsigned>(world_.size()));
+    for (unsigned i = 0; i < world_.size(); ++i) {
+      nodes.set(i, fingerprint(world_[i].node));
+      slots.set(i, static_cast<std::uint16_t>(world_[i].slots));
+    }
+  });
+}
 
 log::event recovery_core::joined_in_words(const node_name& node) const {
   // A screen has room for a few dozen; in a larger job they are for a closer look.

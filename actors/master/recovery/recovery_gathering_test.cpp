@@ -12,7 +12,8 @@ TEST_SUITE("recovery_core: gathering") {
   TEST_CASE("with MIN equal to MAX a world is proposed as soon as all are here") {
     planner_story s(2, 2);
     CHECK(s.comes("a") == "");
-    CHECK(s.comes("b") == lines("record GenerationProposed g1", "begin Prepare g1: a(0,1) b(2,3)"));
+    CHECK(s.comes("b") ==
+          lines("record GenerationProposed g1", "begin WorldProposed g1: a(0,1) b(2,3)"));
     CHECK(s.core.current() == generation{1});
   }
 
@@ -22,7 +23,8 @@ TEST_SUITE("recovery_core: gathering") {
     CHECK(s.core.next_wakeup() == dawn + 30s);
     CHECK(s.passes(29s) == "");
     CHECK(s.comes("b") == "");
-    CHECK(s.passes(1s) == lines("record GenerationProposed g1", "begin Prepare g1: a(0,1) b(2,3)"));
+    CHECK(s.passes(1s) ==
+          lines("record GenerationProposed g1", "begin WorldProposed g1: a(0,1) b(2,3)"));
   }
 
   TEST_CASE("the last call begins anew when MIN was lost again") {
@@ -64,7 +66,7 @@ TEST_SUITE("recovery_core: gathering") {
           "to c: StandBy: generation 1 has 2 nodes, the most there can be (--nnodes)");
     CHECK(s.is_lost("b") == "");
     CHECK(s.ends("node b is lost") ==
-          lines("record GenerationProposed g2", "begin Prepare g2: a(0,1) c(2,3)"));
+          lines("record GenerationProposed g2", "begin WorldProposed g2: a(0,1) c(2,3)"));
     CHECK(s.said == "");
   }
 
@@ -127,7 +129,7 @@ TEST_SUITE("recovery_core: gathering") {
     CHECK(s.is_lost("c") == "");
     CHECK(s.comes("d", 0) == "");
     CHECK(s.comes("e").find(
-              "record GenerationProposed g1\nbegin Prepare g1: d(0,1) e(2,3) b(4,5)") == 0);
+              "record GenerationProposed g1\nbegin WorldProposed g1: d(0,1) e(2,3) b(4,5)") == 0);
   }
 
   TEST_CASE("the rank of a node that is away stays taken; of one that is lost it is free") {

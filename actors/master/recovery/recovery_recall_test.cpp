@@ -16,8 +16,9 @@ TEST_SUITE("recovery_core: recall") {
 
   TEST_CASE("a sealed generation goes on in the tree; its members are waited for there") {
     planner_story s(2, 2, {proposed_record(4), sealed_record(4, {"a", "b"}, 1)});
-    CHECK(s.recalled == "begin Prepare g4: a(0,1) b(2,3), restart 1, which is sealed: Start g4, "
-                        "store a.lan:29400");
+    CHECK(s.recalled ==
+          "begin WorldProposed g4: a(0,1) b(2,3), restart 1, which is sealed: Start g4, "
+          "store a.lan:29400");
     CHECK(s.core.current_phase() == phase::running);
     CHECK(s.comes("b", {}, running_in(4)) == "");
     CHECK(s.comes("a", {}, running_in(4)) == "");
@@ -36,7 +37,7 @@ TEST_SUITE("recovery_core: recall") {
                           "node c is lost: it did not come back to the restarted master"));
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.ends("node a did not come back") ==
-          lines("record GenerationProposed g2", "begin Prepare g2: b(0,1)"));
+          lines("record GenerationProposed g2", "begin WorldProposed g2: b(0,1)"));
   }
 
   TEST_CASE("workers that failed as a member was gone with the old master cost no restart") {
@@ -47,7 +48,7 @@ TEST_SUITE("recovery_core: recall") {
     s.passes(14s);
     s.said.clear();
     const auto next = s.ends("node a did not come back");
-    CHECK(next == lines("record GenerationProposed g2", "begin Prepare g2: b(0,1)"));
+    CHECK(next == lines("record GenerationProposed g2", "begin WorldProposed g2: b(0,1)"));
   }
 
   TEST_CASE("a member that was back, and is away again, is not lost for having been awaited") {
@@ -63,7 +64,7 @@ TEST_SUITE("recovery_core: recall") {
     planner_story s(2, 2, {proposed_record(1), sealed_record(1, {"b", "a"})});
     s.comes("a", {}, running_in(1));
     s.comes("b", {}, running_in(1));
-    CHECK(s.fails_and_ends("a").find("begin Prepare g2: b(0,1) a(2,3), restart 1") !=
+    CHECK(s.fails_and_ends("a").find("begin WorldProposed g2: b(0,1) a(2,3), restart 1") !=
           std::string::npos);
   }
 
@@ -85,7 +86,8 @@ TEST_SUITE("recovery_core: recall") {
     CHECK(s.comes("b", {}, running_in(7)) == "");
     CHECK(s.passes(14s) == "");
     CHECK(s.comes("c", {}, running_in(7)) == "");
-    CHECK(s.passes(1s) == lines("record GenerationProposed g8", "begin Prepare g8: b(0,1) c(2,3)"));
+    CHECK(s.passes(1s) ==
+          lines("record GenerationProposed g8", "begin WorldProposed g8: b(0,1) c(2,3)"));
     // All that there can be are not waited for.
     planner_story all(1, 2, {});
     all.comes("a", {}, running_in(7));
@@ -99,7 +101,7 @@ TEST_SUITE("recovery_core: recall") {
     CHECK(s.said.find("node a is lost: a newer node supervisor of this name is here") == 0);
     CHECK(s.core.current_phase() == phase::ending);
     CHECK(s.ends("node a is lost") ==
-          lines("record GenerationProposed g5", "begin Prepare g5: a(0,1) b(2,3)"));
+          lines("record GenerationProposed g5", "begin WorldProposed g5: a(0,1) b(2,3)"));
   }
 
   TEST_CASE("what was charged is told to the tree, and counts") {
@@ -108,7 +110,7 @@ TEST_SUITE("recovery_core: recall") {
     CHECK(s.recalled == "charged before: a 1");
     CHECK(s.core.current_phase() == phase::gathering);
     CHECK(s.comes("a", {}, failed_in(1)) ==
-          lines("record GenerationProposed g2", "begin Prepare g2: a(0,1), restart 2"));
+          lines("record GenerationProposed g2", "begin WorldProposed g2: a(0,1), restart 2"));
     s.is_sealed();
     s.fails_and_ends("a");
     s.is_sealed();
@@ -122,9 +124,9 @@ TEST_SUITE("recovery_core: recall") {
                      proposed_record(2)});
     CHECK(s.comes("c", {}, idle_after(2)) == "");
     CHECK(s.comes("a", {}, idle_after(2)) == "");
-    CHECK(
-        s.comes("b", {}, idle_after(2)) ==
-        lines("record GenerationProposed g3", "begin Prepare g3: a(0,1) b(2,3) c(4,5), restart 1"));
+    CHECK(s.comes("b", {}, idle_after(2)) ==
+          lines("record GenerationProposed g3",
+                "begin WorldProposed g3: a(0,1) b(2,3) c(4,5), restart 1"));
   }
 
   TEST_CASE("but not longer than they may take to come back") {
@@ -132,7 +134,7 @@ TEST_SUITE("recovery_core: recall") {
     s.comes("b", {}, idle_after(1));
     CHECK(s.core.next_wakeup() == dawn + 15s);
     CHECK(s.passes(15s) ==
-          lines("record GenerationProposed g2", "begin Prepare g2: b(0,1), restart 1"));
+          lines("record GenerationProposed g2", "begin WorldProposed g2: b(0,1), restart 1"));
   }
 
   TEST_CASE("one that fell before the first world was sealed knows no node: a last call again") {
@@ -140,7 +142,7 @@ TEST_SUITE("recovery_core: recall") {
     CHECK(s.comes("a", {}, ready_for(1, 4000)) == "");
     CHECK(s.comes("b", {}, ready_for(1)) == "");
     CHECK(s.passes(30s) ==
-          lines("record GenerationProposed g2", "begin Prepare g2: a(0,1) b(2,3)"));
+          lines("record GenerationProposed g2", "begin WorldProposed g2: a(0,1) b(2,3)"));
   }
 
   TEST_CASE("a job that has concluded stays so, and each node that comes is told") {

@@ -45,7 +45,7 @@ TEST_SUITE("recovery_core: how long the first world waits") {
     CHECK(s.comes("a") == "");
     CHECK(s.core.next_wakeup() == dawn + 500ms);
     CHECK(s.passes(499ms) == "");
-    CHECK(s.passes(1ms) == lines("record GenerationProposed g1", "begin Prepare g1: a(0,1)"));
+    CHECK(s.passes(1ms) == lines("record GenerationProposed g1", "begin WorldProposed g1: a(0,1)"));
   }
 
   TEST_CASE("a node that comes within that moment is waited for again, and MAX starts at once") {
@@ -54,7 +54,7 @@ TEST_SUITE("recovery_core: how long the first world waits") {
     s.passes(400ms);
     CHECK(s.comes("b") == "");
     CHECK(s.passes(499ms) == "");
-    CHECK(s.comes("c").find("begin Prepare g1: a(0,1) b(2,3) c(4,5)") != std::string::npos);
+    CHECK(s.comes("c").find("begin WorldProposed g1: a(0,1) b(2,3) c(4,5)") != std::string::npos);
   }
 
   TEST_CASE("nodes that keep coming do not hold it up for ever") {
@@ -75,7 +75,7 @@ TEST_SUITE("recovery_core: how long the first world waits") {
     s.passes(400ms);
     s.goes_away("b");
     s.comes("b");
-    CHECK(s.passes(100ms).find("begin Prepare g1: a(0,1) b(2,3)") != std::string::npos);
+    CHECK(s.passes(100ms).find("begin WorldProposed g1: a(0,1) b(2,3)") != std::string::npos);
   }
 
   TEST_CASE("what is said until then") {
@@ -97,7 +97,8 @@ TEST_SUITE("recovery_core: a running world grows") {
     CHECK(s.core.next_wakeup() == s.now + 100ms);
     CHECK(s.passes(100ms) == "stop g1: 1 more node is here");
     CHECK_FALSE(s.core.next_wakeup());
-    CHECK(s.ends() == lines("record GenerationProposed g2", "begin Prepare g2: a(0,1) b(2,3)"));
+    CHECK(s.ends() ==
+          lines("record GenerationProposed g2", "begin WorldProposed g2: a(0,1) b(2,3)"));
     CHECK(s.said ==
           "1 more node is here; restarting the workers (not counted against --max-restarts)");
   }
@@ -225,15 +226,15 @@ TEST_SUITE("recovery_core: spares") {
     auto s = that_runs(plain(3, 3), {"a", "b", "c"});
     s.comes("spare");
     s.passes(1h);
-    CHECK(s.is_lost_and_ends("b") ==
-          lines("record GenerationProposed g2", "begin Prepare g2: a(0,1) spare(2,3) c(4,5)"));
+    CHECK(s.is_lost_and_ends("b") == lines("record GenerationProposed g2",
+                                           "begin WorldProposed g2: a(0,1) spare(2,3) c(4,5)"));
   }
 
   TEST_CASE("a spare that is away holds no world up") {
     auto s = that_runs(plain(1, 2), {"a", "b"});
     s.comes("spare");
     s.goes_away("spare");
-    CHECK(s.is_lost_and_ends("b").find("begin Prepare g2: a(0,1)") != std::string::npos);
+    CHECK(s.is_lost_and_ends("b").find("begin WorldProposed g2: a(0,1)") != std::string::npos);
   }
 
   TEST_CASE("members come before spares, however early the spares were here") {
@@ -245,7 +246,7 @@ TEST_SUITE("recovery_core: spares") {
     s.comes("spare");
     s.comes("late");
     CHECK(s.passes(100ms) == "stop g2: 1 more node is here");
-    CHECK(s.ends().find("begin Prepare g3: a(0,1) spare(2,3)") != std::string::npos);
+    CHECK(s.ends().find("begin WorldProposed g3: a(0,1) spare(2,3)") != std::string::npos);
   }
 }
 
@@ -253,19 +254,22 @@ TEST_SUITE("recovery_core: ranks from world to world") {
   TEST_CASE("a smaller world closes up, and a node that comes later comes last") {
     auto s = that_runs(plain(1, 3), {"a", "b", "c"});
     s.passes(1h);
-    CHECK(s.is_lost_and_ends("a").find("begin Prepare g2: b(0,1) c(2,3)") != std::string::npos);
+    CHECK(s.is_lost_and_ends("a").find("begin WorldProposed g2: b(0,1) c(2,3)") !=
+          std::string::npos);
     s.is_sealed();
     s.passes(1h);
     s.comes("a");
     s.passes(100ms);
-    CHECK(s.ends().find("begin Prepare g3: b(0,1) c(2,3) a(4,5)") != std::string::npos);
+    CHECK(s.ends().find("begin WorldProposed g3: b(0,1) c(2,3) a(4,5)") != std::string::npos);
   }
 
   TEST_CASE("a proposal that came to nothing moves no node") {
     auto s = that_runs(plain(2, 3), {"a", "b", "c"});
-    CHECK(s.is_lost_and_ends("b").find("begin Prepare g2: a(0,1) c(2,3)") != std::string::npos);
+    CHECK(s.is_lost_and_ends("b").find("begin WorldProposed g2: a(0,1) c(2,3)") !=
+          std::string::npos);
     s.comes("d");
-    CHECK(s.is_lost_and_ends("a").find("begin Prepare g3: d(0,1) c(2,3)") != std::string::npos);
+    CHECK(s.is_lost_and_ends("a").find("begin WorldProposed g3: d(0,1) c(2,3)") !=
+          std::string::npos);
   }
 }
 
@@ -274,8 +278,8 @@ TEST_SUITE("recovery_core: after the first world") {
     auto s = that_runs(plain(2, 2), {"a", "b"});
     CHECK(s.is_lost_and_ends("a") == "");
     CHECK(s.core.current_phase() == phase::gathering);
-    CHECK(s.comes("c") ==
-          lines("record GenerationProposed g2, 1 relaunched", "begin Prepare g2: c(0,1) b(2,3)"));
+    CHECK(s.comes("c") == lines("record GenerationProposed g2, 1 relaunched",
+                                "begin WorldProposed g2: c(0,1) b(2,3)"));
   }
 
   TEST_CASE("no replacement until the join timeout: the job cannot go on") {
@@ -287,7 +291,7 @@ TEST_SUITE("recovery_core: after the first world") {
 
   TEST_CASE("no node is waited for that was never seen") {
     auto s = that_runs(plain(1, 4), {"a", "b"});
-    CHECK(s.fails_and_ends("a").find("begin Prepare g2: a(0,1) b(2,3)") != std::string::npos);
+    CHECK(s.fails_and_ends("a").find("begin WorldProposed g2: a(0,1) b(2,3)") != std::string::npos);
   }
 
   TEST_CASE("but for a member that is away the next generation waits, until it is back or lost") {
@@ -300,10 +304,11 @@ TEST_SUITE("recovery_core: after the first world") {
       CHECK(s.core.current_phase() == phase::gathering);
       s.passes(2s);
       if (returns)
-        CHECK(s.comes("b", {}, draining(1)).find("begin Prepare g2: a(0,1) b(2,3), restart 1") !=
-              std::string::npos);
+        CHECK(s.comes("b", {}, draining(1))
+                  .find("begin WorldProposed g2: a(0,1) b(2,3), restart 1") != std::string::npos);
       else
-        CHECK(s.is_lost("b").find("begin Prepare g2: a(0,1), restart 1") != std::string::npos);
+        CHECK(s.is_lost("b").find("begin WorldProposed g2: a(0,1), restart 1") !=
+              std::string::npos);
     }
   }
 }
@@ -314,7 +319,7 @@ TEST_SUITE("recovery_core: units") {
     for (const char* node : {"a", "b", "c"})
       s.comes(node);
     CHECK(s.passes(500ms) ==
-          lines("record GenerationProposed g1", "begin Prepare g1: a(0,1) b(2,3)",
+          lines("record GenerationProposed g1", "begin WorldProposed g1: a(0,1) b(2,3)",
                 "to c: StandBy: generation 1 has 2 nodes of the 3 that are here, a whole number of "
                 "units (--node_unit)"));
   }
@@ -330,7 +335,7 @@ TEST_SUITE("recovery_core: units") {
   TEST_CASE("a loss parks the last of those that are left; below a unit all wait") {
     auto s = that_runs(in_units(2, 4, 2), {"a", "b", "c", "d"});
     CHECK(s.is_lost_and_ends("a") ==
-          lines("record GenerationProposed g2", "begin Prepare g2: b(0,1) c(2,3)",
+          lines("record GenerationProposed g2", "begin WorldProposed g2: b(0,1) c(2,3)",
                 "to d: StandBy: generation 2 has 2 nodes of the 3 that are here, a whole number of "
                 "units (--node_unit)"));
     s.is_sealed();
@@ -364,7 +369,7 @@ TEST_SUITE("recovery_core: an elasticity config") {
     CHECK(s.passes(100ms) == "stop g1: 2 more nodes are here");
     s.ends();
     s.is_sealed();
-    CHECK(s.is_lost_and_ends("a").find("begin Prepare g3: b(0,1)") != std::string::npos);
+    CHECK(s.is_lost_and_ends("a").find("begin WorldProposed g3: b(0,1)") != std::string::npos);
     CHECK(s.last.find("to c: StandBy") != std::string::npos);
   }
 }

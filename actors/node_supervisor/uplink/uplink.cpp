@@ -44,7 +44,7 @@ struct state {
   ports::endpoint master;
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::keeping> keeping;
-  std::function<void(const messages::msg<messages::Prepare>&)> on_prepare;
+  std::function<void(const messages::msg<messages::RankOwners>&)> on_owners;
   node_addresses node;
   ports::connection_ptr link;
   /// The supervisor wants this actor to end; it does once the link has.
@@ -95,10 +95,7 @@ void deliver(self_ptr self, const messages::any_msg& said) {
   const auto to_saver = [self, &s](const auto& m) { sup::send(self, s.node.checkpoint_saver, m); };
   route(said, directives{},
         receivers{[&](const auto& m) { to_agent(m); },
-                  [&](const msg<Prepare>& m) {
-                    s.on_prepare(m);
-                    to_agent(m);
-                  },
+                  [&](const msg<RankOwners>& m) { s.on_owners(m); },
                   [&](const msg<CommitStep>& m) { to_saver(m); },
                   [&](const msg<StepSettled>& m) { to_saver(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
@@ -202,7 +199,7 @@ private_handle::behavior_type
 behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t seed, identity who,
        ports::endpoint master, std::shared_ptr<ports::transport> transport,
        std::shared_ptr<ports::keeping> keeping,
-       std::function<void(const messages::msg<messages::Prepare>&)> on_prepare,
+       std::function<void(const messages::msg<messages::RankOwners>&)> on_owners,
        node_addresses node) {
   // The wish to end overtakes what is in the mailbox; a Goodbye in there must still go out.
   sup::harden(self, ctx, [self](const sup::stop_order&) {
@@ -217,7 +214,7 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
             std::move(master),
             std::move(transport),
             std::move(keeping),
-            std::move(on_prepare),
+            std::move(on_owners),
             std::move(node),
             {},
             false,
@@ -253,10 +250,10 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
              const std::shared_ptr<ports::keeping>& keeping,
-             std::function<void(const messages::msg<messages::Prepare>&)> on_prepare,
+             std::function<void(const messages::msg<messages::RankOwners>&)> on_owners,
              const node_addresses& node) {
   return ctx.spawn<handle>(behave, ctx, std::move(options), seed, std::move(who), std::move(master),
-                           transport, keeping, std::move(on_prepare), node);
+                           transport, keeping, std::move(on_owners), node);
 }
 
 } // namespace troupe::actors::uplink

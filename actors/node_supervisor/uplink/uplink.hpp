@@ -24,11 +24,11 @@ using handle = sup::protocol<
     // From the agent.
     sup::tell<messages::msg<messages::StateRenewed>>>;
 
-/// `on_prepare` hears of each generation that this node is to prepare for, before the agent.
+/// `on_owners` hears which node runs which ranks, in each generation that runs.
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
              const std::shared_ptr<ports::keeping>& keeping,
-             std::function<void(const messages::msg<messages::Prepare>&)> on_prepare,
+             std::function<void(const messages::msg<messages::RankOwners>&)> on_owners,
              const node_addresses& node);
 
 } // namespace troupe::actors::uplink

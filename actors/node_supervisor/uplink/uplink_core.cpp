@@ -71,6 +71,7 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
     b.setNodesMax(options_.nodes_max);
     b.setStopWithinMs(std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(milliseconds_of(options_.stop_within))));
+    b.setRevision(protocol_revision);
     auto command = b.initCommand();
     command.setText(options_.command.text);
     command.setScript(options_.command.script);

@@ -15,7 +15,8 @@ struct Hello {
   stopWithinMs @10 :UInt64;
   command @11 :Command;
   workerRole @12 :Text;
-  labels @13 :List(Text);
+  revision @13 :UInt16;
+  labels @14 :List(Text);
 
   struct Command {
     text @0 :Text;

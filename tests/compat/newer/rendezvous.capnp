@@ -27,9 +27,18 @@ struct World {
   spareNodes @4 :List(Text);
 }
 
+struct Seat {
+  member @0 :Member;
+  worldSize @1 :UInt32;
+  nodes @2 :UInt32;
+  restartCount @3 :UInt32;
+  rack @4 :Text;
+}
+
 struct Prepare {
   world @0 :World;
-  checkpoint @1 :UInt64;
+  seat @1 :Seat;
+  checkpoint @2 :UInt64;
 }
 
 struct Prepared {

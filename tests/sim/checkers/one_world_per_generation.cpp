@@ -16,27 +16,36 @@ class one_world_per_generation_checker final : public observer {
 
   void sent(const std::string&, const std::string&, const messages::any_msg& m) override {
     if (m.is<messages::Prepare>())
-      compare(m.as<messages::Prepare>().read()->getWorld());
+      compare(m.envelope().about, m.as<messages::Prepare>().read()->getSeat().getMember());
   }
 
   void recorded(const messages::any_msg& m) override {
-    if (m.is<messages::GenerationSealed>())
-      compare(m.as<messages::GenerationSealed>().read()->getWorld());
+    if (!m.is<messages::GenerationSealed>())
+      return;
+    auto sealed = m.as<messages::GenerationSealed>().read();
+    const generation which{sealed->getWorld().getGeneration()};
+    for (auto each : sealed->getWorld().getMembers())
+      compare(which, each);
+    const auto members = sealed->getWorld().getMembers().size();
+    if (const auto& seats = worlds_[which]; seats.size() != members)
+      world_.blame("one_world_per_generation",
+                   fmt::format("generation {} was prepared with {} nodes and sealed with {}",
+                               which.value, seats.size(), members));
   }
 
  private:
-  void compare(messages::World::Reader w) {
-    std::string text;
-    for (auto m : w.getMembers())
-      text += fmt::format("{} at {} with {}; ", m.getNode().cStr(), m.getFirstRank(), m.getSlots());
-    const auto [known, is_new] = worlds_.emplace(w.getGeneration(), text);
+  void compare(generation which, messages::Member::Reader m) {
+    const auto text = fmt::format("at {} with {}", m.getFirstRank(), m.getSlots());
+    const auto [known, is_new] = worlds_[which].emplace(m.getNode().cStr(), text);
     if (!is_new && known->second != text)
-      world_.blame("one_world_per_generation", fmt::format("generation {} was {}and is now {}",
-                                                           w.getGeneration(), known->second, text));
+      world_.blame("one_world_per_generation",
+                   fmt::format("in generation {} {} was {} and is now {}", which.value,
+                               m.getNode().cStr(), known->second, text));
   }
 
   world& world_;
-  std::map<std::uint64_t, std::string> worlds_;
+  /// Of each number: which node has which ranks.
+  std::map<generation, std::map<std::string, std::string>> worlds_;
 };
 
 } // namespace

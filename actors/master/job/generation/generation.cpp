@@ -16,14 +16,13 @@ namespace {
 
 using member_places = std::vector<sup::address<member::handle>>;
 
-sup::tree member_child(const recovery_core::start_generation& what, const master_addresses& at,
+sup::tree member_child(const member_world& world, const master_addresses& at,
                        const member_options& own, const sup::address<member::handle>& me) {
   // A node that does not obey in time is evicted, and its member ends with it.
   const sup::stop_within limit{own.obey_within + limits::request_within};
   return sup::worker("member " + own.node, sup::restart::temporary, limit, me,
-                     [what, own, me, at](sup::context& ctx) {
-                       return member::start(ctx, own, what.world, what.start, me, at.rendezvous,
-                                            at);
+                     [world, own, me, at](sup::context& ctx) {
+                       return member::start(ctx, own, world, me, at.rendezvous, at);
                      });
 }
 
@@ -37,12 +36,14 @@ sup::tree generation_tree(const recovery_core::start_generation& what,
                           const rendezvous_options& options, const master_addresses& at) {
   const auto places = std::make_shared<member_places>();
   std::vector<sup::tree> children;
+  const member_world shared{what.world, what.owners, what.start};
   auto world = what.world.read();
   for (const auto m : world->getWorld().getMembers()) {
     places->emplace_back();
     const member_options own{m.getNode().cStr(), incarnation{m.getIncarnation()},
-                             what.obey_within.at(children.size()), options.recall_within};
-    children.push_back(member_child(what, at, own, places->back()));
+                             what.obey_within.at(children.size()), options.recall_within,
+                             m.getGroupRank()};
+    children.push_back(member_child(shared, at, own, places->back()));
   }
   if (!what.start) {
     // First: members tell it of their nodes.

@@ -60,7 +60,7 @@ TEST_SUITE("agent_core: what a successor finds") {
     const memory kept(effects);
     CHECK(kept.place < first<agent_core::start_generation>(effects));
     CHECK(kept.what.envelope().about == generation{3});
-    CHECK(kept.what.read()->getWorld().getMembers().size() == 2);
+    CHECK(kept.what.read()->getSeat().getNodes() == 2);
   }
 
   TEST_CASE("it is forgotten before the first worker is ended, whyever that is, and once") {

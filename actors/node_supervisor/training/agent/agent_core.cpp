@@ -41,11 +41,23 @@ agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
       say_prepared(out);
     return checked(std::move(out));
   }
+  // Ranks that are not this node's would start as another node's. The master evicts a node that
+  // does not get ready in time, and says so.
+  const auto own = seat_in(*m.read(), options_.node);
+  if (!own) {
+    out.push_back(note{{log::level::error,
+                        "no_seat",
+                        fmt::format("generation {} has no seat for this node: waiting for another "
+                                    "order of the master",
+                                    m.envelope().about.value),
+                        {{"generation", static_cast<std::int64_t>(m.envelope().about.value)}}}});
+    return checked(std::move(out));
+  }
   // The fence moves before anything has ended: a Start of the older generation that is still on its
   // way finds no generation that it fits.
   current_ = m.envelope().about;
-  take_place(m);
-  // Whatever is on its way down already leads here by itself: become_swept looks at world_.
+  next_seat_ = own;
+  // Whatever is on its way down already leads here by itself: become_swept looks at next_seat_.
   if (phase_ == phase::draining || phase_ == phase::sweeping)
     return checked(std::move(out));
   // The order to stop goes out at once: the other members may be ready, and the slowest one decides
@@ -91,7 +103,7 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
   // A Stop may overtake its Prepare. That Prepare is no news then, and gets no workers ready for a
   // generation that is over.
   current_ = stop_open_ = which;
-  world_.reset();
+  next_seat_.reset();
   if (up_) {
     const std::string reason = m.read()->getReason().cStr();
     out.push_back(
@@ -199,13 +211,13 @@ agent_core::effects agent_core::abandon(instant now, const std::string& reason) 
 }
 
 /// The one way out, for verdict, signal and want of a master alike. A sweep that is under way ends
-/// here by itself, as become_swept() looks at outcome_ before it looks at world_.
+/// here by itself, as become_swept() looks at outcome_ before it looks at next_seat_.
 void agent_core::leave(effects& out, instant now, node_outcome outcome, int signal,
                        duration within) {
   outcome_ = std::move(outcome);
   // What a store that is still being opened would be for is gone: awaits_store() says no from here
   // on.
-  world_.reset();
+  next_seat_.reset();
   if (up_)
     become_draining(out, now, outcome_->reason, signal, within);
   else if (phase_ != phase::sweeping)
@@ -239,7 +251,8 @@ agent_core::effects agent_core::swept(instant now, std::size_t killed) {
 /// A store takes a while to open. A Stop, a newer Prepare or the user may come first, and a port
 /// that opens for a generation that is gone must not make this node ready for the next one.
 bool agent_core::awaits_store(generation which) const {
-  return phase_ == phase::idle && world_ && !outcome_ && group_rank_ == 0 && which == current_;
+  return phase_ == phase::idle && next_seat_ && !outcome_ && next_seat_->group_rank == 0 &&
+         which == current_;
 }
 
 agent_core::effects agent_core::store_placed(instant, generation which, std::uint16_t port) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/limits.hpp"
+#include "actors/node_supervisor/training/agent/seat.hpp"
 #include "actors/node_supervisor/training_program.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
@@ -228,7 +229,6 @@ class agent_core {
 
   /// What every event ends with: throws unless the state's parts fit each other.
   effects checked(effects out) const;
-  void take_place(const messages::msg<messages::Prepare>& world);
   void take_slots(effects& out, std::vector<worker_slot> slots,
                   const std::vector<ports::survivor>& left);
   std::vector<worker_slot> slots_of(const messages::msg<messages::Start>& m) const;
@@ -252,21 +252,16 @@ class agent_core {
   void say_stopped_generations(effects& out, instant now);
   messages::msg<messages::Underway> underway(const messages::msg<messages::Start>& m);
   assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
-  /// This node's, as the world's members know it.
-  std::string own_address() const;
-  const messages::msg<messages::Prepare>& world() const { return *world_; }
   bool any_worker(worker_phase in) const;
 
   agent_options options_;
   messages::author author_;
   phase phase_ = phase::idle;
   generation current_{}; ///< the newest generation this node was asked to prepare, or to stop
-  std::optional<messages::msg<messages::Prepare>> world_;
-  std::uint32_t group_rank_ = 0;
-  global_rank first_rank_ = 0;
-  std::uint32_t first_role_rank_ = 0, role_world_size_ = 0;
-  generation started_{}; ///< whose processes workers_ are
-  bool up_ = false;      ///< its supervisor lives, as far as this agent knows
+  std::optional<own_seat> next_seat_; ///< in current_, until a Stop; none: nothing is to be started
+  generation started_{};              ///< whose processes workers_ are
+  own_seat seat_;                     ///< in started_: failures are told by its ranks
+  bool up_ = false;                   ///< its supervisor lives, as far as this agent knows
   std::vector<worker> workers_;
   std::vector<failure> failures_; ///< those that failed by themselves first, then by age
   /// Set before the first process exists, since a start that fails half-way may leave something

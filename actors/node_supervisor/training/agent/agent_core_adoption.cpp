@@ -10,21 +10,6 @@ namespace troupe::actors {
 
 using namespace messages;
 
-/// A node may have another place in each world, and a member's place decides its ranks, its store
-/// and its address: so all of it is read anew for each.
-void agent_core::take_place(const msg<Prepare>& m) {
-  world_ = m;
-  auto order = m.read();
-  for (auto member : order->getWorld().getMembers()) {
-    if (options_.node != member.getNode().cStr())
-      continue;
-    group_rank_ = member.getGroupRank();
-    first_rank_ = member.getFirstRank();
-    first_role_rank_ = member.getFirstRoleRank();
-    role_world_size_ = member.getRoleWorldSize();
-  }
-}
-
 /// Those that have ended meanwhile are adopted as well, and their ends follow as if they came now.
 /// The phase is `running` at once: the master is to notice nothing but a link that was closed, and
 /// the next hello says where this node stands.
@@ -38,7 +23,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
     return checked(std::move(out));
   auto kept = m.read();
   current_ = started_ = which;
-  take_place(author_.write<Prepare>(which, [&](auto b) { b.setWorld(kept->getWorld()); }));
+  next_seat_ = seat_ = seat_in(kept->getSeat());
   const auto start = author_.write<Start>(which, [&](auto b) {
     b.setStoreAddress(kept->getStoreAddress());
     b.setStorePort(kept->getStorePort());
@@ -48,7 +33,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
   up_ = dirty_ = remembered_ = says_stopped_ = true;
   store_port_ = kept->getStorePort();
   // The store is a process of its own and has lived on, with all that its clients wrote.
-  store_open_ = group_rank_ == 0 && kept->getStoreHosted();
+  store_open_ = seat_.group_rank == 0 && kept->getStoreHosted();
   if (store_open_)
     out.push_back(adopt_store{store_port_});
   take_slots(out, slots_of(start), left);

@@ -32,43 +32,36 @@ void agent_core::say_prepared(effects& out) {
                            .any()});
 }
 
-/// What a successor can learn nowhere else: the world and the store's place. Which processes
+/// What a successor can learn nowhere else: the seat and the store's place. Which processes
 /// live is in the keeper's own table, which cannot be out of date.
 msg<Underway> agent_core::underway(const msg<Start>& m) {
   return author_.write<Underway>(current_, [&](Underway::Builder b) {
     auto start = m.read();
-    auto prepare = world().read();
-    b.setWorld(prepare->getWorld());
+    write_seat(b.initSeat(), seat_, options_.node, options_.slots);
     b.setStoreAddress(start->getStoreAddress());
     b.setStorePort(start->getStorePort());
     b.setStoreHosted(start->getStoreHosted());
   });
 }
 
-/// As the world knows it, which is the address that the link to the master comes from or the one
-/// the user gave: one that the agent finds out by itself may be out of the others' reach.
-std::string agent_core::own_address() const {
-  return world().read()->getWorld().getMembers()[group_rank_].getAddress().cStr();
-}
-
-/// Ranks come from the world and are not computed here: nodes may have different numbers of slots.
+/// Ranks come from the master and are not computed here: nodes may have different numbers of slots.
 assignment agent_core::place_of(local_rank local, const msg<Start>& m) const {
   auto start = m.read();
-  auto prepare = world().read();
-  auto w = prepare->getWorld();
   assignment a;
   a.which = current_;
-  a.restart_count = w.getRestartCount();
+  a.restart_count = seat_.restart_count;
   a.local = local;
-  a.rank = first_rank_ + local;
+  a.rank = seat_.first_rank + local;
   a.local_world_size = options_.slots;
-  a.world_size = w.getWorldSize();
-  const bool counts_roles = role_world_size_ != 0; // older masters do not
-  a.role_rank = counts_roles ? first_role_rank_ + local : a.rank;
-  a.role_world_size = counts_roles ? role_world_size_ : a.world_size;
-  a.group_rank = group_rank_;
-  a.group_world_size = w.getMembers().size();
-  a.address = own_address();
+  a.world_size = seat_.world_size;
+  const bool counts_roles = seat_.role_world_size != 0;
+  a.role_rank = counts_roles ? seat_.first_role_rank + local : a.rank;
+  a.role_world_size = counts_roles ? seat_.role_world_size : a.world_size;
+  a.group_rank = seat_.group_rank;
+  a.group_world_size = seat_.nodes;
+  // As the master knows it, which is the address that the link comes from or the one the user gave:
+  // one that the agent finds out by itself may be out of the others' reach.
+  a.address = seat_.address;
   a.store_address = start->getStoreAddress().cStr();
   a.store_port = start->getStorePort();
   a.store_hosted = start->getStoreHosted();
@@ -132,7 +125,7 @@ void agent_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant
     out[i].setNode(options_.node);
     out[i].setHost(options_.host);
     out[i].setLocalRank(r.getLocalRank());
-    out[i].setRank(first_rank_ + r.getLocalRank());
+    out[i].setRank(seat_.first_rank + r.getLocalRank());
     out[i].setPid(r.getPid());
     out[i].setExitCode(r.getExitCode());
     out[i].setMessage(std::string(r.getMessage().cStr()).substr(0, limits::failure_line_max));

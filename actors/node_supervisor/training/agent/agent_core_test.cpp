@@ -77,30 +77,6 @@ TEST_SUITE("agent_core: a generation that goes well") {
     CHECK(s.comes_up(1, 0) == "");
   }
 
-  TEST_CASE("its workers are counted among those of their role, or among all by older masters") {
-    for (const std::uint32_t of_role : {5u, 0u}) {
-      agent_core core({"a", 2, 30s}, messages::author("a/agent"));
-      messages::author master("master");
-      core.prepare(dawn, master.write<messages::Prepare>(generation{1}, [of_role](auto b) {
-        auto world = b.initWorld();
-        world.setWorldSize(9);
-        auto me = world.initMembers(1)[0];
-        me.setNode("a");
-        me.setFirstRank(4);
-        me.setFirstRoleRank(3);
-        me.setRoleWorldSize(of_role);
-      }));
-      core.store_placed(dawn, generation{1}, 4000);
-      std::string seen;
-      for (const auto& e :
-           core.start(dawn, master.write<messages::Start>(generation{1}, [](auto) {})))
-        if (const auto* begun = std::get_if<agent_core::start_generation>(&e))
-          for (const auto& slot : begun->slots)
-            seen += fmt::format("{}/{} ", slot.place.role_rank, slot.place.role_world_size);
-      CHECK(seen == (of_role ? "3/5 4/5 " : "4/9 5/9 "));
-    }
-  }
-
   TEST_CASE("finished when all have, and the next verdict ends the node") {
     auto s = one_that_runs();
     CHECK(s.ends(1, 0, exited(0)) == "");
@@ -376,7 +352,7 @@ TEST_SUITE("agent_core: the next generation") {
 
   TEST_CASE("after its own crash an agent sweeps before it is ready: it left processes behind") {
     agent_core fresh(agent_options{"b", 2, 30s}, messages::author("b/agent"), true);
-    CHECK(text(fresh.prepare(dawn, prepare(7, {"a", "b"}))) == "sweep");
+    CHECK(text(fresh.prepare(dawn, prepare(7, {"a", "b"}, "b"))) == "sweep");
     CHECK(text(fresh.swept(dawn, 2)) == "report Prepared g7 b");
   }
 }

@@ -71,7 +71,7 @@ agent_core::effects agent_core::checked(effects out) const {
   invariant(!up_ || dirty_, "processes without a trace");
   invariant(phase_ != phase::sweeping || sweep_open_, "sweeping, and nothing sweeps");
   // Prepared rests on this one.
-  invariant(phase_ != phase::ready || (world_ && !dirty_), "ready beside what is left");
+  invariant(phase_ != phase::ready || (next_seat_ && !dirty_), "ready beside what is left");
   // The successor would say `running` of a generation whose workers are about to end.
   invariant(!remembered_ || in(one_of(phase::running, phase::saving, phase::finished)),
             "a successor would adopt what is being ended");
@@ -129,25 +129,25 @@ void agent_core::become_swept(effects& out, instant now) {
   failures_.clear();
   // A Prepare that came while the old workers were ending takes effect here, the newest one if
   // there were several.
-  if (world_)
+  if (next_seat_)
     become_preparing(out);
 }
 
 /// The node of group rank 0 stays idle until it knows the port: its Prepared has to name it, since
 /// Start tells every node where the ranks meet.
 void agent_core::become_preparing(effects& out) {
-  if (group_rank_ != 0)
+  if (next_seat_->group_rank != 0)
     return become_ready(out, 0);
   // Rank 0's worker will host the store. A free port is all that its launcher can find for it.
   if (!options_.hosts_store) {
-    out.push_back(pick_port{current_, own_address()});
+    out.push_back(pick_port{current_, next_seat_->address});
     return;
   }
   // Whatever reaches the port may use it: where all workers are here, nothing else has to.
-  const bool alone = world().read()->getWorld().getMembers().size() == 1;
+  const bool alone = next_seat_->nodes == 1;
   out.push_back(open_store{current_,
                            alone ? ports::store_reach::this_machine : ports::store_reach::network,
-                           own_address()});
+                           next_seat_->address});
   store_open_ = true;
 }
 
@@ -165,6 +165,7 @@ void agent_core::become_ready(effects& out, std::uint16_t port) {
 void agent_core::become_running(effects& out, const msg<Start>& m) {
   become(phase::running);
   started_ = current_;
+  seat_ = *next_seat_;
   up_ = dirty_ = says_stopped_ = true;
   workers_.assign(options_.slots, worker{});
   remembered_ = true;

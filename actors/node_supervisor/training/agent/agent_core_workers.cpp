@@ -197,7 +197,7 @@ void agent_core::take_failure(effects& out, instant now, failure f) {
 void agent_core::tell_failure(effects& out, instant, const failure& f) {
   auto said = f.end.read();
   auto r = said->getReport();
-  const auto rank = first_rank_ + r.getLocalRank();
+  const auto rank = seat_.first_rank + r.getLocalRank();
   out.push_back(
       note{{log::level::info,
             r.getBeforeStart() ? "worker_not_started" : "worker_failed",

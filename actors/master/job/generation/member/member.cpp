@@ -62,9 +62,7 @@ auto on(self_ptr self, member_core::effects (member_core::*event)(const messages
 }
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_options options,
-                                     const messages::msg<messages::Prepare>& world,
-                                     const std::optional<messages::msg<messages::Start>>& start,
-                                     const sup::address<handle>& me,
+                                     const member_world& world, const sup::address<handle>& me,
                                      sup::address<rendezvous::handle> rendezvous,
                                      const master_addresses& master) {
   sup::harden(self, ctx, [self](const sup::stop_order& order) {
@@ -73,13 +71,13 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_opt
   const auto node = options.node;
   self->state.emplace(
       state{ctx,
-            member_core(std::move(options), world, start,
-                        messages::author(ctx.path(), master.commands_as), sup::now(self)),
+            member_core(std::move(options), world, messages::author(ctx.path(), master.commands_as),
+                        sup::now(self)),
             node,
             std::move(rendezvous),
             master,
             {}});
-  sup::send(self, master.membership, membership::attend{node, me, start.has_value()});
+  sup::send(self, master.membership, membership::attend{node, me, world.start.has_value()});
   perform(self, self->state->core.begin());
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
@@ -105,12 +103,10 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_opt
 
 } // namespace
 
-handle start(sup::context& ctx, const member_options& options,
-             const messages::msg<messages::Prepare>& world,
-             const std::optional<messages::msg<messages::Start>>& start,
+handle start(sup::context& ctx, const member_options& options, const member_world& world,
              const sup::address<handle>& me, const sup::address<rendezvous::handle>& rendezvous,
              const master_addresses& master) {
-  return ctx.spawn<handle>(behave, ctx, options, world, start, me, rendezvous, master);
+  return ctx.spawn<handle>(behave, ctx, options, world, me, rendezvous, master);
 }
 
 } // namespace troupe::actors::member

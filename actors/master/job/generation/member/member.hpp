@@ -25,11 +25,8 @@ using handle = sup::protocol<
     // From rendezvous, once the world is sealed.
     sup::tell<messages::msg<messages::Start>>>;
 
-/// `start`: the world was sealed by an earlier master, so, and the node is waited for first.
 /// `me`: where the member is found, by membership and the sessions.
-handle start(sup::context& ctx, const member_options& options,
-             const messages::msg<messages::Prepare>& world,
-             const std::optional<messages::msg<messages::Start>>& start,
+handle start(sup::context& ctx, const member_options& options, const member_world& world,
              const sup::address<handle>& me, const sup::address<rendezvous::handle>& rendezvous,
              const master_addresses& master);
 

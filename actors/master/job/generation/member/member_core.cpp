@@ -25,18 +25,18 @@ std::string first_in_words(capnp::List<WorkerFailure>::Reader failures, const no
 
 } // namespace
 
-member_core::member_core(member_options options, msg<Prepare> world,
-                         std::optional<msg<Start>> start, messages::author author, instant now)
-    : options_(std::move(options)), world_(std::move(world)), start_(std::move(start)),
-      author_(std::move(author)), current_(world_.envelope().about),
-      phase_(start_ ? phase::recalled : phase::preparing),
-      obey_until_(now + (start_ ? options_.recall_within : options_.obey_within)) {}
+member_core::member_core(member_options options, member_world world, messages::author author,
+                         instant now)
+    : options_(std::move(options)), world_(std::move(world)), author_(std::move(author)),
+      current_(world_.proposed.envelope().about),
+      phase_(world_.start ? phase::recalled : phase::preparing),
+      obey_until_(now + (world_.start ? options_.recall_within : options_.obey_within)) {}
 
 /// A recalled node trains, so it is not told to prepare: that would end its workers.
 member_core::effects member_core::begin() {
   if (phase_ == phase::recalled)
     return {};
-  return {direct{world_.any()}};
+  return {direct{prepare_message()}};
 }
 
 // ---- the node's link ----
@@ -71,7 +71,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
     }
     // Prepare may have been lost with the link. Its time does not begin anew.
     if (!ready) {
-      out.push_back(direct{world_.any()});
+      out.push_back(direct{prepare_message()});
       break;
     }
     // The answer was lost with the link, and the hello says the same.
@@ -128,10 +128,11 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   switch (state.getPhase()) {
   // Start was lost with the link, or with an earlier master.
   case NodeState::Phase::PREPARED:
-    out.push_back(direct{start_->any()});
-    return;
-  // A planner that began anew has not heard it.
+    return tell_start(out);
+  // A planner that began anew has not heard it; nor does a node
+  // supervisor that began anew know the owners of ranks.
   case NodeState::Phase::RUNNING:
+    out.push_back(direct{world_.owners.any()});
     out.push_back(
         report{author_.write<Running>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
     return;
@@ -192,15 +193,22 @@ member_core::effects member_core::prepared(const msg<Prepared>& m) {
 /// Kept even if it cannot be sent: the next link may need it.
 member_core::effects member_core::start(const msg<Start>& m) {
   effects out;
-  if (!about_this(m.any()) || start_)
+  if (!about_this(m.any()) || world_.start)
     return out;
-  start_ = m;
+  world_.start = m;
   // An order to stop came first: workers that start now would only have to end again.
   if (phase_ != phase::ready)
     return out;
   become(phase::running);
-  out.push_back(direct{m.any()});
+  tell_start(out);
   return out;
+}
+
+/// The owners of ranks come second: workers that wait cost more than a snapshot that a holder
+/// refuses meanwhile, and of a large world they are the larger message by far.
+void member_core::tell_start(effects& out) const {
+  out.push_back(direct{world_.start->any()});
+  out.push_back(direct{world_.owners.any()});
 }
 
 /// No phase changes with it: a member told to start counts as running from then on.
@@ -339,57 +347,6 @@ void member_core::become(phase next) {
   // as it likes.
   if (next == phase::running || next == phase::ready || next == phase::ended)
     obey_until_.reset();
-}
-
-// ---- messages and words ----
-
-any_msg member_core::stop_message() {
-  return author_.write<Stop>(current_, [&](auto b) { b.setReason(stop_reason_); }).any();
-}
-
-/// In a hello a failure is part of the node's state; the planner takes it as if the lost message
-/// had come.
-any_msg member_core::state_as_failed(NodeState::Reader state) {
-  return author_
-      .write<Failed>(current_,
-                     [&](auto b) {
-                       b.setNode(options_.node);
-                       b.setFailures(state.getFailures());
-                     })
-      .any();
-}
-
-/// A failure without a process, of the node itself.
-/// It has no pid, by which the planner knows it from a worker's.
-any_msg member_core::lost_workers() {
-  return author_
-      .write<Failed>(current_,
-                     [&](auto b) {
-                       b.setNode(options_.node);
-                       auto f = b.initFailures(1)[0];
-                       f.setNode(options_.node);
-                       f.setMessage("the node supervisor lost its workers");
-                     })
-      .any();
-}
-
-std::string member_core::in_words() const {
-  const auto which = current_.value;
-  switch (phase_) {
-  case phase::recalled:
-    return fmt::format("waits for node {} to come back with generation {}", options_.node, which);
-  case phase::preparing:
-    return fmt::format("node {} prepares generation {}", options_.node, which);
-  case phase::ready:
-    return fmt::format("node {} is ready for generation {}", options_.node, which);
-  case phase::running:
-    return fmt::format("node {} runs generation {}", options_.node, which);
-  case phase::stopping:
-    return fmt::format("node {} ends generation {}: {}", options_.node, which, stop_reason_);
-  case phase::ended:
-    return "ended";
-  }
-  return {};
 }
 
 } // namespace troupe::actors

@@ -26,6 +26,15 @@ struct member_options {
   duration obey_within{};
   /// After a restart of the master: how long the node may take to come back.
   duration recall_within{};
+  unsigned group_rank = 0; ///< Its place in the world.
+};
+
+/// What all members of one generation have in common.
+struct member_world {
+  messages::msg<messages::WorldProposed> proposed;
+  messages::msg<messages::RankOwners> owners;
+  /// None, until the world is sealed. Then it is what a node that is only prepared is told.
+  std::optional<messages::msg<messages::Start>> start;
 };
 
 /// One node's part in one generation, seen from the master.
@@ -86,9 +95,7 @@ class member_core {
 
   /// A member of a world that is about to be formed; or, with `start`, of one that an earlier
   /// master has sealed.
-  member_core(member_options options, messages::msg<messages::Prepare> world,
-              std::optional<messages::msg<messages::Start>> start, messages::author author,
-              instant now);
+  member_core(member_options options, member_world world, messages::author author, instant now);
 
   /// The first event.
   effects begin();
@@ -139,15 +146,16 @@ class member_core {
   /// Once: what comes after the end means nothing.
   void finish(effects& out, std::optional<std::string> why);
   void compare(effects& out, const messages::msg<messages::NodePresent>& m);
+  void tell_start(effects& out) const;
   /// Written anew for each link: the first one may have been lost with its link.
   messages::any_msg stop_message();
+  /// The node's own seat: nothing else of the world concerns it.
+  messages::any_msg prepare_message();
   messages::any_msg state_as_failed(messages::NodeState::Reader state);
   messages::any_msg lost_workers();
 
   member_options options_;
-  messages::msg<messages::Prepare> world_;
-  /// None, until the world is sealed. Then it is what a node that is only prepared is told.
-  std::optional<messages::msg<messages::Start>> start_;
+  member_world world_;
   messages::author author_;
   generation current_;
   phase phase_;

@@ -17,12 +17,16 @@ const sup::stop_order asked{sup::stop_order::cause::asked, "1 more node is here"
 const sup::stop_order shutdown{};
 const sup::stop_order verdict{sup::stop_order::cause::asked, "over", verdict_follows, {}};
 
+const std::string started =
+    lines("to node: Start g2, store a.lan:29400", "to node: RankOwners g2 of 2 nodes");
+
 /// Node b's part in generation 2 of a and b.
 struct story {
   explicit story(bool sealed_before = false)
-      : core({"b", incarnation{1}, 60s, 15s}, prepare(2, {"a", "b"}),
-             sealed_before ? std::optional(start(2)) : std::nullopt, messages::author("member"),
-             dawn) {
+      : core({"b", incarnation{1}, 60s, 15s, 1},
+             {proposed(2, {"a", "b"}), owners(2, {"a", "b"}),
+              sealed_before ? std::optional(start(2)) : std::nullopt},
+             messages::author("member"), dawn) {
     begun = text(core.begin());
   }
 
@@ -63,10 +67,10 @@ const std::string why_failed = "rank 0 (node b, local rank 0, pid 100) failed: e
 TEST_SUITE("member_core: from Prepare to Start") {
   TEST_CASE("the node prepares, says so, and is started when all have") {
     story s;
-    CHECK(s.begun == "to node: Prepare g2: a(0,1) b(2,3)");
+    CHECK(s.begun == "to node: Prepare g2: b(2,3) of 4 on 2 nodes");
     CHECK(s.gets_ready() == "to rendezvous: Prepared g2 b");
     CHECK(s.core.in_words() == "node b is ready for generation 2");
-    CHECK(s.is_started() == "to node: Start g2, store a.lan:29400");
+    CHECK(s.is_started() == started);
     CHECK(s.is_started() == "");
     CHECK_FALSE(s.core.next_wakeup());
   }
@@ -80,8 +84,8 @@ TEST_SUITE("member_core: from Prepare to Start") {
 
   TEST_CASE("a new link is told again, unless the node says that it is ready") {
     story s;
-    CHECK(s.comes(draining(1)) == "to node: Prepare g2: a(0,1) b(2,3)");
-    CHECK(s.comes(ready_for(1)) == "to node: Prepare g2: a(0,1) b(2,3)");
+    CHECK(s.comes(draining(1)) == "to node: Prepare g2: b(2,3) of 4 on 2 nodes");
+    CHECK(s.comes(ready_for(1)) == "to node: Prepare g2: b(2,3) of 4 on 2 nodes");
     CHECK(s.comes(ready_for(2)) == "to rendezvous: Prepared g2 b");
     CHECK(s.comes(ready_for(2)) == "to rendezvous: Prepared g2 b");
   }
@@ -161,8 +165,9 @@ TEST_SUITE("member_core: a generation that runs") {
 
   TEST_CASE("on a new link the node's state is compared with what it was told") {
     auto s = that_runs();
-    CHECK(s.comes(ready_for(2)) == "to node: Start g2, store a.lan:29400");
-    CHECK(s.comes(running_in(2)) == "to planner: Running g2 b");
+    CHECK(s.comes(ready_for(2)) == started);
+    CHECK(s.comes(running_in(2)) ==
+          lines("to node: RankOwners g2 of 2 nodes", "to planner: Running g2 b"));
     SUBCASE("it failed meanwhile") {
       CHECK(s.comes(failed_in(2, {3})) ==
             lines("to planner: Failed g2 b [b/0: exit code 3]",
@@ -233,14 +238,15 @@ TEST_SUITE("member_core: sealed by an earlier master") {
     story s(true);
     CHECK(s.begun == "");
     CHECK(s.core.in_words() == "waits for node b to come back with generation 2");
-    CHECK(s.comes(running_in(2)) == "to planner: Running g2 b");
+    CHECK(s.comes(running_in(2)) ==
+          lines("to node: RankOwners g2 of 2 nodes", "to planner: Running g2 b"));
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.fails() != "");
   }
 
   TEST_CASE("a Start that got lost with the old master is repeated") {
     story s(true);
-    CHECK(s.comes(ready_for(2)) == "to node: Start g2, store a.lan:29400");
+    CHECK(s.comes(ready_for(2)) == started);
   }
 
   TEST_CASE("one that does not come back in time is lost") {
@@ -273,8 +279,10 @@ TEST_SUITE("member_core: sealed by an earlier master") {
     }
     // A journal of before does not say which one it was.
     story old(false);
-    old.core = member_core({"b", {}, 60s, 15s}, prepare(2, {"a", "b"}), start(2),
+    old.core = member_core({"b", {}, 60s, 15s, 1},
+                           {proposed(2, {"a", "b"}), owners(2, {"a", "b"}), start(2)},
                            messages::author("member"), dawn);
-    CHECK(old.comes_as(incarnation{2}, running_in(2)).find("to planner: Running") == 0);
+    CHECK(old.comes_as(incarnation{2}, running_in(2)).find("to planner: Running") !=
+          std::string::npos);
   }
 }

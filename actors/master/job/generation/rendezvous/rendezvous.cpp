@@ -52,7 +52,7 @@ void perform(self_ptr self, rendezvous_core::effects effects) {
 }
 
 private_handle::behavior_type
-behave(self_ptr self, sup::context ctx, const messages::msg<messages::Prepare>& world,
+behave(self_ptr self, sup::context ctx, const messages::msg<messages::WorldProposed>& world,
        std::function<void(const messages::msg<messages::Start>&)> to_members,
        const master_addresses& master) {
   sup::harden(self, ctx);
@@ -79,7 +79,7 @@ behave(self_ptr self, sup::context ctx, const messages::msg<messages::Prepare>& 
 
 } // namespace
 
-handle start(sup::context& ctx, const messages::msg<messages::Prepare>& world,
+handle start(sup::context& ctx, const messages::msg<messages::WorldProposed>& world,
              std::function<void(const messages::msg<messages::Start>&)> to_members,
              const master_addresses& master) {
   return ctx.spawn<handle>(behave, ctx, world, std::move(to_members), master);

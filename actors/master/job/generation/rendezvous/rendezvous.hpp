@@ -19,7 +19,7 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::Prepared>>>;
 
 /// `to_members` hands Start to all of them.
-handle start(sup::context& ctx, const messages::msg<messages::Prepare>& world,
+handle start(sup::context& ctx, const messages::msg<messages::WorldProposed>& world,
              std::function<void(const messages::msg<messages::Start>&)> to_members,
              const master_addresses& master);
 

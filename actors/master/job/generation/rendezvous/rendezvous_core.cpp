@@ -34,7 +34,7 @@ std::string ranks_in_words(World::Reader world) {
 
 } // namespace
 
-rendezvous_core::rendezvous_core(msg<Prepare> world, messages::author author, instant now)
+rendezvous_core::rendezvous_core(msg<WorldProposed> world, messages::author author, instant now)
     : world_(std::move(world)), author_(std::move(author)), current_(world_.envelope().about),
       since_(now) {
   auto w = world_.read();

@@ -51,7 +51,8 @@ class rendezvous_core {
   using effect = std::variant<record, start, sealed, evict, note, done>;
   using effects = std::vector<effect>;
 
-  rendezvous_core(messages::msg<messages::Prepare> world, messages::author author, instant now);
+  rendezvous_core(messages::msg<messages::WorldProposed> world, messages::author author,
+                  instant now);
 
   /// A member's node is ready. Repeats mean nothing; the first member's names the store.
   effects prepared(instant now, const messages::msg<messages::Prepared>& m);
@@ -65,7 +66,7 @@ class rendezvous_core {
   void seal(effects& out, instant now);
 
   /// What is sealed is what was prepared: the same world, word for word.
-  messages::msg<messages::Prepare> world_;
+  messages::msg<messages::WorldProposed> world_;
   messages::author author_;
   generation current_;
   /// What the barrier took is told to the user: it is the part of a restart that nodes decide.

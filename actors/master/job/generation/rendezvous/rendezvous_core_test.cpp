@@ -12,7 +12,7 @@ namespace {
 
 struct story {
   explicit story(const std::vector<node_name>& nodes)
-      : core(prepare(1, nodes), messages::author("rendezvous"), dawn) {}
+      : core(proposed(1, nodes), messages::author("rendezvous"), dawn) {}
 
   std::string gets_ready(const node_name& node, std::uint64_t g = 1, std::uint16_t store_port = 0) {
     const auto effects = core.prepared(now, prepared(node, g, store_port));
