@@ -3,16 +3,20 @@
 //
 //     node_crowd PORT NODES
 //
-// Prints, in ms since the first of them dialled, when the last one was welcome, had got its world,
-// and was told to start. Then it stays, until its standard input is closed.
+// Prints, in ms since the first of them dialled, when the last one was welcome, had got its seat,
+// and was told to start. At a byte on its standard input a rack is lost: 32 nodes end their links
+// at once. Prints, in ms since then, when the others were told to start again. When its standard
+// input is closed it says how many generations followed the first, and ends.
 
 #include "messages/kinds.hpp"
+#include "runtime/os/call_on.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/os/net/asio_transport.hpp"
 #include "runtime/os/net/descriptor_limit.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -50,14 +54,15 @@ constexpr std::size_t nodes_of_a_machine = 20;
 /// On machines of their own all speak as soon as they are connected. Here one processor speaks for
 /// all, and a master drops connections that stay silent where others wait.
 constexpr std::size_t dials_at_once = 200;
-/// For the same reason, and as scale.py tells the master: one processor reads the worlds of all.
+/// For the same reason, and as scale.py tells the master: one processor speaks for all.
 constexpr auto lease = 120s;
+constexpr std::size_t rack = 32;
 
 struct crowd {
   crowd(std::vector<std::shared_ptr<os::asio_transport>> over, std::uint16_t master_port,
         std::size_t nodes)
       : machines(std::move(over)), port(master_port), links(nodes), welcome("welcome", nodes),
-        world("world", nodes), start("start", nodes) {}
+        seat("seat", nodes), start("start", nodes), again("again", nodes - rack) {}
 
   /// Each dials from an address of its own, for nodes_of_a_machine nodes.
   std::vector<std::shared_ptr<os::asio_transport>> machines;
@@ -65,7 +70,9 @@ struct crowd {
   std::atomic<std::size_t> dialled{0};
   std::vector<ports::connection_ptr> links;
   clock_type::time_point began = clock_type::now();
-  stage welcome, world, start;
+  clock_type::time_point lost{};
+  std::atomic<std::uint64_t> first{0}, newest{0}; ///< generations
+  stage welcome, seat, start, again;
 };
 
 std::string name_of(std::size_t node) {
@@ -128,15 +135,24 @@ void hear(crowd& all, std::size_t node, const any_msg& m) {
   } else if (m.is<Welcome>()) {
     all.welcome.reached(all.began);
   } else if (m.is<Prepare>()) {
-    all.world.reached(all.began);
+    all.newest = std::max(all.newest.load(), m.envelope().about.value);
+    if (all.lost == clock_type::time_point{}) {
+      all.first = all.newest.load();
+      all.seat.reached(all.began);
+    }
     said = link->send(build<Prepared>(from, [node](auto b) {
                         b.setNode(name_of(node));
                         b.setStorePort(4'000);
                         b.setStoreHosted(true);
                       }).any());
   } else if (m.is<Start>()) {
-    all.start.reached(all.began);
+    if (m.envelope().about.value > all.first)
+      all.again.reached(all.lost);
+    else
+      all.start.reached(all.began);
     said = link->send(build<Running>(from, [node](auto b) { b.setNode(name_of(node)); }).any());
+  } else if (m.is<Stop>()) {
+    said = link->send(build<Stopped>(from, [node](auto b) { b.setNode(name_of(node)); }).any());
   } else if (m.is<TreeRequest>()) {
     said = link->send(tree({name_of(node) + "/uplink", {}, {}, 1, m.envelope().correlation}));
   }
@@ -170,12 +186,20 @@ void dial_next(crowd& all) {
     dial(all, node);
 }
 
+void lose_rack(crowd& all) {
+  all.lost = clock_type::now();
+  for (std::size_t i = all.links.size() - rack; i < all.links.size(); ++i)
+    all.links[i]->close("its rack has no power");
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3)
     return 64;
   const std::size_t nodes = std::stoul(argv[2]);
+  if (nodes <= rack)
+    return 64;
   const auto files = os::raise_descriptor_limit(nodes + 100);
   if (!files || *files < nodes + 100) {
     fmt::print(stderr, "not enough file descriptors for {} links\n", nodes);
@@ -200,8 +224,13 @@ int main(int argc, char** argv) {
   crowd all(std::move(machines), static_cast<std::uint16_t>(std::stoul(argv[1])), nodes);
   for (std::size_t i = 0; i < dials_at_once; ++i)
     dial_next(all);
-  char ignored = 0;
-  while (::read(STDIN_FILENO, &ignored, 1) > 0) {
+  char asked = 0;
+  if (::read(STDIN_FILENO, &asked, 1) > 0) {
+    os::call_on(io, [&all] { lose_rack(all); });
+    while (::read(STDIN_FILENO, &asked, 1) > 0) {
+    }
   }
+  fmt::print("generations {}\n", all.newest - all.first);
+  std::fflush(stdout);
   std::_Exit(0);
 }

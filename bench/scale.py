@@ -21,7 +21,8 @@ from launchers import ROOT, TAG, base_environment, free_port
 
 RELEASE = ROOT / "build" / "release"
 IDLE_SECONDS = 10
-# As in node_crowd.cpp: here one processor reads the worlds of all nodes, which takes it longer than the default lease.
+RACK = 32  # as in node_crowd.cpp
+# As in node_crowd.cpp: here one processor speaks for all nodes, which takes it longer than the default lease.
 LEASE = "keep_alive_interval=120,keep_alive_max_attempt=1"
 
 
@@ -37,7 +38,7 @@ def usage(pid: int) -> Usage:
 
 def measure(nodes: int) -> dict[str, float]:
     port = free_port()
-    listen = [RELEASE / "bin" / "actor-master", "-q", f"--listen=127.0.0.1:{port}", f"--nnodes={nodes}", f"--rdzv-conf={LEASE}"]
+    listen = [RELEASE / "bin" / "actor-master", "-q", f"--listen=127.0.0.1:{port}", f"--nnodes={nodes - RACK}:{nodes}", f"--rdzv-conf={LEASE}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     environment = base_environment() | {TAG: "scale"}
     with subprocess.Popen(listen, stdin=subprocess.DEVNULL, env=environment) as master:
@@ -52,12 +53,18 @@ def measure(nodes: int) -> dict[str, float]:
                 calm, calm_peers = usage(master.pid), usage(peers.pid)
                 time.sleep(IDLE_SECONDS)
                 idle, idle_peers = usage(master.pid), usage(peers.pid)
+                peers.stdin.write("x")
+                peers.stdin.flush()
+                again = float(peers.stdout.readline().split()[1])
+                lost = usage(master.pid)
+                time.sleep(2)  # for a generation too many
                 peers.stdin.close()
+                generations = float(peers.stdout.readline().split()[1])
         finally:
             master.kill()
     return {
         "first dial → all are welcome [ms]": float(stages["welcome"]),
-        "first dial → all have their world [ms]": float(stages["world"]),
+        "first dial → all have their seat [ms]": float(stages["seat"]),
         "first dial → all are told to start [ms]": float(stages["start"]),
         "master: CPU to get there, per node [µs]": (joined.cpu_ms - before.cpu_ms) / nodes * 1e3,
         "nodes' ends: the same [µs]": joined_peers.cpu_ms / nodes * 1e3,
@@ -65,6 +72,9 @@ def measure(nodes: int) -> dict[str, float]:
         "nodes' ends: the same [KiB]": idle_peers.rss_mib / nodes * 1024,
         "master: beats, % of a core for all": (idle.cpu_ms - calm.cpu_ms) / IDLE_SECONDS / 10,
         "nodes' ends: the same": (idle_peers.cpu_ms - calm_peers.cpu_ms) / IDLE_SECONDS / 10,
+        f"{RACK} nodes lost at once → the others are told to start [ms]": again,
+        "generations that took": generations,
+        "master: CPU for that, per node [µs]": (lost.cpu_ms - idle.cpu_ms) / nodes * 1e3,
     }
 
 
