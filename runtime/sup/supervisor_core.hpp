@@ -1,12 +1,12 @@
 #pragma once
 
 #include "runtime/base/ids.hpp"
+#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/sup/strategy.hpp"
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -183,11 +183,11 @@ class supervisor_core {
   /// The living or starting child of this id.
   std::optional<child_key> find(const std::string& id) const;
   /// How many failures within the period of the budget were answered by a restart.
-  unsigned restarts_used(instant now) const;
-  unsigned restarts_allowed() const { return budget_.restarts; }
+  unsigned restarts_used(instant now) const { return budget_.used(now); }
+  unsigned restarts_allowed() const { return budget_.allowed(); }
   /// Dynamic: how many of the children were started again, by what that is charged to. Each name
   /// has the whole budget.
-  const std::map<std::string, unsigned>& charged() const { return charged_; }
+  const std::map<std::string, unsigned>& charged() const { return charged_.used(); }
 
  private:
   void on(const event::begin&);
@@ -208,8 +208,6 @@ class supervisor_core {
   void ended_unasked(child_key key, bool normal, const std::string& why);
   /// The strategy is applied here, to the two sets.
   void restart_because_of(child_key key, const std::string& why);
-  /// Asking counts: it is called once for each failure that is to be repaired.
-  bool within_budget();
   void become_stopping(std::optional<error> why, stop_order order);
   void pass_on(const stop_order& order);
   /// So a worker can tell the end of its generation from that of its tree.
@@ -228,7 +226,6 @@ class supervisor_core {
   void forget_ended(child_key key, std::optional<error> why);
 
   const strategy how_;
-  const budget budget_;
   /// Its children come without order and rely on no sibling, so nothing waits for anything.
   const bool dynamic_;
   supervisor_phase phase_ = supervisor_phase::starting;
@@ -250,11 +247,11 @@ class supervisor_core {
   std::size_t stopping_ = 0;
   /// At 0 a supervisor that stops has nothing left to wait for.
   std::size_t living_ = 0; ///< Starting, running or stopping.
-  /// Of the failures within the period, the one that broke the budget included.
-  std::deque<instant> restarts_;
+  /// Of the failures that were repaired.
+  restart_budget budget_;
   /// By name and not by child: a generation is another child each time, and a node keeps what it
   /// has used up.
-  std::map<std::string, unsigned> charged_;
+  restart_charges charged_;
   /// Nothing for a supervisor that was asked to end: it ends well, whatever its children did on the
   /// way.
   std::optional<error> why_;

@@ -14,7 +14,8 @@ using namespace messages;
 recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
                              messages::author author, instant now)
     : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
-      phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth) {
+      phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth),
+      charges_(options_.max_restarts) {
   waiting_.begin(now);
 }
 

@@ -8,6 +8,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/reminder.hpp"
+#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
 
 #include <map>
@@ -265,7 +266,8 @@ class recovery_core {
   roster roster_;
   growth growth_;
   std::set<node_name> standing_by_; ///< told so
-  /// On record with each proposal, since there is no other trace of it.
+  /// On record with each proposal, since there is no other trace of it. Of nodes and not of
+  /// restarts: one wait may be for several, and it is counted when it has been worth it.
   std::uint32_t relaunches_ = 0;
   std::uint32_t waited_for_ = 0;        ///< gathering: how many nodes at most were missing at once
   std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
@@ -313,7 +315,7 @@ class recovery_core {
   // What was charged.
   std::uint32_t restart_count_ = 0; ///< of all nodes
   /// By name: a launcher that is started again has the budget of the one before.
-  std::map<node_name, std::uint32_t> charges_;
+  restart_charges charges_;
   /// Between the judgement and the next start any time may pass, as nodes are waited for.
   std::optional<node_name> charge_next_; ///< the next start is a restart that this node pays for
   std::uint32_t without_progress_ = 0;   ///< up to the last charge

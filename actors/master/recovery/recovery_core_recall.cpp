@@ -47,8 +47,9 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   restart_count_ = charged->getRestartCount();
                   without_progress_ = charged->getWithoutProgress();
                   // Records of an old journal do not carry the sum, so there each one counts.
-                  auto& charges = charges_[charged->getNode().cStr()];
-                  charges = charged->getCharged() != 0 ? charged->getCharged() : charges + 1;
+                  const node_name node = charged->getNode().cStr();
+                  const auto sum = charged->getCharged();
+                  charges_.recall(node, sum != 0 ? sum : charges_.used(node) + 1);
                   // A charge is the judgement of a generation, so that generation has ended.
                   start.reset();
                 },
@@ -76,8 +77,8 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   if (roster_.size() > 0 || decided)
     recalled_at_ = now;
   // First of all effects: `job` counts restarts on from these, and a generation may start next.
-  if (!charges_.empty())
-    out.push_back(recall_charges{charges_});
+  if (!charges_.used().empty())
+    out.push_back(recall_charges{charges_.used()});
   // The verdict is stronger than any generation that the records leave open.
   if (decided)
     recall_verdict(out, *decided);
