@@ -57,8 +57,7 @@ void supervisor_core::on(const event::started& e) {
   // A supervisor below us may come up just after it was asked to end.
   if (c.phase == child_phase::stopping)
     return;
-  invariant(c.phase == child_phase::starting, "a child started that was not told to");
-  c.phase = child_phase::running;
+  c.phase.become(child_phase::running);
   --starting_;
   tell(c.starts == 1 ? happening::started : happening::restarted, c, {});
 }
@@ -77,7 +76,6 @@ void supervisor_core::on(const event::start_failed& e) {
 void supervisor_core::on(const event::down& e) {
   child& c = at(e.child);
   const child_phase was = c.phase;
-  invariant(was != child_phase::down, "a child ended twice");
   became_down(e.child);
   const bool planned = to_stop_.erase(e.child) > 0 || was == child_phase::stopping;
   if (planned) {
@@ -190,7 +188,7 @@ void supervisor_core::became_down(child_key key) {
     --starting_;
   if (c.phase == child_phase::stopping)
     --stopping_;
-  c.phase = child_phase::down;
+  c.phase.become(child_phase::down);
   --living_;
 }
 
@@ -271,7 +269,7 @@ void supervisor_core::restart_because_of(child_key key, const std::string& why) 
 void supervisor_core::become_stopping(std::optional<error> why, stop_order order) {
   if (phase_ == supervisor_phase::stopping)
     return;
-  phase_ = supervisor_phase::stopping;
+  phase_.become(supervisor_phase::stopping);
   why_ = std::move(why);
   // Emplaced and not assigned: a child that a repair or a removal has already chosen keeps the
   // order that it was to get.
@@ -312,7 +310,7 @@ void supervisor_core::settle() {
   }
   if (living_ > 0)
     return;
-  phase_ = supervisor_phase::ended;
+  phase_.become(supervisor_phase::ended);
   effects_.push_back(effect::quit{why_});
 }
 
@@ -326,7 +324,7 @@ void supervisor_core::settle_stops() {
     child& c = at(key);
     if (c.phase == child_phase::starting)
       --starting_;
-    c.phase = child_phase::stopping;
+    c.phase.become(child_phase::stopping);
     ++stopping_;
     effects_.push_back(effect::stop{key, c.incarnation(), c.options.stop_limit, std::move(order)});
   }
@@ -342,8 +340,7 @@ void supervisor_core::settle_starts() {
     const child_key key = *to_start_.begin();
     to_start_.erase(to_start_.begin());
     child& c = at(key);
-    invariant(c.phase == child_phase::down, "a second incarnation of a living child");
-    c.phase = child_phase::starting;
+    c.phase.become(child_phase::starting);
     ++c.starts;
     ++starting_;
     ++living_;
@@ -352,7 +349,7 @@ void supervisor_core::settle_starts() {
   // Once in a life. A later repair is this supervisor's own affair: to the one above it, it was up
   // all the time.
   if (phase_ == supervisor_phase::starting && starting_ == 0) {
-    phase_ = supervisor_phase::running;
+    phase_.become(supervisor_phase::running);
     effects_.push_back(effect::announce{});
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/ids.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/restart_budget.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
@@ -86,8 +87,21 @@ using event_type =
     std::variant<event::begin, event::started, event::start_failed, event::down, event::failing,
                  event::stop_overdue, event::add, event::remove, event::recall, event::shutdown>;
 
-/// The phases of a supervisor, in this order, none skipped but `running`.
+/// The phases of a supervisor, in this order. Only one of one fate ends without being stopped: when
+/// all its children have ended well.
 enum class supervisor_phase { starting, running, stopping, ended };
+inline constexpr phase_table<supervisor_phase> supervisor_phases{
+    "a supervisor",
+    {
+        {supervisor_phase::starting,
+         "starting",
+         {supervisor_phase::running, supervisor_phase::stopping}},
+        {supervisor_phase::running,
+         "running",
+         {supervisor_phase::stopping, supervisor_phase::ended}},
+        {supervisor_phase::stopping, "stopping", {supervisor_phase::ended}},
+        {supervisor_phase::ended, "ended", {}},
+    }};
 const char* to_string(supervisor_phase p);
 
 /// What a report is about.
@@ -156,14 +170,26 @@ struct report {
 using effect_type = std::variant<effect::start, effect::stop, effect::kill, effect::tell_end,
                                  effect::forget, effect::announce, effect::quit, effect::report>;
 
+/// Down again from everywhere, as an end needs no order; and up from `down` alone, so that no child
+/// has two incarnations at once.
 enum class child_phase { down, starting, running, stopping };
+inline constexpr phase_table<child_phase> child_phases{
+    "a child",
+    {
+        {child_phase::down, "down", {child_phase::starting}},
+        {child_phase::starting,
+         "starting",
+         {child_phase::running, child_phase::stopping, child_phase::down}},
+        {child_phase::running, "running", {child_phase::stopping, child_phase::down}},
+        {child_phase::stopping, "stopping", {child_phase::down}},
+    }};
 const char* to_string(child_phase p);
 
 class supervisor_core {
  public:
   struct child {
     child_options options;
-    child_phase phase = child_phase::down;
+    phase_of<child_phases> phase{child_phase::down};
     /// A number for each incarnation, by which a late message about an earlier one is known.
     unsigned starts = 0; ///< How often it was told to start.
     unsigned incarnation() const { return starts - 1; }
@@ -228,7 +254,7 @@ class supervisor_core {
   const strategy how_;
   /// Its children come without order and rely on no sibling, so nothing waits for anything.
   const bool dynamic_;
-  supervisor_phase phase_ = supervisor_phase::starting;
+  phase_of<supervisor_phases> phase_{supervisor_phase::starting};
   std::map<child_key, child> children_;
   /// Ids of the children; ordered lookup for dynamic supervisors with many.
   std::map<std::string, child_key> ids_;

@@ -7,6 +7,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
@@ -93,6 +94,18 @@ class recovery_core {
     ending,    ///< It failed or was stopped, and is on its way down.
     concluded, ///< The verdict is out; a node that comes is told so.
   };
+  /// `gathering` leads to `running` where a generation is recalled that an earlier master sealed.
+  static constexpr phase_table<phase> phases{
+      "the planner",
+      {
+          {phase::gathering, "gathering", {phase::forming, phase::running, phase::concluded}},
+          {phase::forming,
+           "forming",
+           {phase::gathering, phase::running, phase::ending, phase::concluded}},
+          {phase::running, "running", {phase::gathering, phase::ending, phase::concluded}},
+          {phase::ending, "ending", {phase::gathering, phase::concluded}},
+          {phase::concluded, "concluded", {}},
+      }};
 
   /// Append to the journal; everything after it waits for the acknowledgement.
   struct record {
@@ -184,8 +197,7 @@ class recovery_core {
   std::string in_words() const;
 
  private:
-  // Transitions; `become` is the one place that assigns phase_, and knows the allowed steps.
-  void become(phase next);
+  // Transitions.
   void become_gathering(effects& out, instant now);
   void become_forming(effects& out, instant now);
   void become_ending(instant now);
@@ -258,7 +270,7 @@ class recovery_core {
   rendezvous_options sizes_;
   recovery_options options_;
   messages::author author_;
-  phase phase_ = phase::gathering;
+  phase_of<phases> phase_{phase::gathering};
   instant phase_since_;
   instant began_;
 

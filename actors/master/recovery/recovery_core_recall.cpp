@@ -93,7 +93,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
 /// Announced again: the earlier planner may not have come to that.
 /// The record has no failures, so a node that comes now hears the reason alone.
 void recovery_core::recall_verdict(effects& out, const verdict& v) {
-  become(phase::concluded);
+  phase_.become(phase::concluded);
   waiting_.end();
   conclusion_ = author_
                     .write<Conclude>(current_,
@@ -112,7 +112,7 @@ void recovery_core::recall_verdict(effects& out, const verdict& v) {
 /// left.
 void recovery_core::recall_generation(effects& out, instant now, const msg<Start>& start) {
   was_sealed_ = in_the_tree_ = true;
-  become(phase::running);
+  phase_.become(phase::running);
   waiting_.end();
   // When it was sealed is not in the journal, so progress counts from here on. An end soon after
   // the restart of a master counts as one without progress.

@@ -179,7 +179,7 @@ void recovery_core::restart_free(effects& out, const std::string& cause) {
 /// ends its workers on the verdict. Whatever runs the master hears it last.
 void recovery_core::conclude(effects& out, instant now, bool success, const std::string& reason,
                              std::uint8_t exit_code) {
-  become(phase::concluded);
+  phase_.become(phase::concluded);
   phase_since_ = now;
   waiting_.end();
   out.push_back(record{author_
