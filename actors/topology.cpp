@@ -55,7 +55,7 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  // One at a time, temporary: which one follows is the planner's decision. What a
                  // failed one is charged to counts for the life of the job.
                  sup::dynamic(
-                     "job", budget{options.recovery.max_restarts, sup::for_life}, at.job,
+                     "job", budget{options.recovery.max_restarts, for_life}, at.job,
                      [planner = at.recovery](const sup::child_end& e) { sup::post(planner, e); }),
                  // children: session, one per connected peer, temporary: the peer dials again.
                  sup::dynamic("sessions", patience, at.sessions),

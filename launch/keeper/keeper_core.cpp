@@ -88,13 +88,10 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
     return out;
   }
   // Without an exit code it crashed, however it ended: only its own word says that the job is over.
-  crashes_.push_back(now);
-  while (crashes_.front() + limits::supervisor_crashes_within < now)
-    crashes_.pop_front();
-  if (crashes_.size() > limits::supervisor_crashes_max) {
+  if (!restarts_.spend(now)) {
     give_up(out, fmt::format("the node supervisor crashed {} times within {}, the last "
                              "time with {}; giving up",
-                             crashes_.size(), in_words(limits::supervisor_crashes_within),
+                             restarts_.allowed() + 1, in_words(restarts_.period()),
                              last_end_in_words(how)));
     return out;
   }

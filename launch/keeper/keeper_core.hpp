@@ -2,10 +2,10 @@
 
 #include "launch/keeper/packet.hpp"
 #include "launch/keeper/refused_fork.hpp"
+#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -196,9 +196,8 @@ class keeper_core {
   /// The user's wishes to end; each supervisor hears them. Two are enough: the second means "no
   /// more patience", and a third could mean no more than that.
   std::vector<int> endings_asked_for_;
-  /// Within the last minute. This bounds a supervisor that crashes now and then; hasty_ slows down
-  /// one that always does.
-  std::deque<instant> crashes_;
+  /// This bounds a supervisor that crashes now and then; hasty_ slows down one that always does.
+  restart_budget restarts_{limits::supervisor_crashes_max, limits::supervisor_crashes_within};
   std::size_t hasty_ = 0; ///< crashes in a row of supervisors that had hardly begun
   /// Back-off after a crash. A fork that the system refuses has its own, below: the one is a bug
   /// here, the other a machine without room.

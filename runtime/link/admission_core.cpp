@@ -60,7 +60,7 @@ admission_core::effects admission_core::came(instant now, id which, const std::s
     // The newcomer is silent as well, but younger: its first bytes may be on their way.
     drop(out, *victim, {errc::overloaded, too_many});
   }
-  connections_[which] = {address, now, phase::silent};
+  connections_[which] = {address, now};
   ++loads_[address].waiting;
   ++waiting_;
   return out;
@@ -73,7 +73,7 @@ admission_core::effects admission_core::spoke(instant now, id which) {
   const auto at = connections_.find(which);
   if (at == connections_.end() || at->second.now_in != phase::silent)
     return out;
-  at->second.now_in = phase::ready;
+  at->second.now_in.become(phase::ready);
   begin_ready(out, now);
   return out;
 }
@@ -140,7 +140,7 @@ void admission_core::begin_ready(effects& out, instant now) {
       drop(out, *old, {errc::overloaded, too_many});
     }
     auto& c = connections_.at((*next)->first);
-    c.now_in = phase::proving;
+    c.now_in.become(phase::proving);
     // The grace is that of the handshake, and begins with it.
     c.since = now;
     auto& l = loads_.at(c.address);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 
@@ -69,10 +70,16 @@ class admission_core {
 
  private:
   enum class phase : std::uint8_t { silent, ready, proving };
+  static constexpr phase_table<phase> phases{"a connection",
+                                             {
+                                                 {phase::silent, "silent", {phase::ready}},
+                                                 {phase::ready, "ready", {phase::proving}},
+                                                 {phase::proving, "proving", {}},
+                                             }};
   struct connection {
     std::string address;
     instant since{}; ///< when it came, or its handshake began
-    phase now_in = phase::silent;
+    phase_of<phases> now_in{phase::silent};
   };
   struct load {
     std::size_t waiting = 0, proving = 0;

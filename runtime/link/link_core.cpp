@@ -9,20 +9,6 @@
 
 namespace troupe::link {
 
-const char* to_string(phase p) {
-  switch (p) {
-  case phase::handshake:
-    return "handshake";
-  case phase::open:
-    return "open";
-  case phase::closing:
-    return "closing";
-  case phase::closed:
-    return "closed";
-  }
-  return "unknown";
-}
-
 result<void> validate(const options& o) {
   if (o.beat_every <= duration::zero() || o.lease < 4 * o.beat_every)
     return failure(errc::invalid,
@@ -66,7 +52,7 @@ void link_core::ready(instant now, std::optional<std::vector<std::string>> peer_
 // ---- Phases ----
 
 void link_core::become_open(instant now) {
-  phase_ = phase::open;
+  phase_.become(phase::open);
   decoder_.accept_up_to(limits::frame_max);
   next_.proven = true;
   // Tells the dialler that its Hello was taken; see phase::handshake.
@@ -79,7 +65,7 @@ void link_core::become_closing(instant now, error why) {
   // A dialler without an answer has no peer for last messages, and an owner that waits.
   if (phase_ == phase::handshake && role_ == role::dialler)
     return become_closed(std::move(why));
-  phase_ = phase::closing;
+  phase_.become(phase::closing);
   why_ = std::move(why);
   linger_until_ = now + options_.linger_max;
   unread_ = {};
@@ -89,7 +75,7 @@ void link_core::become_closing(instant now, error why) {
 }
 
 void link_core::become_closed(error why, ports::link_end how) {
-  phase_ = phase::closed;
+  phase_.become(phase::closed);
   why_ = std::move(why);
   next_.closed = why_;
   next_.how = how;

@@ -2,6 +2,7 @@
 
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/link/frame.hpp"
@@ -33,8 +34,17 @@ enum class phase : std::uint8_t {
   /// Over. The reason has been, or is about to be, told once.
   closed,
 };
-
-const char* to_string(phase p);
+inline constexpr phase_table<phase> link_phases{
+    "a link",
+    {
+        {phase::handshake, "handshake", {phase::open, phase::closing, phase::closed}},
+        {phase::open, "open", {phase::closing, phase::closed}},
+        {phase::closing, "closing", {phase::closed}},
+        {phase::closed, "closed", {}},
+    }};
+inline const char* to_string(phase p) {
+  return link_phases.name(p);
+}
 
 /// What the shell around a link has to do now. All but `read` and `wake_at` is told once.
 struct effects {
@@ -185,7 +195,7 @@ class link_core {
 
   role role_;
   options options_;
-  phase phase_ = phase::handshake;
+  phase_of<link_phases> phase_{phase::handshake};
   /// An acceptor's is its own limit, a dialler's the end of its owner's patience.
   instant prove_by_;
   std::optional<std::vector<std::string>> peer_names_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
@@ -28,15 +29,12 @@ enum class restart {
   temporary, ///< Never, and its end concerns no sibling.
 };
 
-/// A supervisor gives up, and ends, at the first restart beyond `restarts` within `period`. Its own
-/// supervisor then decides.
+/// A supervisor gives up, and ends, at the first restart beyond `restarts` within `period`
+/// (`for_life`: in its life). Its own supervisor then decides.
 struct budget {
   unsigned restarts = 0;
   duration period{};
 };
-
-/// The period of a budget that never comes back: restarts count for the life of the supervisor.
-inline constexpr duration for_life = duration::max();
 
 /// Why a child is asked to end. An order travels down the tree unchanged, so that a leaf knows
 /// whether only its supervisor goes down, or its work is to end.

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -14,7 +13,7 @@ namespace troupe::sup {
 /// Keys are positions: the order of the list is the order of reliance, and every loop below goes by
 /// it.
 supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_options> children)
-    : how_(how), budget_(limit), dynamic_(false) {
+    : how_(how), dynamic_(false), budget_(limit.restarts, limit.period), charged_(limit.restarts) {
   child_key next{};
   for (auto& options : children) {
     next = next.next();
@@ -24,7 +23,8 @@ supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_o
 }
 
 supervisor_core::supervisor_core(budget limit)
-    : how_(strategy::one_for_one), budget_(limit), dynamic_(true) {}
+    : how_(strategy::one_for_one), dynamic_(true), budget_(limit.restarts, limit.period),
+      charged_(limit.restarts) {}
 
 /// Each event only changes the two sets of wishes, and settle() turns them into effects. So a
 /// second failure in the middle of a repair is merged into it and needs no rule of its own.
@@ -44,14 +44,6 @@ std::optional<child_key> supervisor_core::find(const std::string& id) const {
   return found->second;
 }
 
-/// The failure that broke the budget was answered by no restart.
-unsigned supervisor_core::restarts_used(instant now) const {
-  unsigned recent = 0;
-  for (const instant t : restarts_)
-    recent += now - t <= budget_.period ? 1 : 0;
-  return std::min(recent, budget_.restarts);
-}
-
 // ---- events ----
 
 void supervisor_core::on(const event::begin&) {
@@ -65,8 +57,7 @@ void supervisor_core::on(const event::started& e) {
   // A supervisor below us may come up just after it was asked to end.
   if (c.phase == child_phase::stopping)
     return;
-  invariant(c.phase == child_phase::starting, "a child started that was not told to");
-  c.phase = child_phase::running;
+  c.phase.become(child_phase::running);
   --starting_;
   tell(c.starts == 1 ? happening::started : happening::restarted, c, {});
 }
@@ -85,7 +76,6 @@ void supervisor_core::on(const event::start_failed& e) {
 void supervisor_core::on(const event::down& e) {
   child& c = at(e.child);
   const child_phase was = c.phase;
-  invariant(was != child_phase::down, "a child ended twice");
   became_down(e.child);
   const bool planned = to_stop_.erase(e.child) > 0 || was == child_phase::stopping;
   if (planned) {
@@ -145,14 +135,14 @@ void supervisor_core::on(const event::add& e) {
   }
   // Checked before the start and not at the failure: a restart that the budget forbids must not run
   // even for a moment.
-  if (e.charged_to && charged_[*e.charged_to] >= budget_.restarts)
+  if (e.charged_to && charged_.used_up(*e.charged_to))
     return refuse(errc::refused, fmt::format("all {} restarts that are charged to {} are used up",
-                                             budget_.restarts, *e.charged_to));
+                                             charged_.allowed(), *e.charged_to));
   if (!ids_.emplace(e.options.id, e.child).second) {
     return refuse(errc::refused, "there is a child called " + e.options.id);
   }
   if (e.charged_to)
-    ++charged_[*e.charged_to];
+    charged_.charge(*e.charged_to);
   children_.emplace(e.child, child{e.options});
   to_start_.insert(e.child);
 }
@@ -172,7 +162,7 @@ void supervisor_core::on(const event::remove& e) {
 
 void supervisor_core::on(const event::recall& e) {
   invariant(dynamic_, "restarts of a fixed list are charged to nothing");
-  charged_ = e.charged;
+  charged_ = restart_charges(charged_.allowed(), e.charged);
 }
 
 /// The first order decides that this supervisor ends, and why; a later one only hurries it.
@@ -198,7 +188,7 @@ void supervisor_core::became_down(child_key key) {
     --starting_;
   if (c.phase == child_phase::stopping)
     --stopping_;
-  c.phase = child_phase::down;
+  c.phase.become(child_phase::down);
   --living_;
 }
 
@@ -248,15 +238,15 @@ void supervisor_core::ended_unasked(child_key key, bool normal, const std::strin
 /// Counted before anything is stopped: a failure beyond the budget is no restart any more but the
 /// end, and is passed up as the one failure of this supervisor.
 void supervisor_core::restart_because_of(child_key key, const std::string& why) {
-  if (!within_budget()) {
+  if (!budget_.spend(now_)) {
     child& c = at(key);
     tell(happening::gave_up, c, why);
     const auto period =
-        budget_.period == for_life ? std::string("its life") : in_words(budget_.period);
+        budget_.period() == for_life ? std::string("its life") : in_words(budget_.period());
     return become_stopping(
         error{errc::refused,
               fmt::format("more than {} restarts within {}, the last because {} ended: {}",
-                          budget_.restarts, period, c.options.id, why)},
+                          budget_.allowed(), period, c.options.id, why)},
         {});
   }
   // Whatever relies on the child that failed goes along: later siblings, or all. Those before it
@@ -274,21 +264,12 @@ void supervisor_core::restart_because_of(child_key key, const std::string& why) 
   }
 }
 
-/// Failures older than the period are forgiven, to the instant, and forgotten, so the list is no
-/// longer than the budget and one.
-bool supervisor_core::within_budget() {
-  restarts_.push_back(now_);
-  while (now_ - restarts_.front() > budget_.period)
-    restarts_.pop_front();
-  return restarts_.size() <= budget_.restarts;
-}
-
 /// The first reason stays. Children that are to be started are not: to_start_ is looked at in no
 /// later phase.
 void supervisor_core::become_stopping(std::optional<error> why, stop_order order) {
   if (phase_ == supervisor_phase::stopping)
     return;
-  phase_ = supervisor_phase::stopping;
+  phase_.become(supervisor_phase::stopping);
   why_ = std::move(why);
   // Emplaced and not assigned: a child that a repair or a removal has already chosen keeps the
   // order that it was to get.
@@ -329,7 +310,7 @@ void supervisor_core::settle() {
   }
   if (living_ > 0)
     return;
-  phase_ = supervisor_phase::ended;
+  phase_.become(supervisor_phase::ended);
   effects_.push_back(effect::quit{why_});
 }
 
@@ -343,7 +324,7 @@ void supervisor_core::settle_stops() {
     child& c = at(key);
     if (c.phase == child_phase::starting)
       --starting_;
-    c.phase = child_phase::stopping;
+    c.phase.become(child_phase::stopping);
     ++stopping_;
     effects_.push_back(effect::stop{key, c.incarnation(), c.options.stop_limit, std::move(order)});
   }
@@ -359,8 +340,7 @@ void supervisor_core::settle_starts() {
     const child_key key = *to_start_.begin();
     to_start_.erase(to_start_.begin());
     child& c = at(key);
-    invariant(c.phase == child_phase::down, "a second incarnation of a living child");
-    c.phase = child_phase::starting;
+    c.phase.become(child_phase::starting);
     ++c.starts;
     ++starting_;
     ++living_;
@@ -369,7 +349,7 @@ void supervisor_core::settle_starts() {
   // Once in a life. A later repair is this supervisor's own affair: to the one above it, it was up
   // all the time.
   if (phase_ == supervisor_phase::starting && starting_ == 0) {
-    phase_ = supervisor_phase::running;
+    phase_.become(supervisor_phase::running);
     effects_.push_back(effect::announce{});
   }
 }

@@ -1,12 +1,13 @@
 #pragma once
 
 #include "runtime/base/ids.hpp"
+#include "runtime/base/phase_of.hpp"
+#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/sup/strategy.hpp"
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -86,8 +87,21 @@ using event_type =
     std::variant<event::begin, event::started, event::start_failed, event::down, event::failing,
                  event::stop_overdue, event::add, event::remove, event::recall, event::shutdown>;
 
-/// The phases of a supervisor, in this order, none skipped but `running`.
+/// The phases of a supervisor, in this order. Only one of one fate ends without being stopped: when
+/// all its children have ended well.
 enum class supervisor_phase { starting, running, stopping, ended };
+inline constexpr phase_table<supervisor_phase> supervisor_phases{
+    "a supervisor",
+    {
+        {supervisor_phase::starting,
+         "starting",
+         {supervisor_phase::running, supervisor_phase::stopping}},
+        {supervisor_phase::running,
+         "running",
+         {supervisor_phase::stopping, supervisor_phase::ended}},
+        {supervisor_phase::stopping, "stopping", {supervisor_phase::ended}},
+        {supervisor_phase::ended, "ended", {}},
+    }};
 const char* to_string(supervisor_phase p);
 
 /// What a report is about.
@@ -156,14 +170,26 @@ struct report {
 using effect_type = std::variant<effect::start, effect::stop, effect::kill, effect::tell_end,
                                  effect::forget, effect::announce, effect::quit, effect::report>;
 
+/// Down again from everywhere, as an end needs no order; and up from `down` alone, so that no child
+/// has two incarnations at once.
 enum class child_phase { down, starting, running, stopping };
+inline constexpr phase_table<child_phase> child_phases{
+    "a child",
+    {
+        {child_phase::down, "down", {child_phase::starting}},
+        {child_phase::starting,
+         "starting",
+         {child_phase::running, child_phase::stopping, child_phase::down}},
+        {child_phase::running, "running", {child_phase::stopping, child_phase::down}},
+        {child_phase::stopping, "stopping", {child_phase::down}},
+    }};
 const char* to_string(child_phase p);
 
 class supervisor_core {
  public:
   struct child {
     child_options options;
-    child_phase phase = child_phase::down;
+    phase_of<child_phases> phase{child_phase::down};
     /// A number for each incarnation, by which a late message about an earlier one is known.
     unsigned starts = 0; ///< How often it was told to start.
     unsigned incarnation() const { return starts - 1; }
@@ -183,11 +209,11 @@ class supervisor_core {
   /// The living or starting child of this id.
   std::optional<child_key> find(const std::string& id) const;
   /// How many failures within the period of the budget were answered by a restart.
-  unsigned restarts_used(instant now) const;
-  unsigned restarts_allowed() const { return budget_.restarts; }
+  unsigned restarts_used(instant now) const { return budget_.used(now); }
+  unsigned restarts_allowed() const { return budget_.allowed(); }
   /// Dynamic: how many of the children were started again, by what that is charged to. Each name
   /// has the whole budget.
-  const std::map<std::string, unsigned>& charged() const { return charged_; }
+  const std::map<std::string, unsigned>& charged() const { return charged_.used(); }
 
  private:
   void on(const event::begin&);
@@ -208,8 +234,6 @@ class supervisor_core {
   void ended_unasked(child_key key, bool normal, const std::string& why);
   /// The strategy is applied here, to the two sets.
   void restart_because_of(child_key key, const std::string& why);
-  /// Asking counts: it is called once for each failure that is to be repaired.
-  bool within_budget();
   void become_stopping(std::optional<error> why, stop_order order);
   void pass_on(const stop_order& order);
   /// So a worker can tell the end of its generation from that of its tree.
@@ -228,10 +252,9 @@ class supervisor_core {
   void forget_ended(child_key key, std::optional<error> why);
 
   const strategy how_;
-  const budget budget_;
   /// Its children come without order and rely on no sibling, so nothing waits for anything.
   const bool dynamic_;
-  supervisor_phase phase_ = supervisor_phase::starting;
+  phase_of<supervisor_phases> phase_{supervisor_phase::starting};
   std::map<child_key, child> children_;
   /// Ids of the children; ordered lookup for dynamic supervisors with many.
   std::map<std::string, child_key> ids_;
@@ -250,11 +273,11 @@ class supervisor_core {
   std::size_t stopping_ = 0;
   /// At 0 a supervisor that stops has nothing left to wait for.
   std::size_t living_ = 0; ///< Starting, running or stopping.
-  /// Of the failures within the period, the one that broke the budget included.
-  std::deque<instant> restarts_;
+  /// Of the failures that were repaired.
+  restart_budget budget_;
   /// By name and not by child: a generation is another child each time, and a node keeps what it
   /// has used up.
-  std::map<std::string, unsigned> charged_;
+  restart_charges charged_;
   /// Nothing for a supervisor that was asked to end: it ends well, whatever its children did on the
   /// way.
   std::optional<error> why_;

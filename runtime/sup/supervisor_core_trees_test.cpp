@@ -114,6 +114,14 @@ TEST_SUITE("supervisor_core: dynamic children that are trees") {
     CHECK(t.core.charged() == std::map<std::string, unsigned>{{"node-1", 2}, {"node-2", 1}});
   }
 
+  TEST_CASE("what is refused is charged to nothing, and leaves no entry") {
+    table t(budget{0, for_life});
+    t.begin();
+    CHECK(t.add(temporary("g1"), "node-1") ==
+          "refuse: all 0 restarts that are charged to node-1 are used up");
+    CHECK(t.core.charged().empty());
+  }
+
   TEST_CASE("what was charged in an earlier life counts") {
     table t(budget{2, for_life});
     t.begin();

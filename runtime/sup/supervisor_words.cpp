@@ -55,31 +55,11 @@ const char* to_string(happening h) {
 }
 
 const char* to_string(supervisor_phase p) {
-  switch (p) {
-  case supervisor_phase::starting:
-    return "starting";
-  case supervisor_phase::running:
-    return "running";
-  case supervisor_phase::stopping:
-    return "stopping";
-  case supervisor_phase::ended:
-    return "ended";
-  }
-  return "unknown";
+  return supervisor_phases.name(p);
 }
 
 const char* to_string(child_phase p) {
-  switch (p) {
-  case child_phase::down:
-    return "down";
-  case child_phase::starting:
-    return "starting";
-  case child_phase::running:
-    return "running";
-  case child_phase::stopping:
-    return "stopping";
-  }
-  return "unknown";
+  return child_phases.name(p);
 }
 
 } // namespace troupe::sup

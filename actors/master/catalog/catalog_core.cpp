@@ -232,7 +232,7 @@ void catalog_core::become_committing(effects& out, instant now, open_steps::iter
     return settle(out, at, false,
                   fmt::format("step {} has {} shards; they are too many for one message",
                               at->first.step, s.shards));
-  s.at = phase::committing;
+  s.at.become(phase::committing);
   // Also those that were asked before a shard was written anew: what they have committed is not
   // that.
   s.asked.clear();
@@ -265,7 +265,7 @@ void catalog_core::ask_next_committer(effects& out, instant now, open_steps::ite
 
 void catalog_core::become_following(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
-  s.at = phase::following;
+  s.at.become(phase::following);
   const auto whom = followers(s);
   // Of one node, or all have committed under an earlier master.
   if (whom.empty())

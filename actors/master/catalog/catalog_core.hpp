@@ -4,6 +4,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/storage.hpp"
 
@@ -67,6 +68,15 @@ class catalog_core {
     committing, ///< All are there; one node makes the step complete.
     following,  ///< It is; the other nodes that wrote look whether that was their place as well.
   };
+  /// `committing` begins anew where a shard is written anew; `gathering` is followed by `following`
+  /// where an earlier master had the step committed.
+  static constexpr phase_table<phase> phases{
+      "a step",
+      {
+          {phase::gathering, "gathering", {phase::committing, phase::following}},
+          {phase::committing, "committing", {phase::committing, phase::following}},
+          {phase::following, "following", {}},
+      }};
   /// What the node says that it wrote: the manifest will name it, so a later comparison finds
   /// damage.
   struct file {
@@ -75,7 +85,7 @@ class catalog_core {
     node_name node;
   };
   struct step {
-    phase at = phase::gathering;
+    phase_of<phases> at{phase::gathering};
     /// As the first report says. One that says otherwise means another save of the same number.
     std::uint32_t shards = 1;
     std::uint32_t world_size = 0;
@@ -119,7 +129,7 @@ class catalog_core {
                             messages::ShardReport::Reader first);
   void take_file(effects& out, instant now, open_steps::iterator at,
                  messages::ShardReport::Reader report);
-  // Transitions; nothing else assigns a phase.
+  // Transitions.
   void become_committing(effects& out, instant now, open_steps::iterator at);
   /// From committing, or from gathering where an earlier master had the step committed.
   void become_following(effects& out, instant now, open_steps::iterator at);

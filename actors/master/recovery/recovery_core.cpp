@@ -14,7 +14,8 @@ using namespace messages;
 recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
                              messages::author author, instant now)
     : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
-      phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth) {
+      phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth),
+      charges_(options_.max_restarts) {
   waiting_.begin(now);
 }
 
@@ -131,7 +132,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
 // ---- the generation that is up ----
 
 bool recovery_core::is_up() const {
-  return phase_ == phase::forming || phase_ == phase::running || phase_ == phase::ending;
+  return phase_.in(phase::forming, phase::running, phase::ending);
 }
 
 bool recovery_core::about_current(const any_msg& m) const {
@@ -148,7 +149,7 @@ recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) 
   roster_.remember_world(world_);
   // A member may have failed while the seal was on its way to the journal: it is ending then.
   if (phase_ == phase::forming)
-    become(phase::running);
+    phase_.become(phase::running);
   tell_whether_dispensable(out);
   check();
   return out;
@@ -267,29 +268,8 @@ std::optional<instant> recovery_core::next_wakeup() const {
 
 // ---- transitions ----
 
-void recovery_core::become(phase next) {
-  const auto allowed = [this](phase to) {
-    switch (to) {
-    case phase::gathering:
-      return is_up();
-    case phase::forming:
-      return phase_ == phase::gathering;
-    case phase::running:
-      // From gathering: recalled.
-      return phase_ == phase::forming || phase_ == phase::gathering;
-    case phase::ending:
-      return phase_ == phase::forming || phase_ == phase::running;
-    case phase::concluded:
-      return phase_ != phase::concluded;
-    }
-    return false;
-  };
-  invariant(allowed(next), "the planner takes a step that there is not");
-  phase_ = next;
-}
-
 void recovery_core::become_gathering(effects& out, instant now) {
-  become(phase::gathering);
+  phase_.become(phase::gathering);
   phase_since_ = now;
   waiting_.begin(now);
   enough_since_.reset();
@@ -300,7 +280,7 @@ void recovery_core::become_gathering(effects& out, instant now) {
 }
 
 void recovery_core::become_forming(effects& out, instant now) {
-  become(phase::forming);
+  phase_.become(phase::forming);
   phase_since_ = now;
   waiting_.end();
   current_ = std::max(current_, newest_heard_).next();
@@ -323,7 +303,7 @@ void recovery_core::become_forming(effects& out, instant now) {
 /// Many members fail of one generation, and each of them says so; only the first is a transition.
 void recovery_core::become_ending(instant) {
   if (phase_ != phase::ending)
-    become(phase::ending);
+    phase_.become(phase::ending);
 }
 
 void recovery_core::forget_generation() {

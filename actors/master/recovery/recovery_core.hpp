@@ -7,7 +7,9 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/reminder.hpp"
+#include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
 
 #include <map>
@@ -92,6 +94,18 @@ class recovery_core {
     ending,    ///< It failed or was stopped, and is on its way down.
     concluded, ///< The verdict is out; a node that comes is told so.
   };
+  /// `gathering` leads to `running` where a generation is recalled that an earlier master sealed.
+  static constexpr phase_table<phase> phases{
+      "the planner",
+      {
+          {phase::gathering, "gathering", {phase::forming, phase::running, phase::concluded}},
+          {phase::forming,
+           "forming",
+           {phase::gathering, phase::running, phase::ending, phase::concluded}},
+          {phase::running, "running", {phase::gathering, phase::ending, phase::concluded}},
+          {phase::ending, "ending", {phase::gathering, phase::concluded}},
+          {phase::concluded, "concluded", {}},
+      }};
 
   /// Append to the journal; everything after it waits for the acknowledgement.
   struct record {
@@ -185,8 +199,7 @@ class recovery_core {
   std::string in_words() const;
 
  private:
-  // Transitions; `become` is the one place that assigns phase_, and knows the allowed steps.
-  void become(phase next);
+  // Transitions.
   void become_gathering(effects& out, instant now);
   void become_forming(effects& out, instant now);
   void become_ending(instant now);
@@ -259,7 +272,7 @@ class recovery_core {
   rendezvous_options sizes_;
   recovery_options options_;
   messages::author author_;
-  phase phase_ = phase::gathering;
+  phase_of<phases> phase_{phase::gathering};
   instant phase_since_;
   instant began_;
 
@@ -267,7 +280,8 @@ class recovery_core {
   roster roster_;
   growth growth_;
   std::set<node_name> standing_by_; ///< told so
-  /// On record with each proposal, since there is no other trace of it.
+  /// On record with each proposal, since there is no other trace of it. Of nodes and not of
+  /// restarts: one wait may be for several, and it is counted when it has been worth it.
   std::uint32_t relaunches_ = 0;
   std::uint32_t waited_for_ = 0;        ///< gathering: how many nodes at most were missing at once
   std::optional<instant> enough_since_; ///< gathering: when nodes_min was reached
@@ -315,7 +329,7 @@ class recovery_core {
   // What was charged.
   std::uint32_t restart_count_ = 0; ///< of all nodes
   /// By name: a launcher that is started again has the budget of the one before.
-  std::map<node_name, std::uint32_t> charges_;
+  restart_charges charges_;
   /// Between the judgement and the next start any time may pass, as nodes are waited for.
   std::optional<node_name> charge_next_; ///< the next start is a restart that this node pays for
   std::uint32_t without_progress_ = 0;   ///< up to the last charge

@@ -47,8 +47,9 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   restart_count_ = charged->getRestartCount();
                   without_progress_ = charged->getWithoutProgress();
                   // Records of an old journal do not carry the sum, so there each one counts.
-                  auto& charges = charges_[charged->getNode().cStr()];
-                  charges = charged->getCharged() != 0 ? charged->getCharged() : charges + 1;
+                  const node_name node = charged->getNode().cStr();
+                  const auto sum = charged->getCharged();
+                  charges_.recall(node, sum != 0 ? sum : charges_.used(node) + 1);
                   // A charge is the judgement of a generation, so that generation has ended.
                   start.reset();
                 },
@@ -76,8 +77,8 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   if (roster_.size() > 0 || decided)
     recalled_at_ = now;
   // First of all effects: `job` counts restarts on from these, and a generation may start next.
-  if (!charges_.empty())
-    out.push_back(recall_charges{charges_});
+  if (!charges_.used().empty())
+    out.push_back(recall_charges{charges_.used()});
   // The verdict is stronger than any generation that the records leave open.
   if (decided)
     recall_verdict(out, *decided);
@@ -92,7 +93,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
 /// Announced again: the earlier planner may not have come to that.
 /// The record has no failures, so a node that comes now hears the reason alone.
 void recovery_core::recall_verdict(effects& out, const verdict& v) {
-  become(phase::concluded);
+  phase_.become(phase::concluded);
   waiting_.end();
   conclusion_ = author_
                     .write<Conclude>(current_,
@@ -111,7 +112,7 @@ void recovery_core::recall_verdict(effects& out, const verdict& v) {
 /// left.
 void recovery_core::recall_generation(effects& out, instant now, const msg<Start>& start) {
   was_sealed_ = in_the_tree_ = true;
-  become(phase::running);
+  phase_.become(phase::running);
   waiting_.end();
   // When it was sealed is not in the journal, so progress counts from here on. An end soon after
   // the restart of a master counts as one without progress.

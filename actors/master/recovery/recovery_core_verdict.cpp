@@ -116,8 +116,7 @@ void recovery_core::charge(effects& out, instant now) {
                     limits::exit_no_progress);
   // By the name of the node and for the life of the job: a launcher that is started again under its
   // name does not get a new budget.
-  const auto used = charges_.find(root.node);
-  if ((used == charges_.end() ? 0 : used->second) >= options_.max_restarts) {
+  if (!charges_.charge(root.node)) {
     const auto budget = options_.max_restarts == 0
                             ? std::string("no restarts are allowed (--max-restarts 0)")
                             : fmt::format("all {} restarts{} are used up (--max-restarts)",
@@ -128,7 +127,7 @@ void recovery_core::charge(effects& out, instant now) {
   // generation starts behind both. A master that falls in between has charged the node all the
   // same.
   ++restart_count_;
-  const auto charged = ++charges_[root.node];
+  const auto charged = charges_.used(root.node);
   // `job` charges the same node when the next generation starts, so its budget and this one agree.
   charge_next_ = root.node;
   // On record with the charge, so that a master that is restarted does not begin to count anew.
@@ -180,7 +179,7 @@ void recovery_core::restart_free(effects& out, const std::string& cause) {
 /// ends its workers on the verdict. Whatever runs the master hears it last.
 void recovery_core::conclude(effects& out, instant now, bool success, const std::string& reason,
                              std::uint8_t exit_code) {
-  become(phase::concluded);
+  phase_.become(phase::concluded);
   phase_since_ = now;
   waiting_.end();
   out.push_back(record{author_

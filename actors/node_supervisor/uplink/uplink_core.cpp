@@ -31,7 +31,7 @@ uplink_core::effects uplink_core::tick(instant now) {
   effects out;
   if (phase_ == phase::resting && now >= next_attempt_) {
     // Anew for each attempt: what runs here may have changed since the last one.
-    phase_ = phase::asking;
+    phase_.become(phase::asking);
     out.push_back(ask_state{});
   } else if (phase_ == phase::greeting && now >= welcome_until_) {
     // The link's beats go on where only the master's actors stand still, so silence does not end
@@ -47,7 +47,7 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
   effects out;
   if (phase_ != phase::asking)
     return out;
-  phase_ = phase::dialling;
+  phase_.become(phase::dialling);
   hello_is_stale_ = false;
   // All that was reported so far is in the state.
   unsaid_.clear();
@@ -95,7 +95,7 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
   if (phase_ != phase::dialling)
     return out;
   if (!failure) {
-    phase_ = phase::greeting;
+    phase_.become(phase::greeting);
     welcome_until_ = now + limits::handshake_within;
     // It cannot be called back. A welcome to it would be for a state that is gone.
     if (hello_is_stale_)
@@ -142,7 +142,7 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
     last_generation_ = std::max(last_generation_, m.envelope().about);
     if (m.is<Conclude>()) {
       verdict_ = m;
-      phase_ = phase::over; // no master is to be dialled again
+      phase_.become(phase::over); // no master is to be dialled again
     }
   } else if (last_saves) {
     out.push_back(deliver{m});
@@ -181,7 +181,7 @@ void uplink_core::welcomed(effects& out, epoch master) {
   // Every later message and hello carries this term: an older master is refused from here on, by
   // this node's next uplink as well.
   author_.follow(master);
-  phase_ = phase::linked;
+  phase_.become(phase::linked);
   redial_.reset();
   last_complaint_.clear();
   waiting_.end();
@@ -324,7 +324,7 @@ void uplink_core::end_isolated_workers(effects& out, instant now) {
 }
 
 void uplink_core::rest(instant now, duration at_least) {
-  phase_ = phase::resting;
+  phase_.become(phase::resting);
   // Half fixed, half random: a thousand nodes that lose their master together do not come back
   // together.
   const auto wait = redial_.next();
@@ -360,7 +360,7 @@ void uplink_core::complain(effects& out, instant now, const std::string& why) {
 /// The link of a node that has taken part is the master's to close: the master may wait for the
 /// Goodbye that follows the end of the node's workers.
 void uplink_core::become_over(effects& out, const std::string& reason, bool keep_link) {
-  phase_ = phase::over;
+  phase_.become(phase::over);
   gave_up_because_ = reason;
   if (!keep_link)
     out.push_back(close_link{reason});

@@ -6,6 +6,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/random.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
@@ -67,6 +68,16 @@ class uplink_core {
     linked,
     over, ///< Gave up or was refused.
   };
+  static constexpr phase_table<phase> phases{
+      "an uplink",
+      {
+          {phase::resting, "resting", {phase::asking}},
+          {phase::asking, "asking", {phase::dialling, phase::resting, phase::over}},
+          {phase::dialling, "dialling", {phase::greeting, phase::resting, phase::over}},
+          {phase::greeting, "greeting", {phase::linked, phase::resting, phase::over}},
+          {phase::linked, "linked", {phase::resting, phase::over}},
+          {phase::over, "over", {}},
+      }};
 
   /// Before each hello, as only the agent knows what runs here.
   struct ask_state {};
@@ -162,7 +173,7 @@ class uplink_core {
   uplink_options options_;
   messages::author author_;
   random_source random_;
-  phase phase_ = phase::resting;
+  phase_of<phases> phase_{phase::resting};
   incarnation which_;
   /// A Stop of this number ends all that runs here and all that was announced.
   generation last_generation_{}; ///< the newest that the agent or the master has named

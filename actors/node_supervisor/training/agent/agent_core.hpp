@@ -6,6 +6,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
@@ -75,6 +76,30 @@ class agent_core {
     finished, ///< It is saved, or given up, and all processes of current_ had ended with 0.
     over,     ///< This node's part is over.
   };
+  /// What is not here is a bug, at which the supervisor ends the workers as well: that costs a
+  /// restart; two worlds at once would cost the checkpoints. `draining` leads to `sweeping` alone:
+  /// what workers leave behind is killed before this node says anything else. `idle` leads to
+  /// `running` at an adoption. Nothing follows `over`, since Goodbye is said once.
+  static constexpr phase_table<phase> phases{
+      "an agent",
+      {
+          {phase::idle,
+           "idle",
+           {phase::idle, phase::sweeping, phase::ready, phase::running, phase::saving,
+            phase::over}},
+          {phase::draining, "draining", {phase::draining, phase::sweeping}},
+          {phase::sweeping, "sweeping", {phase::idle, phase::saving, phase::over}},
+          {phase::ready, "ready", {phase::idle, phase::running, phase::saving, phase::over}},
+          {phase::running, "running", {phase::draining, phase::failed, phase::saving}},
+          {phase::failed,
+           "failed",
+           {phase::draining, phase::sweeping, phase::idle, phase::saving, phase::over}},
+          {phase::saving,
+           "saving",
+           {phase::sweeping, phase::idle, phase::saving, phase::finished, phase::over}},
+          {phase::finished, "finished", {phase::sweeping, phase::idle, phase::saving, phase::over}},
+          {phase::over, "over", {}},
+      }};
 
   /// Have the generation started, with a worker at each of these slots. Answered by what the
   /// workers report, or by generation_refused; in the end, and once, by generation_ended.
@@ -213,8 +238,7 @@ class agent_core {
   /// The fence of what the workers say: their generation, and a slot that is there.
   worker* find(generation which, local_rank local);
 
-  // Transitions; nothing else assigns phase_.
-  void become(phase to);
+  // Transitions.
   void become_draining(effects& out, instant now, const std::string& reason, int signal,
                        duration within);
   void become_swept(effects& out, instant now);
@@ -256,7 +280,7 @@ class agent_core {
 
   agent_options options_;
   messages::author author_;
-  phase phase_ = phase::idle;
+  phase_of<phases> phase_{phase::idle};
   generation current_{}; ///< the newest generation this node was asked to prepare, or to stop
   std::optional<own_seat> next_seat_; ///< in current_, until a Stop; none: nothing is to be started
   generation started_{};              ///< whose processes workers_ are

@@ -29,7 +29,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
     b.setStorePort(kept->getStorePort());
     b.setStoreHosted(kept->getStoreHosted());
   });
-  become(phase::running);
+  phase_.become(phase::running);
   up_ = dirty_ = remembered_ = says_stopped_ = true;
   store_port_ = kept->getStorePort();
   // The store is a process of its own and has lived on, with all that its clients wrote.

@@ -41,14 +41,14 @@ agent_core::effects agent_core::drained(instant now, generation which,
 /// The handover stays: a successor must know of workers that have finished, or it would say that
 /// nothing runs here, and the master would start the ranks again.
 void agent_core::become_saving(effects& out, duration within) {
-  become(phase::saving);
+  phase_.become(phase::saving);
   drain_tries_ = 0;
   out.push_back(drain{current_, {}, within});
 }
 
 /// From here on the node owes the master no Stopped, unless a Stop asks for it.
 void agent_core::become_finished(effects& out, instant) {
-  become(phase::finished);
+  phase_.become(phase::finished);
   says_stopped_ = false;
   out.push_back(
       report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});

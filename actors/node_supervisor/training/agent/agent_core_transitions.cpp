@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <csignal>
 #include <utility>
 
@@ -13,59 +12,15 @@ namespace troupe::actors {
 
 using namespace messages;
 
-namespace {
-
-using phase = agent_core::phase;
-
-constexpr unsigned bit(phase p) {
-  return 1U << static_cast<unsigned>(p);
-}
-
-template<class... Phases>
-constexpr unsigned one_of(Phases... p) {
-  return (bit(p) | ...);
-}
-
-/// Where each phase may lead, in the order of the enumeration. What is not here is a bug.
-/// `draining` leads to `sweeping` alone: what workers leave behind is killed before this node says
-/// anything else. `idle` leads to `running` at an adoption. Nothing follows `over`, since Goodbye
-/// is said once.
-constexpr std::array<unsigned, 9> may_follow = {
-    /* idle     */ one_of(phase::idle, phase::sweeping, phase::ready, phase::running, phase::saving,
-                          phase::over),
-    /* draining */ one_of(phase::draining, phase::sweeping),
-    /* sweeping */ one_of(phase::idle, phase::saving, phase::over),
-    /* ready    */ one_of(phase::idle, phase::running, phase::saving, phase::over),
-    /* running  */ one_of(phase::draining, phase::failed, phase::saving),
-    /* failed   */
-    one_of(phase::draining, phase::sweeping, phase::idle, phase::saving, phase::over),
-    /* saving   */
-    one_of(phase::sweeping, phase::idle, phase::saving, phase::finished, phase::over),
-    /* finished */ one_of(phase::sweeping, phase::idle, phase::saving, phase::over),
-    /* over     */ 0,
-};
-
-} // namespace
-
-/// A step that no rule foresees ends the agent rather than let it go on: its supervisor then ends
-/// the workers as well, and the master hears of a failed generation. That costs a restart; two
-/// worlds at once would cost the checkpoints.
-void agent_core::become(phase to) {
-  invariant((may_follow.at(static_cast<std::size_t>(phase_)) & bit(to)) != 0,
-            "an agent's phase that leads nowhere near the next one");
-  phase_ = to;
-}
-
 /// Each line is a state out of which this node would tell the master something that is not so, or
 /// would leave a process that no actor steers. Looked at after every event, so that the event that
 /// broke it is the one that is named.
 agent_core::effects agent_core::checked(effects out) const {
-  const auto in = [this](unsigned phases) { return (bit(phase_) & phases) != 0; };
   invariant(phase_ != phase::running || up_, "running without a generation");
-  invariant(!up_ || in(one_of(phase::running, phase::failed, phase::draining)),
+  invariant(!up_ || phase_.in(phase::running, phase::failed, phase::draining),
             "a generation is up that this phase knows nothing of");
   invariant(phase_ != phase::draining || up_, "draining, and nothing drains");
-  invariant(!in(one_of(phase::running, phase::failed)) || started_ == current_,
+  invariant(!phase_.in(phase::running, phase::failed) || started_ == current_,
             "the workers are another generation's");
   // The sweep would be left out.
   invariant(!up_ || dirty_, "processes without a trace");
@@ -73,7 +28,7 @@ agent_core::effects agent_core::checked(effects out) const {
   // Prepared rests on this one.
   invariant(phase_ != phase::ready || (next_seat_ && !dirty_), "ready beside what is left");
   // The successor would say `running` of a generation whose workers are about to end.
-  invariant(!remembered_ || in(one_of(phase::running, phase::saving, phase::finished)),
+  invariant(!remembered_ || phase_.in(phase::running, phase::saving, phase::finished),
             "a successor would adopt what is being ended");
   invariant(phase_ != phase::over || outcome_, "over without an outcome");
   return out;
@@ -87,7 +42,7 @@ void agent_core::become_draining(effects& out, instant now, const std::string& r
   // After a failure become_failed() has asked for them already.
   if (options_.save_at_breakpoint && phase_ == phase::running)
     out.push_back(save_newest{});
-  become(phase::draining);
+  phase_.become(phase::draining);
   forget_underway(out);
   // A second order does not restart the clock: the user is told how long the end took in all.
   if (!draining_since_)
@@ -99,7 +54,7 @@ void agent_core::become_draining(effects& out, instant now, const std::string& r
 void agent_core::become_swept(effects& out, instant now) {
   forget_underway(out);
   if (dirty_) {
-    become(phase::sweeping);
+    phase_.become(phase::sweeping);
     begin_sweep(out);
     return;
   }
@@ -125,7 +80,7 @@ void agent_core::become_swept(effects& out, instant now) {
   say_stopped_generations(out, now);
   if (outcome_)
     return become_gone(out, now);
-  become(phase::idle);
+  phase_.become(phase::idle);
   failures_.clear();
   // A Prepare that came while the old workers were ending takes effect here, the newest one if
   // there were several.
@@ -154,7 +109,7 @@ void agent_core::become_preparing(effects& out) {
 /// Whatever this node waited for has come, and no process of an older generation lives: only from
 /// here is a Start obeyed.
 void agent_core::become_ready(effects& out, std::uint16_t port) {
-  become(phase::ready);
+  phase_.become(phase::ready);
   store_port_ = port;
   say_prepared(out);
 }
@@ -163,7 +118,7 @@ void agent_core::become_ready(effects& out, std::uint16_t port) {
 /// leaves a successor that knows the generation and starts what is missing; the other way round its
 /// processes would be unknown, and be swept.
 void agent_core::become_running(effects& out, const msg<Start>& m) {
-  become(phase::running);
+  phase_.become(phase::running);
   started_ = current_;
   seat_ = *next_seat_;
   up_ = dirty_ = says_stopped_ = true;
@@ -179,7 +134,7 @@ void agent_core::become_running(effects& out, const msg<Start>& m) {
 void agent_core::become_failed(effects& out, instant now) {
   if (options_.save_at_breakpoint)
     out.push_back(save_newest{});
-  become(phase::failed);
+  phase_.become(phase::failed);
   forget_underway(out);
   draining_since_ = now;
 }
@@ -196,7 +151,7 @@ void agent_core::become_gone(effects& out, instant now) {
 /// Goodbye comes first: node_over ends the launcher, and with it the link. The outcome carries all
 /// failures of this node, also those after the verdict, since its own user is to see them.
 void agent_core::become_over(effects& out, instant now) {
-  become(phase::over);
+  phase_.become(phase::over);
   if (!failures_.empty())
     outcome_->failures = failures(now);
   out.push_back(

@@ -1,7 +1,5 @@
 #include "actors/master/job/generation/member/member_core.hpp"
 
-#include "runtime/base/invariant.hpp"
-
 #include <fmt/format.h>
 
 #include <utility>
@@ -322,30 +320,11 @@ void member_core::finish(effects& out, std::optional<std::string> why) {
   out.push_back(end{std::move(why)});
 }
 
-/// No phase is entered twice: the next generation has members of its own.
+/// A node has its time to get ready, to end its processes, or to come back; it runs for as long as
+/// it likes.
 void member_core::become(phase next) {
-  const auto allowed = [this](phase to) {
-    switch (to) {
-    case phase::recalled:
-      return false;
-    case phase::preparing:
-      return false;
-    case phase::ready:
-      return phase_ == phase::preparing;
-    case phase::running:
-      return phase_ == phase::recalled || phase_ == phase::ready;
-    case phase::stopping:
-      return phase_ != phase::stopping && phase_ != phase::ended;
-    case phase::ended:
-      return phase_ != phase::ended;
-    }
-    return false;
-  };
-  invariant(allowed(next), "a member takes a step that there is not");
-  phase_ = next;
-  // A node has its time to get ready, to end its processes, or to come back; it runs for as long
-  // as it likes.
-  if (next == phase::running || next == phase::ready || next == phase::ended)
+  phase_.become(next);
+  if (phase_.in(phase::running, phase::ready, phase::ended))
     obey_until_.reset();
 }
 

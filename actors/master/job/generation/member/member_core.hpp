@@ -4,6 +4,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/sup/strategy.hpp"
 
@@ -60,6 +61,17 @@ class member_core {
     stopping,  ///< It was told to end its processes.
     ended,     ///< The member's part is over.
   };
+  /// No phase is entered twice: the next generation has members of its own.
+  static constexpr phase_table<phase> phases{
+      "a member",
+      {
+          {phase::recalled, "recalled", {phase::running, phase::stopping, phase::ended}},
+          {phase::preparing, "preparing", {phase::ready, phase::stopping, phase::ended}},
+          {phase::ready, "ready", {phase::running, phase::stopping, phase::ended}},
+          {phase::running, "running", {phase::stopping, phase::ended}},
+          {phase::stopping, "stopping", {phase::ended}},
+          {phase::ended, "ended", {}},
+      }};
 
   /// For the node, if it has a link; else it is repeated when there is one.
   /// Nothing is queued for a node without a link: the next hello says where it stands by then.
@@ -158,7 +170,7 @@ class member_core {
   member_world world_;
   messages::author author_;
   generation current_;
-  phase phase_;
+  phase_of<phases> phase_;
   bool failed_ = false;     ///< fail_early has been said
   bool replaced_ = false;   ///< another node has its name; the end comes with `lost`
   bool absent_ = false;     ///< stopping: it has not come back since it was recalled

@@ -1,7 +1,5 @@
 #include "actors/node_supervisor/training/worker_group/generation/worker/worker_core.hpp"
 
-#include "runtime/base/invariant.hpp"
-
 #include <fmt/format.h>
 
 #include <csignal>
@@ -33,7 +31,7 @@ worker_core::effects worker_core::started(instant now, std::int32_t pid) {
   // The start was overdue and has been reported as failed: no answer brings it back.
   if (phase_ != phase::starting)
     return out;
-  become(phase::running);
+  phase_.become(phase::running);
   answer_until_.reset();
   pid_ = pid;
   // First of all, so that the agent knows the pid of the process whose end it hears next.
@@ -61,7 +59,7 @@ worker_core::effects worker_core::not_started(instant now, const std::string& wh
   effects out;
   if (phase_ != phase::starting)
     return out;
-  become(phase::gone);
+  phase_.become(phase::gone);
   answer_until_.reset();
   status_ = {false, 1};
   exit_report report;
@@ -79,7 +77,7 @@ worker_core::effects worker_core::exited(instant now, const ports::exit_status& 
     ended_already_ = status;
   if (!has_process())
     return out;
-  become(phase::gone);
+  phase_.become(phase::gone);
   status_ = status;
   if (status.success()) {
     tell(out, now, status, {}, false);
@@ -136,7 +134,7 @@ worker_core::effects worker_core::stop(instant now, int signal_number, duration 
   if (phase_ == phase::stopping && now + within >= kill_at_)
     return out;
   if (phase_ == phase::running)
-    become(phase::stopping);
+    phase_.become(phase::stopping);
   kill_at_ = now + within;
   within_ = within;
   // The first signal is the one that counts: an error file that is older tells of a failure of the
@@ -174,7 +172,7 @@ worker_core::effects worker_core::noted() {
   effects out;
   if (phase_ != phase::gone)
     return out;
-  become(phase::told);
+  phase_.become(phase::told);
   // An end that was wanted is no reason for others to end, whatever its exit code: programs take
   // SIGTERM in many ways, and most do not exit with 0.
   out.push_back(quit{ordered_ ? std::nullopt : failed_because_});
@@ -226,8 +224,8 @@ worker_core::effects worker_core::tick(instant now) {
   // Past `gone` without a word to the agent: the process has not ended, and the agent goes down
   // too.
   if (abandons_) {
-    become(phase::gone);
-    become(phase::told);
+    phase_.become(phase::gone);
+    phase_.become(phase::told);
     out.push_back(quit{fmt::format("rank {} is still there after SIGKILL", place_.rank)});
   }
   return out;
@@ -242,17 +240,10 @@ std::optional<instant> worker_core::next_wakeup() const {
 
 // ---- transitions and words ----
 
-/// One way only: a worker that came back from `gone` could signal a process that it does not own
-/// any more.
-void worker_core::become(phase to) {
-  invariant(phase_ < to, "a worker's phases go one way");
-  phase_ = to;
-}
-
 /// The kernel ends a process at once or holds it; so the time behind this is the same whatever
 /// patience there was before.
 void worker_core::kill(effects& out, instant now) {
-  become(phase::killed);
+  phase_.become(phase::killed);
   kill_at_ = now + limits::kill_within;
   if (!signalled_at_)
     signalled_at_ = now;

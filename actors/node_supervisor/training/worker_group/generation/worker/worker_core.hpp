@@ -5,6 +5,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
 
@@ -34,6 +35,18 @@ class worker_core {
     gone,     ///< The process has ended, or never was; the agent is being told.
     told,     ///< This worker ends.
   };
+  /// One way only: a worker that came back from `gone` could signal a process that it does not own
+  /// any more.
+  static constexpr phase_table<phase> phases{
+      "a worker",
+      {
+          {phase::starting, "starting", {phase::running, phase::gone}},
+          {phase::running, "running", {phase::stopping, phase::killed, phase::gone}},
+          {phase::stopping, "stopping", {phase::killed, phase::gone}},
+          {phase::killed, "killed", {phase::gone}},
+          {phase::gone, "gone", {phase::told}},
+          {phase::told, "told", {}},
+      }};
 
   struct signal {
     int number;
@@ -99,7 +112,6 @@ class worker_core {
     duration within;
   };
 
-  void become(phase to);
   void kill(effects& out, instant now);
   void tell(effects& out, instant now, const ports::exit_status& status, const exit_report& why,
             bool before_start);
@@ -108,7 +120,7 @@ class worker_core {
   assignment place_;
   messages::author author_;
   /// While `starting` there is no pid: what comes meanwhile is in `waiting_` and `ended_already_`.
-  phase phase_ = phase::starting;
+  phase_of<phases> phase_{phase::starting};
   std::int32_t pid_ = 0;
   std::optional<stop_wish> waiting_; ///< starting: how to end it once it is there
   /// starting: it has ended, and that was heard before that it began.
