@@ -1,5 +1,7 @@
 #include "ckpt/copies/rank_owners.hpp"
 
+#include "runtime/base/generations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +50,7 @@ std::optional<std::string> rank_owners::objection(messages::CopyBegin::Reader sa
   if (owner && rank - owner->first < owner->second.ranks && owner->second.node == node)
     return std::nullopt;
   return fmt::format("node {} gives as rank {}, which it does not run in generation {}", node, rank,
-                     world->generation);
+                     count_of(generation{world->generation}));
 }
 
 } // namespace troupe::ckpt

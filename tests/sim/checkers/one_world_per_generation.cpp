@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace troupe::sim::checkers {
@@ -22,9 +23,18 @@ class one_world_per_generation_checker final : public observer {
   void recorded(const messages::any_msg& m) override {
     if (m.is<messages::GenerationSealed>())
       compare(m.as<messages::GenerationSealed>().read()->getWorld());
+    else if (m.is<messages::GenerationProposed>())
+      take(m.as<messages::GenerationProposed>().read()->getGeneration());
   }
 
  private:
+  /// Two worlds may have the same members, so it is not enough to compare these.
+  void take(std::uint64_t which) {
+    if (!proposed_.insert(which).second)
+      world_.blame("one_world_per_generation",
+                   fmt::format("generation {} was proposed twice", which));
+  }
+
   void compare(messages::World::Reader w) {
     std::string text;
     for (auto m : w.getMembers())
@@ -36,6 +46,7 @@ class one_world_per_generation_checker final : public observer {
   }
 
   world& world_;
+  std::set<std::uint64_t> proposed_; ///< by any master
   std::map<std::uint64_t, std::string> worlds_;
 };
 
