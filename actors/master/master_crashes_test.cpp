@@ -215,7 +215,8 @@ TEST_SUITE("master: crashes") {
                                    "RankOwners g2 of 2 nodes"));
     next.says("b", failed("b", 2, {8}).any());
     next.stop_two(2);
-    CHECK(next.hears("a").find("Prepare g3: a(0,1) of 4 on 2 nodes, restart 2") !=
+    // The third generation, under the second term.
+    CHECK(next.hears("a").find("Prepare g4099: a(0,1) of 4 on 2 nodes, restart 2") !=
           std::string::npos);
   }
 }

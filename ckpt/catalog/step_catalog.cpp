@@ -74,6 +74,28 @@ result<void> step_catalog::look_again(std::uint64_t step) {
   return {};
 }
 
+result<void> step_catalog::look_around() {
+  const auto listed = storage_->list(std::string(markers));
+  if (!listed)
+    return tl::make_unexpected(listed.error());
+  for (const auto& marker : *listed) {
+    const auto step = step_of_marker(marker.name);
+    if (!step)
+      continue;
+    const auto known = steps_.find(*step);
+    const bool is_new = known == steps_.end();
+    if (!is_new && known->second.state == step_state::complete)
+      continue;
+    if (auto looked = look_again(*step); !looked)
+      return looked;
+    // One that was begun elsewhere meanwhile is not abandoned, as it would look to retention.
+    const auto seen = steps_.find(*step);
+    if (is_new && seen != steps_.end() && seen->second.state != step_state::complete)
+      steps_.erase(seen);
+  }
+  return {};
+}
+
 /// An error only if nothing can be said about the step now.
 result<void> step_catalog::read_manifest(found_step& found) {
   const auto folder = folder_of(found.step, found.directory);
@@ -325,20 +347,21 @@ result<committed> step_catalog::commit(manifest m, const std::vector<tracker>& t
 }
 
 /// The next one, but for a step that a later one has overtaken while it was written: that one stays
-/// the newest, of two with one sequence the higher.
-std::uint64_t step_catalog::sequence_for(const found_step& entry) const {
+/// the newest, of two with one sequence the higher. A step of an older generation overtakes none:
+/// the newer one has not gone on from it.
+std::uint64_t step_catalog::sequence_for(const found_step& entry, generation made_by) const {
   if (entry.state == step_state::complete)
     return entry.says.sequence;
   const auto* ahead = newest();
-  const bool overtaken =
-      ahead != nullptr && ahead->says.sequence > entry.begun_after && ahead->step > entry.step;
+  const bool overtaken = ahead != nullptr && ahead->says.sequence > entry.begun_after &&
+                         ahead->step > entry.step && !(ahead->says.made_by < made_by);
   return overtaken ? ahead->says.sequence : next_sequence();
 }
 
 /// A step that is complete already, by this very manifest, is left as it is.
 result<void> step_catalog::complete(found_step& entry, manifest m) {
   if (m.sequence == 0)
-    m.sequence = sequence_for(entry);
+    m.sequence = sequence_for(entry, m.made_by);
   const auto text = to_text(m);
   if (entry.state == step_state::complete) {
     if (to_text(entry.says) == text)

@@ -88,6 +88,9 @@ class step_catalog {
 
   /// Reads a step again that another committer may have begun or completed here meanwhile.
   result<void> look_again(std::uint64_t step);
+  /// The same for all that others may have completed meanwhile. Before a commit, which must give
+  /// the next sequence of all that is here.
+  result<void> look_around();
 
   /// The newest complete step, if there is one: its shards expected here have the sizes that the
   /// manifest says.
@@ -110,7 +113,7 @@ class step_catalog {
   void check_newest();
   result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> complete(found_step& entry, manifest m);
-  std::uint64_t sequence_for(const found_step& entry) const;
+  std::uint64_t sequence_for(const found_step& entry, generation made_by) const;
   result<void> remove(std::uint64_t step);
   result<void> remove_claimed(const std::string& folder);
   void retain(retention keep, committed& done);

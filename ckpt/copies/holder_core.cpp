@@ -1,5 +1,7 @@
 #include "ckpt/copies/holder_core.hpp"
 
+#include "runtime/base/generations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -133,7 +135,7 @@ void holder_core::begun(effects& out, connection_id from, messages::CopyBegin::R
   if (given_again(out, *g))
     return refuse(out, from,
                   fmt::format("rank {} gives step {} of generation {} again", g->rank(), g->of.step,
-                              g->of.generation));
+                              count_of(generation{g->of.generation})));
   // Before any memory is asked for: what is let go here is what the new stripes may need.
   drop_forsaken(out, *g);
   const auto how = g->of.how();
@@ -187,7 +189,7 @@ void holder_core::drop_forsaken(effects& out, const giving& newer) {
     // the giver itself can show that it has gone on.
     else if (s.of.generation < newer.of.generation || awaits(s, newer.rank()))
       forsaken[id] = fmt::format("rank {} gives step {} of generation {} instead", newer.rank(),
-                                 newer.of.step, newer.of.generation);
+                                 newer.of.step, count_of(generation{newer.of.generation}));
   }
   // Behind the loop, since breaking one stripe refuses givers and may break more.
   for (const auto& [id, why] : forsaken)
@@ -361,7 +363,7 @@ void holder_core::break_stripe(effects& out, stripe_id which, const std::string&
   out.push_back(note{{log::level::warning,
                       "copies_broken",
                       fmt::format("stripe {} of copies of step {} of generation {} is dropped: {}",
-                                  s.number, s.of.step, s.of.generation, why),
+                                  s.number, s.of.step, count_of(generation{s.of.generation}), why),
                       {{"step", static_cast<std::int64_t>(s.of.step)},
                        {"generation", static_cast<std::int64_t>(s.of.generation)},
                        {"local_rank", static_cast<std::int64_t>(s.of.local)},

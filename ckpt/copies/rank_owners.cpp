@@ -1,6 +1,7 @@
 #include "ckpt/copies/rank_owners.hpp"
 
 #include "messages/node_names.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -58,7 +59,7 @@ std::optional<std::string> rank_owners::objection(messages::CopyBegin::Reader sa
   if (world->runs(node, rank))
     return std::nullopt;
   return fmt::format("node {} gives as rank {}, which it does not run in generation {}", node, rank,
-                     world->generation);
+                     count_of(generation{world->generation}));
 }
 
 } // namespace troupe::ckpt

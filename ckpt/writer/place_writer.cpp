@@ -1,5 +1,6 @@
 #include "ckpt/writer/place_writer.hpp"
 
+#include "ckpt/catalog/newest_generation.hpp"
 #include "ckpt/catalog/step_names.hpp"
 
 #include <fmt/format.h>
@@ -49,6 +50,9 @@ result<ports::receipt> place_writer::receipt_of(const found_step& complete,
 
 result<ports::receipt> place_writer::write(const wanted_image& image, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
+  // First of all: a complete step of a newer generation must not pass for this one's.
+  if (const auto fenced = check_newest(*storage_, image.made_by); !fenced)
+    return tl::make_unexpected(fenced.error());
   const auto known = catalog(image.to.whose);
   if (!known)
     return tl::make_unexpected(known.error());
@@ -77,14 +81,16 @@ result<ports::receipt> place_writer::write(const wanted_image& image, ports::byt
 }
 
 result<std::uint64_t> place_writer::commit(const commit_order& order) {
+  if (const auto fenced = become_newest(*storage_, order.says.made_by); !fenced)
+    return tl::make_unexpected(fenced.error());
   const auto known = catalog(order.to.whose);
   if (!known)
     return tl::make_unexpected(known.error());
   const auto step = order.says.step;
   begun_.erase({step, order.says.made_by});
-  if (order.follows)
-    if (const auto again = (*known)->look_again(step); !again)
-      return tl::make_unexpected(again.error());
+  if (const auto again = order.follows ? (*known)->look_again(step) : (*known)->look_around();
+      !again)
+    return tl::make_unexpected(again.error());
   if (const auto* before = saved_before(**known, step))
     return before->says.sequence;
   const auto done = (*known)->commit(

@@ -20,6 +20,7 @@ class place_writer {
       : storage_(std::move(storage)), node_(std::move(node)) {}
 
   /// A shard that is durable under its name already, of this very save, is not written again.
+  /// `refused` if a newer generation than the image's has completed a step here; a commit as well.
   result<ports::receipt> write(const wanted_image& image, ports::bytes_view bytes,
                                const std::atomic<bool>& stop);
   /// The sequence of the step here.

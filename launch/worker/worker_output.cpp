@@ -1,5 +1,6 @@
 #include "launch/worker/worker_output.hpp"
 
+#include "runtime/base/generations.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
@@ -21,8 +22,12 @@ result<void> answer(const std::string& path, const std::error_code& bad) {
 
 result<void> move_aside(const std::string& attempt, generation earlier) {
   std::error_code bad;
+  auto aside = fmt::format("{}.generation_{}", attempt, count_of(earlier));
+  // Two masters may both have had a generation of this count.
+  if (fs::exists(aside, bad))
+    aside = fmt::format("{}.generation_{}", attempt, earlier.value);
   if (fs::exists(attempt, bad))
-    fs::rename(attempt, fmt::format("{}.generation_{}", attempt, earlier.value), bad);
+    fs::rename(attempt, aside, bad);
   return answer(attempt, bad);
 }
 

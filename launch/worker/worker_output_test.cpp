@@ -1,6 +1,9 @@
 #include "launch/worker/worker_output.hpp"
 
+#include "runtime/base/generations.hpp"
+
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
@@ -110,6 +113,16 @@ TEST_SUITE("worker_output") {
     CHECK(s.log("attempt_0/1/stdout.log") == "generation 4");
     CHECK(s.log("attempt_0.generation_1/1/stdout.log") == "generation 1");
     CHECK(s.log("attempt_0.generation_2/0/stdout.log") == "generation 2");
+  }
+
+  TEST_CASE("two generations of the same count, of two masters, both keep their files") {
+    story s;
+    const auto of_the_next_master = next_generation(generation{1}, epoch{7}).value;
+    for (const auto g : {std::uint64_t{2}, of_the_next_master, of_the_next_master + 1})
+      REQUIRE(s.begins(g, 0, 0));
+    CHECK(s.log("attempt_0.generation_2/0/stdout.log") == "generation 2");
+    CHECK(s.log(fmt::format("attempt_0.generation_{}/0/stdout.log", of_the_next_master)) ==
+          fmt::format("generation {}", of_the_next_master));
   }
 
   TEST_CASE("a worker's files are shown from its beginning to its end, once") {

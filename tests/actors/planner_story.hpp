@@ -19,8 +19,8 @@ struct planner_story {
                 const std::vector<messages::any_msg>& past = {})
       : planner_story(sizes(nodes_min, nodes_max), restarts(3), past) {}
   planner_story(const rendezvous_options& s, const recovery_options& o,
-                const std::vector<messages::any_msg>& past = {})
-      : core(s, o, messages::author("master/recovery"), dawn) {
+                const std::vector<messages::any_msg>& past = {}, epoch term = {})
+      : core(s, o, messages::author("master/recovery", term), dawn) {
     tell(core.recall(dawn, past));
     recalled = last;
   }

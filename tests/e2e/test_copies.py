@@ -25,7 +25,7 @@ from troupe.checkpoint import DdpCheckpointer, StorageType
 
 place, redundancy = Path(sys.argv[1]), json.loads(sys.argv[2])
 steps, waits_at = int(sys.argv[3]), int(sys.argv[4])
-rank, generation = int(os.environ["RANK"]), int(os.environ["TROUPE_GENERATION"])
+rank, generation = int(os.environ["RANK"]), int(os.environ["TROUPE_GENERATION"]) % 4096  # its count
 told = []
 logging.getLogger("troupe.checkpoint").setLevel(logging.INFO)
 logging.getLogger("troupe.checkpoint").addHandler(type("Told", (logging.Handler,), {"emit": lambda _, r: told.append(r.getMessage())})())

@@ -152,6 +152,40 @@ TEST_CASE("a master that cannot be reached for a while is not noticed by workers
   c.goes_on_to_its_end(4);
 }
 
+TEST_CASE("a master without the journal uses no number of the generations that still run") {
+  cluster_options o;
+  o.nodes = o.nodes_max = 4;
+  o.nodes_min = 2;
+  o.trainers.training = 30s;
+  cluster c(o);
+  c.all().observers = {checkers::one_world_per_generation(c.all()),
+                       checkers::actors_are_sound(c.all()),
+                       checkers::processes_follow_the_generation(c.all(), c.training()),
+                       checkers::start_after_prepared(c.all())};
+  c.start_everything();
+  c.run_for(10s, [&c] { return c.training().training(); });
+  c.crash(cluster::master_name(), ending_kind::power_cut);
+  c.disk().lose();
+  // Of the nodes that know of a generation none is heard, and others come in the place of the rest.
+  for (const auto* node : {"n1", "n2"}) {
+    c.net().hold(node, cluster::master_name());
+    c.net().hold(cluster::master_name(), node);
+  }
+  for (const auto* node : {"n3", "n4"}) {
+    c.crash(node, ending_kind::power_cut);
+    c.start_node(node);
+  }
+  c.start_master();
+  c.run_for(10s);
+  REQUIRE_MESSAGE(!c.all().broken, c.all().broken->what);
+  CHECK(c.training().training());
+  c.net().calm();
+  c.run_for(120s, [&c] { return c.over(); });
+  REQUIRE_MESSAGE(!c.all().broken, c.all().broken->what);
+  REQUIRE(c.over());
+  CHECK(c.verdict()->success);
+}
+
 TEST_CASE("a node that lost its place while away ends what it runs, though that would never end") {
   cluster_options o;
   o.nodes = 4;

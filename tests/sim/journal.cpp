@@ -110,4 +110,11 @@ void sim_disk::process_ended() {
   under_way_.clear();
 }
 
+void sim_disk::lose() {
+  invariant(under_way_.empty(), "a journal is lost between two masters");
+  records_.clear();
+  dropped_ = 0;
+  world_.write("master", "! the journal is lost");
+}
+
 } // namespace troupe::sim

@@ -24,6 +24,9 @@ class sim_disk {
   /// Of the writes under way when the process ended, a part of random length has reached the disk.
   void process_ended();
 
+  /// The next master begins without a journal, under a term that is newer all the same.
+  void lose();
+
   epoch openings; ///< one for each master process
 
   duration append_min = 100us;

@@ -1,6 +1,7 @@
 #include "tests/sim/run.hpp"
 
 #include "messages/kinds.hpp"
+#include "runtime/base/generations.hpp"
 #include "tests/sim/checkers/checkers.hpp"
 
 #include <fmt/format.h>
@@ -148,7 +149,7 @@ run_outcome run(const run_options& o) {
   out.broken = w.broken;
   out.last_lines.assign(w.story.tail().begin(), w.story.tail().end());
   for (const auto& p : c.training().all())
-    out.generations = std::max(out.generations, p.which.value);
+    out.generations = std::max(out.generations, count_of(p.which));
   return out;
 }
 

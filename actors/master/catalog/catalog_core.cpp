@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -107,7 +108,7 @@ void catalog_core::give_up_older(effects& out, const step_key& newer) {
              fmt::format("{} not written before generation {} saved",
                          missing_shards(older->second.shards, numbers_of(older->second.files),
                                         older->first.step),
-                         newer.made_by.value));
+                         count_of(newer.made_by)));
   }
 }
 

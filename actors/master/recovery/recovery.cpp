@@ -3,6 +3,7 @@
 #include "actors/master/addresses.hpp"
 #include "actors/master/job/generation/generation.hpp"
 #include "actors/master/journalled.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/gate.hpp"
 #include "runtime/sup/shell.hpp"
@@ -68,7 +69,7 @@ void start_generation(self_ptr self, const recovery_core::start_generation& e) {
 /// Answered once it is down, which its end says as well.
 void stop_generation(self_ptr self, const recovery_core::stop_generation& e) {
   auto& s = *self->state;
-  sup::stop_child order{job::id_of(e.which),
+  sup::stop_child order{in_full(e.which),
                         {sup::stop_order::cause::asked, e.reason,
                          e.verdict_follows ? verdict_follows : 0, std::nullopt}};
   sup::request(
@@ -156,7 +157,7 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
       [self](const sup::child_end& e) {
         self->state->recalled.pass([self, e] {
           const auto which = self->state->core.current();
-          if (e.id == job::id_of(which))
+          if (e.id == in_full(which))
             generation_ended(self, which, e.why ? std::optional(e.why->what) : std::nullopt);
         });
       },

@@ -1,5 +1,6 @@
 #include "actors/master/recovery/recovery_core.hpp"
 
+#include "runtime/base/generations.hpp"
 #include "runtime/base/invariant.hpp"
 
 #include <fmt/format.h>
@@ -283,7 +284,7 @@ void recovery_core::become_forming(effects& out, instant now) {
   phase_.become(phase::forming);
   phase_since_ = now;
   waiting_.end();
-  current_ = std::max(current_, newest_heard_).next();
+  current_ = next_generation(std::max(current_, newest_heard_), author_.following());
   first_world_ = false;
   was_sealed_ = false;
   in_the_tree_ = true;

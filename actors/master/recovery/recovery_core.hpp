@@ -293,9 +293,11 @@ class recovery_core {
   std::optional<instant> recalled_at_;
 
   // The generation that is up, or was last.
-  /// The newest number ever proposed; a number is never used for two worlds.
+  /// The newest number that this master knows to be proposed. A number is never used for two
+  /// worlds, not by two masters either: runtime/base/generations.hpp.
   generation current_{};
-  /// The newest that any node has heard of. Beyond current_ only if the journal lost its tail.
+  /// The newest that any node has heard of.
+  /// Beyond current_ if the journal lost its tail, or another master had the node before.
   generation newest_heard_{};
   std::vector<seat> world_; ///< in order of group rank; empty while gathering
   /// Which life of each node has the place: another one under its name is not the member.

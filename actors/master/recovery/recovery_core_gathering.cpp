@@ -6,6 +6,7 @@
 
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -202,7 +203,7 @@ void recovery_core::stop_what_has_ended(effects& out, const node_name& node,
   if (its > current_ || state.getPhase() != NodeState::Phase::RUNNING)
     return;
   // About its generation and not the current one: the node drops what is not about what it runs.
-  const auto why = fmt::format("generation {} ended while the node was away", its.value);
+  const auto why = fmt::format("generation {} ended while the node was away", count_of(its));
   out.push_back(direct{{node}, author_.write<Stop>(its, [&](auto b) { b.setReason(why); }).any()});
 }
 

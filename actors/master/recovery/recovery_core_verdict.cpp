@@ -4,6 +4,7 @@
 // it is left, and what failed has been told. Each judgement ends with the verdict or in gathering.
 
 #include "actors/master/recovery/recovery_core.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -34,7 +35,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     return conclude(out, now, false,
                     fmt::format("generation {} ended, as the {} before it, and no node or worker "
                                 "has failed: {}",
-                                current_.value, unexplained_ - 1, why.value_or("no reason")));
+                                count_of(current_), unexplained_ - 1, why.value_or("no reason")));
   if (const auto lost = lost_as_the_cause()) {
     restart_free(out, fmt::format("node {} is lost", *lost));
   } else if (!failures_.empty()) {

@@ -3,6 +3,7 @@
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
 #include "messages/node_names.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -55,7 +56,8 @@ log::event recovery_core::joined_in_words(const node_name& node) const {
 log::event recovery_core::waits_in_words(const node_name& node) const {
   return {log::level::story,
           "node_waits",
-          fmt::format("node {} joined while generation {} is {}; standing by", node, current_.value,
+          fmt::format("node {} joined while generation {} is {}; standing by", node,
+                      count_of(current_),
                       phase_ == phase::forming ? "being formed"
                                                : (phase_ == phase::ending ? "ending" : "running")),
           {{"node", node}}};
@@ -128,9 +130,9 @@ std::string recovery_core::spare_in_words(std::size_t present) const {
   const auto nodes = counted(world_.size(), "node");
   // Members may be away: how many are here says nothing.
   if (world_.size() == sizes_.nodes_max)
-    return fmt::format("generation {} has {}, the most there can be (--nnodes)", current_.value,
+    return fmt::format("generation {} has {}, the most there can be (--nnodes)", count_of(current_),
                        nodes);
-  return fmt::format("generation {} has {} of the {} that are here, {}", current_.value, nodes,
+  return fmt::format("generation {} has {} of the {} that are here, {}", count_of(current_), nodes,
                      present,
                      sizes_.elastic ? "the largest world the elasticity config allows"
                                     : "a whole number of units (--node_unit)");
@@ -150,14 +152,14 @@ std::string recovery_core::in_words() const {
   case phase::gathering:
     return fmt::format("gathering: {} of {} nodes present", roster_.size(), sizes_.nodes_max);
   case phase::forming:
-    return fmt::format("generation {} of {} is being formed", current_.value,
+    return fmt::format("generation {} of {} is being formed", count_of(current_),
                        counted(world_.size(), "node"));
   case phase::running:
     return fmt::format("generation {} runs on {}, {} finished; {} used, {} for each node",
-                       current_.value, counted(world_.size(), "node"), finished_.size(),
+                       count_of(current_), counted(world_.size(), "node"), finished_.size(),
                        counted(restart_count_, "restart"), options_.max_restarts);
   case phase::ending:
-    return fmt::format("generation {} ends{}", current_.value,
+    return fmt::format("generation {} ends{}", count_of(current_),
                        failures_.empty() ? "" : ": " + failures_.root_cause_in_words());
   case phase::concluded:
     return "concluded";

@@ -25,7 +25,7 @@ class Rank:
     local_rank: int = 0
     world_size: int = 1
     node: int = 0  # its place among the nodes
-    generation: int = 0  # of the workers, counted by actor-launcher
+    generation: int = 0  # of the workers; grows from each start of them to the next
     launched: bool = False  # by actor-launcher
 
     @classmethod

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace troupe::sim::checkers {
@@ -20,6 +21,8 @@ class one_world_per_generation_checker final : public observer {
   }
 
   void recorded(const messages::any_msg& m) override {
+    if (m.is<messages::GenerationProposed>())
+      take(generation{m.as<messages::GenerationProposed>().read()->getGeneration()});
     if (!m.is<messages::GenerationSealed>())
       return;
     auto sealed = m.as<messages::GenerationSealed>().read();
@@ -34,6 +37,13 @@ class one_world_per_generation_checker final : public observer {
   }
 
  private:
+  /// Two worlds may have the same members, so it is not enough to compare these.
+  void take(generation which) {
+    if (!proposed_.insert(which).second)
+      world_.blame("one_world_per_generation",
+                   fmt::format("generation {} was proposed twice", which.value));
+  }
+
   void compare(generation which, messages::Member::Reader m) {
     const auto text = fmt::format("at {} with {}", m.getFirstRank(), m.getSlots());
     const auto [known, is_new] = worlds_[which].emplace(m.getNode().cStr(), text);
@@ -44,6 +54,7 @@ class one_world_per_generation_checker final : public observer {
   }
 
   world& world_;
+  std::set<generation> proposed_; ///< by any master
   /// Of each number: which node has which ranks.
   std::map<generation, std::map<std::string, std::string>> worlds_;
 };

@@ -2,6 +2,7 @@
 
 #include "actors/master/job/generation/member/member.hpp"
 #include "actors/master/job/generation/rendezvous/rendezvous.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/sup/shell.hpp"
 
 #include <fmt/format.h>
@@ -28,10 +29,6 @@ sup::tree member_child(const member_world& world, const master_addresses& at,
 
 } // namespace
 
-std::string id_of(generation which) {
-  return fmt::format("generation {}", which.value);
-}
-
 sup::tree generation_tree(const recovery_core::start_generation& what,
                           const rendezvous_options& options, const master_addresses& at) {
   const auto places = std::make_shared<member_places>();
@@ -57,7 +54,7 @@ sup::tree generation_tree(const recovery_core::start_generation& what,
                                   return rendezvous::start(ctx, what.world, to_members, at);
                                 }));
   }
-  return sup::one_fate(id_of(what.world.envelope().about), std::move(children))
+  return sup::one_fate(in_full(what.world.envelope().about), std::move(children))
       .as(sup::restart::temporary);
 }
 

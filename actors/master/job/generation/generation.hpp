@@ -4,8 +4,6 @@
 #include "actors/master/recovery/recovery.hpp"
 #include "runtime/sup/spec.hpp"
 
-#include <string>
-
 /// A generation as a supervision tree at the master.
 ///
 /// A collective cannot lose one member, so the children share one fate: the first member that fails
@@ -14,9 +12,7 @@
 /// the planner decides which generation follows.
 namespace troupe::actors::job {
 
-/// "generation 7": the id of its child below `job`.
-std::string id_of(generation which);
-
+/// A child below `job`, whose id is the generation in full.
 sup::tree generation_tree(const recovery_core::start_generation& what,
                           const rendezvous_options& options, const master_addresses& at);
 

@@ -2,6 +2,7 @@
 
 #include "actors/node_supervisor/addresses.hpp"
 #include "actors/node_supervisor/training/worker_group/generation/generation.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/sup/shell.hpp"
 #include "runtime/sup/spec.hpp"
 
@@ -85,8 +86,7 @@ void stop_generation(self_ptr self, const agent_core::stop_generation& e) {
   // Its end is heard of as GenerationEnded; refused is what has ended already.
   sup::request(
       self, self->state->node.worker_group, e.within + limits::held_by_kernel_within,
-      sup::stop_child{generation_tree::name_of(e.which), order}, [](const sup::done&) {},
-      [](const error&) {});
+      sup::stop_child{in_full(e.which), order}, [](const sup::done&) {}, [](const error&) {});
 }
 
 void start_generation(self_ptr self, const agent_core::start_generation& e) {
@@ -297,7 +297,7 @@ handle start(sup::context& ctx, agent_options options, training_program what, co
 
 std::function<void(const sup::child_end&)> hears_of_ends(const sup::address<handle>& agent) {
   return [agent, author = messages::author("worker_group")](const sup::child_end& e) mutable {
-    const auto which = generation_tree::named(e.id);
+    const auto which = generation_in(e.id);
     if (!which)
       return;
     const std::string why = e.why ? e.why->what : "";

@@ -2,6 +2,8 @@
 
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
 
+#include "runtime/base/generations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +51,7 @@ agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
                         "no_seat",
                         fmt::format("generation {} has no seat for this node: waiting for another "
                                     "order of the master",
-                                    m.envelope().about.value),
+                                    count_of(m.envelope().about)),
                         {{"generation", static_cast<std::int64_t>(m.envelope().about.value)}}}});
     return checked(std::move(out));
   }
@@ -63,7 +65,7 @@ agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
   // The order to stop goes out at once: the other members may be ready, and the slowest one decides
   // when the new generation starts.
   if (up_)
-    become_draining(out, now, fmt::format("generation {} follows", current_.value), SIGTERM,
+    become_draining(out, now, fmt::format("generation {} follows", count_of(current_)), SIGTERM,
                     options_.stop_within);
   else
     become_swept(out, now);
@@ -109,7 +111,7 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
     out.push_back(
         note{{log::level::info,
               "stopping_workers",
-              fmt::format("stopping generation {}: {}", started_.value, reason),
+              fmt::format("stopping generation {}: {}", count_of(started_), reason),
               {{"generation", static_cast<std::int64_t>(started_.value)}, {"reason", reason}}}});
     // A generation that drains was told to, and the time that its workers have is running.
     if (phase_ != phase::draining)

@@ -1,6 +1,7 @@
 // How agent_core goes on where a supervisor that crashed had been.
 
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
             "workers_adopted",
             fmt::format("the node supervisor was restarted; generation {} goes on with {} "
                         "worker{}",
-                        which.value, left.size(), left.size() == 1 ? "" : "s"),
+                        count_of(which), left.size(), left.size() == 1 ? "" : "s"),
             {{"generation", static_cast<std::int64_t>(which.value)},
              {"workers", static_cast<std::int64_t>(left.size())}}}});
   return checked(std::move(out));

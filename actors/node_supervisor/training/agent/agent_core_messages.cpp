@@ -1,6 +1,7 @@
 // What agent_core says: its messages, the workers' places, and its state in words.
 
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -195,17 +196,17 @@ std::string agent_core::in_words() const {
   case phase::sweeping:
     return "killing what the workers left behind";
   case phase::ready:
-    return fmt::format("ready for generation {}", current_.value);
+    return fmt::format("ready for generation {}", count_of(current_));
   case phase::running:
-    return fmt::format("generation {} runs with {} of {} workers alive", current_.value, alive,
+    return fmt::format("generation {} runs with {} of {} workers alive", count_of(current_), alive,
                        workers_.size());
   case phase::failed:
-    return fmt::format("generation {} failed here", current_.value);
+    return fmt::format("generation {} failed here", count_of(current_));
   case phase::saving:
     return fmt::format("the workers of generation {} have ended; what they saved is on its way",
-                       current_.value);
+                       count_of(current_));
   case phase::finished:
-    return fmt::format("generation {} finished here", current_.value);
+    return fmt::format("generation {} finished here", count_of(current_));
   case phase::over:
     return "this node's part is over";
   }

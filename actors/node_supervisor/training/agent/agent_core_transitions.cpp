@@ -1,6 +1,7 @@
 // How agent_core goes from one phase to the next, and what must hold in each.
 
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/base/invariant.hpp"
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ void agent_core::become_swept(effects& out, instant now) {
         note{{log::level::info,
               "workers_gone",
               fmt::format("the processes of generation {} are gone, {} after the first signal",
-                          started_.value, troupe::in_words(took)),
+                          count_of(started_), troupe::in_words(took)),
               {{"generation", static_cast<std::int64_t>(started_.value)},
                {"drain_ms", milliseconds_of(took)}}}});
   }

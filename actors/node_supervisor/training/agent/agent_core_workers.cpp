@@ -1,6 +1,7 @@
 // What agent_core learns from its workers and their supervisors, and what it takes for a failure.
 
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -130,7 +131,7 @@ void agent_core::all_started(effects& out) {
   out.push_back(note{{log::level::info,
                       "workers_started",
                       fmt::format("{} worker{} started for generation {}", workers_.size(),
-                                  workers_.size() == 1 ? "" : "s", current_.value),
+                                  workers_.size() == 1 ? "" : "s", count_of(current_)),
                       {{"generation", static_cast<std::int64_t>(current_.value)}}}});
 }
 

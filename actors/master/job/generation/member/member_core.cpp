@@ -1,5 +1,7 @@
 #include "actors/master/job/generation/member/member_core.hpp"
 
+#include "runtime/base/generations.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -113,7 +115,7 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
     if (!std::exchange(failed_, true))
       out.push_back(fail_early{fmt::format("node {} is in generation {} already, which the journal "
                                            "of this master does not have",
-                                           options_.node, its.value)});
+                                           options_.node, count_of(its))});
     return;
   }
   // It has nothing of this generation, which it was told to start: what ran there is gone, and the
@@ -144,8 +146,8 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   default:
     // An earlier master told it to, and fell before it formed the next generation.
     if (!std::exchange(failed_, true))
-      out.push_back(fail_early{
-          fmt::format("node {} has ended generation {} already", options_.node, current_.value)});
+      out.push_back(fail_early{fmt::format("node {} has ended generation {} already", options_.node,
+                                           count_of(current_))});
   }
 }
 
@@ -248,8 +250,8 @@ member_core::effects member_core::stopped(const msg<Stopped>& m) {
     finish(out, std::nullopt);
   // Not asked, and nothing is left: a node that is leaving, or one that an earlier master has told.
   else if (!std::exchange(failed_, true))
-    out.push_back(fail_early{
-        fmt::format("node {} has ended generation {} by itself", options_.node, current_.value)});
+    out.push_back(fail_early{fmt::format("node {} has ended generation {} by itself", options_.node,
+                                         count_of(current_))});
   return out;
 }
 

@@ -1,6 +1,7 @@
 // What member_core says: to its node, to the planner, and to people.
 
 #include "actors/master/job/generation/member/member_core.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -54,7 +55,7 @@ any_msg member_core::lost_workers() {
 }
 
 std::string member_core::in_words() const {
-  const auto which = current_.value;
+  const auto which = count_of(current_);
   switch (phase_) {
   case phase::recalled:
     return fmt::format("waits for node {} to come back with generation {}", options_.node, which);

@@ -1,6 +1,7 @@
 #include "actors/master/job/generation/rendezvous/rendezvous_core.hpp"
 
 #include "actors/words.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
@@ -110,7 +111,7 @@ void rendezvous_core::seal(effects& out, instant now) {
   out.push_back(note{{log::level::story,
                       "generation_sealed",
                       fmt::format("generation {} is sealed: {} on {} (prepared in {})",
-                                  current_.value, counted(world_size, "worker"),
+                                  count_of(current_), counted(world_size, "worker"),
                                   ranks_in_words(world->getWorld()), troupe::in_words(took)),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"nodes", static_cast<std::int64_t>(members_.size())},
@@ -135,7 +136,7 @@ rendezvous_core::effects rendezvous_core::tick(instant now) {
   out.push_back(
       note{{log::level::story,
             "still_waiting",
-            fmt::format("generation {} waits for {} to get ready, for {} now", current_.value,
+            fmt::format("generation {} waits for {} to get ready, for {} now", count_of(current_),
                         few_of(unready), troupe::in_words(waiting_.waited(now))),
             {{"waited_ms", milliseconds_of(waiting_.waited(now))}}}});
   return out;
@@ -143,8 +144,8 @@ rendezvous_core::effects rendezvous_core::tick(instant now) {
 
 std::string rendezvous_core::in_words() const {
   if (sealed_)
-    return fmt::format("generation {} is sealed", current_.value);
-  return fmt::format("preparing generation {}: {} of {} nodes ready", current_.value,
+    return fmt::format("generation {} is sealed", count_of(current_));
+  return fmt::format("preparing generation {}: {} of {} nodes ready", count_of(current_),
                      prepared_.size(), members_.size());
 }
 

@@ -1,28 +1,11 @@
 #include "actors/node_supervisor/training/worker_group/generation/generation.hpp"
 
 #include "actors/limits.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 namespace troupe::actors::generation_tree {
-
-namespace {
-constexpr const char* prefix = "generation ";
-} // namespace
-
-std::string name_of(generation which) {
-  return fmt::format("{}{}", prefix, which.value);
-}
-
-std::optional<generation> named(const std::string& name) {
-  if (name.rfind(prefix, 0) != 0)
-    return std::nullopt;
-  const generation which{
-      std::strtoull(name.c_str() + std::char_traits<char>::length(prefix), nullptr, 10)};
-  return name == name_of(which) ? std::optional(which) : std::nullopt;
-}
 
 sup::tree of(generation which, const std::vector<worker_slot>& slots,
              const worker_addresses& workers, const worker::options& o,
@@ -38,7 +21,7 @@ sup::tree of(generation which, const std::vector<worker_slot>& slots,
                                    [s, o, what, processes, agent](sup::context& ctx) {
                                      return worker::start(ctx, s, o, what, processes, agent);
                                    }));
-  return sup::one_fate(name_of(which), std::move(children)).as(sup::restart::temporary);
+  return sup::one_fate(in_full(which), std::move(children)).as(sup::restart::temporary);
 }
 
 } // namespace troupe::actors::generation_tree

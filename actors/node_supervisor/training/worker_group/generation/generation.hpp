@@ -5,8 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 /// A generation on this node: the supervisor of its workers. They share one fate, since a
@@ -17,12 +15,8 @@ namespace troupe::actors::generation_tree {
 
 using worker_addresses = std::map<local_rank, sup::address<worker::handle>>;
 
-/// "generation 7", below worker_group.
-std::string name_of(generation which);
-/// Inverse of name_of.
-std::optional<generation> named(const std::string& name);
-
-/// The generation of these slots, as a child to be started; `workers` are their places.
+/// The generation of these slots, as a child to be started below worker_group, under its name in
+/// full; `workers` are their places.
 sup::tree of(generation which, const std::vector<worker_slot>& slots,
              const worker_addresses& workers, const worker::options& o,
              const training_program& what, const std::shared_ptr<ports::process_host>& processes,
