@@ -74,11 +74,10 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
   random_source random(options.seed);
   const auto who = std::make_shared<uplink::known_as>();
   who->which = incarnation{random.next()};
-  if (const auto kept = world.keeping->kept(ports::kept_as::identity);
-      kept.is<messages::Identity>())
-    *who = uplink::recall(kept.as<messages::Identity>());
+  if (const auto kept = world.keeping->kept(uplink::identity_slot))
+    *who = uplink::recall(kept);
   else
-    world.keeping->keep(ports::kept_as::identity,
+    world.keeping->keep(uplink::identity_slot,
                         uplink::kept(messages::author("node_supervisor"), *who));
   const auto jitter = random.next();
 

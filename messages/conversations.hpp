@@ -49,11 +49,20 @@ using master_internal = kind_list<Sealed, NodeReplaced, LinkLost, NodeDeparted, 
 using node_internal =
     kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted, WorkerEnded,
               WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt, Abandon, StateRenewed,
-              MasterLinked, SaveNewest, Drain, Drained>;
+              MasterLinked, SaveNewest, Drain, Drained, MasterPlace, CopiesPlace>;
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCharged,
                                   Concluded, FarewellEnded>;
+
+/// A node supervisor orders its keeper, and the keeper tells it.
+using keeper_orders =
+    kind_list<ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal,
+              SweepWanted, StoreWanted, Kept, SupervisorFailed, SupervisorOver>;
+using keeper_news = kind_list<ProcessPresent, AllPresented, ProcessEnded, StraysSwept, UserSignal>;
+
+/// The workers' store, a process of its own, answers the supervisor that ordered it.
+using store_answers = kind_list<StoreOpened, StoreRefused>;
 
 namespace detail {
 
@@ -78,11 +87,11 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 } // namespace detail
 
-static_assert(
-    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, bulk, membership_news, master_internal,
-                           node_internal, journal_records>,
-    "a new kind of message is said in no conversation: add it to one");
+static_assert(detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives,
+                                     directives, shell_questions, shell_answers, bulk,
+                                     membership_news, master_internal, node_internal,
+                                     journal_records, keeper_orders, keeper_news, store_answers>,
+              "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);
 

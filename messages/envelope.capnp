@@ -3,7 +3,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::messages");
 
-# Every message of Troupe has an Envelope as its root: within a process, on a link and in the journal.
+# Every message of Troupe has an Envelope as its root: within a process, on a link, in the journal, and between a keeper and its supervisor.
 #
 # A reader that does not know `kind` must not guess: it answers nothing and counts the message. Within one major version schemas only
 # grow (new fields, new kinds), so a newer master and older node supervisors understand each other.

@@ -3,6 +3,7 @@
 #include "messages/checkpoint.capnp.h"
 #include "messages/copies.capnp.h"
 #include "messages/journal.capnp.h"
+#include "messages/keeper.capnp.h"
 #include "messages/membership.capnp.h"
 #include "messages/rendezvous.capnp.h"
 #include "messages/shell.capnp.h"
@@ -37,7 +38,11 @@ using all_kinds = kind_list<
     TreeRequest, TreeReport,
     // journal
     Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded, FarewellEnded,
-    ReadBack, Recorded>;
+    ReadBack, Recorded,
+    // keeper
+    ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal, SweepWanted,
+    StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,
+    StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace>;
 
 /// The schema of a kind, or nothing for a kind this build does not know.
 std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);

@@ -1,6 +1,7 @@
 #include "launch/keeper/keeper.hpp"
 
 #include "launch/keeper/keeper_core.hpp"
+#include "launch/keeper/last_words.hpp"
 #include "launch/keeper/life_record.hpp"
 #include "launch/keeper/undertaker.hpp"
 #include "runtime/os/process/launch_plan.hpp"
@@ -12,12 +13,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <exception>
 #include <fstream>
-#include <new>
 #include <set>
-#include <stdexcept>
-#include <system_error>
 #include <thread>
 
 #include <poll.h>
@@ -51,41 +48,6 @@ std::optional<ports::exit_status> reaped(pid_t pid) {
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid != pid)
     return std::nullopt;
   return ports::exit_status{info.si_code != CLD_EXITED, info.si_status};
-}
-
-/// In a supervisor's process: for what an exception that reaches no handler has to say. It unwinds
-/// nothing, since destructors would wait for threads that do not know of it.
-keeper_client* dying_words_for = nullptr;
-std::terminate_handler otherwise = nullptr;
-
-/// Called where memory is wanted and none is left. An exception would end one actor, and what needs
-/// its answers would wait for another actor that finds no memory either.
-[[noreturn]] void say_that_memory_is_out() {
-  dying_words_for->failed("out of memory");
-  ::_exit(1);
-}
-
-/// What the system refuses (threads, descriptors) is said by the keeper, once; a bug of ours goes
-/// the way of all programs.
-[[noreturn]] void say_why_and_leave() {
-  try {
-    if (const auto reason = std::current_exception())
-      std::rethrow_exception(reason);
-  } catch (const std::system_error& e) {
-    // With this code a thread was refused: for nothing else does the library throw it.
-    const bool thread = e.code() == std::errc::resource_unavailable_try_again;
-    dying_words_for->failed(
-        thread ? fmt::format("no thread can be started: {} (see ulimit -u and ulimit -v)",
-                             os::system_message(e.code().value()))
-               : e.what());
-    ::_exit(1);
-  } catch (const std::runtime_error& e) {
-    dying_words_for->failed(e.what());
-    ::_exit(1);
-  } catch (...) {
-  }
-  otherwise();
-  std::abort();
 }
 
 class keeper {
@@ -206,12 +168,13 @@ class keeper {
   }
 
   void take(received_packet got) {
-    const auto place = static_cast<std::size_t>(got.what.number);
-    if (got.what.what == packet::kind::keep && place < kept_.size())
-      kept_[place] = std::move(got.file);
-    else if (got.what.what == packet::kind::open_store)
+    if (!got.what)
+      return perform(core_.not_understood(got.what.error().what));
+    if (got.what->is<messages::StoreWanted>())
       store_answer_ = std::move(got.file);
-    perform(core_.received(now(), got.what));
+    else
+      file_ = std::move(got.file);
+    perform(core_.received(now(), *got.what));
   }
 
   void take_signals() {
@@ -306,11 +269,13 @@ class keeper {
   }
 
   void act(const keeper_core::refuse_store& e) {
-    packet answer;
-    e.why.copy(answer.text, sizeof answer.text - 1);
-    (void)send_packet(store_answer_.get(), answer, -1, false);
+    const auto answer = messages::local<messages::StoreRefused>(
+        keeper_core::said_by, [&e](auto b) { b.setWhy(fit_for_packet(e.why)); });
+    (void)send_packet(store_answer_.get(), answer.any(), -1, false);
     store_answer_ = {};
   }
+
+  void act(const keeper_core::keep_file& e) { kept_.at(e.slot) = std::move(file_); }
 
   void act(const keeper_core::start_orphan_reaper&) {
     const auto pid = start_undertaker({options_.mark, own_group(), [this] { tidy_after_others(); },
@@ -411,9 +376,7 @@ class keeper {
     channel_ = {};
     store_answer_ = {};
     keeper_client client(os::unique_fd(socket), std::move(kept_), std::move(group_));
-    dying_words_for = &client;
-    otherwise = std::set_terminate(say_why_and_leave);
-    std::set_new_handler(say_that_memory_is_out);
+    say_last_words_to(client);
     const int code = options_.supervise(client);
     client.over(code);
     ::_exit(code);
@@ -459,8 +422,9 @@ class keeper {
   sigset_t mask_before_{};
   os::unique_fd signals_;
   os::unique_fd channel_;
-  std::deque<packet> unsent_;
-  std::array<os::unique_fd, limits::kept_places> kept_;
+  std::deque<messages::any_msg> unsent_;
+  std::array<os::unique_fd, limits::kept_slots> kept_;
+  os::unique_fd file_; ///< that came with the message being handled
   os::unique_fd store_answer_;
   /// All processes that are forked from this one hold its lock, but for the orphan reaper.
   std::optional<life_record> record_;

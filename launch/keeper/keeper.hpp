@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/keeper/keeper_client.hpp"
+#include "launch/keeper/keeper_core.hpp"
 
 #include <functional>
 #include <string>
@@ -19,7 +20,7 @@ struct keeper_options {
   std::function<int(keeper_client&)> supervise;
   /// A store server, in a process of its own: tells `answer` where it listens (see
   /// kept_store_host), and serves until it is killed.
-  std::function<void(const packet& order, const os::unique_fd& answer)> serve_store;
+  std::function<void(const store_order& order, const os::unique_fd& answer)> serve_store;
   /// For the user, on stderr.
   std::function<void(const std::string&)> complain;
   /// "NAME=value" in the environment of whatever descends from us, and of nothing else: by it a

@@ -1,5 +1,6 @@
 #include "launch/keeper/keeper_client.hpp"
 
+#include "messages/conversations.hpp"
 #include "runtime/base/invariant.hpp"
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 namespace troupe::launch {
+
+using namespace messages;
 
 namespace {
 
@@ -24,40 +27,51 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
+/// What the keeper said next. It is this program's own image, so it says nothing that this process
+/// does not understand; a supervisor that cannot rely on that begins anew.
+any_msg heard(const received_packet& got) {
+  invariant(got.what.has_value(), "the keeper says what is no message");
+  return *got.what;
+}
+
 } // namespace
 
 keeper_client::keeper_client(os::unique_fd socket, kept_files kept, result<control_group> group)
-    : socket_(std::move(socket)), kept_(std::move(kept)), group_(std::move(group)) {
-  for (;;) {
+    : socket_(std::move(socket)), kept_(std::move(kept)), group_(std::move(group)),
+      out_of_memory_(
+          local<SupervisorFailed>(said_by, [](auto b) { b.setWhy("out of memory"); }).any()) {
+  for (bool all = false; !all;) {
     const auto got = receive_packet(socket_.get(), true);
     invariant(got.has_value(), "the keeper is gone");
-    const auto& p = got->what;
-    if (p.what == packet::kind::presented) {
-      earlier_lives_ = p.number;
-      break;
-    }
-    invariant(p.what == packet::kind::present, "the keeper says other things first");
-    survivors_.push_back({p.process, p.label, p.pid, p.is_store});
+    const bool first = route(
+        heard(*got), kind_list<ProcessPresent, AllPresented>{},
+        receivers{
+            [this](const msg<ProcessPresent>& m) {
+              auto p = m.read();
+              survivors_.push_back({p->getProcess(), p->getLabel(), p->getPid(), p->getIsStore()});
+            },
+            [&](const msg<AllPresented>& m) {
+              earlier_lives_ = static_cast<int>(m.read()->getEarlierLives());
+              all = true;
+            }});
+    invariant(first, "the keeper says other things first");
   }
   // Lives are far more than processes of one.
   last_process_ = static_cast<std::uint64_t>(earlier_lives_) << 32;
 }
 
-bool keeper_client::keep(std::size_t place, std::string_view bytes) {
-  invariant(place < limits::kept_places, "there is no such place");
+bool keeper_client::keep(std::size_t slot, std::string_view bytes) {
+  invariant(slot < limits::kept_slots, "there is no such slot");
   const os::unique_fd file(::memfd_create("troupe-kept", MFD_CLOEXEC));
   if (!file || bytes.size() > limits::kept_bytes_max || !write_all(file.get(), bytes))
     return false;
-  packet p;
-  p.what = packet::kind::keep;
-  p.number = static_cast<std::int32_t>(place);
-  send(p, file.get());
+  say<Kept>([slot](auto b) { b.setSlot(static_cast<std::uint8_t>(slot)); }, file.get());
   return true;
 }
 
-std::optional<std::string> keeper_client::kept(std::size_t place) const {
+std::optional<std::string> keeper_client::kept(std::size_t slot) const {
   struct stat found {};
-  const int file = kept_.at(place).get();
+  const int file = kept_.at(slot).get();
   if (file < 0 || ::fstat(file, &found) != 0)
     return std::nullopt;
   std::string bytes(static_cast<std::size_t>(found.st_size), '\0');
@@ -71,26 +85,36 @@ std::uint64_t keeper_client::next_process() {
   return ++last_process_;
 }
 
-void keeper_client::send(const packet& p, int file) {
-  (void)send_packet(socket_.get(), p, file);
+void keeper_client::send(const any_msg& m, int file) {
+  (void)send_packet(socket_.get(), m, file);
+}
+
+void keeper_client::signal(std::uint64_t process, int number) {
+  say<ProcessSignal>([process, number](auto b) {
+    b.setProcess(process);
+    b.setSignal(number);
+  });
+}
+
+void keeper_client::adopted(std::uint64_t process) {
+  say<ProcessAdopted>([process](auto b) { b.setProcess(process); });
 }
 
 void keeper_client::failed(const std::string& why) {
-  auto p = about(packet::kind::failed);
-  why.copy(p.text, sizeof p.text - 1);
-  send(p);
+  say<SupervisorFailed>([&why](auto b) { b.setWhy(fit_for_packet(why)); });
+}
+
+void keeper_client::out_of_memory() {
+  send(out_of_memory_, -1);
 }
 
 void keeper_client::over(int exit_code) {
-  packet p;
-  p.what = packet::kind::over;
-  p.number = exit_code;
-  send(p);
+  say<SupervisorOver>([exit_code](auto b) { b.setExitCode(exit_code); });
 }
 
-void keeper_client::listen(os::io_thread& io, std::function<void(const packet&)> on_packet) {
+void keeper_client::listen(os::io_thread& io, listener to) {
   const std::lock_guard lock(mutex_);
-  listeners_.push_back(std::move(on_packet));
+  listeners_.push_back(std::move(to));
   if (std::exchange(io_, &io))
     return;
   const int copy = ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0);
@@ -104,24 +128,41 @@ void keeper_client::await() {
                           if (cancelled)
                             return;
                           while (const auto got = receive_packet(socket_.get(), false))
-                            take(got->what);
+                            take(heard(*got));
                           await();
                         });
 }
 
-void keeper_client::take(const packet& p) {
+void keeper_client::take(const any_msg& m) {
+  const bool known =
+      route(m, keeper_news{},
+            receivers{[](const auto&) { invariant(false, "the keeper presents processes again"); },
+                      [this](const msg<UserSignal>& s) { take_signal(s.read()->getSignal()); },
+                      [this](const msg<ProcessEnded>& e) {
+                        auto ended = e.read();
+                        const ports::exit_status how{ended->getSignalled(), ended->getNumber()};
+                        for (const auto& one : listeners())
+                          one.ended(ended->getProcess(), how);
+                      },
+                      [this](const msg<StraysSwept>& s) {
+                        for (const auto& one : listeners())
+                          one.swept(s.read()->getKilled());
+                      }});
+  invariant(known, "the keeper says what no keeper says");
+}
+
+std::vector<keeper_client::listener> keeper_client::listeners() {
+  const std::lock_guard lock(mutex_);
+  return listeners_;
+}
+
+void keeper_client::take_signal(int number) {
   std::unique_lock lock(mutex_);
-  if (p.what == packet::kind::user_signal) {
-    if (!on_user_signal_)
-      return early_signals_.push_back(p.number);
-    const auto tell = on_user_signal_;
-    lock.unlock();
-    return tell(p.number);
-  }
-  const auto listeners = listeners_;
+  if (!on_user_signal_)
+    return early_signals_.push_back(number);
+  const auto tell = on_user_signal_;
   lock.unlock();
-  for (const auto& tell : listeners)
-    tell(p);
+  tell(number);
 }
 
 void keeper_client::on_user_signal(std::function<void(int)> tell) {

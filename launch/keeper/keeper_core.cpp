@@ -1,5 +1,7 @@
 #include "launch/keeper/keeper_core.hpp"
 
+#include "messages/conversations.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,15 @@
 
 namespace troupe::launch {
 
-using kind = packet::kind;
+using namespace messages;
+
+namespace {
+
+keeper_core::send user_signalled(int number) {
+  return {local<UserSignal>(keeper_core::said_by, [number](auto b) { b.setSignal(number); }).any()};
+}
+
+} // namespace
 
 /// The orphan reaper first: from the first worker on a killed keeper must leave nothing.
 keeper_core::effects keeper_core::begin(instant) {
@@ -24,10 +34,11 @@ keeper_core::effects keeper_core::supervisor_started(instant now, pid_t pid) {
   supervisor_since_ = now;
   supervisor_fork_ = {};
   last_words_.clear();
+  misunderstood_ = false;
   present_all(out);
   ++lives_;
   for (const int number : endings_asked_for_)
-    out.push_back(send{about(kind::user_signal, 0, number)});
+    out.push_back(user_signalled(number));
   return out;
 }
 
@@ -65,13 +76,16 @@ std::string keeper_core::last_end_in_words(const ports::exit_status& how) const 
 void keeper_core::present_all(effects& out) {
   for (auto& [process, r] : table_) {
     r.owned = false;
-    auto p = about(kind::present, process);
-    p.pid = r.pid;
-    p.label = r.label;
-    p.is_store = r.is_store;
-    out.push_back(send{p});
+    out.push_back(send{local<ProcessPresent>(said_by, [process = process, &r = r](auto b) {
+                         b.setProcess(process);
+                         b.setPid(r.pid);
+                         b.setLabel(r.label);
+                         b.setIsStore(r.is_store);
+                       }).any()});
   }
-  out.push_back(send{about(kind::presented, 0, lives_)});
+  out.push_back(send{local<AllPresented>(said_by, [this](auto b) {
+                       b.setEarlierLives(static_cast<std::uint32_t>(lives_));
+                     }).any()});
 }
 
 keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exit_status& how) {
@@ -122,7 +136,7 @@ keeper_core::effects keeper_core::user_signal(instant, int number) {
   if (ending && endings_asked_for_.size() < 2)
     endings_asked_for_.push_back(number);
   if (supervisor_ != 0)
-    out.push_back(send{about(kind::user_signal, 0, number)});
+    out.push_back(user_signalled(number));
   // The second wish is to wait no longer, not even for an end in order.
   if (ending && supervisor_fork_.since && (!worker_lives() || endings_asked_for_.size() > 1))
     give_up(out, "ended as asked, without a node supervisor, which could not be started");
@@ -182,70 +196,82 @@ keeper_core::effects keeper_core::orphan_reaper_not_started(instant now, const s
 
 // ---- processes ----
 
-keeper_core::effects keeper_core::received(instant now, const packet& p) {
+keeper_core::effects keeper_core::received(instant now, const any_msg& m) {
   effects out;
-  switch (p.what) {
-  case kind::starting:
-    ++starts_open_;
-    break;
-  case kind::started:
-    add(p, p.pid, false);
-    start_closed(out);
-    break;
-  case kind::not_started:
-    start_closed(out);
-    break;
-  // Comes twice for a worker: when the successor takes stock, so that no sweep kills the process,
-  // and when the worker's actor is there, which hears of the end, if there was one, only now.
-  case kind::adopted:
-    if (const auto found = table_.find(p.process); found != table_.end()) {
-      found->second.owned = true;
-      if (found->second.how)
-        tell_end(out, p.process, found->second);
-    }
-    break;
-  case kind::signal:
-    if (auto* r = alive(p.process)) {
-      r->killed = r->killed || p.number == SIGKILL;
-      out.push_back(signal{r->pid, p.number, true});
-      // A stopped process (SIGSTOP, a debugger) does not see a signal before it continues.
-      if (p.number == SIGTERM || ending_signals_.count(p.number) != 0)
-        out.push_back(signal{r->pid, SIGCONT, true});
-    }
-    break;
-  case kind::sweep:
-    ++sweeps_wanted_;
-    sweep_if_idle(out, now);
-    break;
-  case kind::open_store:
-    store_wanted_ = p;
-    store_fork_ = {};
-    start_store_if_free(out);
-    break;
-  // It says why and then ends, as a crash: without memory or threads it can do nothing else.
-  case kind::failed:
-    last_words_ = p.text;
-    break;
-  case kind::over:
-    exit_code_ = p.number;
-    break;
-  default:
-    break;
-  }
-  return out;
+  const bool said = route(
+      m, keeper_orders{},
+      receivers{[this](const msg<ProcessStarting>&) { ++starts_open_; },
+                [&](const msg<ProcessStarted>& started) {
+                  auto s = started.read();
+                  table_[s->getProcess()] = {s->getPid(), s->getLabel(), false, true, false, {}};
+                  start_closed(out);
+                },
+                [&](const msg<ProcessNotStarted>&) { start_closed(out); },
+                [&](const msg<ProcessAdopted>& a) { adopt(out, a.read()->getProcess()); },
+                [&](const msg<ProcessSignal>& wanted) {
+                  auto s = wanted.read();
+                  pass_on(out, s->getProcess(), s->getSignal());
+                },
+                [&](const msg<SweepWanted>&) {
+                  ++sweeps_wanted_;
+                  sweep_if_idle(out, now);
+                },
+                [&](const msg<StoreWanted>& order) {
+                  store_wanted_ = order;
+                  store_fork_ = {};
+                  start_store_if_free(out);
+                },
+                [&](const msg<Kept>& kept) { take_file(out, kept.read()->getSlot()); },
+                // It says why and then ends, as a crash: without memory or threads it can do
+                // nothing else.
+                [this](const msg<SupervisorFailed>& f) { last_words_ = f.read()->getWhy().cStr(); },
+                [this](const msg<SupervisorOver>& o) { exit_code_ = o.read()->getExitCode(); }});
+  return said ? out : not_understood(fmt::format("no supervisor says {}", kind_name(m.kind())));
 }
 
-void keeper_core::add(const packet& p, pid_t pid, bool is_store) {
-  table_[p.process] = record{pid, p.label, is_store, true, false, {}};
+keeper_core::effects keeper_core::not_understood(const std::string& why) {
+  if (std::exchange(misunderstood_, true))
+    return {};
+  return {complain{fmt::format("the node supervisor has said what its keeper does not understand, "
+                               "which is left out: {}",
+                               why)}};
 }
 
-keeper_core::effects keeper_core::store_started(instant, const packet& order, pid_t pid) {
-  add(order, pid, true);
+void keeper_core::take_file(effects& out, std::size_t slot) {
+  if (slot < limits::kept_slots)
+    out.push_back(keep_file{slot});
+  else
+    out = not_understood(fmt::format("there is no slot {}", slot));
+}
+
+void keeper_core::adopt(effects& out, std::uint64_t process) {
+  const auto found = table_.find(process);
+  if (found == table_.end())
+    return;
+  found->second.owned = true;
+  if (found->second.how)
+    tell_end(out, process, found->second);
+}
+
+void keeper_core::pass_on(effects& out, std::uint64_t process, int number) {
+  auto* r = alive(process);
+  if (!r)
+    return;
+  r->killed = r->killed || number == SIGKILL;
+  out.push_back(signal{r->pid, number, true});
+  // A stopped process (SIGSTOP, a debugger) does not see a signal before it continues.
+  if (number == SIGTERM || ending_signals_.count(number) != 0)
+    out.push_back(signal{r->pid, SIGCONT, true});
+}
+
+/// Owned by the supervisor that ordered it; ProcessAdopted makes a survivor so, too.
+keeper_core::effects keeper_core::store_started(instant, const store_order& order, pid_t pid) {
+  table_[order.read()->getProcess()] = {pid, 0, true, true, false, {}};
   store_fork_ = {};
   return {};
 }
 
-keeper_core::effects keeper_core::store_not_started(instant now, const packet& order,
+keeper_core::effects keeper_core::store_not_started(instant now, const store_order& order,
                                                     const std::string& why) {
   (void)store_fork_.refused(now);
   // Later the supervisor waits no longer.
@@ -305,9 +331,11 @@ void keeper_core::start_store_if_free(effects& out) {
 }
 
 void keeper_core::tell_end(effects& out, std::uint64_t process, const record& r) const {
-  auto p = about(kind::ended, process, r.how->number);
-  p.signalled = r.how->signalled;
-  out.push_back(send{p});
+  out.push_back(send{local<ProcessEnded>(said_by, [process, &r](auto b) {
+                       b.setProcess(process);
+                       b.setSignalled(r.how->signalled);
+                       b.setNumber(r.how->number);
+                     }).any()});
 }
 
 std::vector<pid_t> keeper_core::awaited() const {
@@ -319,77 +347,6 @@ std::vector<pid_t> keeper_core::awaited() const {
     if (pid != 0)
       pids.push_back(pid);
   return pids;
-}
-
-// ---- sweeping ----
-
-void keeper_core::sweep_if_idle(effects& out, instant now) {
-  if (sweep_until_)
-    return;
-  sweep_until_ = now + limits::kill_within;
-  swept_.clear();
-  group_killed_ = false;
-  out.push_back(look{});
-}
-
-/// One round. What the killed leave behind is ours by the time their end is heard of, and meets the
-/// next round. Where no process in the group is to live, all of them go at once: a process that
-/// forks as fast as it is killed does not get away.
-keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids, bool outdated) {
-  effects out;
-  if (!sweep_until_ || starts_open_ > 0)
-    return out;
-  std::set<pid_t> spared = inherited_;
-  spared.insert({supervisor_, orphan_reaper_});
-  bool waiting = false;
-  bool somebody_stays = false;
-  for (const auto& [process, r] : table_) {
-    if (r.how)
-      continue;
-    spared.insert(r.pid);
-    // Started under an earlier supervisor, and the present one has not adopted it.
-    if (!r.owned) {
-      out.push_back(signal{r.pid, SIGKILL, true});
-      waiting = true;
-    } else if (!r.is_store) {
-      somebody_stays = true;
-    }
-  }
-  for (const pid_t pid : pids) {
-    if (spared.count(pid) != 0 || !ending_.insert(pid).second)
-      continue;
-    out.push_back(signal{pid, SIGKILL, false});
-    swept_.insert(pid);
-  }
-  if (grouped_ && !somebody_stays && !std::exchange(group_killed_, true))
-    out.push_back(kill_group{});
-  else if (outdated)
-    out.push_back(look{});
-  else if (ending_.empty() && !waiting)
-    finish_sweep(out);
-  return out;
-}
-
-keeper_core::effects keeper_core::group_killed(instant, const std::vector<pid_t>& members) {
-  std::set<pid_t> known;
-  for (const auto& [process, r] : table_)
-    if (!r.how)
-      known.insert(r.pid);
-  for (const pid_t pid : members)
-    if (known.count(pid) == 0)
-      swept_.insert(pid);
-  return {look{}};
-}
-
-/// Each sweep that was asked for has its answer, since a promise of the agent's rests on each.
-void keeper_core::finish_sweep(effects& out) {
-  sweep_until_.reset();
-  for (auto r = table_.begin(); r != table_.end();)
-    r = r->second.how ? table_.erase(r) : std::next(r);
-  for (; sweeps_wanted_ > 0; --sweeps_wanted_) {
-    out.push_back(send{about(kind::swept, 0, static_cast<std::int32_t>(swept_.size()))});
-    swept_.clear();
-  }
 }
 
 } // namespace troupe::launch

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "launch/keeper/packet.hpp"
 #include "launch/keeper/refused_fork.hpp"
+#include "messages/keeper.capnp.h"
+#include "messages/msg.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
 
@@ -15,20 +16,25 @@
 
 namespace troupe::launch {
 
+using store_order = messages::msg<messages::StoreWanted>;
+
 /// What the launcher's own process decides. It keeps what must not die with the node supervisor:
 /// the parenthood of the workers, the exit statuses that no supervisor has heard of, and the
 /// requests of the user. It starts the supervisor, and again when that crashes.
 ///
-/// A process is *known* from its `started` on. Of what is not known, everything below us is a
+/// A process is *known* from its ProcessStarted on. Of what is not known, everything below us is a
 /// stray, unless a start is under way: then it may be the one that is being started.
 class keeper_core {
  public:
-  /// Start a supervisor; it is told of by packets that follow. By fork, so that options, addresses
+  /// As whom the keeper writes messages.
+  static constexpr auto said_by = "keeper";
+
+  /// Start a supervisor; it is told of by messages that follow. By fork, so that options, addresses
   /// and job token are just there, and a restart costs a millisecond.
   struct start_supervisor {};
   /// Lost if no supervisor reads it; what a successor must know it is told again.
   struct send {
-    packet what;
+    messages::any_msg what;
   };
   /// To the process's whole group, or to the process alone. Only the process that reaps knows
   /// whether a pid still names the same process: so all signals to workers pass through here.
@@ -40,12 +46,16 @@ class keeper_core {
   /// Fork a store server that answers on the socket that came with the order. A process of its own:
   /// the workers' store outlives the supervisor, and with it all that ranks wrote.
   struct start_store {
-    packet order;
+    store_order order;
   };
   /// Tell the supervisor that ordered the store why there is none. So that the generation fails
   /// with this reason, and not with a timeout that says nothing.
   struct refuse_store {
     std::string why;
+  };
+  /// Put the file that came with the message into this slot.
+  struct keep_file {
+    std::size_t slot = 0;
   };
   /// Fork the process that ends what a killed keeper leaves behind. The kernel ends workers and
   /// store with their parent, but not what they have daemonized.
@@ -68,8 +78,8 @@ class keeper_core {
     std::string complaint;
   };
   using effect =
-      std::variant<start_supervisor, send, signal, start_store, refuse_store, start_orphan_reaper,
-                   kill_group, look, leave_foreground, complain, finish>;
+      std::variant<start_supervisor, send, signal, start_store, refuse_store, keep_file,
+                   start_orphan_reaper, kill_group, look, leave_foreground, complain, finish>;
   using effects = std::vector<effect>;
 
   /// `inherited`: children that were there before us, and are left alone. `grouped`: processes and
@@ -81,8 +91,12 @@ class keeper_core {
         grouped_(grouped), reaps_orphans_(reaps_orphans) {}
 
   effects begin(instant now);
-  /// A successor begins with `presented`; what it does not adopt is ended by its first sweep.
-  effects received(instant now, const packet& p);
+  /// A successor begins with AllPresented; what it does not adopt is ended by its first sweep.
+  effects received(instant now, const messages::any_msg& m);
+  /// Bytes of the supervisor that are no message. They are left out, as is a message that no
+  /// supervisor says, and the user is told once: a supervisor that is broken so far is not believed
+  /// to be well, but it may be all that steers the workers.
+  effects not_understood(const std::string& why);
   /// The keeper alone hears the user's signals, as supervisor and store have sessions of their own;
   /// so it can repeat a wish to end to each successor.
   effects user_signal(instant now, int number);
@@ -98,10 +112,10 @@ class keeper_core {
   /// What the last supervisor had asked for is void: starts, sweeps and a store that was to come. A
   /// successor asks for its own. What was started, and how it ended, stays in the table.
   effects supervisor_ended(instant now, const ports::exit_status& how);
-  effects store_started(instant now, const packet& order, pid_t pid);
+  effects store_started(instant now, const store_order& order, pid_t pid);
   /// Tried again no longer than the supervisor waits for an answer: a store that came later would
   /// belong to no generation.
-  effects store_not_started(instant now, const packet& order, const std::string& why);
+  effects store_not_started(instant now, const store_order& order, const std::string& why);
   /// It may be killed like any process; the keeper then forks another, so that a killed launcher
   /// leaves nothing again.
   effects orphan_reaper_started(instant now, pid_t pid);
@@ -113,7 +127,7 @@ class keeper_core {
   /// Our children at the time when they were listed; everything that was sent before that is
   /// received. `outdated`: one of them has been reaped since, so that what it left behind may not
   /// be listed. Nothing is decided while a start is under way, since the new process is on the list
-  /// before it is known here. The packet that closes the start asks for the next look.
+  /// before it is known here. The message that closes the start asks for the next look.
   effects children(instant now, const std::set<pid_t>& pids, bool outdated);
   /// Only counted here: the ends of those that are our children come one by one, as ever.
   effects group_killed(instant now, const std::vector<pid_t>& members);
@@ -143,8 +157,11 @@ class keeper_core {
     std::optional<ports::exit_status> how;
   };
 
-  /// Owned by the supervisor that started it; `adopted` makes a survivor so, too.
-  void add(const packet& p, pid_t pid, bool is_store);
+  /// Comes twice for a worker: when the successor takes stock, so that no sweep kills the process,
+  /// and when the worker's actor is there, which hears of the end, if there was one, only now.
+  void adopt(effects& out, std::uint64_t process);
+  void pass_on(effects& out, std::uint64_t process, int number);
+  void take_file(effects& out, std::size_t slot);
   /// A signal for a process that has ended goes nowhere: its pid may be another's by now.
   record* alive(std::uint64_t process);
   /// As long as one does, a supervisor that cannot be started is worth a wait, and a user's first
@@ -183,13 +200,13 @@ class keeper_core {
   bool grouped_;
   bool reaps_orphans_;
   std::map<std::uint64_t, record> table_;
-  /// 0 while there is none: packets for it would reach nothing then.
+  /// 0 while there is none: messages for it would reach nothing then.
   pid_t supervisor_ = 0;
   /// A supervisor that worked for a while before it crashed is started again at once.
   instant supervisor_since_{};
   /// Told to each supervisor: from the second on it looks for what the one before it has left.
   int lives_ = 0;
-  /// Begun by `starting`, closed by `started` or `not_started`; a crash closes all.
+  /// Begun by ProcessStarting, closed by ProcessStarted or ProcessNotStarted; a crash closes all.
   int starts_open_ = 0;
   std::optional<int> exit_code_; ///< said by the supervisor
   bool finished_ = false;
@@ -206,6 +223,7 @@ class keeper_core {
   refused_fork supervisor_fork_;
   /// Why the present supervisor is about to end, in its own words, and what the user was told last.
   std::string last_words_, told_;
+  bool misunderstood_ = false; ///< the user was told of it, for this supervisor
   /// Never a stray, though no supervisor knows it.
   pid_t orphan_reaper_ = 0;
   instant orphan_reaper_since_{};
@@ -222,7 +240,7 @@ class keeper_core {
   int sweeps_wanted_ = 0;
   std::set<pid_t> ending_; ///< strays that were killed
   /// Waits until the store that was killed has left its port, or until the system lets us fork.
-  std::optional<packet> store_wanted_;
+  std::optional<store_order> store_wanted_;
   refused_fork store_fork_;
 };
 

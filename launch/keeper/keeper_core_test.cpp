@@ -1,115 +1,8 @@
-#include "launch/keeper/keeper_core.hpp"
-
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include <csignal>
+#include "launch/keeper/testing/keeper_story.hpp"
 
 using namespace troupe;
 using namespace troupe::launch;
-using kind = packet::kind;
-
-namespace {
-
-struct words {
-  std::string operator()(const keeper_core::start_supervisor&) const { return "start supervisor"; }
-  std::string operator()(const keeper_core::send& e) const {
-    switch (e.what.what) {
-    case kind::present:
-      return fmt::format("present {} (pid {}, label {})", e.what.process, e.what.pid, e.what.label);
-    case kind::presented:
-      return fmt::format("presented, life {}", e.what.number);
-    case kind::ended:
-      return fmt::format("{} ended with {}{}", e.what.process, e.what.signalled ? "signal " : "",
-                         e.what.number);
-    case kind::swept:
-      return fmt::format("swept {}", e.what.number);
-    case kind::user_signal:
-      return fmt::format("user's {}", e.what.number);
-    default:
-      return "?";
-    }
-  }
-  std::string operator()(const keeper_core::signal& e) const {
-    return fmt::format("kill {}{} with {}", e.group ? "group " : "", e.pid, e.number);
-  }
-  std::string operator()(const keeper_core::start_store& e) const {
-    return fmt::format("start store {}", e.order.process);
-  }
-  std::string operator()(const keeper_core::refuse_store& e) const {
-    return fmt::format("refuse store: {}", e.why);
-  }
-  std::string operator()(const keeper_core::start_orphan_reaper&) const {
-    return "start orphan reaper";
-  }
-  std::string operator()(const keeper_core::leave_foreground&) const { return "leave foreground"; }
-  std::string operator()(const keeper_core::complain& e) const {
-    return fmt::format("say: {}", e.what);
-  }
-  std::string operator()(const keeper_core::kill_group&) const { return "kill all in the group"; }
-  std::string operator()(const keeper_core::look&) const { return "look"; }
-  std::string operator()(const keeper_core::finish& e) const {
-    return fmt::format("finish {}{}", e.exit_code, e.complaint.empty() ? "" : ": " + e.complaint);
-  }
-};
-
-std::string text(const keeper_core::effects& effects) {
-  std::string all;
-  for (const auto& e : effects)
-    all += (all.empty() ? "" : ", ") + std::visit(words{}, e);
-  return all;
-}
-
-const ports::exit_status killed{true, SIGKILL};
-
-/// Of a keeper that found pid 9 when it began.
-struct story {
-  keeper_core core;
-  instant now{1h};
-
-  explicit story(bool grouped = false) : core({SIGTERM, SIGINT}, {9}, grouped, false) {
-    CHECK(text(core.begin(now)) == "start supervisor");
-    CHECK(supervisor(100) == "presented, life 0");
-  }
-  std::string supervisor(pid_t pid) { return text(core.supervisor_started(now, pid)); }
-  std::string refused() { return text(core.supervisor_not_started(now, "EAGAIN")); }
-  /// Until something happens by itself.
-  std::string waits() {
-    std::string what;
-    while (what.empty())
-      what = passes(*core.next_wakeup() - now);
-    return what;
-  }
-  std::string crash() { return text(core.supervisor_ended(now, killed)); }
-  std::string says(kind what, std::uint64_t process = 0, int number = 0, pid_t pid = 0) {
-    packet p;
-    p.what = what;
-    p.process = process;
-    p.number = number;
-    p.pid = pid;
-    p.label = process + 70;
-    return text(core.received(now, p));
-  }
-  void runs(std::uint64_t process, pid_t pid) {
-    CHECK(says(kind::starting, process) == "");
-    CHECK(says(kind::started, process, 0, pid) == "look");
-  }
-  std::string ends(pid_t pid, ports::exit_status how) {
-    return text(core.child_ended(now, pid, how));
-  }
-  std::string sees(const std::set<pid_t>& pids, bool outdated = false) {
-    return text(core.children(now, pids, outdated));
-  }
-  std::string group_killed(const std::vector<pid_t>& members) {
-    return text(core.group_killed(now, members));
-  }
-  std::string passes(duration d) {
-    now += d;
-    return text(core.tick(now));
-  }
-};
-
-} // namespace
+using namespace troupe::launch::testing;
 
 TEST_SUITE("keeper_core") {
   TEST_CASE("the end of a process is told to its supervisor, once") {
@@ -122,23 +15,23 @@ TEST_SUITE("keeper_core") {
   TEST_CASE("a signal goes to the group of a process that lives, and nowhere once it has ended") {
     story s;
     s.runs(1, 101);
-    CHECK(s.says(kind::signal, 1, SIGKILL) == "kill group 101 with 9");
-    CHECK(s.says(kind::signal, 2, SIGTERM) == "");
+    CHECK(s.signals(1, SIGKILL) == "kill group 101 with 9");
+    CHECK(s.signals(2, SIGTERM) == "");
     s.ends(101, killed);
-    CHECK(s.says(kind::signal, 1, SIGTERM) == "");
+    CHECK(s.signals(1, SIGTERM) == "");
   }
 
   TEST_CASE("a stopped process is continued for a signal that is to end it, and for no other") {
     story s;
     s.runs(1, 101);
-    CHECK(s.says(kind::signal, 1, SIGTERM) == "kill group 101 with 15, kill group 101 with 18");
-    CHECK(s.says(kind::signal, 1, SIGINT) == "kill group 101 with 2, kill group 101 with 18");
-    CHECK(s.says(kind::signal, 1, SIGUSR1) == "kill group 101 with 10");
+    CHECK(s.signals(1, SIGTERM) == "kill group 101 with 15, kill group 101 with 18");
+    CHECK(s.signals(1, SIGINT) == "kill group 101 with 2, kill group 101 with 18");
+    CHECK(s.signals(1, SIGUSR1) == "kill group 101 with 10");
   }
 
   TEST_CASE("the exit code is what the supervisor says, not how it ends") {
     story s;
-    s.says(kind::over, 0, 3);
+    s.says<SupervisorOver>([](auto b) { b.setExitCode(3); });
     CHECK(s.crash() == "finish 3");
     CHECK(s.core.finished());
   }
@@ -151,8 +44,8 @@ TEST_SUITE("keeper_core") {
     CHECK(s.ends(102, {false, 0}) == "");
     CHECK(s.supervisor(200) ==
           "present 1 (pid 101, label 71), present 2 (pid 102, label 72), presented, life 1");
-    CHECK(s.says(kind::adopted, 1) == "");
-    CHECK(s.says(kind::adopted, 2) == "2 ended with 0");
+    CHECK(s.adopts(1) == "");
+    CHECK(s.adopts(2) == "2 ended with 0");
     CHECK(s.ends(101, killed) == "1 ended with signal 9");
   }
 
@@ -162,130 +55,7 @@ TEST_SUITE("keeper_core") {
     CHECK(s.ends(101, {false, 7}) == "1 ended with 7");
     s.crash();
     CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
-    CHECK(s.says(kind::adopted, 1) == "1 ended with 7");
-  }
-
-  TEST_CASE("a sweep kills unknown processes, round by round, and forgets those that have ended") {
-    story s;
-    s.runs(1, 101);
-    s.runs(2, 102);
-    s.ends(102, killed);
-    CHECK(s.says(kind::sweep) == "look");
-    CHECK(s.sees({9, 100, 101, 500}) == "kill 500 with 9");
-    CHECK(s.ends(500, killed) == "look");
-    CHECK(s.sees({9, 100, 101, 501}) == "kill 501 with 9");
-    CHECK(s.ends(501, killed) == "look");
-    CHECK(s.sees({9, 100, 101}) == "swept 2");
-    s.crash();
-    CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
-  }
-
-  TEST_CASE("a list from before a child's end does not end a sweep: its orphans are not in it") {
-    story s;
-    s.says(kind::sweep);
-    CHECK(s.sees({100, 500}) == "kill 500 with 9");
-    CHECK(s.ends(500, killed) == "look");
-    CHECK(s.sees({100}, true) == "look");
-    CHECK(s.sees({100, 501}) == "kill 501 with 9");
-    CHECK(s.ends(501, killed) == "look");
-    CHECK(s.sees({100}) == "swept 2");
-  }
-
-  TEST_CASE("a sweep waits while a start is under way, since the new process is not known yet") {
-    story s;
-    s.says(kind::starting, 1);
-    CHECK(s.says(kind::sweep) == "look");
-    CHECK(s.sees({100, 101}) == "");
-    CHECK(s.says(kind::started, 1, 0, 101) == "look");
-    CHECK(s.sees({100, 101}) == "swept 0");
-  }
-
-  TEST_CASE("a sweep ends survivors that were not adopted") {
-    story s;
-    s.runs(1, 101);
-    s.crash();
-    s.supervisor(200);
-    s.says(kind::sweep);
-    CHECK(s.sees({101, 200}) == "kill group 101 with 9");
-    CHECK(s.ends(101, killed) == "look");
-    CHECK(s.sees({200}) == "swept 0");
-  }
-
-  TEST_CASE("where no process in the group is to live, a sweep kills all of it, once") {
-    story s(true);
-    s.runs(1, 101);
-    s.ends(101, killed);
-    s.says(kind::sweep);
-    CHECK(s.sees({9, 100, 500}) == "kill 500 with 9, kill all in the group");
-    // One was listed, one below it was not.
-    CHECK(s.group_killed({500, 501}) == "look");
-    CHECK(s.ends(500, killed) == "look");
-    CHECK(s.sees({9, 100, 501}) == "kill 501 with 9");
-    CHECK(s.ends(501, killed) == "look");
-    CHECK(s.sees({9, 100}) == "swept 2");
-    s.says(kind::sweep);
-    CHECK(s.sees({9, 100}) == "kill all in the group");
-    CHECK(s.group_killed({}) == "look");
-    CHECK(s.sees({9, 100}) == "swept 0");
-  }
-
-  TEST_CASE("the group is not killed while one lives in it that is to live; a store is not in it") {
-    story s(true);
-    s.runs(1, 101);
-    s.says(kind::sweep);
-    CHECK(s.sees({100, 101, 500}) == "kill 500 with 9");
-    CHECK(s.ends(500, killed) == "look");
-    CHECK(s.sees({100, 101}) == "swept 1");
-    s.ends(101, killed);
-    CHECK(s.says(kind::open_store, 5) == "start store 5");
-    packet order;
-    order.process = 5;
-    s.core.store_started(s.now, order, 105);
-    s.says(kind::sweep);
-    CHECK(s.sees({100, 105}) == "kill all in the group");
-    CHECK(s.group_killed({}) == "look");
-    CHECK(s.sees({100, 105}) == "swept 0");
-  }
-
-  TEST_CASE("the group is not killed while a start is under way: it may be in it") {
-    story s(true);
-    s.says(kind::starting, 1);
-    s.says(kind::sweep);
-    CHECK(s.sees({100, 101}) == "");
-    CHECK(s.says(kind::started, 1, 0, 101) == "look");
-    CHECK(s.sees({100, 101}) == "swept 0");
-  }
-
-  TEST_CASE("a survivor that was not adopted goes with the group, and is no stray") {
-    story s(true);
-    s.runs(1, 101);
-    s.crash();
-    s.supervisor(200);
-    s.says(kind::sweep);
-    CHECK(s.sees({101, 200}) == "kill group 101 with 9, kill all in the group");
-    CHECK(s.group_killed({101, 102}) == "look");
-    CHECK(s.ends(101, killed) == "look");
-    CHECK(s.sees({102, 200}) == "kill 102 with 9");
-    CHECK(s.ends(102, killed) == "look");
-    CHECK(s.sees({200}) == "swept 1");
-  }
-
-  TEST_CASE("one that the kernel holds does not hold up a sweep for ever") {
-    story s;
-    s.says(kind::sweep);
-    CHECK(s.sees({100, 500}) == "kill 500 with 9");
-    CHECK(s.core.next_wakeup() == s.now + limits::kill_within);
-    CHECK(s.passes(limits::kill_within) == "swept 1");
-  }
-
-  TEST_CASE("a start that a crash cut off is no reason to spare anybody") {
-    story s;
-    s.says(kind::starting, 1);
-    CHECK_FALSE(s.core.strays_may_be_reaped());
-    s.crash();
-    s.supervisor(200);
-    s.says(kind::sweep);
-    CHECK(s.sees({101, 200}) == "kill 101 with 9");
+    CHECK(s.adopts(1) == "1 ended with 7");
   }
 
   TEST_CASE("wishes to end are repeated to a successor, others are not") {
@@ -353,12 +123,10 @@ TEST_SUITE("keeper_core") {
 
   TEST_CASE("a store is a process like another; the next one waits until it has left its port") {
     story s;
-    CHECK(s.says(kind::open_store, 5) == "start store 5");
-    packet order;
-    order.process = 5;
-    s.core.store_started(s.now, order, 105);
-    CHECK(s.says(kind::signal, 5, SIGKILL) == "kill group 105 with 9");
-    CHECK(s.says(kind::open_store, 6) == "");
+    CHECK(s.wants_store(5) == "start store 5");
+    s.core.store_started(s.now, story::store(5), 105);
+    CHECK(s.signals(5, SIGKILL) == "kill group 105 with 9");
+    CHECK(s.wants_store(6) == "");
     CHECK(s.ends(105, killed) == "5 ended with signal 9, start store 6");
   }
 
@@ -378,7 +146,7 @@ TEST_SUITE("keeper_core") {
     CHECK(delays == "100 ms 200 ms 400 ms 800 ms 1.6 s 3.2 s 5.0 s 5.0 s ");
     CHECK(s.ends(101, {false, 7}) == "");
     CHECK(s.supervisor(200) == "present 1 (pid 101, label 71), presented, life 1");
-    CHECK(s.says(kind::adopted, 1) == "1 ended with 7");
+    CHECK(s.adopts(1) == "1 ended with 7");
     // A later refusal is another one.
     s.passes(limits::supervisor_works_after);
     CHECK(s.crash() == "start supervisor");
@@ -425,9 +193,7 @@ TEST_SUITE("keeper_core") {
     story s;
     std::string all;
     for (std::size_t crash = 0; crash <= limits::supervisor_crashes_max; ++crash) {
-      packet p = about(kind::failed);
-      std::string("no threads").copy(p.text, sizeof p.text - 1);
-      CHECK(text(s.core.received(s.now, p)) == "");
+      CHECK(s.says<SupervisorFailed>([](auto b) { b.setWhy("no threads"); }) == "");
       all += s.crash() + "; ";
       if (!s.core.finished() && s.core.next_wakeup())
         s.waits();
@@ -442,19 +208,17 @@ TEST_SUITE("keeper_core") {
 
   TEST_CASE("a store that the system does not fork is tried again, then refused") {
     story s;
-    CHECK(s.says(kind::open_store, 5) == "start store 5");
-    packet order;
-    order.process = 5;
-    CHECK(text(s.core.store_not_started(s.now, order, "EAGAIN")) == "");
+    CHECK(s.wants_store(5) == "start store 5");
+    CHECK(text(s.core.store_not_started(s.now, story::store(5), "EAGAIN")) == "");
     CHECK(s.waits() == "start store 5");
     SUBCASE("until it is there") {
-      CHECK(text(s.core.store_started(s.now, order, 105)) == "");
+      CHECK(text(s.core.store_started(s.now, story::store(5), 105)) == "");
       CHECK_FALSE(s.core.next_wakeup());
     }
     SUBCASE("until the supervisor waits no longer") {
       std::string what;
       while (what.empty()) {
-        what = text(s.core.store_not_started(s.now, order, "EAGAIN"));
+        what = text(s.core.store_not_started(s.now, story::store(5), "EAGAIN"));
         if (what.empty())
           CHECK(s.waits() == "start store 5");
       }
@@ -484,7 +248,7 @@ TEST_SUITE("keeper_core") {
     CHECK(text(core.tick(now)) == "start orphan reaper");
     core.orphan_reaper_started(now, 52);
     // It is no stray.
-    core.received(now, about(kind::sweep));
+    core.received(now, local<SweepWanted>("node_supervisor").any());
     CHECK(text(core.children(now, {52, 100}, false)) == "swept 0");
   }
 
@@ -493,5 +257,34 @@ TEST_SUITE("keeper_core") {
     CHECK(text(s.core.stop_asked_for()) ==
           "say: Ctrl-Z: this job goes on in the background, and its failures are handled; `fg` "
           "brings it back, leave foreground");
+  }
+
+  TEST_CASE("what a broken supervisor says is left out, and the user is told once") {
+    story s;
+    const std::string said = "say: the node supervisor has said what its keeper does not "
+                             "understand, which is left out: ";
+    SUBCASE("bytes that are no message") {
+      CHECK(text(s.core.not_understood("5 bytes")) == said + "5 bytes");
+    }
+    SUBCASE("a message of another conversation") {
+      CHECK(s.says<Hello>() == said + "no supervisor says Hello");
+    }
+    SUBCASE("a message of its keeper's") {
+      CHECK(s.says<UserSignal>() == said + "no supervisor says UserSignal");
+    }
+    SUBCASE("a slot that there is not") {
+      CHECK(s.keeps(limits::kept_slots) == said + "there is no slot 4");
+    }
+    CHECK(text(s.core.not_understood("again")) == "");
+    s.runs(1, 101);
+    s.crash();
+    s.supervisor(200);
+    CHECK(text(s.core.not_understood("anew")) == said + "anew");
+  }
+
+  TEST_CASE("a file for a successor goes into its slot") {
+    story s;
+    CHECK(s.keeps(0) == "keep in 0");
+    CHECK(s.keeps(limits::kept_slots - 1) == "keep in 3");
   }
 }

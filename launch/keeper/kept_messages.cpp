@@ -2,16 +2,15 @@
 
 namespace troupe::launch {
 
-void kept_messages::keep(ports::kept_as place, const messages::any_msg& what) {
+void kept_messages::keep_in(std::uint8_t slot, const messages::any_msg& what) {
   const auto bytes = what.words().asBytes();
   const std::string_view all(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-  const auto at = static_cast<std::size_t>(place);
-  if (!keeper_.keep(at, all))
-    (void)keeper_.keep(at, {});
+  if (!keeper_.keep(slot, all))
+    (void)keeper_.keep(slot, {});
 }
 
-messages::any_msg kept_messages::kept(ports::kept_as place) {
-  const auto bytes = keeper_.kept(static_cast<std::size_t>(place));
+messages::any_msg kept_messages::kept_in(std::uint8_t slot) {
+  const auto bytes = keeper_.kept(slot);
   if (!bytes || bytes->empty())
     return {};
   auto admitted = messages::admit(bytes->data(), bytes->size());

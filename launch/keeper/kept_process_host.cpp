@@ -14,8 +14,6 @@
 
 namespace troupe::launch {
 
-using kind = packet::kind;
-
 struct kept_process_host::ends {
   std::mutex mutex;
   std::condition_variable no_sweep;
@@ -25,13 +23,6 @@ struct kept_process_host::ends {
   std::map<ports::process_id, std::optional<ports::exit_status>> unclaimed;
   std::deque<std::function<void(std::size_t)>> sweeps;
   bool group_is_fresh = false; ///< none of what lived in it can have been killed by a sweep
-
-  void take(const packet& p) {
-    if (p.what == kind::ended)
-      end(p.process, {p.signalled, p.number});
-    else if (p.what == kind::swept)
-      swept(static_cast<std::size_t>(p.number));
-  }
 
   void end(ports::process_id process, const ports::exit_status& how) {
     std::unique_lock lock(mutex);
@@ -59,7 +50,8 @@ kept_process_host::kept_process_host(os::io_thread& io, os::io_thread& slow, kee
                                      os::process_host_options options)
     : io_(io), slow_(slow), keeper_(keeper), options_(std::move(options)),
       ends_(std::make_shared<ends>()), grouped_(keeper.group().has_value()) {
-  keeper_.listen(io, [to = ends_](const packet& p) { to->take(p); });
+  keeper_.listen(io, {[to = ends_](auto process, const auto& how) { to->end(process, how); },
+                      [to = ends_](std::size_t killed) { to->swept(killed); }});
   if (grouped_)
     aside([this] { prepare_group(); });
   else
@@ -84,9 +76,9 @@ void kept_process_host::expect(ports::process_id process, ended on_end) {
 
 /// Called while no start waits for the group.
 void kept_process_host::prepare_group() {
-  announce(about(kind::starting));
+  announce_start();
   (void)group();
-  keeper_.send(about(kind::not_started));
+  keeper_.say<messages::ProcessNotStarted>();
 }
 
 /// After a sweep it is another one, see control_group.
@@ -123,10 +115,10 @@ void kept_process_host::tell_group() const {
 
 /// Waits until no sweep is under way: a sweep may kill the group as a whole, with a process that is
 /// put into it meanwhile. The keeper answers within limits::kill_within.
-void kept_process_host::announce(const packet& starting) {
+void kept_process_host::announce_start() {
   std::unique_lock lock(ends_->mutex);
   ends_->no_sweep.wait(lock, [this] { return ends_->sweeps.empty(); });
-  keeper_.send(starting);
+  keeper_.say<messages::ProcessStarting>();
 }
 
 void kept_process_host::aside(std::function<void()> job) {
@@ -141,21 +133,21 @@ result<ports::started> kept_process_host::start(const ports::process_spec& spec,
 
 result<ports::started> kept_process_host::start_here(const ports::process_spec& spec,
                                                      ended on_end) {
-  auto p = about(kind::starting, keeper_.next_process());
-  announce(p);
+  const auto process = keeper_.next_process();
+  announce_start();
   auto child = os::spawn(spec, options_.open_files, group());
   if (!child) {
-    p.what = kind::not_started;
-    keeper_.send(p);
+    keeper_.say<messages::ProcessNotStarted>();
     return tl::make_unexpected(child.error());
   }
   // Before the keeper knows of it, since it tells the end as soon as it does.
-  expect(p.process, std::move(on_end));
-  p.what = kind::started;
-  p.pid = *child;
-  p.label = spec.label;
-  keeper_.send(p);
-  return ports::started{p.process, *child};
+  expect(process, std::move(on_end));
+  keeper_.say<messages::ProcessStarted>([&](auto b) {
+    b.setProcess(process);
+    b.setPid(*child);
+    b.setLabel(spec.label);
+  });
+  return ports::started{process, *child};
 }
 
 std::vector<ports::survivor> kept_process_host::survivors() {
@@ -164,7 +156,7 @@ std::vector<ports::survivor> kept_process_host::survivors() {
   for (const auto& s : keeper_.survivors())
     if (!s.is_store) {
       ends_->unclaimed.emplace(s.process, std::nullopt);
-      keeper_.send(about(kind::adopted, s.process));
+      keeper_.adopted(s.process);
       found.push_back({s.process, s.pid, s.label});
     }
   return found;
@@ -177,18 +169,18 @@ void kept_process_host::adopt(ports::process_id survivor, ended on_end) {
     return boost::asio::post(io_.context(),
                              [how = *known.mapped(), on_end = std::move(on_end)] { on_end(how); });
   ends_->awaited.emplace(survivor, std::move(on_end));
-  keeper_.send(about(kind::adopted, survivor));
+  keeper_.adopted(survivor);
 }
 
 void kept_process_host::signal(ports::process_id process, int number) {
-  keeper_.send(about(kind::signal, process, number));
+  keeper_.signal(process, number);
 }
 
 void kept_process_host::sweep(std::function<void(std::size_t killed)> done) {
   const std::lock_guard lock(ends_->mutex);
   ends_->sweeps.push_back(std::move(done));
   ends_->group_is_fresh = false;
-  keeper_.send(about(kind::sweep));
+  keeper_.say<messages::SweepWanted>();
 }
 
 result<std::uint16_t> kept_process_host::free_port(const std::string& /*address*/) {

@@ -38,11 +38,11 @@ class kept_process_host final : public ports::process_host {
   std::optional<std::string> read_end_of_file(const std::string& path, std::size_t limit) override;
 
  private:
-  /// What the keeper's packets reach; they may outlive us.
+  /// What the keeper's messages reach; they may outlive us.
   struct ends;
 
   result<ports::started> start_here(const ports::process_spec& spec, ended on_end);
-  void announce(const packet& starting);
+  void announce_start();
   void prepare_group();
   int group();
   void tell_group() const;

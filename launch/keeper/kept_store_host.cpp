@@ -1,6 +1,7 @@
 #include "launch/keeper/kept_store_host.hpp"
 
 #include "launch/keeper/limits.hpp"
+#include "messages/conversations.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/ports/process.hpp"
 
@@ -8,13 +9,12 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstring>
 
 #include <poll.h>
 
 namespace troupe::launch {
 
-using kind = packet::kind;
+using namespace messages;
 
 namespace {
 
@@ -30,7 +30,7 @@ class kept_store final : public ports::open_store {
   ~kept_store() override {
     auto expected = process_;
     serving_->compare_exchange_strong(expected, 0);
-    keeper_.send(about(kind::signal, process_, SIGKILL));
+    keeper_.signal(process_, SIGKILL);
   }
   std::uint16_t port() const override { return port_; }
 
@@ -41,36 +41,29 @@ class kept_store final : public ports::open_store {
   std::uint16_t port_;
 };
 
-/// Both ends write with as much room as they have; what does not fit is no machine's address.
-bool put(char (&room)[sizeof packet::text], const std::string& text) {
-  if (text.size() >= sizeof room)
-    return false;
-  std::memcpy(room, text.c_str(), text.size() + 1);
-  return true;
-}
-
-std::optional<packet> answer_within(int socket, duration patience) {
+/// Nothing as well if what came is no message: then the store is no better than one that is silent.
+std::optional<any_msg> answer_within(int socket, duration patience) {
   pollfd ready{socket, POLLIN, 0};
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   if (::poll(&ready, 1, static_cast<int>(ms)) <= 0)
     return std::nullopt;
-  const auto got = receive_packet(socket, false);
-  return got ? std::optional(got->what) : std::nullopt;
+  auto got = receive_packet(socket, false);
+  return got && got->what ? std::optional(std::move(*got->what)) : std::nullopt;
 }
 
 } // namespace
 
 kept_store_host::kept_store_host(os::io_thread& io, keeper_client& keeper, log::sink log)
     : keeper_(keeper), serving_(std::make_shared<std::atomic<std::uint64_t>>(0)) {
-  keeper_.listen(io, [now = serving_, log = std::move(log)](const packet& p) {
-    auto process = p.process;
-    if (p.what == kind::ended && process != 0 && now->compare_exchange_strong(process, 0))
+  const auto ended = [now = serving_, log = std::move(log)](std::uint64_t process,
+                                                            const ports::exit_status& how) {
+    if (process != 0 && now->compare_exchange_strong(process, 0))
       log("store", {log::level::error,
                     "store_ended",
-                    fmt::format("the workers' store has ended with {}",
-                                ports::to_string(ports::exit_status{p.signalled, p.number})),
+                    "the workers' store has ended with " + ports::to_string(how),
                     {}});
-  });
+  };
+  keeper_.listen(io, {ended, [](std::size_t) {}});
 }
 
 result<std::unique_ptr<ports::open_store>>
@@ -79,21 +72,34 @@ kept_store_host::open(const ports::store_options& options) {
   if (!ours)
     return failure(errc::unavailable, fmt::format("the workers' store cannot be started: {}",
                                                   os::system_message(errno)));
-  auto order = about(kind::open_store, keeper_.next_process(), options.port);
-  order.label = static_cast<std::uint64_t>(options.reach);
-  if (!put(order.text, options.address))
+  if (options.address.size() > limits::packet_text_max)
     return failure(errc::refused, "the address of the workers' store is too long");
-  keeper_.send(order, theirs.get());
+  const auto process = keeper_.next_process();
+  keeper_.say<StoreWanted>(
+      [&](auto b) {
+        b.setProcess(process);
+        b.setReach(options.reach == ports::store_reach::network ? StoreWanted::Reach::NETWORK
+                                                                : StoreWanted::Reach::THIS_MACHINE);
+        b.setAddress(options.address);
+        b.setPort(options.port);
+      },
+      theirs.get());
   theirs = {};
   const auto answer = answer_within(ours.get(), limits::store_opens_within);
-  if (!answer) {
-    keeper_.send(about(kind::signal, order.process, SIGKILL));
-    return failure(errc::unavailable, "the workers' store did not start");
-  }
-  if (answer->number == 0)
-    return failure(errc::refused, answer->text);
-  return std::make_unique<kept_store>(keeper_, serving_, order.process,
-                                      static_cast<std::uint16_t>(answer->number));
+  result<std::unique_ptr<ports::open_store>> outcome =
+      failure(errc::unavailable, "the workers' store did not start");
+  const bool answered =
+      answer && route(*answer, store_answers{},
+                      receivers{[&](const msg<StoreOpened>& m) {
+                                  outcome = std::make_unique<kept_store>(keeper_, serving_, process,
+                                                                         m.read()->getPort());
+                                },
+                                [&](const msg<StoreRefused>& m) {
+                                  outcome = failure(errc::refused, m.read()->getWhy().cStr());
+                                }});
+  if (!answered)
+    keeper_.signal(process, SIGKILL);
+  return outcome;
 }
 
 std::unique_ptr<ports::open_store> kept_store_host::adopt(std::uint16_t port) {
@@ -105,20 +111,23 @@ std::unique_ptr<ports::open_store> kept_store_host::adopt(std::uint16_t port) {
   if (!last)
     return nullptr;
   auto store = std::make_unique<kept_store>(keeper_, serving_, last->process, port);
-  keeper_.send(about(kind::adopted, last->process));
+  keeper_.adopted(last->process);
   return store;
 }
 
-std::unique_ptr<ports::open_store> open_as_ordered(const packet& order, const os::unique_fd& answer,
-                                                   ports::store_host& host) {
-  auto opened = host.open({static_cast<ports::store_reach>(order.label), order.text,
-                           static_cast<std::uint16_t>(order.number)});
-  packet p;
-  if (opened)
-    p.number = (*opened)->port();
-  else
-    (void)put(p.text, opened.error().what.substr(0, sizeof p.text - 1));
-  (void)send_packet(answer.get(), p);
+std::unique_ptr<ports::open_store>
+open_as_ordered(const store_order& order, const os::unique_fd& answer, ports::store_host& host) {
+  auto wanted = order.read();
+  const auto reach = wanted->getReach() == StoreWanted::Reach::NETWORK
+                         ? ports::store_reach::network
+                         : ports::store_reach::this_machine;
+  auto opened = host.open({reach, wanted->getAddress().cStr(), wanted->getPort()});
+  const auto said =
+      opened ? local<StoreOpened>("store", [&](auto b) { b.setPort((*opened)->port()); }).any()
+             : local<StoreRefused>("store", [&](auto b) {
+                 b.setWhy(fit_for_packet(opened.error().what));
+               }).any();
+  (void)send_packet(answer.get(), said);
   return opened ? std::move(*opened) : nullptr;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/keeper/keeper_client.hpp"
+#include "launch/keeper/keeper_core.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/ports/store.hpp"
 
@@ -28,7 +29,7 @@ class kept_store_host final : public ports::store_host {
 /// The other side, in the store's own process: opens a store with `host` as ordered and says on
 /// `answer` where it listens, or why not. Answers whether it serves; it does so as long as the
 /// result lives.
-std::unique_ptr<ports::open_store> open_as_ordered(const packet& order, const os::unique_fd& answer,
-                                                   ports::store_host& host);
+std::unique_ptr<ports::open_store>
+open_as_ordered(const store_order& order, const os::unique_fd& answer, ports::store_host& host);
 
 } // namespace troupe::launch

@@ -27,9 +27,13 @@ inline constexpr auto stopped_for_the_shell = 200ms;
 // A supervisor that always crashes is given up, on a machine that takes seconds to start it as
 // well: otherwise the waits alone would keep the crashes apart.
 static_assert(supervisor_crashes_max * 4 * supervisor_restart_max < supervisor_crashes_within);
-/// What a supervisor leaves for its successor, at each of a few places.
+/// What a supervisor leaves for its successor, in each of a few slots.
 inline constexpr std::size_t kept_bytes_max = 16u << 20;
-inline constexpr std::size_t kept_places = 4;
+inline constexpr std::size_t kept_slots = 4;
+/// One message between keeper, supervisor and store, and a text in it.
+inline constexpr std::size_t packet_max = 4u << 10;
+inline constexpr std::size_t packet_text_max = 1u << 10;
+static_assert(name_max < packet_text_max && 2 * packet_text_max < packet_max);
 /// Packets for a supervisor that does not read: one for each of its processes, and as many of the
 /// rest.
 inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;

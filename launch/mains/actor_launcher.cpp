@@ -115,7 +115,7 @@ int keep(const launch_facts& facts) {
   keeper.records = place_of_life_records();
   keeper.complain = [](const std::string& what) { complain(program, what, exit_failure); };
   keeper.supervise = [&facts](keeper_client& client) { return live(facts, client); };
-  keeper.serve_store = [&facts](const packet& order, const os::unique_fd& answer) {
+  keeper.serve_store = [&facts](const store_order& order, const os::unique_fd& answer) {
     serve_store(facts, order, answer);
   };
   keeper.tidy_after_others = run_directory::remove_abandoned;

@@ -1,5 +1,7 @@
 #include "launch/wiring/supervisor_life.hpp"
 
+#include "actors/node_supervisor/training/agent/agent.hpp"
+#include "actors/node_supervisor/uplink/identity.hpp"
 #include "ckpt/writer/image_writer.hpp"
 #include "launch/keeper/kept_messages.hpp"
 #include "launch/keeper/kept_process_host.hpp"
@@ -30,6 +32,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <initializer_list>
 #include <mutex>
 #include <utility>
 
@@ -108,14 +111,20 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   return n;
 }
 
-/// Where the master is, for a successor: no other one may be made, and without a port option the
-/// nodes know the one that was picked.
-constexpr std::size_t place_of_master = first_place_of_others;
-/// The port that this node's workers have told others.
-constexpr std::size_t place_of_copies = place_of_master + 1;
-constexpr char hosted_here = '+';
-constexpr char hosted_elsewhere = '-';
-static_assert(place_of_copies < limits::kept_places);
+constexpr ports::kept_slot<messages::MasterPlace> master_slot{2};
+constexpr ports::kept_slot<messages::CopiesPlace> copies_slot{3};
+
+constexpr bool all_differ(std::initializer_list<unsigned> slots) {
+  unsigned taken = 0;
+  for (const unsigned slot : slots) {
+    if (slot >= limits::kept_slots || (taken & 1u << slot) != 0)
+      return false;
+    taken |= 1u << slot;
+  }
+  return true;
+}
+static_assert(all_differ({actors::agent::underway_slot.number, actors::uplink::identity_slot.number,
+                          master_slot.number, copies_slot.number}));
 
 class life {
  public:
@@ -132,7 +141,6 @@ class life {
     const std::shared_ptr<ports::process_host> processes = std::make_shared<kept_process_host>(
         io_, slow_, keeper_, os::process_host_options{facts_.open_files, log_->sink()});
     const auto stores = std::make_shared<kept_store_host>(io_, keeper_, log_->sink());
-    const auto keeping = std::make_shared<kept_messages>(keeper_);
 
     auto where = place();
     if (const auto why = objection_to_store(where))
@@ -157,14 +165,15 @@ class life {
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     if (copies)
-      tell_ranks(node_options, copies->owners(), *keeping);
+      tell_ranks(node_options, copies->owners());
     const auto images =
         ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
                                  copies ? copies->giver() : ckpt::image_writer::giver{});
     if (!images)
       return cannot_go_on(images.error().what);
-    auto node = node_run::start(engine_.system(), {*transport, processes, stores, keeping, *images},
-                                node_options, master ? log_->sink() : told_by_node(log_->sink()));
+    auto node =
+        node_run::start(engine_.system(), {*transport, processes, stores, keeping_, *images},
+                        node_options, master ? log_->sink() : told_by_node(log_->sink()));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
                              "supervisor_restarted",
@@ -203,21 +212,21 @@ class life {
   /// Where the master is, or was when this node's supervisor was last alive.
   placement place() const {
     auto where = place_master(options_);
-    const auto kept = keeper_.kept(place_of_master);
-    if (!kept || kept->empty())
+    const auto kept = keeping_->kept(master_slot);
+    if (!kept)
       return where;
-    where.host =
-        kept->front() == hosted_here ? placement::hosting::here : placement::hosting::elsewhere;
-    const auto colon = kept->rfind(' ');
-    where.master.host = kept->substr(1, colon - 1);
-    where.master.port = static_cast<std::uint16_t>(std::stoul(kept->substr(colon + 1)));
+    auto last = kept.read();
+    where.host = last->getHostedHere() ? placement::hosting::here : placement::hosting::elsewhere;
+    where.master = {last->getHost().cStr(), last->getPort()};
     return where;
   }
 
   void remember(const ports::endpoint& master, bool here) {
-    (void)keeper_.keep(
-        place_of_master,
-        fmt::format("{}{} {}", here ? hosted_here : hosted_elsewhere, master.host, master.port));
+    keeping_->keep(master_slot, messages::local<messages::MasterPlace>(program, [&](auto b) {
+                     b.setHost(master.host);
+                     b.setPort(master.port);
+                     b.setHostedHere(here);
+                   }));
   }
 
   /// In a job of several nodes, if this one can have a part in it; `contract` is told where.
@@ -226,10 +235,10 @@ class life {
                                             const std::string& own) const {
     if (contract.memory_for_others.empty())
       return nullptr;
-    const auto kept = keeper_.kept(place_of_copies);
-    const auto port = kept && !kept->empty() ? std::stoul(*kept) : 0;
-    auto opened = image_copies::open(options_, facts_.node, {own, static_cast<std::uint16_t>(port)},
-                                     contract.memory_for_others, log_->sink());
+    const auto kept = keeping_->kept(copies_slot);
+    const std::uint16_t port = kept ? kept.read()->getPort() : 0;
+    auto opened = image_copies::open(options_, facts_.node, {own, port}, contract.memory_for_others,
+                                     log_->sink());
     if (!opened) {
       log_->sink()(program,
                    {log::level::warning,
@@ -240,18 +249,17 @@ class life {
     }
     const auto where = (*opened)->where();
     contract.copies_port = where.port;
-    (void)keeper_.keep(place_of_copies, std::to_string(where.port));
+    keeping_->keep(copies_slot, messages::local<messages::CopiesPlace>(
+                                    program, [&where](auto b) { b.setPort(where.port); }));
     return std::move(*opened);
   }
 
   /// The holder of others' copies must know which node runs which ranks, also of a generation that
   /// was started before this supervisor.
-  static void tell_ranks(actors::node_options& node,
-                         const std::shared_ptr<ckpt::rank_owners>& owners,
-                         ports::keeping& keeping) {
-    const auto underway = keeping.kept(ports::kept_as::underway);
-    if (underway.is<messages::Underway>())
-      owners->learn(underway.as<messages::Underway>().read()->getWorld());
+  void tell_ranks(actors::node_options& node,
+                  const std::shared_ptr<ckpt::rank_owners>& owners) const {
+    if (const auto underway = keeping_->kept(actors::agent::underway_slot))
+      owners->learn(underway.read()->getWorld());
     node.on_prepare = [owners](const auto& m) { owners->learn(m.read()->getWorld()); };
   }
 
@@ -376,6 +384,7 @@ class life {
   const launcher_options& options_;
   const machine_facts& machine_;
   keeper_client& keeper_;
+  const std::shared_ptr<ports::keeping> keeping_ = std::make_shared<kept_messages>(keeper_);
   std::unique_ptr<os::logs> log_;
   const std::array<os::console_target, 2> targets_ = os::own_console();
   const std::shared_ptr<os::file_relay> console_ =
@@ -422,7 +431,7 @@ int live(const launch_facts& facts, keeper_client& keeper) {
   return life(facts, keeper, std::move(*log)).run();
 }
 
-void serve_store(const launch_facts& facts, const packet& order, const os::unique_fd& answer) {
+void serve_store(const launch_facts& facts, const store_order& order, const os::unique_fd& answer) {
   give_memory_back();
   // Of the checkpoint memory a store has no use: its open files are for its clients.
   for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})

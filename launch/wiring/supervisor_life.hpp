@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/keeper/keeper_client.hpp"
+#include "launch/keeper/keeper_core.hpp"
 #include "launch/options/options.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/run_directory.hpp"
@@ -34,6 +35,6 @@ struct launch_facts {
 int live(const launch_facts& facts, keeper_client& keeper);
 
 /// Serves until it is killed, or returns after it has said why it cannot.
-void serve_store(const launch_facts& facts, const packet& order, const os::unique_fd& answer);
+void serve_store(const launch_facts& facts, const store_order& order, const os::unique_fd& answer);
 
 } // namespace troupe::launch

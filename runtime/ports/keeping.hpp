@@ -2,12 +2,15 @@
 
 #include "messages/msg.hpp"
 
+#include <cstdint>
+
 namespace troupe::ports {
 
-/// What a successor of this node supervisor must know, each at a place of its own.
-enum class kept_as : std::uint8_t {
-  underway, ///< Underway, the agent's
-  identity, ///< Identity, the uplink's
+/// One numbered place for what a successor of this supervisor must know, and the kind of message
+/// that is in it. The component that fills a slot has the constant for it.
+template<class T>
+struct kept_slot {
+  std::uint8_t number;
 };
 
 /// Outlives the supervisor: its successor finds what was last kept. Thread-safe; nothing blocks.
@@ -16,21 +19,34 @@ class keeping {
   virtual ~keeping() = default;
 
   /// In the order of the calls, and before whatever the process host is asked for later.
-  virtual void keep(kept_as place, const messages::any_msg& what) = 0;
+  template<class T>
+  void keep(kept_slot<T> slot, const messages::msg<T>& what) {
+    keep_in(slot.number, what.any());
+  }
 
   /// What the predecessor left; empty if there was none, or it left nothing.
-  virtual messages::any_msg kept(kept_as place) = 0;
+  template<class T>
+  messages::msg<T> kept(kept_slot<T> slot) {
+    const auto found = kept_in(slot.number);
+    return found.template is<T>() ? found.template as<T>() : messages::msg<T>{};
+  }
 
   /// Whether there was a predecessor.
   virtual bool is_successor() = 0;
+
+ protected:
+  virtual void keep_in(std::uint8_t slot, const messages::any_msg& what) = 0;
+  virtual messages::any_msg kept_in(std::uint8_t slot) = 0;
 };
 
 /// For a supervisor that has no successor.
 class keeps_nothing final : public keeping {
  public:
-  void keep(kept_as, const messages::any_msg&) override {}
-  messages::any_msg kept(kept_as) override { return {}; }
   bool is_successor() override { return false; }
+
+ protected:
+  void keep_in(std::uint8_t, const messages::any_msg&) override {}
+  messages::any_msg kept_in(std::uint8_t) override { return {}; }
 };
 
 } // namespace troupe::ports

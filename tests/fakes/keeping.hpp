@@ -9,8 +9,6 @@ namespace troupe::testing {
 /// A keeper's memory; the test decides when a successor sees it.
 class fake_keeping final : public ports::keeping {
  public:
-  void keep(ports::kept_as place, const messages::any_msg& what) override { newest_[place] = what; }
-  messages::any_msg kept(ports::kept_as place) override { return inherited_[place]; }
   bool is_successor() override { return successor_; }
 
   /// The supervisor has crashed: what it kept last is what the next one finds.
@@ -19,9 +17,13 @@ class fake_keeping final : public ports::keeping {
     successor_ = true;
   }
 
+ protected:
+  void keep_in(std::uint8_t slot, const messages::any_msg& what) override { newest_[slot] = what; }
+  messages::any_msg kept_in(std::uint8_t slot) override { return inherited_[slot]; }
+
  private:
-  std::map<ports::kept_as, messages::any_msg> newest_;
-  std::map<ports::kept_as, messages::any_msg> inherited_;
+  std::map<std::uint8_t, messages::any_msg> newest_;
+  std::map<std::uint8_t, messages::any_msg> inherited_;
   bool successor_ = false;
 };
 

@@ -61,7 +61,7 @@ int keep(const supervisor& supervise, const std::string& marked_by = {},
   options.ending_signals = {SIGTERM};
   options.passed_on_signals = {SIGUSR2};
   options.supervise = supervise;
-  options.serve_store = [](const launch::packet& order, const os::unique_fd& answer) {
+  options.serve_store = [](const launch::store_order& order, const os::unique_fd& answer) {
     os::asio_store_host host;
     for (const auto store = launch::open_as_ordered(order, answer, host); store;)
       ::pause();
@@ -198,9 +198,7 @@ int half_start(launch::keeper_client& keeper) {
   std::printf("life %d", keeper.earlier_lives());
   if (keeper.earlier_lives() == 0) {
     std::puts("");
-    launch::packet p;
-    p.what = launch::packet::kind::starting;
-    keeper.send(p);
+    keeper.say<messages::ProcessStarting>();
     std::thread([] {
       sigset_t all;
       sigfillset(&all);
@@ -317,7 +315,7 @@ int hear_signals(launch::keeper_client& keeper) {
     ::kill(::getppid(), SIGUSR2);
     ::kill(::getppid(), SIGTERM);
   }
-  keeper.listen(io, [](const launch::packet&) {});
+  keeper.listen(io, {[](auto, const auto&) {}, [](std::size_t) {}});
   const std::string expected = first ? " 12 15" : " 15";
   for (bool all = false; !all; ::usleep(1000)) {
     const std::lock_guard lock(mutex);

@@ -2,14 +2,11 @@
 
 namespace troupe::actors::uplink {
 
-messages::any_msg kept(messages::author author, const known_as& who) {
-  return author
-      .write<messages::Identity>({},
-                                 [&](auto b) {
-                                   b.setIncarnation(who.which.value);
-                                   b.setFollows(who.follows.value);
-                                 })
-      .any();
+messages::msg<messages::Identity> kept(messages::author author, const known_as& who) {
+  return author.write<messages::Identity>({}, [&](auto b) {
+    b.setIncarnation(who.which.value);
+    b.setFollows(who.follows.value);
+  });
 }
 
 known_as recall(const messages::msg<messages::Identity>& m) {

@@ -3,6 +3,7 @@
 #include "messages/membership.capnp.h"
 #include "messages/msg.hpp"
 #include "runtime/base/ids.hpp"
+#include "runtime/ports/keeping.hpp"
 
 #include <memory>
 
@@ -22,8 +23,10 @@ struct known_as {
 /// would end the training of this one.
 using identity = std::shared_ptr<known_as>;
 
+inline constexpr ports::kept_slot<messages::Identity> identity_slot{1};
+
 /// The form in which it outlives the supervisor as well.
-messages::any_msg kept(messages::author author, const known_as& who);
+messages::msg<messages::Identity> kept(messages::author author, const known_as& who);
 known_as recall(const messages::msg<messages::Identity>& m);
 
 } // namespace troupe::actors::uplink

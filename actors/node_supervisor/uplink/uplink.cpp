@@ -148,7 +148,7 @@ void remember(state& s) {
   if (*s.who == now)
     return;
   *s.who = now;
-  s.keeping->keep(ports::kept_as::identity, kept(s.author, now));
+  s.keeping->keep(identity_slot, kept(s.author, now));
 }
 
 void perform(self_ptr self, const uplink_core::effects& effects) {

@@ -47,7 +47,7 @@ struct state {
   agent_options options;
   world of;
   /// Until it is looked at.
-  messages::any_msg inherited;
+  msg<messages::Underway> inherited;
   node_addresses node;
   std::function<void(const node_outcome&)> on_over;
   /// The generation that was started last, and its workers' places.
@@ -194,7 +194,7 @@ struct performer {
     sup::send(self, self->state->node.uplink, e.message);
   }
   void operator()(const agent_core::remember& e) const {
-    self->state->of.keeping->keep(ports::kept_as::underway, e.what.any());
+    self->state->of.keeping->keep(underway_slot, e.what);
   }
   void operator()(const agent_core::node_over& e) const { self->state->on_over(e.outcome); }
   void operator()(const agent_core::note& e) const {
@@ -212,9 +212,8 @@ void perform(self_ptr self, const agent_core::effects& effects) {
 void adopt_what_is_left(self_ptr self) {
   auto& s = *self->state;
   const auto kept = std::exchange(s.inherited, {});
-  if (kept.is<messages::Underway>())
-    perform(self, s.core.adopt(sup::now(self), kept.as<messages::Underway>(),
-                               s.of.processes->survivors()));
+  if (kept)
+    perform(self, s.core.adopt(sup::now(self), kept, s.of.processes->survivors()));
 }
 
 template<class T>
@@ -229,11 +228,10 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
                                      std::function<void(const node_outcome&)> on_over) {
   sup::harden(self, ctx);
   const bool restarted = ctx.incarnation() > 0;
-  auto inherited = restarted ? messages::any_msg{} : of.keeping->kept(ports::kept_as::underway);
+  auto inherited = restarted ? msg<messages::Underway>{} : of.keeping->kept(underway_slot);
   messages::author author(ctx.path());
   if (restarted)
-    of.keeping->keep(ports::kept_as::underway,
-                     author.write<messages::Underway>({}, [](auto) {}).any());
+    of.keeping->keep(underway_slot, author.write<messages::Underway>({}, [](auto) {}));
   const bool leftovers = restarted || of.keeping->is_successor();
   self->state.emplace(state{ctx,
                             agent_core(options, author, leftovers),

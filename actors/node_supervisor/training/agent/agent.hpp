@@ -40,6 +40,9 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::Interrupt>>, sup::tell<messages::msg<messages::WorkerSignal>>,
     sup::tell<messages::msg<messages::Abandon>>>;
 
+/// What a successor adopts.
+inline constexpr ports::kept_slot<messages::Underway> underway_slot{0};
+
 struct world {
   std::shared_ptr<ports::process_host> processes;
   std::shared_ptr<ports::store_host> stores;
