@@ -1,6 +1,7 @@
 @0xd3a4a0be1f0c9a52;
 
 using Cxx = import "/capnp/c++.capnp";
+using Rendezvous = import "rendezvous.capnp";
 $Cxx.namespace("troupe::messages");
 
 # Conversation: membership — a node supervisor (or a shell) introduces itself to the master.
@@ -193,6 +194,9 @@ struct Identity {
 
   follows @1 :UInt64;
   # The epoch of the newest master it has followed: no older one is obeyed.
+
+  heard @2 :Rendezvous.Dispensable;
+  # What that master said last of the world that runs, for a node that is cut off. Absent: nothing, or it counts no more.
 }
 
 # ---- Inside the master ----

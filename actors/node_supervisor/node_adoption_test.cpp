@@ -13,6 +13,8 @@ namespace {
 struct successor : node_stage {
   explicit successor(node_stage& predecessor, const std::vector<std::string>& survivors)
       : node_stage("a", predecessor.options.seed + 1) {
+    options.uplink.nodes_min = predecessor.options.uplink.nodes_min;
+    options.uplink.nodes_max = predecessor.options.uplink.nodes_max;
     predecessor.keeping->crash();
     keeping = predecessor.keeping;
     for (const auto& name : survivors)
@@ -121,5 +123,27 @@ TEST_SUITE("node: after the whole supervisor was killed") {
     successor s(before, {});
     s.accept();
     CHECK(s.incarnations[0] == before.incarnations[1]);
+  }
+
+  TEST_CASE("a node that is cut off goes by what its predecessor was told of the others") {
+    for (const bool others_suffice : {false, true}) {
+      CAPTURE(others_suffice);
+      running_node before;
+      // The size of the job alone says the contrary.
+      before.options.uplink.nodes_min = others_suffice ? 2 : 1;
+      before.options.uplink.nodes_max = 2;
+      before.says(
+          messages::author("master")
+              .write<messages::Dispensable>({}, [&](auto b) { b.setOthersSuffice(others_suffice); })
+              .any());
+      successor s(before, {"g1/0", "g1/1"});
+      s.processes->take_deeds();
+      for (auto left = limits::isolated_within + 10s; left > duration::zero(); left -= 1s) {
+        if (s.transport->dialling())
+          s.transport->refuse_dial(error{errc::unavailable, "no route"});
+        s.pass(1s);
+      }
+      CHECK(s.processes->take_deeds() == (others_suffice ? "g1/0 gets 15, g1/1 gets 15" : ""));
+    }
   }
 }

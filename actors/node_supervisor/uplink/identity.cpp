@@ -6,12 +6,17 @@ messages::msg<messages::Identity> kept(messages::author author, const known_as& 
   return author.write<messages::Identity>({}, [&](auto b) {
     b.setIncarnation(who.which.value);
     b.setFollows(who.follows.value);
+    if (who.dispensable)
+      b.initHeard().setOthersSuffice(*who.dispensable);
   });
 }
 
 known_as recall(const messages::msg<messages::Identity>& m) {
   auto known = m.read();
-  return {incarnation{known->getIncarnation()}, epoch{known->getFollows()}};
+  known_as who{incarnation{known->getIncarnation()}, epoch{known->getFollows()}};
+  if (known->hasHeard())
+    who.dispensable = known->getHeard().getOthersSuffice();
+  return who;
 }
 
 } // namespace troupe::actors::uplink

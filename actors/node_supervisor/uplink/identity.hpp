@@ -6,16 +6,19 @@
 #include "runtime/ports/keeping.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace troupe::actors::uplink {
 
-/// Which incarnation of the node its master knows, and which master the node has followed.
+/// Which incarnation of the node its master knows, which master the node has followed, and what
+/// that one said last: a node that is cut off goes by it, and hears it from no other component.
 struct known_as {
   incarnation which;
   epoch follows;
+  std::optional<bool> dispensable = {};
 
   friend bool operator==(const known_as& a, const known_as& b) {
-    return a.which == b.which && a.follows == b.follows;
+    return a.which == b.which && a.follows == b.follows && a.dispensable == b.dispensable;
   }
 };
 

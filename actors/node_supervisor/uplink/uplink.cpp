@@ -144,7 +144,7 @@ struct performer {
 
 /// As whom the next uplink goes on, in this supervisor or its successor.
 void remember(state& s) {
-  const known_as now{s.core.which(), s.core.follows()};
+  const known_as now{s.core.which(), s.core.follows(), s.core.dispensable()};
   if (*s.who == now)
     return;
   *s.who = now;
@@ -211,7 +211,8 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
   self->state.emplace(
       state{ctx,
             uplink_core(std::move(options), messages::author(ctx.path(), who->follows),
-                        random_source(seed + ctx.incarnation()), who->which, sup::now(self)),
+                        random_source(seed + ctx.incarnation()), who->which, sup::now(self),
+                        who->dispensable),
             who,
             messages::author(ctx.path()),
             std::move(master),

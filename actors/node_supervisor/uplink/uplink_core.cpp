@@ -21,11 +21,11 @@ constexpr duration expected_within = 5s;
 /// An author that has followed a master belongs to an uplink that was restarted: the node is
 /// welcome under its incarnation already, so a refusal of it is a fence.
 uplink_core::uplink_core(uplink_options options, messages::author author, random_source random,
-                         incarnation which, instant now)
+                         incarnation which, instant now, std::optional<bool> dispensable)
     : options_(std::move(options)), author_(std::move(author)), random_(random), which_(which),
       next_attempt_(now), trying_since_(now), idle_since_(now),
-      redial_(options_.redial_first, options_.redial_max),
-      welcomed_(author_.following() > epoch{}) {}
+      redial_(options_.redial_first, options_.redial_max), welcomed_(author_.following() > epoch{}),
+      dispensable_(dispensable) {}
 
 uplink_core::effects uplink_core::tick(instant now) {
   effects out;

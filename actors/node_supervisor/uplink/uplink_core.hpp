@@ -105,9 +105,9 @@ class uplink_core {
   using effects = std::vector<effect>;
 
   /// `which` is this node's incarnation until a master gives it up; `author` follows the newest
-  /// master that the node has followed.
+  /// master that the node has followed; `dispensable` is what the last uplink had heard.
   uplink_core(uplink_options options, messages::author author, random_source random,
-              incarnation which, instant now);
+              incarnation which, instant now, std::optional<bool> dispensable = {});
 
   effects tick(instant now);
   effects state_known(instant now, const messages::msg<messages::NodeState>& state);
@@ -127,6 +127,8 @@ class uplink_core {
   /// As whom the node says hello; its next uplink must go on as the same.
   incarnation which() const { return which_; }
   epoch follows() const { return author_.following(); }
+  /// As the master said of this node's part in the job; its next uplink must go by it.
+  std::optional<bool> dispensable() const { return dispensable_; }
   std::string in_words() const;
 
  private:
@@ -178,7 +180,7 @@ class uplink_core {
   /// By this an incarnation that was given up differs from one that was not taken yet.
   bool welcomed_;                   ///< a master has welcomed this incarnation
   bool trains_ = false;             ///< as the agent said for the last hello
-  std::optional<bool> dispensable_; ///< as the master said of this node's part in the job
+  std::optional<bool> dispensable_; ///< as the master said of the world that runs
   /// Then the network works, and this node is not the one that is cut off.
   bool master_absent_ = false; ///< its address was reached, and it was not there
   reminder waiting_;           ///< while there is no link
