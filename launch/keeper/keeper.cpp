@@ -50,6 +50,19 @@ std::optional<ports::exit_status> reaped(pid_t pid) {
   return ports::exit_status{info.si_code != CLD_EXITED, info.si_status};
 }
 
+/// Whether a child has been stopped or continued since this was asked last: the newer of the two.
+/// What a tracer does to it is not told to its parent.
+std::optional<int> stop_or_continuation(pid_t pid) {
+  std::optional<int> newest;
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+         info.si_pid == pid) {
+    newest = info.si_code;
+    info = {};
+  }
+  return newest;
+}
+
 class keeper {
  public:
   explicit keeper(const keeper_options& o)
@@ -192,9 +205,13 @@ class keeper {
   }
 
   void reap() {
-    if (const pid_t supervisor = core_.supervisor(); supervisor > 0)
+    if (const pid_t supervisor = core_.supervisor(); supervisor > 0) {
+      if (const auto code = stop_or_continuation(supervisor))
+        perform(*code == CLD_STOPPED ? core_.supervisor_stopped(now())
+                                     : core_.supervisor_continued());
       if (const auto how = reaped(supervisor))
         bury_supervisor(*how);
+    }
     look_wanted_ = true;
   }
 

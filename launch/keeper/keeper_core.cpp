@@ -88,9 +88,28 @@ void keeper_core::present_all(effects& out) {
                      }).any()});
 }
 
+keeper_core::effects keeper_core::supervisor_stopped(instant now) {
+  effects out;
+  continue_at_ = now + limits::supervisor_stopped_within;
+  if (!endings_asked_for_.empty())
+    continue_supervisor(out);
+  return out;
+}
+
+keeper_core::effects keeper_core::supervisor_continued() {
+  continue_at_.reset();
+  return {};
+}
+
+void keeper_core::continue_supervisor(effects& out) {
+  continue_at_.reset();
+  out.push_back(signal{supervisor_, SIGCONT, false});
+}
+
 keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exit_status& how) {
   effects out;
   supervisor_ = 0;
+  continue_at_.reset();
   starts_open_ = 0;
   sweep_until_.reset();
   sweeps_wanted_ = 0;
@@ -137,6 +156,8 @@ keeper_core::effects keeper_core::user_signal(instant, int number) {
     endings_asked_for_.push_back(number);
   if (supervisor_ != 0)
     out.push_back(user_signalled(number));
+  if (ending && continue_at_)
+    continue_supervisor(out);
   // The second wish is to wait no longer, not even for an end in order.
   if (ending && supervisor_fork_.since && (!worker_lives() || endings_asked_for_.size() > 1))
     give_up(out, "ended as asked, without a node supervisor, which could not be started");
@@ -159,6 +180,13 @@ keeper_core::effects keeper_core::tick(instant now) {
   }
   if (supervisor_fork_.due(now))
     out.push_back(start_supervisor{});
+  if (continue_at_ && now >= *continue_at_) {
+    out.push_back(complain{fmt::format("the node supervisor has been stopped (SIGSTOP) for {}: it "
+                                       "is continued, since it decides whether its workers may "
+                                       "train on",
+                                       in_words(limits::supervisor_stopped_within))});
+    continue_supervisor(out);
+  }
   if (orphan_reaper_fork_.due(now))
     out.push_back(start_orphan_reaper{});
   if (store_fork_.due(now))
@@ -170,7 +198,7 @@ keeper_core::effects keeper_core::tick(instant now) {
 
 std::optional<instant> keeper_core::next_wakeup() const {
   std::optional<instant> first;
-  for (const auto& one : {restart_at_, sweep_until_, supervisor_fork_.again_at,
+  for (const auto& one : {restart_at_, continue_at_, sweep_until_, supervisor_fork_.again_at,
                           orphan_reaper_fork_.again_at, store_fork_.again_at})
     if (one && (!first || *one < *first))
       first = one;

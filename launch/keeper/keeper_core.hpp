@@ -109,6 +109,11 @@ class keeper_core {
   /// The system refused to fork it. A machine that is full for a moment costs the job nothing:
   /// workers, store and their ends are all in the keeper's care meanwhile.
   effects supervisor_not_started(instant now, const std::string& why);
+  /// SIGSTOP, or a terminal. It judges nothing then, while its workers train on and other nodes may
+  /// have replaced them; so it is continued after a while, and at once for a user who wants an end.
+  /// It is not killed: the master may be in it, and what it does next is the same.
+  effects supervisor_stopped(instant now);
+  effects supervisor_continued();
   /// What the last supervisor had asked for is void: starts, sweeps and a store that was to come. A
   /// successor asks for its own. What was started, and how it ended, stays in the table.
   effects supervisor_ended(instant now, const ports::exit_status& how);
@@ -170,6 +175,7 @@ class keeper_core {
   /// The one end of the job that the keeper decides: there is no supervisor that could say
   /// anything.
   void give_up(effects& out, std::string why);
+  void continue_supervisor(effects& out);
   /// A signal number says less to the user than the supervisor's own last words, such as "no
   /// threads".
   std::string last_end_in_words(const ports::exit_status& how) const;
@@ -221,6 +227,7 @@ class keeper_core {
   /// here, the other a machine without room.
   std::optional<instant> restart_at_;
   refused_fork supervisor_fork_;
+  std::optional<instant> continue_at_; ///< while the supervisor is stopped
   /// Why the present supervisor is about to end, in its own words, and what the user was told last.
   std::string last_words_, told_;
   bool misunderstood_ = false; ///< the user was told of it, for this supervisor

@@ -287,4 +287,45 @@ TEST_SUITE("keeper_core") {
     CHECK(s.keeps(0) == "keep in 0");
     CHECK(s.keeps(limits::kept_slots - 1) == "keep in 3");
   }
+
+  TEST_CASE("a stopped supervisor is continued after a while, each time") {
+    story s;
+    for (int i = 0; i < 2; ++i) {
+      CHECK(text(s.core.supervisor_stopped(s.now)) == "");
+      CHECK(s.core.next_wakeup() == s.now + limits::supervisor_stopped_within);
+      CHECK(s.passes(limits::supervisor_stopped_within) ==
+            "say: the node supervisor has been stopped (SIGSTOP) for 10.0 s: it is continued, "
+            "since it decides whether its workers may train on, kill 100 with 18");
+      CHECK_FALSE(s.core.next_wakeup());
+    }
+  }
+
+  TEST_CASE("a supervisor that goes on by itself, or that was killed, is not continued") {
+    story s;
+    s.core.supervisor_stopped(s.now);
+    SUBCASE("a keeper that was stopped with it hears of both when it goes on itself") {
+      s.now += 1h;
+      CHECK(text(s.core.supervisor_continued()) == "");
+    }
+    SUBCASE("killed") {
+      CHECK(s.crash() == "start supervisor");
+      s.supervisor(200);
+    }
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(s.passes(limits::supervisor_stopped_within) == "");
+  }
+
+  TEST_CASE("a user who wants an end does not wait for a stopped supervisor") {
+    story s;
+    SUBCASE("that is stopped already") {
+      s.core.supervisor_stopped(s.now);
+      CHECK(text(s.core.user_signal(s.now, SIGUSR1)) == "user's 10");
+      CHECK(text(s.core.user_signal(s.now, SIGTERM)) == "user's 15, kill 100 with 18");
+    }
+    SUBCASE("that is stopped later") {
+      s.core.user_signal(s.now, SIGTERM);
+      CHECK(text(s.core.supervisor_stopped(s.now)) == "kill 100 with 18");
+    }
+    CHECK_FALSE(s.core.next_wakeup());
+  }
 }

@@ -68,6 +68,10 @@ TEST_CASE("a supervisor that gets no threads is said in one line and started aga
         "unavailable (see ulimit -u and ulimit -v); starting it again\nlife 2\n");
 }
 
+TEST_CASE("a user who wants an end does not wait for a supervisor that is stopped") {
+  CHECK(story("stopped-before-the-end") == "it goes on, and hears 15\n");
+}
+
 TEST_CASE("Ctrl-Z shows a stop to the shell, and ends of workers are heard of all the same") {
   const auto told = story("stopped");
   CHECK(told.find("it has stopped\n") != std::string::npos);

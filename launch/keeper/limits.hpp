@@ -14,6 +14,8 @@ inline constexpr auto supervisor_crashes_within = 60s;
 inline constexpr auto supervisor_works_after = 5s;
 inline constexpr auto supervisor_restart_first = 100ms;
 inline constexpr auto supervisor_restart_max = 1s;
+/// A stopped supervisor (SIGSTOP) is continued after this: a look at a process is over by then.
+inline constexpr auto supervisor_stopped_within = 10s;
 /// A process that the system refuses to fork is tried again after the first wait, then after twice
 /// as long each time;
 inline constexpr auto fork_again_first = 100ms;

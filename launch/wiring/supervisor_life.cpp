@@ -111,6 +111,10 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   return n;
 }
 
+// A node whose supervisor stands still may be replaced like one that is cut off; its workers train
+// beside those that replace them for no longer than a cut-off node's do.
+static_assert(limits::supervisor_stopped_within <= limits::isolated_within);
+
 constexpr ports::kept_slot<messages::MasterPlace> master_slot{2};
 constexpr ports::kept_slot<messages::CopiesPlace> copies_slot{3};
 

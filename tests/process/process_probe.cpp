@@ -50,6 +50,11 @@ int print_session() {
   return 0;
 }
 
+void tell(const char* what) {
+  std::puts(what);
+  std::fflush(stdout);
+}
+
 using supervisor = std::function<int(launch::keeper_client&)>;
 
 const std::string mark = "PROBE_MARK=" + std::to_string(::getpid());
@@ -68,10 +73,7 @@ int keep(const supervisor& supervise, const std::string& marked_by = {},
   };
   options.mark = marked_by;
   options.fork = fork;
-  options.complain = [](const std::string& what) {
-    std::puts(what.c_str());
-    std::fflush(stdout);
-  };
+  options.complain = [](const std::string& what) { tell(what.c_str()); };
   return launch::run_keeper(options);
 }
 
@@ -170,8 +172,7 @@ int disown(launch::keeper_client& keeper) {
                      const pid_t pid = keeper.survivors().at(0).pid;
                      (void)sweep(host);
                      const bool gone = ::kill(pid, 0) != 0;
-                     std::puts(gone ? ": swept" : ": still there");
-                     std::fflush(stdout);
+                     tell(gone ? ": swept" : ": still there");
                      return 0;
                    }}(keeper);
 }
@@ -240,8 +241,7 @@ std::function<pid_t()> refusing(std::set<int> refused) {
   };
 }
 
-/// The first fork is the orphan reaper's.
-int start_at_the_third_try(launch::keeper_client& keeper) {
+int tell_life(launch::keeper_client& keeper) {
   std::printf("life %d\n", keeper.earlier_lives());
   std::fflush(stdout);
   return 0;
@@ -253,9 +253,7 @@ int open_at_the_second_try(launch::keeper_client& keeper);
 int run_out_of_threads(launch::keeper_client& keeper) {
   if (keeper.earlier_lives() < 2)
     throw std::system_error(EAGAIN, std::generic_category());
-  std::printf("life %d\n", keeper.earlier_lives());
-  std::fflush(stdout);
-  return 0;
+  return tell_life(keeper);
 }
 
 /// Ctrl-Z: the parent of this process sees it stop, and go on.
@@ -270,6 +268,18 @@ int stop_and_go_on(launch::keeper_client& keeper) {
   const int code = end.get_future().get();
   std::printf("its worker's end is heard of: %d\n", code);
   std::fflush(stdout);
+  return 0;
+}
+
+/// The user wants an end, and the supervisor stands still.
+int stop_before_the_end(launch::keeper_client& keeper) {
+  os::io_thread io;
+  keeper.listen(io, {[](auto, const auto&) {}, [](std::size_t) {}});
+  std::promise<int> heard;
+  keeper.on_user_signal([&heard](int number) { heard.set_value(number); });
+  ::kill(::getppid(), SIGTERM);
+  ::raise(SIGSTOP);
+  tell(("it goes on, and hears " + std::to_string(heard.get_future().get())).c_str());
   return 0;
 }
 
@@ -337,11 +347,6 @@ bool serves(std::uint16_t port) {
   where.sin_port = htons(port);
   where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return ::connect(client.get(), reinterpret_cast<sockaddr*>(&where), sizeof where) == 0;
-}
-
-void tell(const char* what) {
-  std::puts(what);
-  std::fflush(stdout);
 }
 
 /// A supervisor with a store; what it logs it prints.
@@ -472,13 +477,15 @@ int main(int argc, char** argv) {
   if (verb == "crash")
     return crash_often();
   if (verb == "fork-refused")
-    return keep(start_at_the_third_try, mark, refusing({1, 2, 3, 5}));
+    return keep(tell_life, mark, refusing({1, 2, 3, 5})); // the first fork is the orphan reaper's
   if (verb == "store-fork-refused")
     return keep(open_at_the_second_try, {}, refusing({2, 3}));
   if (verb == "threads-refused")
     return keep(run_out_of_threads);
   if (verb == "stopped")
     return watch_stops(stop_and_go_on);
+  if (verb == "stopped-before-the-end")
+    return keep(stop_before_the_end);
   if (verb == "store-left")
     return keep([](auto& keeper) { return leave_store(keeper, adopt_store); });
   if (verb == "store-unwanted")
