@@ -60,7 +60,7 @@ TEST_CASE("a packet that is no message costs itself, and none of those behind it
 
 TEST_CASE("the longest text fits") {
   auto [keeper, supervisor] = packet_pair();
-  const auto why = fit_for_packet(std::string(2 * limits::packet_text_max, 'x'));
+  const auto why = fit_for_packet(std::string(limits::packet_max, 'x'));
   REQUIRE(send_packet(supervisor.get(),
                       messages::local<messages::SupervisorFailed>("node_supervisor", [&](auto b) {
                         b.setWhy(why);
