@@ -192,7 +192,8 @@ membership_core::effects membership_core::closed(instant now, session_id session
     if (!job_over_)
       out.push_back(note{{log::level::warning,
                           "node_away",
-                          fmt::format("the link to node {} is gone ({}); it has {} to come back",
+                          fmt::format("node {} has lost its link ({}); if it is not back within "
+                                      "{}, the job goes on without it",
                                       node, how.reason, troupe::in_words(within)),
                           {{"node", node}}}});
     break;

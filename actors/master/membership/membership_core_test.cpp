@@ -435,8 +435,10 @@ TEST_SUITE("membership_core") {
   TEST_CASE("what people read tells which node went and how long it may stay away") {
     story s;
     s.comes("a", 1, 1);
-    CHECK(notes(s.core.closed(s.now, session_id{1}, {ports::link_end::closed, "reset by peer"})) ==
-          "the link to node a is gone (reset by peer); it has 3.0 s to come back");
+    CHECK(
+        notes(s.core.closed(s.now, session_id{1}, {ports::link_end::closed, "reset by peer"})) ==
+        "node a has lost its link (reset by peer); if it is not back within 3.0 s, the job goes on "
+        "without it");
     CHECK(notes(s.core.hello(s.now, session_id{2}, hello("a"))) == "node a is back");
   }
 }

@@ -191,7 +191,7 @@ TEST_SUITE("recovery_core: what people read") {
     s.starts("a");
     CHECK(s.said == "");
     s.starts("b");
-    CHECK(s.said == "all workers are started (20.0 ms after sealing)");
+    CHECK(s.said == "all workers are started, 20.0 ms after the generation was formed");
     s.starts("b");
     CHECK(s.said == "");
   }

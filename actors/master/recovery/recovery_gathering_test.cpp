@@ -155,7 +155,8 @@ TEST_SUITE("recovery_core: what people read") {
     CHECK(s.core.next_wakeup() == dawn + 10s);
     s.now = dawn + 10s;
     CHECK(notes(s.core.tick(s.now)) ==
-          "1 of 2 nodes are here after 10.0 s; giving up in 9 min 50 s");
+          "1 of at least 2 nodes are here after 10.0 s; the job ends in 9 min 50 s unless more join "
+          "(start a launcher on another node)");
     CHECK(notes(s.core.tick(s.now)) == "");
     CHECK(s.core.next_wakeup() == dawn + 30s);
   }

@@ -93,7 +93,7 @@ TEST_SUITE("recovery_core: a running world grows") {
     auto s = that_runs(plain(1, 3), {"a"});
     s.passes(1h);
     CHECK(s.comes("b") == "");
-    CHECK(s.said == "node b joined while generation 1 is running; standing by");
+    CHECK(s.said == "node b joined while generation 1 is running; the next one may include it");
     CHECK(s.core.next_wakeup() == s.now + 100ms);
     CHECK(s.passes(100ms) == "stop g1: 1 more node is here");
     CHECK_FALSE(s.core.next_wakeup());
