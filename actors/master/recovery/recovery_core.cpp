@@ -100,7 +100,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   const node_name node = lost->getNode().cStr();
   if (!roster_.knows(node))
     return out;
-  roster_.forget(node);
+  roster_.forget(now, node);
   standing_by_.erase(node);
   if (phase_ == phase::concluded)
     return out; // it has heard the verdict and left

@@ -6,6 +6,7 @@
 
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
+#include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -36,7 +37,7 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     if (!complete && settling(now))
       out.push_back(note{settling_in_words()});
   }
-  if (complete || !settling(now))
+  if (!settling(now) || (complete && !gathers_losses()))
     propose(out, now, std::move(present), size);
 }
 
@@ -47,6 +48,13 @@ void recovery_core::not_enough(effects& out, instant now) {
     waiting_.begin(now);
   enough_since_.reset();
   consider_relaunches(out, now);
+}
+
+/// What a rack's end costs is one new generation. Without this wait each proposal would include
+/// nodes that are gone and not lost yet, or spares from the same rack, and each would be stopped by
+/// the next loss.
+bool recovery_core::gathers_losses() const {
+  return !first_world_ && roster_.losses_come_together(phase_since_ - options_.lease);
 }
 
 bool recovery_core::settling(instant now) const {
@@ -73,13 +81,23 @@ std::optional<instant> recovery_core::settled_at() const {
   }
   // No time bounds this here: membership says soon that the node is back or lost. A world without
   // it would be interrupted by its return.
-  if (roster_.a_member_is_away())
+  const bool away = roster_.a_member_is_away();
+  if (away)
     return std::nullopt;
-  // All members are here or lost. Only if a node has come since, others may be about to.
-  if (roster_.last_arrival() > phase_since_)
-    return std::min(roster_.last_arrival() + sizes_.growth.quiet,
-                    *enough_since_ + sizes_.growth.most);
-  return *enough_since_;
+  // All members are here or lost. Only if a node has come since, others may be about to; and only
+  // if several were lost, others may follow.
+  auto until = *enough_since_;
+  const bool came = roster_.last_arrival() > phase_since_;
+  if (came)
+    until =
+        std::min(roster_.last_arrival() + sizes_.growth.quiet, *enough_since_ + sizes_.growth.most);
+  // Nodes that fall silent together are noticed up to a beat apart. The bound is what silence takes
+  // to be noticed at all: what shows later has another cause.
+  if (gathers_losses())
+    until =
+        std::max(until, std::min(*roster_.last_loss() + options_.lease / limits::beats_in_a_lease,
+                                 phase_since_ + options_.lease));
+  return until;
 }
 
 void recovery_core::propose(effects& out, instant now, std::vector<candidate> present,

@@ -90,7 +90,7 @@ void recovery_core::exclude_node(effects& out, instant now) {
   // Forgotten at once, and not by the NodeLost that follows: the next line would give it its ranks
   // again. That NodeLost then finds a node that is not known, and means nothing.
   out.push_back(evict{node, cause, false});
-  roster_.forget(node);
+  roster_.forget(now, node);
   become_gathering(out, now);
 }
 
@@ -107,7 +107,9 @@ void recovery_core::charge(effects& out, instant now) {
   const auto cause = failures_.root_cause_in_words();
   const auto whose = members_.size() > 1 ? " of node " + root.node : "";
   const auto fruitless = without_progress();
-  if (options_.without_progress_max && fruitless >= *options_.without_progress_max)
+  const bool no_progress =
+      options_.without_progress_max && fruitless >= *options_.without_progress_max;
+  if (no_progress)
     return conclude(out, now, false,
                     fmt::format("{}; {} generation{} in a row failed within {} of the start, "
                                 "which is no progress (--no-progress-limit)",

@@ -265,6 +265,7 @@ TEST_SUITE("recovery_core: ranks from world to world") {
     auto s = that_runs(plain(2, 3), {"a", "b", "c"});
     CHECK(s.is_lost_and_ends("b").find("begin Prepare g2: a(0,1) c(2,3)") != std::string::npos);
     s.comes("d");
+    s.passes(1h);
     CHECK(s.is_lost_and_ends("a").find("begin Prepare g3: d(0,1) c(2,3)") != std::string::npos);
   }
 }
@@ -395,6 +396,7 @@ TEST_SUITE("recovery_core: the budget of relaunches") {
     s.comes("spare");
     s.is_lost_and_ends("b");
     s.is_sealed();
+    s.passes(1h);
     CHECK(s.is_lost_and_ends("spare").find("record GenerationProposed g4\n") != std::string::npos);
   }
 
