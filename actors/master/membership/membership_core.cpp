@@ -339,6 +339,15 @@ std::optional<session_id> membership_core::session_of(const node_name& node) con
   return known == members_.end() ? std::nullopt : known->second.session;
 }
 
+/// The reason was told when the node was lost. Here it may be another life of it that is present.
+std::optional<msg<NodeLost>> membership_core::gone_already(const node_name& node,
+                                                           incarnation which) {
+  const auto known = members_.find(node);
+  if (known != members_.end() && (which == incarnation{} || known->second.which == which))
+    return std::nullopt;
+  return lost_message(node, "it was gone before its generation was formed");
+}
+
 std::vector<std::pair<node_name, session_id>> membership_core::present() const {
   std::vector<std::pair<node_name, session_id>> all;
   for (const auto& [node, known] : members_)

@@ -387,6 +387,21 @@ TEST_SUITE("membership_core") {
     CHECK(s.comes("a", 2, 4) == "refuse 4: rank taken");
   }
 
+  TEST_CASE("a member that begins behind the loss of its node is told of it") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK_FALSE(s.core.gone_already("a", incarnation{1}));
+    CHECK_FALSE(s.core.gone_already("a", incarnation{}));
+    CHECK(s.core.gone_already("a", incarnation{2}));
+    s.link_ends(1);
+    CHECK_FALSE(s.core.gone_already("a", incarnation{1}));
+    s.passes(3s);
+    CHECK(s.core.gone_already("a", incarnation{1}));
+    const auto lost = s.core.gone_already("unknown", incarnation{});
+    REQUIRE(lost);
+    CHECK(lost->read()->getNode() == "unknown");
+  }
+
   TEST_CASE("an expelled node that is away hears why when it comes back") {
     story s;
     s.comes("a", 1, 1);
