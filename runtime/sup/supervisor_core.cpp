@@ -63,6 +63,7 @@ void supervisor_core::on(const event::begin&) {
 void supervisor_core::on(const event::started& e) {
   child& c = at(e.child);
   // A supervisor below us may come up just after it was asked to end.
+  TROUPE_RARE_IF(c.phase == child_phase::stopping, "supervisor: a child starts that is to end");
   if (c.phase == child_phase::stopping)
     return;
   invariant(c.phase == child_phase::starting, "a child started that was not told to");

@@ -7,6 +7,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"

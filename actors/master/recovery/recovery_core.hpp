@@ -7,6 +7,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
 

@@ -28,6 +28,7 @@ void recovery_core::consider_proposing(effects& out, instant now) {
   const auto size = roster_.largest_world(present);
   // Enough nodes may still be no world: a unit is not whole (--node_unit), or the elasticity config
   // has no size for so few.
+  TROUPE_RARE_IF(size == 0, "planner: MIN nodes are here and make no whole unit");
   if (size == 0)
     return not_enough(out, now);
   const bool complete = size >= roster_.most_nodes();
@@ -82,15 +83,18 @@ std::optional<instant> recovery_core::settled_at() const {
   // No time bounds this here: membership says soon that the node is back or lost. A world without
   // it would be interrupted by its return.
   const bool away = roster_.a_member_is_away();
+  TROUPE_RARE_IF(away, "planner: the next world waits for a member that is away");
   if (away)
     return std::nullopt;
   // All members are here or lost. Only if a node has come since, others may be about to; and only
   // if several were lost, others may follow.
   auto until = *enough_since_;
   const bool came = roster_.last_arrival() > phase_since_;
+  TROUPE_RARE_IF(came, "planner: a node comes while the next world is gathered");
   if (came)
     until =
         std::min(roster_.last_arrival() + sizes_.growth.quiet, *enough_since_ + sizes_.growth.most);
+  TROUPE_RARE_IF(gathers_losses(), "planner: several nodes are lost, and others may follow");
   // Nodes that fall silent together are noticed up to a beat apart. The bound is what silence takes
   // to be noticed at all: what shows later has another cause.
   if (gathers_losses())
@@ -104,6 +108,7 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
                             std::uint32_t size) {
   // Before `become_forming`, whose record carries the sum: a later master counts on from there.
   if (waited_for_ > 0) {
+    TROUPE_RARE("planner: a relaunch is counted");
     relaunches_ += waited_for_;
     out.push_back(note{relaunched_in_words()});
   }
@@ -112,7 +117,8 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
   world_ = assign_ranks(taken, roster_.last_group_ranks());
   for (const auto& s : world_) {
     members_.emplace(s.node, s.which);
-    standing_by_.erase(s.node);
+    const bool stood_by = standing_by_.erase(s.node) > 0;
+    TROUPE_RARE_IF(stood_by, "planner: a node that stood by takes a place");
   }
   // The spares are told last, since what they are told names the new generation. Before it is known
   // which nodes take part, no node can be told that it does not.
@@ -127,6 +133,8 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
 /// Also a spare that is here with a new link: what was on the old one may be lost, so it is told
 /// again.
 void recovery_core::take_newcomer(effects& out, instant now, const candidate& who) {
+  TROUPE_RARE_IF(phase_ == phase::forming, "planner: a node comes while a generation is formed");
+  TROUPE_RARE_IF(phase_ == phase::ending, "planner: a node comes while a generation ends");
   out.push_back(note{waits_in_words(who.node)});
   standing_by_.erase(who.node);
   if (world_.size() == sizes_.nodes_max)
@@ -151,6 +159,7 @@ void recovery_core::consider_growing(effects& out, instant now) {
   growth_.settled();
   const auto all = roster_.claimants();
   const auto size = roster_.largest_world(all);
+  TROUPE_RARE_IF(size <= world_.size(), "planner: newcomers make the world no larger");
   if (size <= world_.size())
     // Only now is it certain that they do not make the world larger, as a unit or by an elastic
     // size.
@@ -159,6 +168,7 @@ void recovery_core::consider_growing(effects& out, instant now) {
     return;
   const auto more = size - world_.size();
   // The reason is kept for the judgement: an end without a failure and without a reason is a bug.
+  TROUPE_RARE("planner: a world that runs is stopped to grow");
   stopped_for_ = fmt::format("{} more node{} here", more, more == 1 ? " is" : "s are");
   out.push_back(stop_generation{current_, *stopped_for_});
   become_ending(now);
@@ -191,6 +201,8 @@ void recovery_core::tell_whether_dispensable(effects& out) {
   const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
   if (others_suffice == said_dispensable_.value_or(may_shrink))
     return;
+  TROUPE_RARE_IF(others_suffice, "planner: members hear that others could take their place");
+  TROUPE_RARE_IF(!others_suffice, "planner: members hear that none could take their place");
   said_dispensable_ = others_suffice;
   std::vector<node_name> members;
   for (const auto& [node, which] : members_)
@@ -246,6 +258,7 @@ void recovery_core::consider_relaunches(effects& out, instant now) {
   waited_for_ = std::max(waited_for_, roster_.missing());
   if (!sizes_.relaunches_max || relaunches_ + waited_for_ <= *sizes_.relaunches_max)
     return;
+  TROUPE_RARE("planner: the budget of relaunches ends the job");
   conclude(out, now, false,
            fmt::format("{} of at least {} nodes are left, and {} (--node-relaunches)",
                        roster_.size(), sizes_.nodes_min,

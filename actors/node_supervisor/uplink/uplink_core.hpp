@@ -7,6 +7,7 @@
 #include "runtime/base/back_off.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/random.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
 

@@ -48,6 +48,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
   // Before the phase is looked at: whatever this node says is not about the processes that the
   // member stands for.
   if (is_another(m)) {
+    TROUPE_RARE("member: another node supervisor of its node's name is here");
     finish(out, fmt::format("node {} is lost: a newer node supervisor of this name is here",
                             options_.node));
     return out;
@@ -71,6 +72,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
     }
     // Prepare may have been lost with the link. Its time does not begin anew.
     if (!ready) {
+      TROUPE_RARE("member: Prepare is repeated on a new link");
       out.push_back(direct{world_.any()});
       break;
     }
@@ -87,6 +89,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
     break;
   case phase::stopping:
     // Only now the node hears of the order, so its time to obey begins now.
+    TROUPE_RARE("member: Stop is repeated on a new link");
     if (std::exchange(absent_, false))
       obey_until_ = now + options_.obey_within;
     out.push_back(direct{stop_message()});
@@ -120,6 +123,7 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   }
   // It has nothing of this generation, which it was told to start: what ran there is gone, and the
   // other workers wait for it. A failure of the node itself, which its budget pays for.
+  TROUPE_RARE_IF(its != current_, "member: a node is back and has lost its workers");
   if (its != current_)
     return take_failure(out, lost_workers(),
                         fmt::format("node {}: the node supervisor lost its "
@@ -128,6 +132,7 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   switch (state.getPhase()) {
   // Start was lost with the link, or with an earlier master.
   case NodeState::Phase::PREPARED:
+    TROUPE_RARE("member: Start was lost with the link or an earlier master");
     out.push_back(direct{start_->any()});
     return;
   // A planner that began anew has not heard it.
@@ -136,13 +141,16 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
         report{author_.write<Running>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
     return;
   case NodeState::Phase::FAILED:
+    TROUPE_RARE("member: a failure was lost with the link, and the hello says it");
     return take_failure(out, state_as_failed(state),
                         first_in_words(state.getFailures(), options_.node));
   case NodeState::Phase::FINISHED:
+    TROUPE_RARE("member: Finished was lost with the link, and the hello says it");
     out.push_back(
         report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
     return finish(out, std::nullopt);
   default:
+    TROUPE_RARE("member: a node is back and has ended the generation already");
     // An earlier master told it to, and fell before it formed the next generation.
     if (!std::exchange(failed_, true))
       out.push_back(fail_early{
@@ -166,6 +174,7 @@ member_core::effects member_core::replaced(const std::string& reason) {
   effects out;
   if (phase_ == phase::ended || std::exchange(replaced_, true))
     return out;
+  TROUPE_RARE("member: its node's name is taken");
   if (!std::exchange(failed_, true))
     out.push_back(fail_early{fmt::format("node {} is lost: {}", options_.node, reason)});
   return out;
@@ -233,6 +242,7 @@ member_core::effects member_core::stopped(const msg<Stopped>& m) {
   if (!about_this(m.any()))
     return out;
   node_clean_ = true;
+  TROUPE_RARE_IF(phase_ != phase::stopping, "member: a node has ended its part unasked");
   out.push_back(report{m.any()});
   // Membership says it when the earlier node is gone, at the same time as it lets the newcomer in:
   // so the planner knows of the newcomer when it judges the generation.
@@ -271,6 +281,7 @@ member_core::effects member_core::ordered(instant now, const sup::stop_order& or
     finish(out, std::nullopt);
     return out;
   }
+  TROUPE_RARE_IF(phase_ == phase::recalled, "member: a node is to stop before it is back");
   stop_reason_ = order.reason;
   // A node that has not come back yet may come back running: it is waited for as long as before.
   absent_ = phase_ == phase::recalled;
@@ -292,6 +303,7 @@ member_core::effects member_core::tick(instant now) {
     return out;
   // Membership never heard of this node, so it could not say that it is lost.
   if (phase_ == phase::recalled || absent_) {
+    TROUPE_RARE("member: a node does not come back to a restarted master");
     finish(out, fmt::format("node {} did not come back to the restarted master", options_.node));
     return out;
   }
@@ -339,57 +351,6 @@ void member_core::become(phase next) {
   // as it likes.
   if (next == phase::running || next == phase::ready || next == phase::ended)
     obey_until_.reset();
-}
-
-// ---- messages and words ----
-
-any_msg member_core::stop_message() {
-  return author_.write<Stop>(current_, [&](auto b) { b.setReason(stop_reason_); }).any();
-}
-
-/// In a hello a failure is part of the node's state; the planner takes it as if the lost message
-/// had come.
-any_msg member_core::state_as_failed(NodeState::Reader state) {
-  return author_
-      .write<Failed>(current_,
-                     [&](auto b) {
-                       b.setNode(options_.node);
-                       b.setFailures(state.getFailures());
-                     })
-      .any();
-}
-
-/// A failure without a process, of the node itself.
-/// It has no pid, by which the planner knows it from a worker's.
-any_msg member_core::lost_workers() {
-  return author_
-      .write<Failed>(current_,
-                     [&](auto b) {
-                       b.setNode(options_.node);
-                       auto f = b.initFailures(1)[0];
-                       f.setNode(options_.node);
-                       f.setMessage("the node supervisor lost its workers");
-                     })
-      .any();
-}
-
-std::string member_core::in_words() const {
-  const auto which = current_.value;
-  switch (phase_) {
-  case phase::recalled:
-    return fmt::format("waits for node {} to come back with generation {}", options_.node, which);
-  case phase::preparing:
-    return fmt::format("node {} prepares generation {}", options_.node, which);
-  case phase::ready:
-    return fmt::format("node {} is ready for generation {}", options_.node, which);
-  case phase::running:
-    return fmt::format("node {} runs generation {}", options_.node, which);
-  case phase::stopping:
-    return fmt::format("node {} ends generation {}: {}", options_.node, which, stop_reason_);
-  case phase::ended:
-    return "ended";
-  }
-  return {};
 }
 
 } // namespace troupe::actors
