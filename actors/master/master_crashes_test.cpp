@@ -104,7 +104,7 @@ TEST_SUITE("master: crashes") {
   TEST_CASE("of one session: its node is away until it dials again, the others are not concerned") {
     running_job s;
     s.crash(s.session_of("b"));
-    CHECK(s.was_said("the link to node b is gone (its session ended)"));
+    CHECK(s.was_said("node b has lost its link (its session ended)"));
     CHECK(s.links.at("a")->ended() == std::nullopt);
     s.join("b", running_in(1));
     CHECK(s.hears("b") == welcome_back);

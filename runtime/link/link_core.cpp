@@ -132,6 +132,7 @@ void link_core::arrive(instant now, frame f) {
   const bool beat = !f.message;
   const auto due = beat ? last_received_ : last_received_ + 1;
   // A beat shows a loss as well: it carries the number of the last message before it.
+  TROUPE_RARE_IF(f.sequence > due, "link: a message is missing");
   if (f.sequence > due)
     return become_closing(
         now, {errc::invalid, fmt::format("the peer's message {} never came", last_received_ + 1)});
@@ -139,6 +140,7 @@ void link_core::arrive(instant now, frame f) {
     return role_ == role::acceptor ? meet_dialler(now, f) : meet_acceptor(now, f);
   // After a repeat nothing is missing, so the link goes on.
   const bool repeated = f.sequence < due;
+  TROUPE_RARE_IF(repeated, "link: a message is repeated");
   if (beat || repeated)
     return;
   last_received_ = f.sequence;
@@ -306,6 +308,7 @@ void link_core::notice_absence(instant now) {
     spared_until_ =
         std::max(spared_until_, std::min(now + late, peer_.dead_at() + options_.beat_every));
   // The peer's patience is at least half a lease and a beat, and its last sign of us a beat old.
+  TROUPE_RARE_IF(late > options_.beat_every, "link: this process was stopped for a while");
   if (late >= std::max(options_.lease / 2 - options_.beat_every, options_.beat_every))
     absent_at_ = now;
   asked_to_wake_at_ = now;

@@ -55,6 +55,7 @@ void supervisor_core::on(const event::begin&) {
 void supervisor_core::on(const event::started& e) {
   child& c = at(e.child);
   // A supervisor below us may come up just after it was asked to end.
+  TROUPE_RARE_IF(c.phase == child_phase::stopping, "supervisor: a child starts that is to end");
   if (c.phase == child_phase::stopping)
     return;
   c.phase.become(child_phase::running);
@@ -79,9 +80,10 @@ void supervisor_core::on(const event::down& e) {
   became_down(e.child);
   const bool planned = to_stop_.erase(e.child) > 0 || was == child_phase::stopping;
   if (planned) {
-    // A supervisor that had begun to end by itself passes on a reason that it has told already.
+    // Told already: why a supervisor ended by itself, and why children of one fate end.
+    const bool is_news = c.options.stop_limit && how_ != strategy::one_fate;
     if (!e.normal)
-      tell(c.options.stop_limit ? happening::stopped_badly : happening::ended, c, e.why);
+      tell(is_news ? happening::stopped_badly : happening::ended, c, e.why);
     // A dynamic child does not come back, so the end is also the end of its id.
     if (to_forget_.count(e.child) > 0 || (dynamic_ && phase_ == supervisor_phase::stopping))
       forget_ended(e.child, e.normal ? std::nullopt : std::optional(error{errc::closed, e.why}));

@@ -2,6 +2,7 @@
 
 #include "runtime/base/ids.hpp"
 #include "runtime/base/phase_of.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/restart_budget.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"

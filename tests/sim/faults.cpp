@@ -80,6 +80,16 @@ result<void> about_node(cluster& c, const command& w) {
   return {};
 }
 
+/// Nothing gets through in these directions; in none it is as before.
+void hold_link(cluster& c, const std::string& node, bool to_node, bool from_node) {
+  const auto& master = cluster::master_name();
+  const auto be = [&c](const std::string& from, const std::string& to, bool held) {
+    held ? c.net().hold(from, to) : c.net().release(from, to);
+  };
+  be(master, node, to_node);
+  be(node, master, from_node);
+}
+
 result<void> about_master(cluster& c, const command& w) {
   const auto& name = cluster::master_name();
   const auto what = rest(w, 1);
@@ -91,6 +101,9 @@ result<void> about_master(cluster& c, const command& w) {
     if (!time)
       return tl::make_unexpected(time.error());
     c.net().refuse_dials(name, c.now() + *time);
+  } else if (what == "is cut off" || what == "is back") {
+    for (std::uint32_t i = 1; i <= c.options().nodes; ++i)
+      hold_link(c, cluster::node_name_of(i), what == "is cut off", what == "is cut off");
   } else if (!befall(c, name, what)) {
     return unknown(w);
   }
@@ -119,21 +132,19 @@ result<void> about_worker(cluster& c, const command& w) {
 
 result<void> about_link(cluster& c, const command& w) {
   const auto node = node_of(c, w.at(1));
-  const auto& master = cluster::master_name();
   const auto what = rest(w, 2);
-  if (what == "drops") {
+  if (what == "drops")
     c.net().break_links(node);
-  } else if (what == "returns") {
-    c.net().release(node, master);
-    c.net().release(master, node);
-  } else if (what == "is cut" || what == "is deaf" || what == "is mute") {
-    if (what != "is mute")
-      c.net().hold(master, node);
-    if (what != "is deaf")
-      c.net().hold(node, master);
-  } else {
+  else if (what == "returns")
+    hold_link(c, node, false, false);
+  else if (what == "is cut")
+    hold_link(c, node, true, true);
+  else if (what == "is deaf")
+    hold_link(c, node, true, false);
+  else if (what == "is mute")
+    hold_link(c, node, false, true);
+  else
     return unknown(w);
-  }
   return {};
 }
 

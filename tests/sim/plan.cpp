@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
 #include <sstream>
 #include <utility>
 
@@ -22,11 +25,21 @@ result<plan::step> parse_step(const std::string& line) {
   const auto to = dots == std::string::npos ? from : parse_duration(words[1].substr(dots + 2));
   if (!from || !to || *to < *from)
     return failure(errc::invalid, fmt::format("'{}' is no time", words[1]));
-  plan::step s{*from, *to, 1, {}};
+  plan::step s{*from, *to, 1, {}, {}, {}};
   std::size_t next = 2;
-  if (words[2] == "chance") {
-    s.chance = std::stod(words.at(3));
-    next = 4;
+  if (words[next] == "after") {
+    const auto behind = parse_duration(words.at(4));
+    if (!behind)
+      return tl::make_unexpected(behind.error());
+    s.after = words.at(3);
+    if (!messages::kind_named(s.after))
+      return failure(errc::invalid, fmt::format("no message is called '{}'", s.after));
+    s.behind = *behind;
+    next = 5;
+  }
+  if (words.at(next) == "chance") {
+    s.chance = std::stod(words.at(next + 1));
+    next += 2;
   }
   s.words.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
   return s;
@@ -51,9 +64,11 @@ constexpr kind kinds[] = {
     {8, "node N pauses 900ms", nullptr},
     {4, "master pauses 900ms", nullptr},
     {1, "node N is interrupted", "node N starts"},
+    {1, "node N is interrupted", "node N is interrupted"},
     {8, "master dies", "master starts"},
     {3, "master loses power", "master starts"},
     {5, "master freezes", "master thaws"},
+    {3, "master is cut off", "master is back"},
     {10, "link N drops", nullptr},
     {8, "link N is cut", "link N returns"},
     {5, "link N is deaf", "link N returns"},
@@ -95,6 +110,37 @@ const kind& draw(random_source& random) {
   }
   return kinds[0];
 }
+
+/// Around these a generation, a verdict or a step of a checkpoint is half told.
+constexpr const char* moments[] = {
+    "Prepare", "Prepared", "GenerationSealed", "Start",       "Running",   "Failed", "Stop",
+    "Stopped", "Hello",    "Conclude",         "ShardReport", "CommitStep"};
+
+/// Waits for one message or record, once.
+class moment final : public observer {
+ public:
+  moment(std::string kind, std::function<void()> then)
+      : kind_(std::move(kind)), then_(std::move(then)) {}
+
+  void wait() { waits_ = true; }
+  void dialled(const std::string&, const messages::msg<messages::Hello>& hello) override {
+    look_at(hello.any());
+  }
+  void sent(const std::string&, const std::string&, const messages::any_msg& m) override {
+    look_at(m);
+  }
+  void recorded(const messages::any_msg& record) override { look_at(record); }
+
+ private:
+  void look_at(const messages::any_msg& m) {
+    if (waits_ && messages::kind_name(m.kind()) == kind_ && std::exchange(waits_, false))
+      then_();
+  }
+
+  const std::string kind_;
+  const std::function<void()> then_;
+  bool waits_ = false;
+};
 
 std::vector<std::string> with_node(const char* text, const std::string& node) {
   auto words = words_of(text);
@@ -138,29 +184,44 @@ plan plan::random(random_source& random, duration span) {
     const auto node = std::to_string(1 + random.below(4));
     const auto when = duration(
         static_cast<duration::rep>(random.below(static_cast<std::uint64_t>(span.count()))));
-    p.steps.push_back({when, when, 1, with_node(k.fault, node)});
+    plan::step s{when, when, 1, {}, {}, with_node(k.fault, node)};
+    if (random.chance(0.5)) {
+      s.after = moments[random.below(std::size(moments))];
+      s.behind = 3ms;
+    }
+    p.steps.push_back(std::move(s));
     if (!k.relief)
       continue;
     // Some are over before anybody can notice, some outlast every grace period.
     const auto lasts = random.chance(0.5) ? std::chrono::milliseconds(20 + random.below(2'500))
                                           : std::chrono::milliseconds(2'500 + random.below(12'000));
-    p.steps.push_back({when + lasts, when + lasts, 1, with_node(k.relief, node)});
+    p.steps.push_back({when + lasts, when + lasts, 1, {}, {}, with_node(k.relief, node)});
   }
   return p;
 }
 
-void plan::schedule(cluster& c) const {
+void plan::schedule(cluster& c, duration lasts) const {
   auto& w = c.all();
   for (const auto& s : steps) {
     const auto delay = w.between(s.from, s.to);
     if (!w.random.chance(s.chance))
       continue;
-    w.events.in(delay, [&c, words = s.words] {
+    auto happens = [&c, words = s.words, until = c.now() + lasts] {
+      if (c.now() >= until)
+        return; // its message came late, or it is a relief: all is healed then
       if (c.verdict() && words.back() == "starts")
         return; // a launcher of a job that is over is not started
       const auto done = inject(c, words);
       invariant(done.has_value(), done ? "" : done.error().what);
-    });
+    };
+    if (s.after.empty()) {
+      w.events.in(delay, std::move(happens));
+      continue;
+    }
+    const auto when = std::make_shared<moment>(
+        s.after, [&w, happens, behind = s.behind] { w.events.in(w.between({}, behind), happens); });
+    w.observers.push_back(when);
+    w.events.in(delay, [when] { when->wait(); });
   }
 }
 

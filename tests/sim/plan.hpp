@@ -14,6 +14,10 @@ namespace troupe::sim {
 ///     at 3s node 2 dies
 ///     at 4s..9s worker ? exits 7          at a time the seed decides
 ///     at 4s..9s chance 0.3 link ? drops   in this share of the runs
+///     at 4s after Stop 2ms link 1 drops   up to 2 ms behind the first Stop from then on
+///
+/// The last hits what lasts some milliseconds, such as the forming of a generation, which a time
+/// alone does not. The word is the kind of a message between nodes and master, or of a record.
 ///
 /// Lines that begin with # are prose.
 struct plan {
@@ -21,6 +25,8 @@ struct plan {
     duration from{};
     duration to{};
     double chance = 1;
+    std::string after; ///< a kind of message or record; empty: no such condition
+    duration behind{}; ///< that message, at most
     std::vector<std::string> words;
   };
 
@@ -33,8 +39,8 @@ struct plan {
   /// Up to some dozens of faults of all kinds within `span`; few of the kinds that charge restarts.
   static plan random(random_source& random, duration span);
 
-  /// Puts every step on the agenda, counted from now.
-  void schedule(cluster& c) const;
+  /// Puts every step on the agenda, counted from now; what would happen after `lasts` does not.
+  void schedule(cluster& c, duration lasts) const;
 };
 
 } // namespace troupe::sim

@@ -130,7 +130,7 @@ run_outcome run(const run_options& o) {
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,
                            options.slots, options.max_restarts, faults.name));
   let_nodes_come(c);
-  faults.schedule(c);
+  faults.schedule(c, faults_last);
   c.run_for(faults_last, [&c] { return c.over(); });
   if (!w.broken && !c.over())
     heal(c);

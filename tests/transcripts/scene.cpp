@@ -45,6 +45,14 @@ bool tells_nothing(const std::string& what) {
          what.find("ended: as it should") != std::string::npos;
 }
 
+/// What the log shows without -v, at the master and at nodes.
+bool is_story(const std::string& what) {
+  for (const char* level : {": story ", ": warning ", ": error "})
+    if (what.find(level) != std::string::npos)
+      return true;
+  return false;
+}
+
 /// "rank 3 (worker, down): rank 3 (pid 1002) is gone; ended: exit code 7", and what was charged.
 std::string row_of(const messages::TreeNode::Reader& n) {
   const std::string state = n.getState().cStr();
@@ -85,6 +93,8 @@ result<std::vector<std::string>> scene::play(const std::string& command) {
     done = set_up(words);
   } else if (!cluster_) {
     return failure(errc::invalid, "a transcript begins with 'nodes N'");
+  } else if (words[0] == "story" && words.size() == 1) {
+    story_only_ = true;
   } else if (words[0] == "tree") {
     done = show_tree({words.begin() + 1, words.end()});
   } else if (words[0] == "advance" && words.size() == 2) {
@@ -169,7 +179,7 @@ result<void> scene::show_tree(const std::vector<std::string>& parts) {
 
 void scene::see(const std::string& line) {
   const auto t = columns_of(line);
-  if (tells_nothing(t.what))
+  if (tells_nothing(t.what) || (story_only_ && !is_story(t.what)))
     return;
   auto what = t.what;
   if (begins(what, "> ")) {

@@ -17,6 +17,7 @@ namespace troupe::transcripts {
 /// - `nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]`: a
 ///   master, and N nodes yet to join;
 /// - `advance T`: time passes;
+/// - `story`: from here on only what a launcher tells its user is seen;
 /// - `tree [NAME]…`: a shell asks for the living tree; with names, of the rows called so;
 /// - `for T COMMAND`: its consequences are seen for so long, else for a tenth of a second.
 class scene {
@@ -33,6 +34,7 @@ class scene {
   std::string with_short_numbers(std::string text);
 
   std::vector<std::string> seen_;
+  bool story_only_ = false;
   /// Incarnations are large random numbers: numbered here in order of appearance.
   std::map<std::string, std::size_t> incarnations_;
   /// Last: it tells the others what happens.

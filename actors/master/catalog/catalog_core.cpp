@@ -64,6 +64,7 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
   const auto which = key_of(r->getKey());
   const node_name node = r->getNode().cStr();
   if (const auto ended = settled_.find(which); ended != settled_.end()) {
+    TROUPE_RARE("catalog: a shard is reported of a step that has ended");
     out.push_back(say{{node}, settled(which, ended->second)});
     return out;
   }
@@ -92,14 +93,14 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
   return out;
 }
 
-/// A shard that an older generation has not written will not be written any more: its process is
-/// gone.
+/// What an older generation has not written will not be written any more: its process is gone.
 void catalog_core::give_up_older(effects& out, const step_key& newer) {
   for (auto at = open_.begin(); at != open_.end();) {
     const auto older = at++;
     if (older->first.place != newer.place || !(older->first.made_by < newer.made_by) ||
         older->second.at != phase::gathering)
       continue;
+    TROUPE_RARE("catalog: a newer generation saves before an older one's step is complete");
     // Some node has committed it under an earlier master, so all its shards were there.
     if (older->second.sequence != 0)
       settle(out, older, true, {});
@@ -173,6 +174,7 @@ void catalog_core::ask_again(effects& out, const step_key& which, const step& s,
                              const node_name& node) {
   const bool awaited =
       s.at == phase::committing ? node == s.committer : followers(s).count(node) != 0;
+  TROUPE_RARE_IF(awaited, "catalog: a node is asked again to complete a step");
   if (awaited)
     out.push_back(say{{node}, commit_step(which, s)});
 }
@@ -204,6 +206,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
   s.committed.insert(node);
   // The first counts: the order of steps must be the same in all directories, whatever each of them
   // counted before.
+  TROUPE_RARE_IF(s.at == phase::gathering, "catalog: an earlier master had a step committed");
   if (s.sequence == 0)
     s.sequence = r->getSequence();
   if (s.at == phase::committing)

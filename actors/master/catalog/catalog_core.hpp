@@ -5,6 +5,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/phase_of.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/storage.hpp"
 

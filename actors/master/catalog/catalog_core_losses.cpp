@@ -56,6 +56,8 @@ void catalog_core::hurry(effects& out, instant now, open_steps::iterator at) {
   const bool others = std::any_of(s.files.begin(), s.files.end(), [this, &s](const auto& f) {
     return s.asked.count(f.second.node) == 0 && lost_.count(f.second.node) == 0;
   });
+  TROUPE_RARE_IF(s.at == phase::gathering, "catalog: a node is lost that owes a shard");
+  TROUPE_RARE_IF(s.at == phase::committing, "catalog: a node is lost that was to complete a step");
   if (s.at == phase::committing && others)
     return ask_next_committer(out, now, at);
   // Never later than before: a second loss does not prolong the wait for the first.
@@ -113,6 +115,7 @@ void catalog_core::came_back(const node_name& node) {
   // Most reports are of nodes that were never lost.
   if (lost_.erase(node) == 0)
     return;
+  TROUPE_RARE("catalog: a lost node has joined anew with its images");
   for (auto& [which, s] : open_)
     // Only while shards are missing: a follower that is back answers within what is left, or the
     // step is complete without it.

@@ -42,6 +42,8 @@ journal_core::effects journal_core::written(instant now, ticket which,
   // Acknowledged from memory before: no second answer.
   const bool acknowledged = oldest && waiting_.front().acknowledged;
   if (!outcome && outcome.error().code == errc::unavailable) {
+    TROUPE_RARE_IF(!trouble_, "journal: the disk takes no record");
+    TROUPE_RARE_IF(oldest, "journal: the disk takes the oldest record still not");
     become_troubled(out, now, outcome.error().what);
     // One of those that were with the store when the trouble began: it fails like the first and
     // joins the queue.
@@ -93,6 +95,7 @@ void journal_core::hold(effects& out, entry e) {
   // One that was with the store may come back after a newer one was held, and belongs before it.
   const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
                                    [&e](const entry& other) { return other.which > e.which; });
+  TROUPE_RARE_IF(!waiting_.empty(), "journal: several records wait for the disk");
   waiting_.insert(behind, std::move(e));
 }
 
@@ -133,6 +136,7 @@ void journal_core::become_well(effects& out, instant now) {
             fmt::format("the journal '{}' takes decisions again, after {}; {} had waited",
                         options_.where, troupe::in_words(reminder_.waited(now)), trouble_->late),
             {{"journal", options_.where}, {"waited_ms", milliseconds_of(reminder_.waited(now))}}}});
+  TROUPE_RARE("journal: the disk takes records again");
   trouble_.reset();
   reminder_.end();
 }

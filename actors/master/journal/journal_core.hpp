@@ -4,6 +4,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"

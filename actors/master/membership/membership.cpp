@@ -43,6 +43,12 @@ void introduce(self_ptr self, const node_name& node) {
 
 void take_attendant(self_ptr self, const attend& a) {
   auto& s = *self->state;
+  // A proposal waits for the journal, and a loss in that time is announced before the member is
+  // there. Without this word it would wait for the node for ever.
+  if (const auto lost = a.catch_up ? std::nullopt : s.core.gone_already(a.node, a.which)) {
+    sup::send(self, a.where, *lost);
+    return;
+  }
   s.attending.insert_or_assign(a.node, a.where);
   const auto said = s.said.find(a.node);
   if (a.catch_up && said != s.said.end())

@@ -23,9 +23,12 @@ struct dispatch {
   messages::any_msg message;
 };
 /// This member stands for the node in the generation that is up; it takes the place of an older
-/// one. With `catch_up` it hears at once what the node has said of itself, if that is there.
+/// one. With `catch_up` it hears at once what the node has said of itself, if that is there. Else
+/// the node was here when the generation was proposed, and the member hears at once if this life of
+/// it is not any more.
 struct attend {
   node_name node;
+  incarnation which;
   sup::address<member::handle> where;
   bool catch_up = false;
 };

@@ -65,6 +65,7 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   }
   const auto known = members_.find(node);
   if (known != members_.end() && known->second.which == which) {
+    TROUPE_RARE_IF(known->second.session, "membership: a node has a newer link");
     if (known->second.session)
       // The node has given up the old link; here its end may not have been noticed yet. If it
       // stayed, its silence would later count against a node that is well.
@@ -167,11 +168,14 @@ membership_core::effects membership_core::closed(instant now, session_id session
     if (known.session != session)
       continue;
     if (silent) {
+      TROUPE_RARE("membership: a node is lost by silence");
       // The end of the loop, since this removes the node from the map that is walked.
       lose(out, now, node_name{node}, how.reason, true);
       break;
     }
     const auto within = may_take(how.how);
+    TROUPE_RARE_IF(how.how == ports::link_end::neglected, "membership: this master was asleep");
+    TROUPE_RARE_IF(how.how == ports::link_end::deaf, "membership: this master hears no node");
     known.session.reset();
     known.since = now;
     known.because = how.reason;
@@ -192,7 +196,8 @@ membership_core::effects membership_core::closed(instant now, session_id session
     if (!job_over_)
       out.push_back(note{{log::level::warning,
                           "node_away",
-                          fmt::format("the link to node {} is gone ({}); it has {} to come back",
+                          fmt::format("node {} has lost its link ({}); if it is not back within "
+                                      "{}, the job goes on without it",
                                       node, how.reason, troupe::in_words(within)),
                           {{"node", node}}}});
     break;
@@ -285,6 +290,7 @@ membership_core::effects membership_core::tick(instant now) {
     gone.push_back(at->second);
   for (const auto& node : gone) {
     const auto& known = members_.at(node);
+    TROUPE_RARE_IF(known.unheard, "membership: a node that was not heard is not back in time");
     // The reason says how long it was waited for: that time differs with how the link ended.
     lose(out, now, node,
          fmt::format("{}, and it was not back within {}", known.because,
@@ -336,6 +342,16 @@ msg<NodeLost> membership_core::lost_message(const node_name& node, const std::st
 std::optional<session_id> membership_core::session_of(const node_name& node) const {
   const auto known = members_.find(node);
   return known == members_.end() ? std::nullopt : known->second.session;
+}
+
+/// The reason was told when the node was lost. Here it may be another life of it that is present.
+std::optional<msg<NodeLost>> membership_core::gone_already(const node_name& node,
+                                                           incarnation which) {
+  const auto known = members_.find(node);
+  if (known != members_.end() && (which == incarnation{} || known->second.which == which))
+    return std::nullopt;
+  TROUPE_RARE("membership: a node is lost before the member that stands for it begins");
+  return lost_message(node, "it was gone before its generation was formed");
 }
 
 std::vector<std::pair<node_name, session_id>> membership_core::present() const {

@@ -7,6 +7,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
@@ -111,6 +112,10 @@ class membership_core {
 
   /// The session that carries messages to a node; nothing while it is away.
   std::optional<session_id> session_of(const node_name& node) const;
+  /// What a member is told whose node, in this life of it, was lost before the member began; 0: in
+  /// any life.
+  std::optional<messages::msg<messages::NodeLost>> gone_already(const node_name& node,
+                                                                incarnation which);
   /// Whether a newcomer waits for the end of the node whose name it has.
   bool is_taken_over(const node_name& node) const { return leaving_.count(node) != 0; }
   /// Every node that has a link, by name.

@@ -64,6 +64,7 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
   for (const auto& old : fenced_) {
     if (old.node != node || old.which.value != hello.getIncarnation())
       continue;
+    TROUPE_RARE_IF(old.may_rejoin, "membership: a node that was given up comes back as it was");
     return refusal{old.reason, old.may_rejoin};
   }
   return objection_to_newcomer(now, hello);
@@ -102,6 +103,7 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
   longest_stop_ = std::max(longest_stop_, stop_within);
   members_.at(hello.getNode().cStr()).stop_within = stop_within;
   // It found this master late, so its time begins now.
+  TROUPE_RARE_IF(job_over_, "membership: a node of the job finds the master after the verdict");
   if (job_over_)
     extend_farewell(now, stop_within);
   const auto command = command_of(hello.getCommand());

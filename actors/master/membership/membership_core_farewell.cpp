@@ -41,6 +41,8 @@ void membership_core::tell_if_everyone_left(effects& out, instant now) {
   // vain until their own time is over.
   // The earlier node of a name that passes on still ends its workers, and saves.
   const bool all_gone = members_.empty() && leaving_.empty() && now >= all_known_at_;
+  TROUPE_RARE_IF(members_.empty() && leaving_.empty() && now < all_known_at_,
+                 "membership: a restarted master stays for nodes that dial still");
   if (!all_gone && now < farewell_until_)
     return;
   told_that_everyone_left_ = true;

@@ -31,6 +31,8 @@ void membership_core::take_over(effects& out, instant now, session_id newcomer,
                                 const msg<Hello>& m) {
   const node_name node = m.read()->getNode().cStr();
   const auto known = members_.at(node);
+  TROUPE_RARE_IF(known.session, "membership: a name is taken whose node has a link");
+  TROUPE_RARE_IF(!known.session, "membership: a name is taken whose node is away");
   // Lost, so that the planner and the siblings act now; `may_run`, so that its member stays and the
   // generation does not end before the workers have. For good: the name belongs to the newcomer.
   forget(out, node, taken_in_words(node), false, true);
@@ -127,6 +129,7 @@ void membership_core::succeed_the_late(effects& out, instant now) {
     if (who.until <= now)
       late.push_back(node);
   for (const auto& node : late) {
+    TROUPE_RARE("membership: the time of a node whose name was taken is over");
     // Without a session it was away and has not come back: that was told when its link ended.
     if (const auto session = leaving_.at(node).session) {
       out.push_back(note{{log::level::warning,

@@ -397,6 +397,21 @@ TEST_SUITE("membership_core") {
     CHECK(s.comes("a", 2, 4) == "refuse 4: rank taken");
   }
 
+  TEST_CASE("a member that begins behind the loss of its node is told of it") {
+    story s;
+    s.comes("a", 1, 1);
+    CHECK_FALSE(s.core.gone_already("a", incarnation{1}));
+    CHECK_FALSE(s.core.gone_already("a", incarnation{}));
+    CHECK(s.core.gone_already("a", incarnation{2}));
+    s.link_ends(1);
+    CHECK_FALSE(s.core.gone_already("a", incarnation{1}));
+    s.passes(3s);
+    CHECK(s.core.gone_already("a", incarnation{1}));
+    const auto lost = s.core.gone_already("unknown", incarnation{});
+    REQUIRE(lost);
+    CHECK(lost->read()->getNode() == "unknown");
+  }
+
   TEST_CASE("an expelled node that is away hears why when it comes back") {
     story s;
     s.comes("a", 1, 1);
@@ -445,8 +460,10 @@ TEST_SUITE("membership_core") {
   TEST_CASE("what people read tells which node went and how long it may stay away") {
     story s;
     s.comes("a", 1, 1);
-    CHECK(notes(s.core.closed(s.now, session_id{1}, {ports::link_end::closed, "reset by peer"})) ==
-          "the link to node a is gone (reset by peer); it has 3.0 s to come back");
+    CHECK(
+        notes(s.core.closed(s.now, session_id{1}, {ports::link_end::closed, "reset by peer"})) ==
+        "node a has lost its link (reset by peer); if it is not back within 3.0 s, the job goes on "
+        "without it");
     CHECK(notes(s.core.hello(s.now, session_id{2}, hello("a"))) == "node a is back");
   }
 }

@@ -3,6 +3,7 @@
 #include "actors/limits.hpp"
 #include "messages/limits.hpp"
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
@@ -31,6 +32,7 @@ void failure_ledger::take(instant now, const node_name& node,
     const bool known = std::any_of(failures_.begin(), failures_.end(), [&](const failure& k) {
       return k.node == node && k.local == f.getLocalRank() && k.pid == f.getPid();
     });
+    TROUPE_RARE_IF(known, "failure ledger: a failure is told again");
     if (known)
       continue;
     // The age may come from the time of a file, and a clock that was set makes that arbitrarily

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/limits.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/time.hpp"
 
 #include <algorithm>
@@ -51,7 +52,9 @@ class growth {
       return std::nullopt;
     // Under back-off later newcomers do not prolong the wait, and the generation has had that time
     // to work: else a node that comes and goes would stop the job each time it comes.
-    if (const auto wait = back_off(); wait > options_.quiet)
+    const auto wait = back_off();
+    TROUPE_RARE_IF(wait > options_.quiet, "planner: newcomers wait longer after short generations");
+    if (wait > options_.quiet)
       return std::max(*began_, *first_) + wait;
     return std::min(last_ + options_.quiet, *first_ + options_.most);
   }

@@ -28,6 +28,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   const node_name node = present->getNode().cStr();
   if (phase_ == phase::concluded) {
     // It was not here when the verdict was told, and would wait for a next world for ever.
+    TROUPE_RARE("planner: a node comes after the verdict");
     out.push_back(direct{{node}, conclusion_});
     return out;
   }
@@ -80,6 +81,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
 
 /// Its old node supervisor is gone, and membership was not there to see it go.
 void recovery_core::replace_member(effects& out, instant now, const node_name& node) {
+  TROUPE_RARE("planner: a name has passed on while no master was there");
   const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
     b.setNode(node);
     b.setReason("a newer node supervisor of this name is here");
@@ -102,7 +104,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   const node_name node = lost->getNode().cStr();
   if (!roster_.knows(node))
     return out;
-  roster_.forget(node);
+  roster_.forget(now, node);
   standing_by_.erase(node);
   if (phase_ == phase::concluded)
     return out; // it has heard the verdict and left
@@ -120,6 +122,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
     // which failed in between, are known to have failed because of it.
     // What a node had to do that has finished is done.
     if (finished_.count(node) == 0) {
+      TROUPE_RARE_IF(!was_sealed_, "planner: a member is lost while its generation is formed");
       lost_.emplace(node, since);
       note_failure(since);
       become_ending(now);

@@ -8,6 +8,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/phase_of.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
@@ -207,6 +208,7 @@ class recovery_core {
   // The nodes that take part (recovery_core_gathering.cpp).
   void consider_proposing(effects& out, instant now);
   void not_enough(effects& out, instant now);
+  bool gathers_losses() const;
   /// Whether to wait for more, though there are enough.
   bool settling(instant now) const;
   /// Until when; nothing: until a node that is away is back or lost.

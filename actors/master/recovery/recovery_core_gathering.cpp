@@ -7,6 +7,7 @@
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/words.hpp"
 #include "runtime/base/generations.hpp"
+#include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,7 @@ void recovery_core::consider_proposing(effects& out, instant now) {
   const auto size = roster_.largest_world(present);
   // Enough nodes may still be no world: a unit is not whole (--node_unit), or the elasticity config
   // has no size for so few.
+  TROUPE_RARE_IF(size == 0, "planner: MIN nodes are here and make no whole unit");
   if (size == 0)
     return not_enough(out, now);
   const bool complete = size >= roster_.most_nodes();
@@ -37,7 +39,7 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     if (!complete && settling(now))
       out.push_back(note{settling_in_words()});
   }
-  if (complete || !settling(now))
+  if (!settling(now) || (complete && !gathers_losses()))
     propose(out, now, std::move(present), size);
 }
 
@@ -48,6 +50,13 @@ void recovery_core::not_enough(effects& out, instant now) {
     waiting_.begin(now);
   enough_since_.reset();
   consider_relaunches(out, now);
+}
+
+/// What a rack's end costs is one new generation. Without this wait each proposal would include
+/// nodes that are gone and not lost yet, or spares from the same rack, and each would be stopped by
+/// the next loss.
+bool recovery_core::gathers_losses() const {
+  return !first_world_ && roster_.losses_come_together(phase_since_ - options_.lease);
 }
 
 bool recovery_core::settling(instant now) const {
@@ -74,19 +83,33 @@ std::optional<instant> recovery_core::settled_at() const {
   }
   // No time bounds this here: membership says soon that the node is back or lost. A world without
   // it would be interrupted by its return.
-  if (roster_.a_member_is_away())
+  const bool away = roster_.a_member_is_away();
+  TROUPE_RARE_IF(away, "planner: the next world waits for a member that is away");
+  if (away)
     return std::nullopt;
-  // All members are here or lost. Only if a node has come since, others may be about to.
-  if (roster_.last_arrival() > phase_since_)
-    return std::min(roster_.last_arrival() + sizes_.growth.quiet,
-                    *enough_since_ + sizes_.growth.most);
-  return *enough_since_;
+  // All members are here or lost. Only if a node has come since, others may be about to; and only
+  // if several were lost, others may follow.
+  auto until = *enough_since_;
+  const bool came = roster_.last_arrival() > phase_since_;
+  TROUPE_RARE_IF(came, "planner: a node comes while the next world is gathered");
+  if (came)
+    until =
+        std::min(roster_.last_arrival() + sizes_.growth.quiet, *enough_since_ + sizes_.growth.most);
+  TROUPE_RARE_IF(gathers_losses(), "planner: several nodes are lost, and others may follow");
+  // Nodes that fall silent together are noticed up to a beat apart. The bound is what silence takes
+  // to be noticed at all: what shows later has another cause.
+  if (gathers_losses())
+    until =
+        std::max(until, std::min(*roster_.last_loss() + options_.lease / limits::beats_in_a_lease,
+                                 phase_since_ + options_.lease));
+  return until;
 }
 
 void recovery_core::propose(effects& out, instant now, std::vector<candidate> present,
                             std::uint32_t size) {
   // Before `become_forming`, whose record carries the sum: a later master counts on from there.
   if (waited_for_ > 0) {
+    TROUPE_RARE("planner: a relaunch is counted");
     relaunches_ += waited_for_;
     out.push_back(note{relaunched_in_words()});
   }
@@ -95,7 +118,8 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
   world_ = assign_ranks(taken, roster_.last_group_ranks());
   for (const auto& s : world_) {
     members_.emplace(s.node, s.which);
-    standing_by_.erase(s.node);
+    const bool stood_by = standing_by_.erase(s.node) > 0;
+    TROUPE_RARE_IF(stood_by, "planner: a node that stood by takes a place");
   }
   // The spares are told last, since what they are told names the new generation. Before it is known
   // which nodes take part, no node can be told that it does not.
@@ -110,6 +134,8 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
 /// Also a spare that is here with a new link: what was on the old one may be lost, so it is told
 /// again.
 void recovery_core::take_newcomer(effects& out, instant now, const candidate& who) {
+  TROUPE_RARE_IF(phase_ == phase::forming, "planner: a node comes while a generation is formed");
+  TROUPE_RARE_IF(phase_ == phase::ending, "planner: a node comes while a generation ends");
   out.push_back(note{waits_in_words(who.node)});
   standing_by_.erase(who.node);
   if (world_.size() == sizes_.nodes_max)
@@ -134,6 +160,7 @@ void recovery_core::consider_growing(effects& out, instant now) {
   growth_.settled();
   const auto all = roster_.claimants();
   const auto size = roster_.largest_world(all);
+  TROUPE_RARE_IF(size <= world_.size(), "planner: newcomers make the world no larger");
   if (size <= world_.size())
     // Only now is it certain that they do not make the world larger, as a unit or by an elastic
     // size.
@@ -142,6 +169,7 @@ void recovery_core::consider_growing(effects& out, instant now) {
     return;
   const auto more = size - world_.size();
   // The reason is kept for the judgement: an end without a failure and without a reason is a bug.
+  TROUPE_RARE("planner: a world that runs is stopped to grow");
   stopped_for_ = fmt::format("{} more node{} here", more, more == 1 ? " is" : "s are");
   out.push_back(stop_generation{current_, *stopped_for_});
   become_ending(now);
@@ -174,6 +202,8 @@ void recovery_core::tell_whether_dispensable(effects& out) {
   const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
   if (others_suffice == said_dispensable_.value_or(may_shrink))
     return;
+  TROUPE_RARE_IF(others_suffice, "planner: members hear that others could take their place");
+  TROUPE_RARE_IF(!others_suffice, "planner: members hear that none could take their place");
   said_dispensable_ = others_suffice;
   std::vector<node_name> members;
   for (const auto& [node, which] : members_)
@@ -229,6 +259,7 @@ void recovery_core::consider_relaunches(effects& out, instant now) {
   waited_for_ = std::max(waited_for_, roster_.missing());
   if (!sizes_.relaunches_max || relaunches_ + waited_for_ <= *sizes_.relaunches_max)
     return;
+  TROUPE_RARE("planner: the budget of relaunches ends the job");
   conclude(out, now, false,
            fmt::format("{} of at least {} nodes are left, and {} (--node-relaunches)",
                        roster_.size(), sizes_.nodes_min,

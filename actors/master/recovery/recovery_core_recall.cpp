@@ -80,6 +80,10 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   if (!charges_.used().empty())
     out.push_back(recall_charges{charges_.used()});
   // The verdict is stronger than any generation that the records leave open.
+  TROUPE_RARE_IF(decided, "planner: a verdict is recalled");
+  TROUPE_RARE_IF(!decided && start, "planner: a generation that runs is recalled");
+  TROUPE_RARE_IF(!decided && !start && current_ != generation{},
+                 "planner: a restarted master finds no generation up");
   if (decided)
     recall_verdict(out, *decided);
   else if (start)
@@ -147,6 +151,7 @@ void recovery_core::stop_waiting_for_return(effects& out, instant now) {
     // One that was back, and is away again, is membership's to judge.
     if (const auto known = away_.find(node); known != away_.end() && known->second)
       continue;
+    TROUPE_RARE("planner: a node does not come back to a restarted master");
     const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
       b.setNode(node);
       b.setReason("it did not come back to the restarted master");

@@ -177,7 +177,8 @@ TEST_SUITE("recovery_core: nodes that go and come") {
     auto s = planner_story::that_runs(nodes, planner_story::sizes(2, 12));
     for (const char* node : {"c", "d", "e", "f"})
       CHECK(s.is_lost(node) == "");
-    CHECK(s.ends("node c is lost") ==
+    CHECK(s.ends("node c is lost") == "");
+    CHECK(s.passes(250ms) ==
           lines("record GenerationProposed g2",
                 "begin WorldProposed g2: a(0,1) b(2,3) g(4,5) h(6,7) i(8,9) j(10,11) k(12,13) "
                 "l(14,15)"));
@@ -191,7 +192,7 @@ TEST_SUITE("recovery_core: what people read") {
     s.starts("a");
     CHECK(s.said == "");
     s.starts("b");
-    CHECK(s.said == "all workers are started (20.0 ms after sealing)");
+    CHECK(s.said == "all workers are started, 20.0 ms after the generation was formed");
     s.starts("b");
     CHECK(s.said == "");
   }

@@ -27,6 +27,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
   // A member that fell by a bug has stopped nothing.
   // Its node would run the old generation beside the next one. The members are gone with the
   // generation, so the planner speaks to the nodes itself.
+  TROUPE_RARE_IF(!explained, "planner: a generation ends without a cause outside the master");
   if (!explained)
     stop_members(out, why.value_or("it was stopped"));
   // A bug of the master that ends each generation would else restart the job for ever, at no cost
@@ -37,8 +38,10 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
                                 "has failed: {}",
                                 count_of(current_), unexplained_ - 1, why.value_or("no reason")));
   if (const auto lost = lost_as_the_cause()) {
+    TROUPE_RARE_IF(!failures_.empty(), "planner: failures are put down to the loss of a node");
     restart_free(out, fmt::format("node {} is lost", *lost));
   } else if (!failures_.empty()) {
+    TROUPE_RARE_IF(!lost_.empty(), "planner: a node is lost long after the workers failed");
     // Only the root cause is asked: what broken hardware does to its peers looks like software.
     if (treatment_of(failures_.root_cause().judged.which).part_with_node)
       return exclude_node(out, now);
@@ -79,6 +82,7 @@ void recovery_core::exclude_node(effects& out, instant now) {
   const auto node = failures_.root_cause().node;
   if (roster_.largest_world(roster_.claimants(node)) == 0)
     return charge(out, now);
+  TROUPE_RARE("planner: a node is excluded for its hardware");
   const auto cause = failures_.root_cause_in_words();
   out.push_back(note{{log::level::story,
                       "node_excluded",
@@ -91,7 +95,7 @@ void recovery_core::exclude_node(effects& out, instant now) {
   // Forgotten at once, and not by the NodeLost that follows: the next line would give it its ranks
   // again. That NodeLost then finds a node that is not known, and means nothing.
   out.push_back(evict{node, cause, false});
-  roster_.forget(node);
+  roster_.forget(now, node);
   become_gathering(out, now);
 }
 
@@ -108,7 +112,10 @@ void recovery_core::charge(effects& out, instant now) {
   const auto cause = failures_.root_cause_in_words();
   const auto whose = members_.size() > 1 ? " of node " + root.node : "";
   const auto fruitless = without_progress();
-  if (options_.without_progress_max && fruitless >= *options_.without_progress_max)
+  const bool no_progress =
+      options_.without_progress_max && fruitless >= *options_.without_progress_max;
+  TROUPE_RARE_IF(no_progress, "planner: want of progress ends the job");
+  if (no_progress)
     return conclude(out, now, false,
                     fmt::format("{}; {} generation{} in a row failed within {} of the start, "
                                 "which is no progress (--no-progress-limit)",
@@ -122,6 +129,7 @@ void recovery_core::charge(effects& out, instant now) {
                             ? std::string("no restarts are allowed (--max-restarts 0)")
                             : fmt::format("all {} restarts{} are used up (--max-restarts)",
                                           options_.max_restarts, whose);
+    TROUPE_RARE("planner: the budget of restarts ends the job");
     return conclude(out, now, false, fmt::format("{}; {}", cause, budget));
   }
   // The charge and the next number go to the journal together, in this order, and the next
@@ -160,6 +168,7 @@ void recovery_core::charge(effects& out, instant now) {
 /// `without_progress_` stays as it is: a loss says nothing about the program.
 void recovery_core::restart_free(effects& out, const std::string& cause) {
   // A world that was never sealed has trained nothing: its end is told as the loss that caused it.
+  TROUPE_RARE_IF(!was_sealed_, "planner: a generation ends that was never sealed");
   if (!was_sealed_)
     return;
   out.push_back(note{{log::level::story,

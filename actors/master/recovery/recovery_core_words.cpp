@@ -52,21 +52,23 @@ log::event recovery_core::joined_in_words(const node_name& node) const {
           {{"node", node}, {"present", static_cast<std::int64_t>(roster_.size())}}};
 }
 
-/// The phase is said because it tells how soon the node takes part.
+/// The phase is said because it tells how soon the node takes part. Of a world that cannot become
+/// larger the node hears next that it stands by, and why.
 log::event recovery_core::waits_in_words(const node_name& node) const {
   return {log::level::story,
           "node_waits",
-          fmt::format("node {} joined while generation {} is {}; standing by", node,
-                      count_of(current_),
+          fmt::format("node {} joined while generation {} is {}{}", node, count_of(current_),
                       phase_ == phase::forming ? "being formed"
-                                               : (phase_ == phase::ending ? "ending" : "running")),
+                                               : (phase_ == phase::ending ? "ending" : "running"),
+                      world_.size() == sizes_.nodes_max ? "" : "; the next one may include it"),
           {{"node", node}}};
 }
 
 /// Told once, when the wait begins: a user whose nodes are here must see that the job has not hung.
 log::event recovery_core::settling_in_words() const {
   const auto how =
-      sizes_.last_call
+      !first_world_ ? std::string("when the other nodes are back or lost")
+      : sizes_.last_call
           ? fmt::format("in {} unless the others come first", troupe::in_words(*sizes_.last_call))
           : fmt::format("when no node has come for {}, within {}", troupe::in_words(sizes_.settle),
                         troupe::in_words(sizes_.settle_most));
@@ -81,9 +83,11 @@ log::event recovery_core::settling_in_words() const {
 log::event recovery_core::relaunched_in_words() const {
   return {log::level::story,
           "nodes_relaunched",
-          fmt::format("{} had to be waited for, {}{} in all", counted(waited_for_, "node"),
-                      relaunches_,
-                      sizes_.relaunches_max ? fmt::format(" of {}", *sizes_.relaunches_max) : ""),
+          fmt::format("the job had to wait for {} to be replaced{}", counted(waited_for_, "node"),
+                      sizes_.relaunches_max
+                          ? fmt::format("; {} of {} relaunches are used up (--node-relaunches)",
+                                        relaunches_, *sizes_.relaunches_max)
+                          : ""),
           {{"relaunches", static_cast<std::int64_t>(relaunches_)}}};
 }
 
@@ -99,7 +103,7 @@ log::event recovery_core::started_in_words(instant now) const {
   if (!sealed_at_)
     return e;
   e.fields.emplace_back("start_ms", milliseconds_of(now - *sealed_at_));
-  e.text = fmt::format("all workers are started ({} after sealing)",
+  e.text = fmt::format("all workers are started, {} after the generation was formed",
                        troupe::in_words(now - *sealed_at_));
   if (!failed_at_)
     return e;
@@ -120,8 +124,9 @@ log::event recovery_core::reminder_in_words(instant now) const {
   const auto left = sizes_.join_timeout - (now - phase_since_);
   return {log::level::story,
           "still_waiting",
-          fmt::format("{} of {} nodes are here after {}; giving up in {}", roster_.here(),
-                      sizes_.nodes_min, waited, troupe::in_words(left)),
+          fmt::format("{} of at least {} nodes are here after {}; the job ends in {} unless more "
+                      "join (start a launcher on another node)",
+                      roster_.here(), sizes_.nodes_min, waited, troupe::in_words(left)),
           {{"waited_ms", milliseconds_of(waiting_.waited(now))}}};
 }
 

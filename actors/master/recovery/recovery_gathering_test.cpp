@@ -149,6 +149,72 @@ TEST_SUITE("recovery_core: gathering") {
   }
 }
 
+TEST_SUITE("recovery_core: losses that come together") {
+  const std::vector<node_name> six{"a", "b", "c", "d", "e", "f"};
+
+  TEST_CASE("are answered by one world, once no node has been lost for an eighth of the lease") {
+    auto s = planner_story::that_runs(six, planner_story::sizes(2, 6));
+    s.is_lost("a");
+    s.is_lost("b");
+    CHECK(s.ends("node a is lost") == "");
+    CHECK(s.said.find("4 of at most 6 nodes are here, which is enough: starting when the other "
+                      "nodes are back or lost") != std::string::npos);
+    CHECK(s.core.next_wakeup() == s.now + 250ms);
+    CHECK(s.passes(200ms) == "");
+    CHECK(s.is_lost("c") == "");
+    CHECK(s.passes(249ms) == "");
+    CHECK(s.passes(1ms) ==
+          lines("record GenerationProposed g2", "begin WorldProposed g2: d(0,1) e(2,3) f(4,5)"));
+  }
+
+  TEST_CASE("are waited for with as many spares as it takes, which may be lost with them") {
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
+    for (const auto* spare : {"c", "d", "e"})
+      s.comes(spare);
+    s.is_lost("a");
+    s.goes_away("b");
+    CHECK(s.ends("node a is lost") == "");
+    CHECK(s.passes(400ms) == "");
+    CHECK(s.is_lost("b") == "");
+    CHECK(s.is_lost("c") == "");
+    CHECK(s.passes(250ms) ==
+          lines("record GenerationProposed g2", "begin WorldProposed g2: d(0,1) e(2,3)"));
+  }
+
+  TEST_CASE("are not waited for if the member that is away is back") {
+    auto s = planner_story::that_runs({"a", "b", "c"}, planner_story::sizes(2, 3));
+    s.is_lost("a");
+    s.goes_away("b");
+    CHECK(s.ends("node a is lost") == "");
+    CHECK(s.comes("b").find("record GenerationProposed g2") == 0);
+  }
+
+  TEST_CASE("are waited for no longer than a lease") {
+    std::vector<node_name> many;
+    for (int i = 0; i < 20; ++i)
+      many.push_back(fmt::format("n{:02}", i));
+    auto s = planner_story::that_runs(many, planner_story::sizes(2, 20));
+    s.is_lost("n00");
+    s.is_lost("n01");
+    s.ends("node n00 is lost");
+    for (int i = 2; i < 12; ++i) {
+      CHECK(s.passes(199ms) == "");
+      CHECK(s.is_lost(many[static_cast<std::size_t>(i)]) == "");
+    }
+    CHECK(s.passes(10ms).find("record GenerationProposed g2") == 0);
+  }
+
+  TEST_CASE("are not those of another hour") {
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
+    for (const auto* spare : {"c", "d"})
+      s.comes(spare);
+    s.is_lost("c");
+    s.passes(1h);
+    s.is_lost("a");
+    CHECK(s.ends("node a is lost").find("record GenerationProposed g2") == 0);
+  }
+}
+
 TEST_SUITE("recovery_core: what people read") {
   TEST_CASE(
       "a wait for nodes is told now and again, with what is missing and how long it may last") {
@@ -156,8 +222,10 @@ TEST_SUITE("recovery_core: what people read") {
     s.comes("a");
     CHECK(s.core.next_wakeup() == dawn + 10s);
     s.now = dawn + 10s;
-    CHECK(notes(s.core.tick(s.now)) ==
-          "1 of 2 nodes are here after 10.0 s; giving up in 9 min 50 s");
+    CHECK(
+        notes(s.core.tick(s.now)) ==
+        "1 of at least 2 nodes are here after 10.0 s; the job ends in 9 min 50 s unless more join "
+        "(start a launcher on another node)");
     CHECK(notes(s.core.tick(s.now)) == "");
     CHECK(s.core.next_wakeup() == dawn + 30s);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -64,10 +65,14 @@ void roster::expect(candidate who) {
 
 /// What the last world knows of its name stays: if the node comes back before the next world is
 /// sealed, it has its rank again, and the other members keep theirs.
-void roster::forget(const node_name& node) {
+void roster::forget(instant now, const node_name& node) {
   const auto known = nodes_.find(node);
   if (known == nodes_.end())
     return;
+  if (last_lost_ != node)
+    loss_before_ = last_loss_;
+  last_loss_ = now;
+  last_lost_ = node;
   if (known->second.away)
     --away_count_;
   // Free for the node that is started in its place, which has the same rank and another name.
@@ -179,6 +184,13 @@ void roster::remember_world(const std::vector<seat>& world) {
   last_group_ranks_.clear();
   for (const auto& s : world)
     last_group_ranks_[s.node] = s.group_rank;
+}
+
+/// One loss says nothing about other nodes. With two of them a rack, a switch or a power supply is
+/// the likely cause, and of such a cause the nodes are not noticed at one moment.
+bool roster::losses_come_together(instant since) const {
+  const bool one = last_loss_ && *last_loss_ >= since;
+  return one && ((loss_before_ && *loss_before_ >= since) || a_member_is_away());
 }
 
 /// While no world was sealed, any node that is away may have been meant for the one that was

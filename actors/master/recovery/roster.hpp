@@ -32,8 +32,8 @@ class roster {
   bool present(instant now, candidate who);
   /// Returns whether that is news.
   bool away(const node_name& node);
-  /// Lost. The last world still knows its name.
-  void forget(const node_name& node);
+  /// Lost, or given up. The last world still knows its name.
+  void forget(instant now, const node_name& node);
   /// A member of the last world of an earlier master, of which nothing has been heard yet.
   void expect(candidate who);
 
@@ -47,6 +47,9 @@ class roster {
   std::size_t here() const { return nodes_.size() - away_count_; }
   bool any_away() const { return away_count_ > 0; }
   instant last_arrival() const { return last_arrival_; }
+  std::optional<instant> last_loss() const { return last_loss_; }
+  /// Several nodes were lost since then, or one was and a member is away, which may be lost next.
+  bool losses_come_together(instant since) const;
 
   /// The nodes that are here, but for `without`, in the order of their claims.
   std::vector<candidate> claimants(const node_name& without = {}) const;
@@ -79,6 +82,9 @@ class roster {
   std::uint64_t arrivals_ = 0;
   /// Of a node that was not known: returns do not count.
   instant last_arrival_{};
+  /// The last loss, and the last one of another node: one that comes and goes is no group.
+  std::optional<instant> last_loss_, loss_before_;
+  node_name last_lost_;
   /// Beside nodes_, so that a hello is judged without walking all nodes.
   std::map<std::uint32_t, node_name> wanted_ranks_;
   std::map<node_name, std::uint32_t> last_group_ranks_; ///< empty before the first world

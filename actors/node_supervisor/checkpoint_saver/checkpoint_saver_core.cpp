@@ -178,6 +178,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
     return out;
   auto& s = steps_[which];
   // The master repeats the order to each node it may have lost; the manifest is written once.
+  TROUPE_RARE_IF(s.committing, "saver: the order to complete a step is repeated");
   if (s.committing)
     return out;
   // What went well is said again, what failed is tried again: an order behind a failure is that of
@@ -240,6 +241,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
   for (const auto& [id, e] : images_)
     if (e.outcome)
       say_shard(out, e);
+  TROUPE_RARE_IF(!steps_.empty(), "saver: a new link while a step is completed");
   // After the shards: it means something only to a catalog that knows of the step.
   for (const auto& [which, s] : steps_)
     if (s.outcome)
@@ -278,11 +280,13 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
     }
     // Written, and no verdict in all that time.
     if (e.outcome) {
+      TROUPE_RARE("saver: the master does not say how a step ended");
       give_up(out, e);
       left.insert(key_of(e.what));
       at = images_.erase(at);
       continue;
     }
+    TROUPE_RARE("saver: an image is still being written when its time is over");
     e.late = true;
     out.push_back(
         note{about(key_of(e.what), log::level::warning, "image_is_late",

@@ -5,6 +5,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstdint>

@@ -194,6 +194,7 @@ void uplink_core::welcomed(effects& out, epoch master) {
   dispensable_.reset();
   // What happened since the hello goes out before `linked`, at which other actors repeat all that
   // they know.
+  TROUPE_RARE_IF(!unsaid_.empty(), "uplink: something has happened since the hello");
   for (const auto& report : std::exchange(unsaid_, {}))
     out.push_back(say{report});
   out.push_back(linked{});
@@ -248,6 +249,7 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   // A master that answers is not away: a node that it gave up, or told to wait, has all its time
   // again. A fence is said once to an incarnation that was welcome, so this comes to an end.
   trains_ = false;
+  TROUPE_RARE_IF(fenced, "uplink: the master has given this node up");
   if (fenced || wait > duration::zero())
     lost_link(now);
   if (now >= gives_up_at())

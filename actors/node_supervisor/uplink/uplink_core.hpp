@@ -8,6 +8,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/base/phase_of.hpp"
 #include "runtime/base/random.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/reminder.hpp"
 #include "runtime/base/time.hpp"
 

@@ -93,6 +93,7 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
     return out;
   // A stale Stop is answered as well: a master that repeats an old one waits for the answer.
   if (compare(which) == fence::older || outcome_) {
+    TROUPE_RARE_IF(outcome_, "agent: Stop comes to a node that leaves");
     // What there is of it is on its way down.
     if (holds_processes_of(which))
       // The newest open Stop stands for those before it: its answer says that nothing older is
@@ -104,6 +105,7 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
   }
   // A Stop may overtake its Prepare. That Prepare is no news then, and gets no workers ready for a
   // generation that is over.
+  TROUPE_RARE_IF(compare(which) == fence::newer, "agent: Stop overtakes its Prepare");
   current_ = stop_open_ = which;
   next_seat_.reset();
   if (up_) {
@@ -113,6 +115,7 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
               "stopping_workers",
               fmt::format("stopping generation {}: {}", count_of(started_), reason),
               {{"generation", static_cast<std::int64_t>(started_.value)}, {"reason", reason}}}});
+    TROUPE_RARE_IF(phase_ == phase::draining, "agent: Stop comes while workers are ended");
     // A generation that drains was told to, and the time that its workers have is running.
     if (phase_ != phase::draining)
       become_draining(out, now, reason, SIGTERM, options_.stop_within);
@@ -166,6 +169,7 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
     return checked(std::move(out));
   }
   if (outcome_) {
+    TROUPE_RARE("agent: a second signal, or one while the node leaves");
     // The second signal, or one when the node was leaving anyway: no more patience.
     stop_workers(out, fmt::format("the launcher received {} while the workers were stopping", name),
                  SIGKILL, limits::kill_within);
@@ -232,6 +236,7 @@ void agent_core::leave(effects& out, instant now, node_outcome outcome, int sign
 /// that.
 agent_core::effects agent_core::swept(instant now, std::size_t killed) {
   effects out;
+  TROUPE_RARE_IF(killed > 0, "agent: processes that workers left behind are killed");
   if (killed > 0)
     out.push_back(note{{log::level::warning,
                         "strays_killed",

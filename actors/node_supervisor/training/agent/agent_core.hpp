@@ -7,6 +7,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/phase_of.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"

@@ -20,6 +20,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
   const auto which = m.envelope().about;
   // Generation 0 is what a predecessor leaves that had begun to end its workers. They are nothing
   // to be adopted, but what the first sweep is for.
+  TROUPE_RARE_IF(which == generation{}, "agent: the supervisor crashed while workers were ended");
   if (which == generation{} || phase_ != phase::idle || current_ != generation{})
     return checked(std::move(out));
   auto kept = m.read();

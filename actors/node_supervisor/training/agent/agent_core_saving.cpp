@@ -14,6 +14,7 @@ agent_core::effects agent_core::drained(instant now, generation which,
                                         const std::optional<error>& trouble) {
   effects out;
   // A Stop or a newer generation came first, and its phase does not wait for this answer.
+  TROUPE_RARE_IF(phase_ != phase::saving, "agent: the saver answers after an order to stop");
   if (phase_ != phase::saving || which != current_)
     return checked(std::move(out));
   // A saver that crashed has lost the question. The next one reads the snapshots' table first and

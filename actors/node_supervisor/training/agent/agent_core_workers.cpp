@@ -47,6 +47,7 @@ agent_core::effects agent_core::worker_started(instant, const msg<WorkerStarted>
   w->pid = said->getPid();
   // It comes up although a sibling has failed. The order to end waits for it at its own worker, and
   // after Failed the master must not hear Running.
+  TROUPE_RARE_IF(phase_ != phase::running, "agent: a worker is started after the order to end");
   if (phase_ != phase::running)
     return checked(std::move(out));
   // What the user sent to the workers while this one was on its way.
@@ -72,7 +73,10 @@ agent_core::effects agent_core::worker_ended(instant now, const msg<WorkerEnded>
   // was only slow to end.
   const bool told_before = r.getLogFile().size() > 0 && r.getAgoUs() > said->getSignalledUs();
   const bool failed = r.getBeforeStart() || !status_of(r).success();
-  if (failed && !by_our_hand(m, told_before))
+  const bool ours = failed && by_our_hand(m, told_before);
+  TROUPE_RARE_IF(failed && !ours && phase_ == phase::draining,
+                 "agent: a worker fails by itself while its generation is ended");
+  if (failed && !ours)
     take_failure(out, now, {m, now - ago, said->getSignalled() && status_of(r).signalled});
   return checked(std::move(out));
 }

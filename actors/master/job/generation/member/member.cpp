@@ -69,6 +69,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_opt
     perform(self, self->state->core.ordered(sup::now(self), order));
   });
   const auto node = options.node;
+  const auto which = options.which;
   self->state.emplace(
       state{ctx,
             member_core(std::move(options), world, messages::author(ctx.path(), master.commands_as),
@@ -77,7 +78,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_opt
             std::move(rendezvous),
             master,
             {}});
-  sup::send(self, master.membership, membership::attend{node, me, world.start.has_value()});
+  sup::send(self, master.membership, membership::attend{node, which, me, world.start.has_value()});
   perform(self, self->state->core.begin());
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },

@@ -48,6 +48,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
   // Before the phase is looked at: whatever this node says is not about the processes that the
   // member stands for.
   if (is_another(m)) {
+    TROUPE_RARE("member: another node supervisor of its node's name is here");
     finish(out, fmt::format("node {} is lost: a newer node supervisor of this name is here",
                             options_.node));
     return out;
@@ -71,6 +72,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
     }
     // Prepare may have been lost with the link. Its time does not begin anew.
     if (!ready) {
+      TROUPE_RARE("member: Prepare is repeated on a new link");
       out.push_back(direct{prepare_message()});
       break;
     }
@@ -87,6 +89,7 @@ member_core::effects member_core::present(instant now, const msg<NodePresent>& m
     break;
   case phase::stopping:
     // Only now the node hears of the order, so its time to obey begins now.
+    TROUPE_RARE("member: Stop is repeated on a new link");
     if (std::exchange(absent_, false))
       obey_until_ = now + options_.obey_within;
     out.push_back(direct{stop_message()});
@@ -120,6 +123,7 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   }
   // It has nothing of this generation, which it was told to start: what ran there is gone, and the
   // other workers wait for it. A failure of the node itself, which its budget pays for.
+  TROUPE_RARE_IF(its != current_, "member: a node is back and has lost its workers");
   if (its != current_)
     return take_failure(out, lost_workers(),
                         fmt::format("node {}: the node supervisor lost its "
@@ -128,22 +132,26 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
   switch (state.getPhase()) {
   // Start was lost with the link, or with an earlier master.
   case NodeState::Phase::PREPARED:
+    TROUPE_RARE("member: Start was lost with the link or an earlier master");
     return tell_start(out);
-  // A planner that began anew has not heard it; nor does a node
-  // supervisor that began anew know the owners of ranks.
+  // A planner that began anew has not heard it; nor does a node supervisor that began anew know the
+  // owners of ranks.
   case NodeState::Phase::RUNNING:
     out.push_back(direct{world_.owners.any()});
     out.push_back(
         report{author_.write<Running>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
     return;
   case NodeState::Phase::FAILED:
+    TROUPE_RARE("member: a failure was lost with the link, and the hello says it");
     return take_failure(out, state_as_failed(state),
                         first_in_words(state.getFailures(), options_.node));
   case NodeState::Phase::FINISHED:
+    TROUPE_RARE("member: Finished was lost with the link, and the hello says it");
     out.push_back(
         report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
     return finish(out, std::nullopt);
   default:
+    TROUPE_RARE("member: a node is back and has ended the generation already");
     // An earlier master told it to, and fell before it formed the next generation.
     if (!std::exchange(failed_, true))
       out.push_back(fail_early{fmt::format("node {} has ended generation {} already", options_.node,
@@ -167,6 +175,7 @@ member_core::effects member_core::replaced(const std::string& reason) {
   effects out;
   if (phase_ == phase::ended || std::exchange(replaced_, true))
     return out;
+  TROUPE_RARE("member: its node's name is taken");
   if (!std::exchange(failed_, true))
     out.push_back(fail_early{fmt::format("node {} is lost: {}", options_.node, reason)});
   return out;
@@ -241,6 +250,7 @@ member_core::effects member_core::stopped(const msg<Stopped>& m) {
   if (!about_this(m.any()))
     return out;
   node_clean_ = true;
+  TROUPE_RARE_IF(phase_ != phase::stopping, "member: a node has ended its part unasked");
   out.push_back(report{m.any()});
   // Membership says it when the earlier node is gone, at the same time as it lets the newcomer in:
   // so the planner knows of the newcomer when it judges the generation.
@@ -279,6 +289,7 @@ member_core::effects member_core::ordered(instant now, const sup::stop_order& or
     finish(out, std::nullopt);
     return out;
   }
+  TROUPE_RARE_IF(phase_ == phase::recalled, "member: a node is to stop before it is back");
   stop_reason_ = order.reason;
   // A node that has not come back yet may come back running: it is waited for as long as before.
   absent_ = phase_ == phase::recalled;
@@ -300,6 +311,7 @@ member_core::effects member_core::tick(instant now) {
     return out;
   // Membership never heard of this node, so it could not say that it is lost.
   if (phase_ == phase::recalled || absent_) {
+    TROUPE_RARE("member: a node does not come back to a restarted master");
     finish(out, fmt::format("node {} did not come back to the restarted master", options_.node));
     return out;
   }

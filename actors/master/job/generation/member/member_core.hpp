@@ -5,6 +5,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/phase_of.hpp"
+#include "runtime/base/rare.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/sup/strategy.hpp"
 

@@ -110,7 +110,7 @@ void rendezvous_core::seal(effects& out, instant now) {
   const auto world_size = world->getWorld().getWorldSize();
   out.push_back(note{{log::level::story,
                       "generation_sealed",
-                      fmt::format("generation {} is sealed: {} on {} (prepared in {})",
+                      fmt::format("generation {} starts: {} on {} (its nodes were ready after {})",
                                   count_of(current_), counted(world_size, "worker"),
                                   ranks_in_words(world->getWorld()), troupe::in_words(took)),
                       {{"generation", static_cast<std::int64_t>(current_.value)},

@@ -81,10 +81,11 @@ TEST_SUITE("rendezvous_core") {
         s.gets_ready(node, 1, 4000);
       return s.said;
     };
-    CHECK(sealed_with({"a"}) == "generation 1 is sealed: 2 workers on node a (prepared in 0 µs)");
-    CHECK(sealed_with({"a", "b"}) ==
-          "generation 1 is sealed: 4 workers on a (ranks 0–1), b (2–3) (prepared in 0 µs)");
+    CHECK(sealed_with({"a"}) ==
+          "generation 1 starts: 2 workers on node a (its nodes were ready after 0 µs)");
+    CHECK(sealed_with({"a", "b"}) == "generation 1 starts: 4 workers on a (ranks 0–1), b (2–3) "
+                                     "(its nodes were ready after 0 µs)");
     CHECK(sealed_with({"a", "b", "c", "d", "e"}) ==
-          "generation 1 is sealed: 10 workers on 5 nodes (prepared in 0 µs)");
+          "generation 1 starts: 10 workers on 5 nodes (its nodes were ready after 0 µs)");
   }
 }

@@ -1,5 +1,7 @@
 #include "actors/node_supervisor/training/worker_group/generation/worker/worker_core.hpp"
 
+#include "runtime/base/rare.hpp"
+
 #include <fmt/format.h>
 
 #include <csignal>
@@ -41,6 +43,7 @@ worker_core::effects worker_core::started(instant now, std::int32_t pid) {
   })});
   // The order to stop came while the process was on its way; it could not be obeyed before.
   if (const auto wish = std::exchange(waiting_, std::nullopt)) {
+    TROUPE_RARE("worker: an order to stop came before the process was there");
     auto stopping = stop(now, wish->signal, wish->within);
     out.insert(out.end(), stopping.begin(), stopping.end());
   }
@@ -131,7 +134,9 @@ worker_core::effects worker_core::stop(instant now, int signal_number, duration 
   }
   // The process has been asked, and has less time left than this order would give it. A
   // supervisor's second order, or the user's signal behind a Stop, must not stretch the end.
-  if (phase_ == phase::stopping && now + within >= kill_at_)
+  const bool brings_time = phase_ == phase::stopping && now + within >= kill_at_;
+  TROUPE_RARE_IF(brings_time, "worker: a second order has more patience than the first");
+  if (brings_time)
     return out;
   if (phase_ == phase::running)
     phase_.become(phase::stopping);
@@ -202,6 +207,7 @@ worker_core::effects worker_core::tick(instant now) {
   if ((phase_ != phase::stopping && phase_ != phase::killed) || now < kill_at_)
     return out;
   if (phase_ == phase::stopping) {
+    TROUPE_RARE("worker: a process does not end in time and is killed");
     out.push_back(note{{log::level::warning,
                         "worker_killed",
                         fmt::format("rank {} (pid {}) did not end within {}; killing it",
