@@ -120,7 +120,9 @@ constexpr const char* moments[] = {
 class moment final : public observer {
  public:
   moment(std::string kind, std::function<void()> then)
-      : kind_(std::move(kind)), then_(std::move(then)) {}
+      : kind_(std::move(kind)), then_(std::move(then)) {
+    invariant(messages::kind_named(kind_).has_value(), "no message is called " + kind_);
+  }
 
   void wait() { waits_ = true; }
   void dialled(const std::string&, const messages::msg<messages::Hello>& hello) override {
