@@ -14,7 +14,7 @@ namespace troupe::limits {
 inline constexpr auto return_to_sleeper_within = 6s;
 /// The same when no node at all was heard, from when one is again: a node may be dialling into the
 /// void just then, and rest before it dials again.
-inline constexpr auto return_to_deaf_within = 11s;
+inline constexpr auto return_to_isolated_within = 11s;
 /// How long a node that has nothing running tries to reach its master before it gives up.
 inline constexpr auto connect_within = 60s;
 /// How long a node whose workers train does without its master: they do not need it until one fails
@@ -24,14 +24,14 @@ inline constexpr auto train_on_within = 30min;
 /// world without this one: longer than a master that was cut off itself forgives.
 inline constexpr auto isolated_within = 15s;
 /// As long as a master hears no node, no loss would help the job; but nodes do not dial for ever.
-inline constexpr auto deaf_at_most = connect_within;
+inline constexpr auto isolated_at_most = connect_within;
 inline constexpr auto redial_first = 100ms;
 inline constexpr auto redial_max = 5s;
 static_assert(connect_within <= train_on_within);
 static_assert(redial_first * 4 < return_within);
 static_assert(return_to_sleeper_within > redial_max + return_within);
-static_assert(return_to_deaf_within > dial_within + redial_max + return_within);
-static_assert(isolated_within > return_to_deaf_within && isolated_within < connect_within);
+static_assert(return_to_isolated_within > dial_within + redial_max + return_within);
+static_assert(isolated_within > return_to_isolated_within && isolated_within < connect_within);
 
 /// A node that is lost so often within a short time that it harms the others is made to wait before
 /// it may join again: after so many losses, for so long, each time twice as long, and so long at
@@ -127,7 +127,7 @@ inline constexpr auto journal_patience = 24h;
 inline constexpr std::size_t journal_compact_records = 512;
 inline constexpr std::size_t journal_compact_bytes = 2 * frame_max;
 /// Nodes whose failures are remembered.
-inline constexpr std::size_t journal_charges_kept = 4 * nodes_max;
+inline constexpr std::size_t journal_restarts_kept = 4 * nodes_max;
 /// A journal whose disk is full is tried again after the first, then after twice as long each time.
 inline constexpr auto journal_retry_first = 100ms;
 inline constexpr auto journal_retry_max = 10s;

@@ -21,9 +21,10 @@ sup::tree master_tree(const master_world& world, const master_options& options,
   at.commands_as = world.journal->opened_as();
   // A restarted gateway must listen where the nodes already look for it, also if the port was
   // picked for it.
-  const auto door = std::make_shared<ports::endpoint>(options.gateway.listen_on);
-  const auto remember_door = [door, tell = events.on_listening](const ports::endpoint& where) {
-    door->port = where.port;
+  const auto listens_at = std::make_shared<ports::endpoint>(options.gateway.listen_on);
+  const auto remember_port = [listens_at,
+                              tell = events.on_listening](const ports::endpoint& where) {
+    listens_at->port = where.port;
     tell(where);
   };
 
@@ -52,18 +53,19 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                              }),
                  // children: generation/rendezvous
                  // children: generation/member
-                 // One at a time, temporary: which one follows is the planner's decision. What a
-                 // failed one is charged to counts for the life of the job.
+                 // One at a time, temporary: which one follows is the planner's decision. A
+                 // failed one counts against its node for the life of the job.
                  sup::dynamic(
                      "job", budget{options.recovery.max_restarts, for_life}, at.job,
                      [planner = at.recovery](const sup::child_end& e) { sup::post(planner, e); }),
                  // children: session, one per connected peer, temporary: the peer dials again.
                  sup::dynamic("sessions", patience, at.sessions),
                  sup::worker("gateway", restart::permanent, stop_within{1s}, at.gateway,
-                             [o = options.gateway, at, door, remember_door,
+                             [o = options.gateway, at, listens_at, remember_port,
                               transport = world.transport](sup::context& ctx) {
-                               return gateway::start(ctx, gateway::options{*door, o.node_trees_max},
-                                                     transport, at, remember_door);
+                               return gateway::start(
+                                   ctx, gateway::options{*listens_at, o.node_trees_max}, transport,
+                                   at, remember_port);
                              }),
              })
       .at(at.root);

@@ -192,12 +192,12 @@ double rate(const std::string& kind, const std::vector<int>& fds, int depth, dou
 }
 
 /// Answers eight bytes for every request of `size` bytes, and knows nothing.
-[[noreturn]] void serve_floor(int door, std::size_t size) {
+[[noreturn]] void serve_floor(int listener, std::size_t size) {
   const int poller = ::epoll_create1(0);
   epoll_event e{};
   e.events = EPOLLIN;
-  e.data.fd = door;
-  ::epoll_ctl(poller, EPOLL_CTL_ADD, door, &e);
+  e.data.fd = listener;
+  ::epoll_ctl(poller, EPOLL_CTL_ADD, listener, &e);
   std::vector<char> buffer(1 << 20);
   std::vector<std::size_t> left(65'536);
   for (;;) {
@@ -205,8 +205,8 @@ double rate(const std::string& kind, const std::vector<int>& fds, int depth, dou
     const int n = ::epoll_wait(poller, events, 64, -1);
     for (int k = 0; k < n; ++k) {
       const int fd = events[k].data.fd;
-      if (fd == door) {
-        e.data.fd = ::accept(door, nullptr, nullptr);
+      if (fd == listener) {
+        e.data.fd = ::accept(listener, nullptr, nullptr);
         ::epoll_ctl(poller, EPOLL_CTL_ADD, e.data.fd, &e);
         continue;
       }
@@ -224,14 +224,14 @@ double rate(const std::string& kind, const std::vector<int>& fds, int depth, dou
 }
 
 double floor_rate(int count, int depth, double seconds) {
-  const int door = ::socket(AF_INET, SOCK_STREAM, 0);
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   auto at = loopback(0);
   socklen_t length = sizeof(at);
-  ::bind(door, reinterpret_cast<const sockaddr*>(&at), sizeof(at));
-  ::listen(door, count);
-  ::getsockname(door, reinterpret_cast<sockaddr*>(&at), &length);
+  ::bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof(at));
+  ::listen(listener, count);
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length);
   const auto size = batch_of("add", 10, 1).requests.size();
-  std::thread([door, size] { serve_floor(door, size); }).detach();
+  std::thread([listener, size] { serve_floor(listener, size); }).detach();
   std::vector<int> fds;
   for (int i = 0; i < count; ++i)
     fds.push_back(connected(ntohs(at.sin_port)));

@@ -52,7 +52,7 @@ using node_internal =
               MasterLinked, SaveNewest, Drain, Drained, MasterPlace, CopiesPlace>;
 
 /// In the journal.
-using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCharged,
+using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCounted,
                                   Concluded, FarewellEnded>;
 
 /// A node supervisor orders its keeper, and the keeper tells it.

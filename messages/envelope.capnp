@@ -15,7 +15,7 @@ struct Envelope {
   sender @1 :Text;
   # The actor that built the message: "<node>/<place in the tree>", e.g. "node-3/training/agent".
 
-  epoch @2 :UInt64;
+  term @2 :UInt64;
   # Which master (see ids.hpp) the sender follows, or is. 0 when it follows none yet.
 
   generation @3 :UInt64;

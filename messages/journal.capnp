@@ -11,13 +11,13 @@ $Cxx.namespace("troupe::messages");
 # Order     The order of appending. A decision is announced only after its record was acknowledged.
 # Repeats   Reading a record twice changes nothing: records state facts, they do not count.
 # Size      `journal` drops what a later record replaces (actors/master/journal/compaction): the last world, the newest number, and the
-#           last charge of each node remain.
+#           last counted restart of each node remain.
 # Loss      A torn last record is dropped by the store; nothing after it was announced.
 
 struct Opened {
   # Retired: which of the job's masters it is, the store itself counts when it is opened.
   job @0 :Text;
-  epoch @1 :UInt64;
+  term @1 :UInt64;
 }
 
 struct GenerationProposed {
@@ -35,19 +35,19 @@ struct GenerationSealed {
   storeHosted @3 :Bool;
 }
 
-struct RestartCharged {
+struct RestartCounted {
   generation @0 :UInt64;
   restartCount @1 :UInt32;
   # Including this one.
   failures @2 :List(Membership.WorkerFailure);
 
   node @3 :Text;
-  # Whose budget it was charged to: where the root cause was.
+  # Whose budget it was counted against: where the root cause was.
 
   withoutProgress @4 :UInt32;
   # Failed generations in a row that made no progress, including this one.
 
-  charged @5 :UInt32;
+  restartsUsed @5 :UInt32;
   # What `node` has used of its budget, this failure included, so that older records of the node say nothing more. 0: a journal of an
   # older version, in which each record of the node counts one.
 }

@@ -37,7 +37,7 @@ using all_kinds = kind_list<
     // shell
     TreeRequest, TreeReport,
     // journal
-    Opened, GenerationProposed, GenerationSealed, RestartCharged, Concluded, FarewellEnded,
+    Opened, GenerationProposed, GenerationSealed, RestartCounted, Concluded, FarewellEnded,
     ReadBack, Recorded,
     // keeper
     ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal, SweepWanted,

@@ -31,8 +31,8 @@ inline constexpr std::size_t tracebacks_max = 96u << 10;
 inline constexpr std::size_t log_tail_max = 4u << 10;
 inline constexpr std::size_t log_tails_max = 4 * log_tail_max;
 /// The one line of a log that told the kind of a failure.
-inline constexpr std::size_t sign_max = 256;
-static_assert(log_tail_max <= text_max && sign_max <= failure_line_max);
+inline constexpr std::size_t matched_line_max = 256;
+static_assert(log_tail_max <= text_max && matched_line_max <= failure_line_max);
 static_assert(log_queue_max * text_max <= 16u << 20);
 
 } // namespace troupe::limits

@@ -146,7 +146,7 @@ struct WorkerFailure {
   # From the node: the last lines that the worker wrote to stderr, where that goes to a file. Only the first few failures of a
   # generation have it (limits::log_tails_max).
 
-  sign @15 :Text;
+  matchedLine @15 :Text;
   # From the master: the line of the traceback or of `logTail` by which the class was known, if it was by one.
 
   stopped @16 :Bool;
@@ -197,7 +197,7 @@ struct Identity {
   incarnation @0 :UInt64;
 
   follows @1 :UInt64;
-  # The epoch of the newest master it has followed: no older one is obeyed.
+  # The term of the newest master it has followed: no older one is obeyed.
 
   heard @2 :Rendezvous.Dispensable;
   # What that master said last of the world that runs, for a node that is cut off. Absent: nothing, or it counts no more.
@@ -249,9 +249,9 @@ struct LinkLost {
     # The connection was closed or has broken.
     silent @1;
     # Nothing was heard for as long as the lease allows.
-    deaf @2;
+    isolated @2;
     # The same of all peers of this listener at once: this process may be the one that is cut off.
-    neglected @3;
+    pausedHere @3;
     # Closed while this process was stopped or starved: the node may rest before it dials again.
   }
 }

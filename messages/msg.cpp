@@ -25,7 +25,7 @@ capnp::ReaderOptions reader_options() {
 void write_envelope(Envelope::Builder out, const stamp& envelope, std::uint64_t kind) {
   out.setVersion(protocol_version);
   out.setSender(envelope.sender);
-  out.setEpoch(envelope.follows.value);
+  out.setTerm(envelope.follows.value);
   out.setGeneration(envelope.about.value);
   out.setSequence(envelope.sequence);
   out.setCorrelation(envelope.correlation);
@@ -123,7 +123,7 @@ result<any_msg> check(kj::Array<capnp::word> words) {
   }
   auto whole = std::make_shared<detail::sealed>();
   whole->envelope =
-      stamp{root.getSender().cStr(), epoch{root.getEpoch()}, generation{root.getGeneration()},
+      stamp{root.getSender().cStr(), term{root.getTerm()}, generation{root.getGeneration()},
             root.getSequence(), root.getCorrelation()};
   whole->kind = kind;
   whole->words = kj::mv(words);

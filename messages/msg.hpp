@@ -25,7 +25,7 @@ inline constexpr std::uint16_t protocol_revision = 1;
 /// The envelope's fields besides kind and body; see envelope.capnp.
 struct stamp {
   std::string sender;
-  epoch follows{};
+  term follows{};
   generation about{};
   std::uint64_t sequence = 0;
   std::uint64_t correlation = 0;
@@ -171,14 +171,14 @@ msg<T> with_correlation(const msg<T>& m, std::uint64_t correlation) {
   return altered(m, envelope, [](auto) {});
 }
 
-/// Writes an actor's messages: knows its name and epoch, counts its sequence.
+/// Writes an actor's messages: knows its name and term, counts its sequence.
 class author {
  public:
-  explicit author(std::string name, epoch follows = {})
+  explicit author(std::string name, term follows = {})
       : name_(std::move(name)), follows_(follows) {}
 
-  void follow(epoch e) { follows_ = e; }
-  epoch following() const { return follows_; }
+  void follow(term t) { follows_ = t; }
+  term following() const { return follows_; }
   const std::string& name() const { return name_; }
 
   template<class T, class Fill>
@@ -194,7 +194,7 @@ class author {
 
  private:
   std::string name_;
-  epoch follows_;
+  term follows_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -324,11 +324,11 @@ TEST_CASE("an admitted message may be read as often as a reader likes") {
 
 TEST_CASE("text shows what is set, for people") {
   const auto m =
-      build<Prepared>(stamp{"n1/agent", epoch{2}, generation{3}, 9, 4}, [](Prepared::Builder body) {
+      build<Prepared>(stamp{"n1/agent", term{2}, generation{3}, 9, 4}, [](Prepared::Builder body) {
         body.setNode("n1");
         body.setStorePort(29'401);
       });
-  CHECK(to_text(m) == R"(Prepared(generation = 3, epoch = 2, correlation = 4) )"
+  CHECK(to_text(m) == R"(Prepared(generation = 3, term = 2, correlation = 4) )"
                       R"((node = "n1", storePort = 29401, storeHosted = false))");
   CHECK(to_text(build<TreeRequest>(stamp{}, [](TreeRequest::Builder) {})) == "TreeRequest() ()");
 }
@@ -355,15 +355,15 @@ TEST_CASE("every kind has a name, and names lead back to kinds") {
 }
 
 TEST_CASE("an author counts its messages, and an answer carries its question's correlation") {
-  author rendezvous("master/rendezvous", epoch{2});
+  author rendezvous("master/rendezvous", term{2});
   const auto nothing = [](Stop::Builder) {};
   CHECK(rendezvous.write<Stop>(generation{5}, nothing).envelope().sequence == 1);
   const auto second = rendezvous.write<Stop>(generation{5}, nothing).envelope();
   CHECK(second.sequence == 2);
   CHECK(second.sender == "master/rendezvous");
-  CHECK(second.follows == epoch{2});
+  CHECK(second.follows == term{2});
   CHECK(second.about == generation{5});
-  const stamp question{"n1", epoch{2}, generation{4}, 1, 77};
+  const stamp question{"n1", term{2}, generation{4}, 1, 77};
   const auto answer = rendezvous.answer<Stop>(question, nothing).envelope();
   CHECK(answer.correlation == 77);
   CHECK(answer.about == generation{4});

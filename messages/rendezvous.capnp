@@ -13,7 +13,7 @@ $Cxx.namespace("troupe::messages");
 #           one with an older generation is dropped.
 # Loss      After a reconnect the master repeats the last directive for that node; the node's answer travels in Hello.state.
 # Fence     Envelope.generation is the generation in question; a member that gets a higher Prepare stops everything older first.
-# Spares    A node that is here and takes no part is told so with StandBy, once on every link.
+# Standbys  A node that is here and takes no part is told so with StandBy, once on every link.
 
 struct Member {
   node @0 :Text;
@@ -41,7 +41,7 @@ struct World {
   worldSize @1 :UInt32;
   members @2 :List(Member);
   restartCount @3 :UInt32;
-  # Failures charged to the job so far (TORCHELASTIC_RESTART_COUNT).
+  # Failures counted against the job so far (TORCHELASTIC_RESTART_COUNT).
 }
 
 struct Seat {
@@ -100,7 +100,7 @@ struct StandBy {
 }
 
 struct Dispensable {
-  # To the members of the generation that runs: whether the others that are here, spares among them, could form a world if one member
+  # To the members of the generation that runs: whether the others that are here, standbys among them, could form a world if one member
   # were lost. A member that is cut off for long ends its workers if so, and trains on if not. Said when it changes, and on each new
   # link; until then a node goes by Hello.nodesMin and nodesMax, and so it does from each Prepare on.
   othersSuffice @0 :Bool;

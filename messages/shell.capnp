@@ -42,7 +42,7 @@ struct TreeNode {
   mailbox @8 :UInt32;
   # Messages that wait to be handled.
   budgets @9 :List(BudgetUse);
-  # Of a supervisor: in all, then under each name that restarts are charged to.
+  # Of a supervisor: in all, then under each name that restarts are counted against.
   lastEnd @10 :PastEnd;
   # Of the incarnation before this one, or of a child that has ended. Absent: there was none.
   unexpected @11 :UInt64;
@@ -52,7 +52,7 @@ struct TreeNode {
 struct BudgetUse {
   # How much of a supervisor's restart budget is used.
   of @0 :Text;
-  # What the restarts are charged to, such as a node; empty: all, within the budget's period.
+  # What the restarts are counted against, such as a node; empty: all, within the budget's period.
   used @1 :UInt32;
   allowed @2 :UInt32;
 }

@@ -19,7 +19,7 @@ std::string envelope_text(const stamp& e) {
   if (e.about.value)
     set.push_back(fmt::format("generation = {}", e.about.value));
   if (e.follows.value > 1)
-    set.push_back(fmt::format("epoch = {}", e.follows.value));
+    set.push_back(fmt::format("term = {}", e.follows.value));
   if (e.correlation)
     set.push_back(fmt::format("correlation = {}", e.correlation));
   return fmt::format("({})", fmt::join(set, ", "));

@@ -7,7 +7,7 @@
 namespace troupe::messages {
 
 /// One line: `Prepared(generation = 3) (node = "n1", storePort = 29401, storeHosted = true)`.
-/// Sequence is left out, and the epoch of a first master, so that transcripts read well; an unknown
+/// Sequence is left out, and the term of a first master, so that transcripts read well; an unknown
 /// kind is shown by its number.
 std::string to_text(const any_msg& m);
 

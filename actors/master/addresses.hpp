@@ -14,7 +14,7 @@ namespace troupe::actors {
 /// Where the master's actors find each other, and as whom they write. Copies are the same places.
 struct master_addresses {
   /// Stamped on every message of this master.
-  epoch commands_as;
+  term commands_as;
   sup::address<journal::handle> journal;
   sup::address<membership::handle> membership;
   sup::address<recovery::handle> recovery;

@@ -132,7 +132,7 @@ TEST_SUITE("master: crashes") {
   }
 
   TEST_CASE(
-      "of recovery between the records of a failure and their announcement: charged once, and "
+      "of recovery between the records of a failure and their announcement: counted once, and "
       "announced under the next number once it is back") {
     running_job s;
     s.says("a", failed("a", 1, {7}).any());
@@ -211,7 +211,7 @@ TEST_SUITE("master: crashes") {
     next.begin();
     next.join("b", running_in(2));
     next.join("a", running_in(2));
-    CHECK(next.hears("a") == lines(R"(Welcome(epoch = 2) (job = "job", beatEveryMs = 250))",
+    CHECK(next.hears("a") == lines(R"(Welcome(term = 2) (job = "job", beatEveryMs = 250))",
                                    "RankOwners g2 of 2 nodes"));
     next.says("b", failed("b", 2, {8}).any());
     next.stop_two(2);

@@ -57,7 +57,7 @@ TEST_SUITE("master: one job") {
     CHECK(s.everyone_left == 1);
   }
 
-  TEST_CASE("a worker dies: all stop, the next generation forms, and it is charged") {
+  TEST_CASE("a worker dies: all stop, the next generation forms, and it is counted") {
     master_stage s;
     s.begin();
     s.join("a");

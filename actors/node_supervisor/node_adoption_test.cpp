@@ -100,14 +100,14 @@ TEST_SUITE("node: after the whole supervisor was killed") {
     node_stage before;
     before.begin();
     before.accept();
-    before.welcomes(epoch{5});
+    before.welcomes(term{5});
     before.crash(before.at.uplink);
     before.pass(1s);
     before.accept();
-    CHECK(before.followed == epoch{5});
+    CHECK(before.followed == term{5});
     successor s(before, {});
     s.accept();
-    CHECK(s.followed == epoch{5});
+    CHECK(s.followed == term{5});
   }
 
   TEST_CASE("a node that joined anew is that node to its successor") {

@@ -122,7 +122,7 @@ int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe,
       rebuilt({members, parity}, stripe, lost, bits(images, members), bits(parities, parity));
   if (!sum)
     return 0;
-  std::transform(sum->begin(), sum->end(), terms, [](const term& t) {
+  std::transform(sum->begin(), sum->end(), terms, [](const summand& t) {
     return troupe_term{t.parity ? 1u : 0u, t.which, t.times};
   });
   return static_cast<int32_t>(sum->size());

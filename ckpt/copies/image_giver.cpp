@@ -138,7 +138,7 @@ class image_giver::impl {
 
   // The thread's.
   messages::author author_;
-  pace rate_;
+  rate_limiter rate_;
   holder_links links_;
 
   std::thread thread_;

@@ -21,7 +21,7 @@ void write_key(messages::CopyKey::Builder out, generation g, std::uint64_t step,
 
 } // namespace
 
-image_giving::image_giving(holder_links& links, pace& rate, messages::author& author,
+image_giving::image_giving(holder_links& links, rate_limiter& rate, messages::author& author,
                            const image_to_copy& image, ports::bytes_view memory, giving_plan plan,
                            instant until)
     : links_(links), rate_(rate), author_(author), image_(image), memory_(memory),

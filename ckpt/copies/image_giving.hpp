@@ -3,7 +3,7 @@
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/giving_plan.hpp"
 #include "ckpt/copies/holder_links.hpp"
-#include "ckpt/copies/pace.hpp"
+#include "ckpt/copies/rate_limiter.hpp"
 #include "messages/msg.hpp"
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace troupe::ckpt {
 /// ended, and sleeps in between until something happens on links, or until `wake_at`.
 class image_giving {
  public:
-  image_giving(holder_links& links, pace& rate, messages::author& author,
+  image_giving(holder_links& links, rate_limiter& rate, messages::author& author,
                const image_to_copy& image, ports::bytes_view memory, giving_plan plan,
                instant until);
 
@@ -45,7 +45,7 @@ class image_giving {
   bool sum_some();
 
   holder_links& links_;
-  pace& rate_;
+  rate_limiter& rate_;
   messages::author& author_;
   const image_to_copy& image_;
   const ports::bytes_view memory_;

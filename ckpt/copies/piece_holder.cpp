@@ -172,18 +172,19 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
 class piece_holder::impl {
  public:
   impl(std::shared_ptr<ports::transport> transport, std::shared_ptr<holding_place> place,
-       std::unique_ptr<ports::listener> door)
-      : transport_(std::move(transport)), place_(std::move(place)), door_(std::move(door)) {}
+       std::unique_ptr<ports::listener> listener)
+      : transport_(std::move(transport)), place_(std::move(place)), listener_(std::move(listener)) {
+  }
   ~impl() {
-    door_.reset();
+    listener_.reset();
     place_->end();
   }
-  ports::endpoint where() const { return door_->where(); }
+  ports::endpoint where() const { return listener_->where(); }
 
  private:
   const std::shared_ptr<ports::transport> transport_; // stays as long as its links
   const std::shared_ptr<holding_place> place_;
-  std::unique_ptr<ports::listener> door_;
+  std::unique_ptr<ports::listener> listener_;
 };
 
 piece_holder::piece_holder(std::unique_ptr<impl> own) : impl_(std::move(own)) {}
@@ -198,11 +199,11 @@ piece_holder::open(const std::shared_ptr<ports::transport>& transport, const por
     return tl::make_unexpected(memory.error());
   auto place =
       std::make_shared<holding_place>(job, std::move(owners), std::move(*memory), std::move(sink));
-  auto door = transport->listen(where, [place](ports::peer p) { place->accept(std::move(p)); });
-  if (!door)
-    return tl::make_unexpected(door.error());
+  auto listener = transport->listen(where, [place](ports::peer p) { place->accept(std::move(p)); });
+  if (!listener)
+    return tl::make_unexpected(listener.error());
   return std::unique_ptr<piece_holder>(
-      new piece_holder(std::make_unique<impl>(transport, std::move(place), std::move(*door))));
+      new piece_holder(std::make_unique<impl>(transport, std::move(place), std::move(*listener))));
 }
 
 ports::endpoint piece_holder::where() const {

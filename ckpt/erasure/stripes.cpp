@@ -132,9 +132,9 @@ void accumulate(char* into, const char* from, std::uint64_t bytes, std::uint8_t 
   add_product(into + at, from + at, bytes - at, of);
 }
 
-std::optional<std::vector<term>> rebuilt(const code& c, std::uint32_t stripe, std::uint32_t lost,
-                                         const std::vector<bool>& images,
-                                         const std::vector<bool>& parities) {
+std::optional<std::vector<summand>> rebuilt(const code& c, std::uint32_t stripe, std::uint32_t lost,
+                                            const std::vector<bool>& images,
+                                            const std::vector<bool>& parities) {
   std::vector<std::uint32_t> missing, there;
   for (std::uint32_t member = 0; member < c.members; ++member)
     if (piece_of(c, member, stripe))
@@ -152,7 +152,7 @@ std::optional<std::vector<term>> rebuilt(const code& c, std::uint32_t stripe, st
     return std::nullopt;
   const auto at = std::find(missing.begin(), missing.end(), lost) - missing.begin();
   const auto* const of_row = inverse.data() + static_cast<std::size_t>(at) * n;
-  std::vector<term> sum;
+  std::vector<summand> sum;
   for (std::size_t i = 0; i < n; ++i)
     if (of_row[i] != 0)
       sum.push_back({true, rows[i], of_row[i]});

@@ -53,7 +53,7 @@ std::uint8_t coefficient(const code& c, std::uint32_t row, std::uint32_t member)
 void accumulate(char* into, const char* from, std::uint64_t bytes, std::uint8_t times);
 
 /// One term of the sum that a lost piece is.
-struct term {
+struct summand {
   bool parity = false;
   std::uint32_t which = 0; ///< the row of the parity, or the member whose piece it is
   std::uint8_t times = 0;
@@ -63,8 +63,8 @@ struct term {
 /// image is there, of each row whether the parity is. Each term counts as zeros beyond its end.
 /// Nothing if that is too little: fewer parities than pieces that are not there, that of `lost`
 /// among them. Precondition: `lost` gives a piece to that stripe.
-std::optional<std::vector<term>> rebuilt(const code& c, std::uint32_t stripe, std::uint32_t lost,
-                                         const std::vector<bool>& images,
-                                         const std::vector<bool>& parities);
+std::optional<std::vector<summand>> rebuilt(const code& c, std::uint32_t stripe, std::uint32_t lost,
+                                            const std::vector<bool>& images,
+                                            const std::vector<bool>& parities);
 
 } // namespace troupe::ckpt

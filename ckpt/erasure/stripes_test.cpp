@@ -292,9 +292,10 @@ TEST_CASE("a piece can be had exactly if there are as many parities as pieces th
       if (!terms)
         continue;
       const auto summed =
-          std::count_if(terms->begin(), terms->end(), [](const term& t) { return t.parity; });
+          std::count_if(terms->begin(), terms->end(), [](const summand& t) { return t.parity; });
       CHECK(summed <= missing);
-      CHECK(std::none_of(terms->begin(), terms->end(), [](const term& t) { return t.times == 0; }));
+      CHECK(std::none_of(terms->begin(), terms->end(),
+                         [](const summand& t) { return t.times == 0; }));
     }
 }
 

@@ -190,8 +190,8 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
 // Generations of two masters, each on its side of a cut; both sides have the directory.
 namespace {
 
-const auto isolated = next_generation(generation{2}, epoch{1'763'935'000'123});
-const auto of_the_others = next_generation(generation{1}, epoch{1'763'935'060'456});
+const auto isolated = next_generation(generation{2}, term{1'763'935'000'123});
+const auto of_the_others = next_generation(generation{1}, term{1'763'935'060'456});
 
 /// The step that its tracker names.
 std::string newest_in(memory_place& place) {

@@ -22,7 +22,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
     return complain(program, raised.error().what, exit_failure);
   os::io_thread io;
   sup::engine engine(master_run::threads);
-  auto transport = open_transport(io, o.common, log->sink(), pace_of(o));
+  auto transport = open_transport(io, o.common, log->sink(), link_timing_of(o));
   if (!transport)
     return complain(program, transport.error().what, exit_failure);
   const auto directory = run_directory::make({}, o.rdzv_id);

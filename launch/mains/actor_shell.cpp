@@ -22,9 +22,9 @@ int main(int argc, char** argv) {
   const auto& options = std::get<shell_options>(parsed);
   os::io_thread io;
   // Of how many nodes the job is, and so how often its master beats, is not known yet.
-  auto pace = link::for_peers(1, link::for_peers(limits::nodes_max).lease);
+  auto timing = link::for_peers(1, link::for_peers(limits::nodes_max).lease);
   auto transport = open_transport(
-      io, options.common, [](const std::string&, const log::event&) {}, pace);
+      io, options.common, [](const std::string&, const log::event&) {}, timing);
   if (!transport)
     return complain(program, transport.error().what, exit_failure);
   auto master = options.master;

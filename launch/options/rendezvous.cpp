@@ -339,7 +339,7 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uin
     if (!rank)
       return tl::make_unexpected(rank.error());
     r.node_rank = *rank;
-    // A pod more than there are nodes is a spare, like any other node without a rank.
+    // A pod more than there are nodes is a standby, like any other node without a rank.
     const auto index = around ? rank_among_siblings(*around, r.endpoint.host) : std::nullopt;
     if (!r.node_rank && index && *index < nodes_max)
       r.node_rank = index;

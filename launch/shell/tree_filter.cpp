@@ -48,9 +48,9 @@ bool leave_node(sup::node_report& r, const std::string& node) {
   budgets.erase(std::remove_if(budgets.begin(), budgets.end(),
                                [&node](const auto& b) { return !b.of.empty() && b.of != node; }),
                 budgets.end());
-  const bool charged =
+  const bool counts =
       std::any_of(budgets.begin(), budgets.end(), [&node](const auto& b) { return b.of == node; });
-  return charged || !r.children.empty();
+  return counts || !r.children.empty();
 }
 
 bool leave_troubled(sup::node_report& r) {

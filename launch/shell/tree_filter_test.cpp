@@ -57,7 +57,7 @@ TEST_CASE("filter: only what is troubled, and those above it") {
         "nothing");
 }
 
-TEST_CASE("filter: one node, wherever its name stands, with what is charged to it") {
+TEST_CASE("filter: one node, wherever its name stands, with the restarts that count against it") {
   const auto seen = filtered(job_after_a_kill(), {"node-1", {}, false});
   CHECK(names(seen) == "master(job(generation 8(member node-1)), "
                        "sessions(node-1(node_supervisor(worker_group(generation 7, generation 8("

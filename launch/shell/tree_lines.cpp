@@ -81,7 +81,7 @@ raw_line line_of(const sup::node_report& r, std::string branches) {
   return line;
 }
 
-/// A name that restarts are charged to has a line below its supervisor.
+/// A name that restarts count against has a line below its supervisor.
 raw_line line_of(const sup::budget_use& b, std::string branches) {
   return {std::move(branches),
           "charged to " + os::printable(b.of),
@@ -105,7 +105,7 @@ raw_line line_of_ended_well(const std::vector<const sup::node_report*>& all, std
           mood::over};
 }
 
-/// Writes a row and those below it: charges, then what has ended well, then the others.
+/// Writes a row and those below it: budgets of names, then what has ended well, then the others.
 class writer {
  public:
   explicit writer(std::vector<raw_line>& out) : out_(out) {}
@@ -120,13 +120,13 @@ class writer {
     std::vector<const sup::node_report*> over, others;
     for (const auto& child : r.children)
       (mood_of(child) == mood::over ? over : others).push_back(&child);
-    std::vector<const sup::budget_use*> charges;
+    std::vector<const sup::budget_use*> budgets;
     for (const auto& b : r.budgets)
       if (!b.of.empty() && b.used > 0)
-        charges.push_back(&b);
-    auto left = charges.size() + (over.empty() ? 0 : 1) + others.size();
+        budgets.push_back(&b);
+    auto left = budgets.size() + (over.empty() ? 0 : 1) + others.size();
     const auto branches = [&] { return indent + (--left == 0 ? "└ " : "├ "); };
-    for (const auto* b : charges)
+    for (const auto* b : budgets)
       out_.push_back(line_of(*b, branches()));
     if (!over.empty())
       out_.push_back(line_of_ended_well(over, branches()));

@@ -37,7 +37,7 @@ worker_failure taken_from(messages::WorkerFailure::Reader f) {
           f.getLogFile().cStr(),
           f.getUnixTimeMs(),
           class_worth_telling(f.getExitClass()),
-          f.getSign().cStr()};
+          f.getMatchedLine().cStr()};
 }
 
 std::string time_of(std::int64_t unix_time_ms) {
@@ -78,8 +78,10 @@ std::string indented(const std::string& text) {
 std::string class_in_words(const worker_failure& f) {
   if (f.exit_class.empty())
     return {};
-  const auto sign = f.sign.empty() ? "" : fmt::format("  known by  : {}\n", os::printable(f.sign));
-  return fmt::format("  class     : {}\n{}", f.exit_class, sign);
+  const auto matched_line = f.matched_line.empty()
+                                ? ""
+                                : fmt::format("  known by  : {}\n", os::printable(f.matched_line));
+  return fmt::format("  class     : {}\n{}", f.exit_class, matched_line);
 }
 
 std::string block(std::size_t index, const worker_failure& f) {

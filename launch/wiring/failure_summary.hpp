@@ -18,8 +18,8 @@ struct worker_failure {
   std::int32_t exit_code = 0;
   std::string message, traceback, error_file;
   std::int64_t unix_time_ms = 0;
-  std::string exit_class; ///< only one that the exit code does not tell
-  std::string sign;       ///< the line by which it was known, if by one
+  std::string exit_class;   ///< only one that the exit code does not tell
+  std::string matched_line; ///< the line by which it was known, if by one
 };
 
 /// Everything that failed in the job's last generation, root cause first: what the verdict names,

@@ -109,7 +109,7 @@ TEST_SUITE("failure_summary") {
     f.exit_class = "hardware";
     CHECK(failure_summary("train.py", {f}, "").find(" \n  class     : hardware\n  error_file:") !=
           std::string::npos);
-    f.sign = "GPU is \x1b[1mlost";
+    f.matched_line = "GPU is \x1b[1mlost";
     CHECK(failure_summary("train.py", {f}, "")
               .find("  class     : hardware\n  known by  : GPU is \\x1b[1mlost\n  error_file:") !=
           std::string::npos);

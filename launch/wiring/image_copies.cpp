@@ -24,7 +24,7 @@ image_copies::open(const launcher_options& o, const node_name& node, const ports
                    const std::vector<std::vector<int>>& memory, const log::sink& sink) {
   std::unique_ptr<image_copies> made(new image_copies);
   keep_memory_of_parts();
-  auto transport = open_transport(made->io_, o.common, sink, pace_of(o), where.host);
+  auto transport = open_transport(made->io_, o.common, sink, link_timing_of(o), where.host);
   if (!transport)
     return tl::make_unexpected(transport.error());
   made->transport_ = std::move(*transport);

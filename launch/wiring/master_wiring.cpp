@@ -31,11 +31,11 @@ master_settings settings_of(const master_program_options& o) {
   return s;
 }
 
-link::options pace_of(const launcher_options& o) {
+link::options link_timing_of(const launcher_options& o) {
   return link::for_peers(o.nodes_max, o.rendezvous.settings.lease);
 }
 
-link::options pace_of(const master_program_options& o) {
+link::options link_timing_of(const master_program_options& o) {
   return link::for_peers(o.nodes_max, o.rendezvous.lease);
 }
 
@@ -45,9 +45,9 @@ result<actors::master_options> master_options_of(const master_settings& s) {
   m.membership.nodes_min = s.nodes_min;
   m.membership.nodes_max = s.nodes_max;
   m.membership.command = s.command;
-  const auto pace = link::for_peers(s.nodes_max, s.rendezvous.lease);
-  m.membership.beat_every = pace.beat_every;
-  m.recovery.lease = pace.lease;
+  const auto timing = link::for_peers(s.nodes_max, s.rendezvous.lease);
+  m.membership.beat_every = timing.beat_every;
+  m.recovery.lease = timing.lease;
   m.rendezvous.nodes_min = s.nodes_min;
   m.rendezvous.nodes_max = s.nodes_max;
   m.rendezvous.join_timeout = s.rendezvous.join_timeout.value_or(limits::join_timeout);

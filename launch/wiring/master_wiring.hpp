@@ -30,8 +30,8 @@ master_settings settings_of(const master_program_options& o);
 
 /// How often the links of the job show a sign of life, and how long a peer may be silent: the same
 /// at the master and at each node, which know the same largest size of the job.
-link::options pace_of(const launcher_options& o);
-link::options pace_of(const master_program_options& o);
+link::options link_timing_of(const launcher_options& o);
+link::options link_timing_of(const master_program_options& o);
 
 /// The error is what a file that is named has wrong, or that no world can ever be formed.
 result<actors::master_options> master_options_of(const master_settings& s);

@@ -103,13 +103,13 @@ result<os::proof> proof_of(const common_options& o) {
 
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,
-                                                         const link::options& pace,
+                                                         const link::options& timing,
                                                          const std::string& dial_from) {
   auto proven_by = proof_of(o);
   if (!proven_by)
     return tl::make_unexpected(proven_by.error());
   os::transport_options options;
-  options.link = pace;
+  options.link = timing;
   options.dial_from = dial_from;
   options.proven_by = std::move(*proven_by);
   options.log = sink;

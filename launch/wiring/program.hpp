@@ -56,7 +56,7 @@ result<std::unique_ptr<os::logs>> open_log(const common_options& o);
 /// `dial_from`: this machine's address to dial from; empty means any.
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,
-                                                         const link::options& pace,
+                                                         const link::options& timing,
                                                          const std::string& dial_from = {});
 
 /// Calls `on_signal` from the I/O thread for each of these signals, until dropped.

@@ -138,7 +138,7 @@ class life {
 
   int run() {
     auto contract = facts_.contract;
-    auto transport = open_transport(io_, options_.common, log_->sink(), pace_of(options_),
+    auto transport = open_transport(io_, options_.common, log_->sink(), link_timing_of(options_),
                                     own_address_said(options_));
     if (!transport)
       return cannot_go_on(transport.error().what);

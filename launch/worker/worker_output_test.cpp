@@ -117,7 +117,7 @@ TEST_SUITE("worker_output") {
 
   TEST_CASE("two generations of the same count, of two masters, both keep their files") {
     story s;
-    const auto of_the_next_master = next_generation(generation{1}, epoch{7}).value;
+    const auto of_the_next_master = next_generation(generation{1}, term{7}).value;
     for (const auto g : {std::uint64_t{2}, of_the_next_master, of_the_next_master + 1})
       REQUIRE(s.begins(g, 0, 0));
     CHECK(s.log("attempt_0.generation_2/0/stdout.log") == "generation 2");

@@ -125,7 +125,7 @@ std::vector<std::uint64_t> every_kind() {
 }
 
 any_msg sample(std::uint64_t kind, random_source& chance) {
-  const stamp envelope{"node-3/" + std::to_string(chance.below(100)), epoch{chance.below(3)},
+  const stamp envelope{"node-3/" + std::to_string(chance.below(100)), term{chance.below(3)},
                        generation{chance.next()}, chance.next(), chance.below(2)};
   capnp::MallocMessageBuilder builder;
   auto root = builder.initRoot<Envelope>();

@@ -17,7 +17,7 @@ constexpr std::string_view before_term = " of term ";
 
 /// The first term that there can be is 1; an actor that follows no master has 0.
 /// Bounded, so that a clock that is wrong by many thousand years makes no number small.
-generation first_of(epoch term) {
+generation first_of(term term) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() / counts - 1;
   return generation{(std::clamp<std::uint64_t>(term.value, 1, most) - 1) * counts};
 }
@@ -26,7 +26,7 @@ generation first_of(epoch term) {
 
 /// `known` is above the first of this term if this master has proposed some already. It is too if a
 /// clock was set back; then the journal's number counts and not the clock.
-generation next_generation(generation known, epoch term) {
+generation next_generation(generation known, term term) {
   const auto next = known.next();
   return std::max(next, generation{first_of(term).value + count_of(next)});
 }
@@ -47,10 +47,9 @@ std::optional<generation> generation_in(const std::string& full) {
     return std::strtoull(full.c_str() + at, nullptr, 10);
   };
   const auto term = full.find(before_term);
-  const generation found{(term == std::string::npos
-                              ? 0
-                              : first_of(epoch{number_at(term + before_term.size())}).value) +
-                         number_at(before_count.size())};
+  const generation found{
+      (term == std::string::npos ? 0 : first_of(term{number_at(term + before_term.size())}).value) +
+      number_at(before_count.size())};
   // Whatever the text was, it is a name only if it is this generation's.
   return full == in_full(found) ? std::optional(found) : std::nullopt;
 }

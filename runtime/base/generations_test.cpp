@@ -6,8 +6,8 @@ using namespace troupe;
 
 namespace {
 
-constexpr epoch monday{1'763'935'000'123};
-constexpr epoch tuesday{1'764'021'400'456};
+constexpr term monday{1'763'935'000'123};
+constexpr term tuesday{1'764'021'400'456};
 
 } // namespace
 
@@ -47,19 +47,18 @@ TEST_CASE("no number is given twice, however many a term has, and whatever its c
   // The clock was set back.
   const auto newer = next_generation({}, tuesday);
   CHECK(next_generation(newer, monday) == newer.next());
-  CHECK(newer < next_generation(newer, epoch{UINT64_MAX}));
+  CHECK(newer < next_generation(newer, term{UINT64_MAX}));
 }
 
 TEST_CASE("a number is exact in floating point until 2039") {
-  CHECK(next_generation(generation{4'094}, epoch{2'177'452'800'000}).value < std::uint64_t{1}
-                                                                                 << 53);
+  CHECK(next_generation(generation{4'094}, term{2'177'452'800'000}).value < std::uint64_t{1} << 53);
 }
 
 TEST_CASE("in full it says whose it is, and can be read back") {
   const auto seventh = next_generation(generation{6}, monday);
   CHECK(in_full(seventh) == "generation 7 of term 1763935000123");
   CHECK(in_full(generation{7}) == "generation 7");
-  for (const auto g : {seventh, generation{7}, generation{}, next_generation({}, epoch{2})})
+  for (const auto g : {seventh, generation{7}, generation{}, next_generation({}, term{2})})
     CHECK(generation_in(in_full(g)) == g);
   for (const char* other : {"rank 7", "generation ", "generation 7 of term", "generation x",
                             "generation 7 of term 1", "generation 07", "generation 4097"})

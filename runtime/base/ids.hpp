@@ -26,7 +26,7 @@ struct id {
 using generation = id<struct generation_tag>;
 /// Which of a job's masters: a later one has a higher number. A node obeys none that is older than
 /// one it has followed.
-using epoch = id<struct epoch_tag>;
+using term = id<struct term_tag>;
 /// Random, drawn anew whenever a node supervisor starts: tells a returned node from its successor
 /// of the same name.
 using incarnation = id<struct incarnation_tag>;

@@ -54,19 +54,19 @@ class restart_budget {
 
 /// A budget for life for each name, as large as the others. By name and not by what bears it: a
 /// name that comes back has used up what it had.
-class restart_charges {
+class restarts_by_name {
  public:
-  explicit restart_charges(unsigned allowed_to_each, std::map<std::string, unsigned> used = {})
+  explicit restarts_by_name(unsigned allowed_to_each, std::map<std::string, unsigned> used = {})
       : allowed_(allowed_to_each), used_(std::move(used)) {}
 
-  /// Makes no entry for the name: to ask is no charge.
+  /// Makes no entry for the name: to ask counts nothing.
   bool used_up(const std::string& name) const { return used(name) >= allowed_; }
   unsigned used(const std::string& name) const {
     const auto found = used_.find(name);
     return found == used_.end() ? 0 : found->second;
   }
   /// Once for each restart; false: it is one too many, and is not counted.
-  bool charge(const std::string& name) {
+  bool count(const std::string& name) {
     if (used_up(name))
       return false;
     ++used_[name];

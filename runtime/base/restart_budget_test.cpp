@@ -62,31 +62,31 @@ TEST_CASE("restart_budget: what is used is forgiven without being asked for") {
   CHECK(b.period() == 60s);
 }
 
-TEST_CASE("restart_charges: each name has the whole budget, for life") {
-  restart_charges c(2);
-  CHECK(c.charge("a"));
-  CHECK(c.charge("a"));
-  CHECK_FALSE(c.charge("a"));
+TEST_CASE("restarts_by_name: each name has the whole budget, for life") {
+  restarts_by_name c(2);
+  CHECK(c.count("a"));
+  CHECK(c.count("a"));
+  CHECK_FALSE(c.count("a"));
   CHECK(c.used("a") == 2);
   CHECK(c.used_up("a"));
-  CHECK(c.charge("b"));
+  CHECK(c.count("b"));
   CHECK_FALSE(c.used_up("b"));
   CHECK(c.used() == std::map<std::string, unsigned>{{"a", 2}, {"b", 1}});
 }
 
-TEST_CASE("restart_charges: a name that is only asked about, or refused, has no entry") {
-  restart_charges c(0);
+TEST_CASE("restarts_by_name: a name that is only asked about, or refused, has no entry") {
+  restarts_by_name c(0);
   CHECK(c.used("a") == 0);
   CHECK(c.used_up("a"));
-  CHECK_FALSE(c.charge("a"));
+  CHECK_FALSE(c.count("a"));
   CHECK(c.used().empty());
 }
 
-TEST_CASE("restart_charges: an earlier life counts, even one with a larger budget") {
-  restart_charges c(2, {{"a", 1}});
+TEST_CASE("restarts_by_name: an earlier life counts, even one with a larger budget") {
+  restarts_by_name c(2, {{"a", 1}});
   c.recall("b", 5);
-  CHECK(c.charge("a"));
-  CHECK_FALSE(c.charge("a"));
-  CHECK_FALSE(c.charge("b"));
+  CHECK(c.count("a"));
+  CHECK_FALSE(c.count("a"));
+  CHECK_FALSE(c.count("b"));
   CHECK(c.used("b") == 5);
 }

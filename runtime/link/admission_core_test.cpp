@@ -13,8 +13,8 @@ const instant start = instant{} + 1h;
 
 /// A listening place, told as a story: which connections come, and what is done about them ("begin
 /// 1 drop 2").
-struct door {
-  explicit door(admission_core::options o = {8, 4, 1s, 5s}) : core(o) {}
+struct listener {
+  explicit listener(admission_core::options o = {8, 4, 1s, 5s}) : core(o) {}
 
   std::string text(const admission_core::effects& todo) {
     std::string all;
@@ -49,7 +49,7 @@ struct door {
 } // namespace
 
 TEST_CASE("a handshake begins when the peer has said something") {
-  door d;
+  listener d;
   CHECK(d.comes("10.0.0.1") == "");
   CHECK(d.core.waiting() == 1);
   CHECK(d.speaks(1) == "begin 1");
@@ -61,7 +61,7 @@ TEST_CASE("a handshake begins when the peer has said something") {
 }
 
 TEST_CASE("a silent connection is waited for no longer than a handshake") {
-  door d;
+  listener d;
   d.comes("10.0.0.1");
   CHECK(d.core.next_wakeup() == start + 5s);
   CHECK(d.passes(4s) == "");
@@ -70,7 +70,7 @@ TEST_CASE("a silent connection is waited for no longer than a handshake") {
 }
 
 TEST_CASE("silent connections are bounded: the oldest goes first, and no dialler waits for them") {
-  door d;
+  listener d;
   for (int i = 0; i < 8; ++i)
     CHECK(d.comes("10.6.6.6") == "");
   CHECK(d.comes("10.6.6.6") == "drop 1");
@@ -81,7 +81,7 @@ TEST_CASE("silent connections are bounded: the oldest goes first, and no dialler
 }
 
 TEST_CASE("a known address has handshakes of its own, whatever the others do") {
-  door d;
+  listener d;
   d.dials("10.0.0.1");
   d.proves(1);
   // Four that have begun a handshake and do not go on: one place is not theirs.
@@ -97,7 +97,7 @@ TEST_CASE("a known address has handshakes of its own, whatever the others do") {
 
 TEST_CASE(
     "known ones take the places of unknown ones that have had their time, never the reverse") {
-  door d;
+  listener d;
   d.dials("10.0.0.1");
   d.proves(1);
   for (int i = 0; i < 3; ++i)
@@ -114,7 +114,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a wakeup that changes nothing is not asked for again at once") {
-  door d;
+  listener d;
   d.dials("10.0.0.1");
   d.proves(1);
   for (int i = 0; i < 4; ++i)
@@ -126,7 +126,7 @@ TEST_CASE("a wakeup that changes nothing is not asked for again at once") {
 }
 
 TEST_CASE("of two unknown addresses the one with fewer handshakes goes first") {
-  door d;
+  listener d;
   for (int i = 0; i < 6; ++i)
     d.dials("10.6.6.6");
   CHECK(d.core.proving() == 3);
@@ -136,7 +136,7 @@ TEST_CASE("of two unknown addresses the one with fewer handshakes goes first") {
 }
 
 TEST_CASE("a whole job that dials at once waits for its turn, in the kernel as well") {
-  door d;
+  listener d;
   for (int i = 0; i < 11; ++i)
     CHECK(d.dials("10.0.0." + std::to_string(i)).find("drop") == std::string::npos);
   CHECK(d.core.full(d.now));
@@ -145,7 +145,7 @@ TEST_CASE("a whole job that dials at once waits for its turn, in the kernel as w
 }
 
 TEST_CASE("one address that dials without end is cut back to its part, and others are let in") {
-  door d;
+  listener d;
   for (int i = 0; i < 200; ++i) {
     REQUIRE_FALSE(d.core.full(d.now));
     d.dials("10.6.6.6");
@@ -204,7 +204,7 @@ TEST_CASE("whatever comes, the bounds hold and every connection is begun or drop
 }
 
 TEST_CASE("a job that dials all at once loses none that has not spoken yet") {
-  door d({8, 4, 1s, 5s, 250ms});
+  listener d({8, 4, 1s, 5s, 250ms});
   for (int i = 0; i < 8; ++i)
     CHECK(d.comes("10.0.0.1") == "");
   CHECK(d.core.full(d.now));

@@ -63,11 +63,11 @@ TEST_CASE("a hello without an address gets the link's; one that says an address 
           state = (generation = 4, phase = failed, failures = [(node = "n", exitCode = 1)]),
           nodesMin = 1, nodesMax = 5, stopWithinMs = 3000,
           command = (text = "t.py", script = 8, arguments = 9), workerRole = "trainer"))",
-      {"n/uplink", epoch{3}, generation{4}, 9, 0});
+      {"n/uplink", term{3}, generation{4}, 9, 0});
   REQUIRE(full);
   const auto named = link::with_address(full->as<messages::Hello>(), "10.0.0.7");
   CHECK(named.read()->getAddress() == "10.0.0.7");
-  CHECK(named.envelope().follows == epoch{3});
+  CHECK(named.envelope().follows == term{3});
   CHECK(named.envelope().sequence == 9);
   auto without = messages::to_text(named.any());
   const std::string added = ", address = \"10.0.0.7\"";

@@ -212,8 +212,9 @@ void link_core::ended(instant now, error why) {
     return become_closed(why_);
   notice_absence(now);
   // A peer that takes this end for dead closes the link and dials again; no answer reached it.
-  const bool neglected = absent_at_ && now - *absent_at_ <= 2 * options_.beat_every;
-  become_closed(std::move(why), neglected ? ports::link_end::neglected : ports::link_end::closed);
+  const bool paused_here = absent_at_ && now - *absent_at_ <= 2 * options_.beat_every;
+  become_closed(std::move(why),
+                paused_here ? ports::link_end::paused_here : ports::link_end::closed);
 }
 
 // ---- Sending ----
@@ -345,10 +346,10 @@ void link_core::tick(instant now, instant anybody_heard_at) {
     if (listening() && now >= silence_ends_it_at()) {
       // Compared with the last sign of this peer, and not with now: two peers fall silent together
       // when the network here is cut.
-      const auto deaf = anybody_heard_at - peer_.last_heard() <= 2 * options_.beat_every;
+      const auto isolated = anybody_heard_at - peer_.last_heard() <= 2 * options_.beat_every;
       return become_closed({errc::unavailable, fmt::format("nothing heard for {}",
                                                            in_words(now - peer_.last_heard()))},
-                           deaf ? ports::link_end::deaf : ports::link_end::silent);
+                           isolated ? ports::link_end::isolated : ports::link_end::silent);
     }
     if (idle() && can_write_ && now >= last_wrote_ + options_.beat_every)
       enqueue(make_beat(last_sent_));

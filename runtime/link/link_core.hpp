@@ -6,9 +6,9 @@
 #include "runtime/base/rare.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/link/failure_detector.hpp"
 #include "runtime/link/frame.hpp"
 #include "runtime/link/options.hpp"
-#include "runtime/link/suspicion.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <deque>
@@ -79,9 +79,9 @@ struct effects {
 /// results: a shell may feed events from any thread under its lock, and call react() from the one
 /// that does the I/O.
 ///
-/// Rules: any received byte is a sign of life. Silence is judged by `suspicion`, only while we
-/// listen, and not right after this process has been paused. A gap in the sequence ends the link,
-/// a repeat is dropped. The send queue is bounded: beyond it the link ends.
+/// Rules: any received byte is a sign of life. Silence is judged by `failure_detector`, only while
+/// we listen, and not right after this process has been paused. A gap in the sequence ends the
+/// link, a repeat is dropped. The send queue is bounded: beyond it the link ends.
 class link_core {
  public:
   /// The end that was dialled.
@@ -217,12 +217,12 @@ class link_core {
       unread_; ///< the rest of a chunk that came with the one that used up the credit
   /// Hears of bytes and not of messages: a large message on a slow line is a sign of life all the
   /// while.
-  suspicion peer_;
+  failure_detector peer_;
   bool was_listening_ = false;
   /// A grace that this end owes the peer, and never more than two beats of it.
   instant spared_until_; ///< nothing is held against the peer before this, because we were the ones
                          ///< not there
-  /// Long enough for the peer to have given us up: an end that follows soon after is *neglected*
+  /// Long enough for the peer to have given us up: an end that follows soon after is *paused here*
   /// and not *closed*, and the node has more time to be back.
   std::optional<instant> absent_at_; ///< when we found that we had been away for long
 

@@ -57,8 +57,8 @@ TEST_CASE("when no other peer was heard either, this end may be cut off") {
     REQUIRE(one.closed.size() == 1);
     return one.how;
   };
-  CHECK(same(0s) == ports::link_end::deaf);
-  CHECK(same(2 * defaults.beat_every) == ports::link_end::deaf);
+  CHECK(same(0s) == ports::link_end::isolated);
+  CHECK(same(2 * defaults.beat_every) == ports::link_end::isolated);
   CHECK(same(2 * defaults.beat_every + 1ms) == ports::link_end::silent);
 }
 
@@ -113,8 +113,8 @@ TEST_CASE("a connection that was closed while we were away is told apart") {
     duration away;
     ports::link_end how;
   };
-  for (const auto& r : {row{900ms, ports::link_end::closed}, row{1s, ports::link_end::neglected},
-                        row{1min, ports::link_end::neglected}}) {
+  for (const auto& r : {row{900ms, ports::link_end::closed}, row{1s, ports::link_end::paused_here},
+                        row{1min, ports::link_end::paused_here}}) {
     CAPTURE(r.away.count());
     auto end = open_acceptor();
     const auto back = start + r.away;

@@ -15,7 +15,7 @@ struct options {
   duration handshake_within = limits::handshake_within;
   duration dial_within = limits::dial_within;
   duration beat_every = limits::beat_every;
-  /// A silent peer is acted on within this; see suspicion.
+  /// A silent peer is acted on within this; see failure_detector.
   duration lease = limits::lease;
   duration linger_max = limits::linger_max;
   std::size_t send_queue_max = limits::send_queue_max;

@@ -17,7 +17,7 @@ class journal_store {
   virtual ~journal_store() = default;
 
   /// As which of the job's masters its owner commands: higher each time the journal is opened.
-  virtual epoch opened_as() const = 0;
+  virtual term opened_as() const = 0;
 
   /// Appends a record; answers its index, from 1, once it survives the end of this process.
   virtual void append(messages::any_msg record,

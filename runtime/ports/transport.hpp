@@ -35,10 +35,10 @@ enum class link_end : std::uint8_t {
   /// Nothing was heard for as long as the lease allows.
   silent,
   /// The same of all peers at this listening place, at once: this process may be the one cut off.
-  deaf,
+  isolated,
   /// Closed, but while we were away ourselves (stopped, or starved): the peer may have taken us for
   /// dead and be waiting before it dials again.
-  neglected,
+  paused_here,
 };
 
 struct link_ending {

@@ -153,7 +153,7 @@ TEST_SUITE("dynamic supervisor") {
     };
     for (const char* id : {"a", "b", "c"})
       CHECK(again(id) == "done");
-    CHECK(again("d") == "all 3 restarts that are charged to node-1 are used up");
+    CHECK(again("d") == "all 3 restarts of node-1 are used up");
   }
 
   TEST_CASE("stopping a child is answered once it is down, its neighbours live on") {

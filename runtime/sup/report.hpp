@@ -63,9 +63,9 @@ struct stop_child {
   stop_order order{stop_order::cause::asked, {}, 0, {}};
 };
 
-/// To a dynamic supervisor that begins anew: what was charged to its budget before.
-struct recall_charges {
-  std::map<std::string, unsigned> charged;
+/// To a dynamic supervisor that begins anew: what was counted against its budget before.
+struct recall_restarts {
+  std::map<std::string, unsigned> used;
 };
 
 /// A dynamic supervisor's child has ended for good.
@@ -81,13 +81,13 @@ struct start_child; // spec.hpp
 
 using supervisor_handle = protocol<ask<dump>::yields<node_report>>;
 using dynamic_handle = protocol<ask<dump>::yields<node_report>, ask<start_child>::yields<done>,
-                                ask<stop_child>::yields<done>, tell<recall_charges>>;
+                                ask<stop_child>::yields<done>, tell<recall_restarts>>;
 
 } // namespace troupe::sup
 
 TROUPE_LOCAL_MESSAGE(troupe::sup::node_report)
 TROUPE_LOCAL_MESSAGE(troupe::sup::dump)
 TROUPE_LOCAL_MESSAGE(troupe::sup::stop_child)
-TROUPE_LOCAL_MESSAGE(troupe::sup::recall_charges)
+TROUPE_LOCAL_MESSAGE(troupe::sup::recall_restarts)
 TROUPE_LOCAL_MESSAGE(troupe::sup::child_end)
 TROUPE_LOCAL_MESSAGE(troupe::sup::done)

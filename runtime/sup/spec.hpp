@@ -83,11 +83,11 @@ tree dynamic(std::string id, budget limit, address<dynamic_handle> where,
 /// living child, there are limits::children_max of them, or the budget is spent.
 struct start_child {
   tree child;
-  /// What the start is charged to, as a restart: each name has the supervisor's whole budget.
-  std::optional<std::string> charged_to;
+  /// What the start is counted against, as a restart: each name has the supervisor's whole budget.
+  std::optional<std::string> against;
   start_child() : child(nullptr) {}
-  explicit start_child(tree c, std::optional<std::string> charge = std::nullopt)
-      : child(std::move(c)), charged_to(std::move(charge)) {}
+  explicit start_child(tree c, std::optional<std::string> by = std::nullopt)
+      : child(std::move(c)), against(std::move(by)) {}
 };
 
 /// Nothing, or one line naming the first mistake: empty or duplicate ids, a budget without a

@@ -214,7 +214,7 @@ answer<done> supervisor_shell::add(const start_child& m) {
   last_key_ = last_key_.next();
   slots_.emplace(last_key_, slot{child});
   refused_.reset();
-  happen(event::add{last_key_, options_of(child.root()), m.charged_to});
+  happen(event::add{last_key_, options_of(child.root()), m.against});
   if (refused_)
     return fail(*refused_);
   return done{};
@@ -232,8 +232,8 @@ answer<done> supervisor_shell::remove(const stop_child& m) {
   return once_down;
 }
 
-void supervisor_shell::recall(const recall_charges& m) {
-  happen(event::recall{m.charged});
+void supervisor_shell::recall(const recall_restarts& m) {
+  happen(event::recall{m.used});
 }
 
 node_report supervisor_shell::known_of(const slot& s) const {
@@ -275,7 +275,7 @@ answer<node_report> supervisor_shell::report() const {
   own.unexpected = ctx_.unexpected();
   if (spec_.root().how != strategy::one_fate)
     own.budgets.push_back({{}, core_.restarts_used(now(self_)), core_.restarts_allowed()});
-  for (const auto& [name, used] : core_.charged())
+  for (const auto& [name, used] : core_.used_by_name())
     own.budgets.push_back({name, used, core_.restarts_allowed()});
   describe_past(own);
   std::vector<described_child> children;
@@ -308,7 +308,7 @@ supervisor_behavior supervise(supervisor_self self, const tree& spec, const cont
       [shell](dump) { return shell->report(); },
       [shell](const start_child& m) { return shell->add(m); },
       [shell](const stop_child& m) { return shell->remove(m); },
-      [shell](const recall_charges& m) { shell->recall(m); },
+      [shell](const recall_restarts& m) { shell->recall(m); },
       [shell](const stop_due& m) {
         shell->happen(event::stop_overdue{m.child, m.incarnation});
       },

@@ -13,7 +13,7 @@ namespace troupe::sup {
 /// Keys are positions: the order of the list is the order of reliance, and every loop below goes by
 /// it.
 supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_options> children)
-    : how_(how), dynamic_(false), budget_(limit.restarts, limit.period), charged_(limit.restarts) {
+    : how_(how), dynamic_(false), budget_(limit.restarts, limit.period), used_by_(limit.restarts) {
   child_key next{};
   for (auto& options : children) {
     next = next.next();
@@ -24,7 +24,7 @@ supervisor_core::supervisor_core(strategy how, budget limit, std::vector<child_o
 
 supervisor_core::supervisor_core(budget limit)
     : how_(strategy::one_for_one), dynamic_(true), budget_(limit.restarts, limit.period),
-      charged_(limit.restarts) {}
+      used_by_(limit.restarts) {}
 
 /// Each event only changes the two sets of wishes, and settle() turns them into effects. So a
 /// second failure in the middle of a repair is merged into it and needs no rule of its own.
@@ -137,14 +137,14 @@ void supervisor_core::on(const event::add& e) {
   }
   // Checked before the start and not at the failure: a restart that the budget forbids must not run
   // even for a moment.
-  if (e.charged_to && charged_.used_up(*e.charged_to))
-    return refuse(errc::refused, fmt::format("all {} restarts that are charged to {} are used up",
-                                             charged_.allowed(), *e.charged_to));
+  if (e.against && used_by_.used_up(*e.against))
+    return refuse(errc::refused,
+                  fmt::format("all {} restarts of {} are used up", used_by_.allowed(), *e.against));
   if (!ids_.emplace(e.options.id, e.child).second) {
     return refuse(errc::refused, "there is a child called " + e.options.id);
   }
-  if (e.charged_to)
-    charged_.charge(*e.charged_to);
+  if (e.against)
+    used_by_.count(*e.against);
   children_.emplace(e.child, child{e.options});
   to_start_.insert(e.child);
 }
@@ -163,8 +163,8 @@ void supervisor_core::on(const event::remove& e) {
 }
 
 void supervisor_core::on(const event::recall& e) {
-  invariant(dynamic_, "restarts of a fixed list are charged to nothing");
-  charged_ = restart_charges(charged_.allowed(), e.charged);
+  invariant(dynamic_, "restarts of a fixed list are counted against nothing");
+  used_by_ = restarts_by_name(used_by_.allowed(), e.used);
 }
 
 /// The first order decides that this supervisor ends, and why; a later one only hurries it.
@@ -206,7 +206,7 @@ void supervisor_core::failed_to_start(child_key key, const std::string& why, boo
     const auto reason = fmt::format("{} did not start: {}", c.options.id, why);
     become_stopping(error{errc::refused, reason}, because_of_sibling(reason));
   } else if (dynamic_ && c.starts == 1) {
-    // Its first start is no restart: it is charged to no budget.
+    // Its first start is no restart: it is counted against no budget.
     if (refused)
       forget(key, error{errc::refused, why});
     else

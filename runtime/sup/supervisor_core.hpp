@@ -65,7 +65,7 @@ struct add {
   child_key child;
   child_options options;
   /// The start repeats work that was lost, and counts against the budget under this name.
-  std::optional<std::string> charged_to;
+  std::optional<std::string> against;
 };
 /// Only for dynamic supervisors: end this child and forget it. Again: the order is passed on to a
 /// child that is on its way down.
@@ -73,10 +73,10 @@ struct remove {
   child_key child;
   stop_order order;
 };
-/// Only for dynamic supervisors: what was charged in an earlier life. The supervisor's own memory
+/// Only for dynamic supervisors: what was counted in an earlier life. The supervisor's own memory
 /// is lost with it; the journal has the numbers.
 struct recall {
-  std::map<std::string, unsigned> charged;
+  std::map<std::string, unsigned> used;
 };
 /// End all children, then the supervisor. Again: as for remove.
 struct shutdown {
@@ -212,9 +212,9 @@ class supervisor_core {
   /// How many failures within the period of the budget were answered by a restart.
   unsigned restarts_used(instant now) const { return budget_.used(now); }
   unsigned restarts_allowed() const { return budget_.allowed(); }
-  /// Dynamic: how many of the children were started again, by what that is charged to. Each name
-  /// has the whole budget.
-  const std::map<std::string, unsigned>& charged() const { return charged_.used(); }
+  /// Dynamic: how many of the children were started again, by what that is counted against. Each
+  /// name has the whole budget.
+  const std::map<std::string, unsigned>& used_by_name() const { return used_by_.used(); }
 
  private:
   void on(const event::begin&);
@@ -278,7 +278,7 @@ class supervisor_core {
   restart_budget budget_;
   /// By name and not by child: a generation is another child each time, and a node keeps what it
   /// has used up.
-  restart_charges charged_;
+  restarts_by_name used_by_;
   /// Nothing for a supervisor that was asked to end: it ends well, whatever its children did on the
   /// way.
   std::optional<error> why_;

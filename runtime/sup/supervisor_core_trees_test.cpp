@@ -101,32 +101,29 @@ TEST_SUITE("supervisor_core: dynamic children that are trees") {
     CHECK(t.fails("g1") == "g1 ended: did not start: bang, forget");
   }
 
-  TEST_CASE("a restart is charged to a name, each of which has the whole budget") {
+  TEST_CASE("a restart is counted against a name, each of which has the whole budget") {
     table t(budget{2, for_life});
     t.begin();
     for (const char* g : {"g1", "g2"}) {
       CHECK(t.add(temporary(g), "node-1") == std::string("start ") + g);
       t.fails(g);
     }
-    CHECK(t.add(temporary("g3"), "node-1") ==
-          "refuse: all 2 restarts that are charged to node-1 are used up");
+    CHECK(t.add(temporary("g3"), "node-1") == "refuse: all 2 restarts of node-1 are used up");
     CHECK(t.add(temporary("g3"), "node-2") == "start g3");
-    CHECK(t.core.charged() == std::map<std::string, unsigned>{{"node-1", 2}, {"node-2", 1}});
+    CHECK(t.core.used_by_name() == std::map<std::string, unsigned>{{"node-1", 2}, {"node-2", 1}});
   }
 
-  TEST_CASE("what is refused is charged to nothing, and leaves no entry") {
+  TEST_CASE("what is refused is counted against nothing, and leaves no entry") {
     table t(budget{0, for_life});
     t.begin();
-    CHECK(t.add(temporary("g1"), "node-1") ==
-          "refuse: all 0 restarts that are charged to node-1 are used up");
-    CHECK(t.core.charged().empty());
+    CHECK(t.add(temporary("g1"), "node-1") == "refuse: all 0 restarts of node-1 are used up");
+    CHECK(t.core.used_by_name().empty());
   }
 
-  TEST_CASE("what was charged in an earlier life counts") {
+  TEST_CASE("what was counted in an earlier life counts") {
     table t(budget{2, for_life});
     t.begin();
     t.tell(event::recall{{{"node-1", 2}}});
-    CHECK(t.add(temporary("g3"), "node-1") ==
-          "refuse: all 2 restarts that are charged to node-1 are used up");
+    CHECK(t.add(temporary("g3"), "node-1") == "refuse: all 2 restarts of node-1 are used up");
   }
 }

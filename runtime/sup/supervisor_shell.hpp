@@ -30,7 +30,7 @@ class supervisor_shell {
   void came_up(const child_up& m);
   answer<done> add(const start_child& m);
   answer<done> remove(const stop_child& m);
-  void recall(const recall_charges& m);
+  void recall(const recall_restarts& m);
   answer<node_report> report() const;
 
  private:

@@ -159,7 +159,7 @@ void decision_world::lose(const node_name& name) {
     tree_->members.at(name).mailbox.push_back(said);
 }
 
-void decision_world::expel(const node_name& name) {
+void decision_world::evict(const node_name& name) {
   lose(name);
 }
 
@@ -268,13 +268,13 @@ void decision_world::obey(const node_name&, const recovery_core::record& e) {
   } else if (e.message.is<Concluded>()) {
     concluded_ = e.message.as<Concluded>().read()->getSuccess();
   } else {
-    auto body = e.message.as<RestartCharged>().read();
-    invariant(body->getRestartCount() == ++charged_, "restarts are not counted one by one");
-    invariant(++charged_to_[body->getNode().cStr()] <= max_restarts_,
+    auto body = e.message.as<RestartCounted>().read();
+    invariant(body->getRestartCount() == ++counted_, "restarts are not counted one by one");
+    invariant(++counted_against_[body->getNode().cStr()] <= max_restarts_,
               "more restarts of a node than the budget has");
-    invariant(charged_for_.insert(body->getGeneration()).second, "a generation is charged twice");
-    invariant(sealed_.count(body->getGeneration()) != 0, "charged for what never ran");
-    invariant(!tree_, "charged before the generation has ended");
+    invariant(counted_for_.insert(body->getGeneration()).second, "a generation is counted twice");
+    invariant(sealed_.count(body->getGeneration()) != 0, "counted for what never ran");
+    invariant(!tree_, "counted before the generation has ended");
   }
 }
 
@@ -296,8 +296,8 @@ void decision_world::obey(const node_name&, const recovery_core::stop_generation
   settle_tree();
 }
 
-void decision_world::obey(const node_name&, const recovery_core::recall_charges& e) {
-  tree_charges_ = e.charged;
+void decision_world::obey(const node_name&, const recovery_core::recall_restarts& e) {
+  tree_restarts_ = e.used;
 }
 
 void decision_world::obey(const node_name&, const recovery_core::verdict& e) {

@@ -39,14 +39,14 @@ class decision_world {
   /// How much has happened: whether a property was put to the test at all.
   struct tally {
     std::size_t sealed = 0;
-    std::size_t charged = 0;
+    std::size_t counted = 0;
     std::size_t falls = 0;
     std::size_t evicted = 0;
     std::size_t successes = 0;
     std::size_t failures = 0;
   };
   tally count() const {
-    return {sealed_.size(), charged_, falls_, evicted_, concluded_ == true, concluded_ == false};
+    return {sealed_.size(), counted_, falls_, evicted_, concluded_ == true, concluded_ == false};
   }
 
  private:
@@ -110,15 +110,15 @@ class decision_world {
   void obey(const node_name&, const recovery_core::direct& e);
   void obey(const node_name&, const recovery_core::start_generation& e) { start_tree(e); }
   void obey(const node_name&, const recovery_core::stop_generation& e);
-  void obey(const node_name&, const recovery_core::recall_charges& e);
-  void obey(const node_name&, const recovery_core::evict& e) { expel(e.node); }
+  void obey(const node_name&, const recovery_core::recall_restarts& e);
+  void obey(const node_name&, const recovery_core::evict& e) { evict(e.node); }
   void obey(const node_name&, const recovery_core::announce_end&) {}
   void obey(const node_name&, const recovery_core::verdict& e);
   void obey(const node_name&, const recovery_core::note&) {}
   void obey(const node_name&, const rendezvous_core::record& e);
   void obey(const node_name&, const rendezvous_core::start& e);
   void obey(const node_name&, const rendezvous_core::sealed& e);
-  void obey(const node_name&, const rendezvous_core::evict& e) { expel(e.node); }
+  void obey(const node_name&, const rendezvous_core::evict& e) { evict(e.node); }
   void obey(const node_name&, const rendezvous_core::note&) {}
   void obey(const node_name&, const rendezvous_core::done&) { rendezvous_ends(std::nullopt); }
   void obey(const node_name& me, const member_core::direct& e);
@@ -132,13 +132,13 @@ class decision_world {
   void come(const node_name& name);
   void break_link(const node_name& name);
   void lose(const node_name& name);
-  void expel(const node_name& name);
+  void evict(const node_name& name);
 
   void stir(const node_name& name);
   void tick();
   void deliver_all();
   void check_world(const messages::World::Reader& world);
-  void check_charges() const;
+  void check_restarts() const;
   void check_patience();
   std::string in_words() const;
 
@@ -155,7 +155,7 @@ class decision_world {
   life lives_ = 0;
   std::optional<actor<recovery_core>> planner_;
   std::optional<tree> tree_;
-  std::map<node_name, std::uint32_t> tree_charges_; ///< the job's, since the planner began
+  std::map<node_name, std::uint32_t> tree_restarts_; ///< the job's, since the planner began
   std::map<node_name, naive_node> nodes_;
   /// What a node said before its member was there.
   std::map<node_name, std::deque<messages::any_msg>> for_member_;
@@ -167,9 +167,9 @@ class decision_world {
   std::uint64_t proposed_ = 0;
   std::map<std::uint64_t, std::string> worlds_; ///< as announced by Prepare, by number
   std::set<std::uint64_t> sealed_;
-  std::uint32_t charged_ = 0;
-  std::map<node_name, std::uint32_t> charged_to_;
-  std::set<std::uint64_t> charged_for_;
+  std::uint32_t counted_ = 0;
+  std::map<node_name, std::uint32_t> counted_against_;
+  std::set<std::uint64_t> counted_for_;
   std::optional<bool> concluded_;
   std::size_t verdicts_ = 0;
   std::size_t falls_ = 0;

@@ -20,9 +20,9 @@ void decision_world::start_tree(const recovery_core::start_generation& e) {
   invariant(!e.start || sealed_.count(which.value) != 0, "recalled before it is sealed");
   auto body = e.world.read();
   check_world(body->getWorld());
-  if (e.charged_to)
-    ++tree_charges_[*e.charged_to];
-  check_charges();
+  if (e.against)
+    ++tree_restarts_[*e.against];
+  check_restarts();
   tree_.emplace(tree{which, std::nullopt, {}, std::nullopt, std::nullopt});
   if (!e.start)
     tree_->rendezvous.emplace(actor<rendezvous_core>{
@@ -103,7 +103,7 @@ void decision_world::end_tree_with_planner() {
     }
   }
   tree_.reset();
-  tree_charges_.clear();
+  tree_restarts_.clear();
 }
 
 bool decision_world::lives(life which) const {
@@ -133,10 +133,10 @@ void decision_world::lower_one_falls() {
 }
 
 /// The job's own account of restarts is the journal's.
-void decision_world::check_charges() const {
-  for (const auto& [node, charged] : charged_to_) {
-    const auto known = tree_charges_.find(node);
-    invariant(known != tree_charges_.end() && known->second == charged,
+void decision_world::check_restarts() const {
+  for (const auto& [node, counted] : counted_against_) {
+    const auto known = tree_restarts_.find(node);
+    invariant(known != tree_restarts_.end() && known->second == counted,
               "the job and the journal disagree about the restarts of a node");
   }
 }
@@ -244,7 +244,7 @@ void decision_world::obey(const node_name&, const member_core::fail_early& e) {
 
 void decision_world::obey(const node_name& me, const member_core::evict&) {
   ++evicted_;
-  expel(me);
+  evict(me);
 }
 
 } // namespace troupe::actors::testing

@@ -100,15 +100,15 @@ struct in_text {
   std::string operator()(const recovery_core::start_generation& e) const {
     return fmt::format("begin {}{}{}", text(e.world.any()),
                        e.start ? ", which is sealed: " + text(e.start->any()) : "",
-                       e.charged_to ? ", charged to " + *e.charged_to : "");
+                       e.against ? ", counted against " + *e.against : "");
   }
   std::string operator()(const recovery_core::stop_generation& e) const {
     return fmt::format("stop g{}{}: {}", e.which.value,
                        e.verdict_follows ? ", its nodes hear the verdict" : "", e.reason);
   }
-  std::string operator()(const recovery_core::recall_charges& e) const {
-    std::string all = "charged before:";
-    for (const auto& [node, used] : e.charged)
+  std::string operator()(const recovery_core::recall_restarts& e) const {
+    std::string all = "counted before:";
+    for (const auto& [node, used] : e.used)
       all += fmt::format(" {} {}", node, used);
     return all;
   }

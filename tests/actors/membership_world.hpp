@@ -30,7 +30,7 @@ class membership_world {
     case 3:
       return act(core_.departed(now_, some_session(), "bye"));
     case 4:
-      return act(core_.expel(now_, node, "too slow", choose_(2) == 0));
+      return act(core_.evict(now_, node, "too slow", choose_(2) == 0));
     default:
       act(core_.tick(now_));
       const auto next = core_.next_wakeup();

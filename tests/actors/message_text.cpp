@@ -216,9 +216,9 @@ bool told_of_records(std::string& out, const any_msg& m) {
                                                      world_text(b.getWorld()),
                                                      b.getStoreAddress().cStr(), b.getStorePort());
                                 }) ||
-         told<RestartCharged>(out, m,
+         told<RestartCounted>(out, m,
                               [](auto& b, auto g) {
-                                return fmt::format("RestartCharged g{} to {}, restart {}{}", g,
+                                return fmt::format("RestartCounted g{} to {}, restart {}{}", g,
                                                    b.getNode().cStr(), b.getRestartCount(),
                                                    failures_text(b.getFailures()));
                               }) ||

@@ -61,7 +61,7 @@ struct node_stage : stage {
   }
   std::string hears() { return heard(*link); }
 
-  void welcomes(epoch master = {}) {
+  void welcomes(term master = {}) {
     says(messages::author("master", master).write<messages::Welcome>({}, [](auto) {}).any());
   }
 
@@ -95,7 +95,7 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_checkpoints>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
-  epoch followed; ///< as the last hello says
+  term followed; ///< as the last hello says
   std::vector<node_outcome> outcomes;
 };
 

@@ -19,7 +19,7 @@ struct planner_story {
                 const std::vector<messages::any_msg>& past = {})
       : planner_story(sizes(nodes_min, nodes_max), restarts(3), past) {}
   planner_story(const rendezvous_options& s, const recovery_options& o,
-                const std::vector<messages::any_msg>& past = {}, epoch term = {})
+                const std::vector<messages::any_msg>& past = {}, term term = {})
       : core(s, o, messages::author("master/recovery", term), dawn) {
     tell(core.recall(dawn, past));
     recalled = last;

@@ -11,11 +11,11 @@
 
 namespace troupe::actors::testing {
 
-inline messages::any_msg welcome(epoch from = {}) {
+inline messages::any_msg welcome(term from = {}) {
   return messages::author("master", from).write<messages::Welcome>({}, [](auto) {}).any();
 }
 
-inline messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0, epoch from = {},
+inline messages::any_msg refused(bool retry, std::uint32_t retry_after_ms = 0, term from = {},
                                  const std::string& job = "job") {
   return messages::author("master", from)
       .write<messages::Refused>({},

@@ -259,9 +259,9 @@ any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
       .any();
 }
 
-any_msg charged_record(std::uint64_t g, std::uint32_t restart_count, const node_name& node) {
+any_msg counted_record(std::uint64_t g, std::uint32_t restart_count, const node_name& node) {
   return someone()
-      .write<RestartCharged>(generation{g},
+      .write<RestartCounted>(generation{g},
                              [&](auto b) {
                                b.setGeneration(g);
                                b.setRestartCount(restart_count);

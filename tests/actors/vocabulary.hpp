@@ -112,7 +112,7 @@ messages::msg<messages::StepSettled> step_settled(bool complete, const saving& s
 messages::any_msg proposed_record(std::uint64_t g);
 messages::any_msg sealed_record(std::uint64_t g, const std::vector<node_name>& nodes,
                                 std::uint32_t restart_count = 0);
-messages::any_msg charged_record(std::uint64_t g, std::uint32_t restart_count,
+messages::any_msg counted_record(std::uint64_t g, std::uint32_t restart_count,
                                  const node_name& node = "a");
 messages::any_msg concluded_record(bool success);
 

@@ -55,7 +55,7 @@ TEST_SUITE("worlds") {
                 const auto before = world.count();
                 world.let_be();
                 all.sealed += before.sealed;
-                all.charged += before.charged;
+                all.counted += before.counted;
                 all.falls += before.falls;
                 all.evicted += before.evicted;
                 all.successes += before.successes;
@@ -63,11 +63,11 @@ TEST_SUITE("worlds") {
               }) == "");
     }
     // All of it has happened, and often.
-    MESSAGE("sealed " << all.sealed << ", charged " << all.charged << ", falls " << all.falls
+    MESSAGE("sealed " << all.sealed << ", counted " << all.counted << ", falls " << all.falls
                       << ", evicted " << all.evicted << ", successes " << all.successes
                       << ", failures " << all.failures);
     CHECK(all.sealed > rounds(1'500));
-    CHECK(all.charged > rounds(200));
+    CHECK(all.counted > rounds(200));
     CHECK(all.falls > rounds(1'500));
     CHECK(all.evicted > rounds(100));
     CHECK(all.successes > rounds(100));

@@ -165,11 +165,11 @@ TEST_CASE("a kind that a newer peer added is admitted, so that its reader can co
 TEST_CASE("an older and a newer peer read ours") {
   release older("older");
   release newer("newer");
-  const auto prepared = build<Prepared>(stamp{"n1/leader", epoch{1}, generation{3}, 1, 4},
-                                        [](Prepared::Builder body) {
-                                          body.setNode("n1");
-                                          body.setStorePort(29'401);
-                                        });
+  const auto prepared =
+      build<Prepared>(stamp{"n1/leader", term{1}, generation{3}, 1, 4}, [](Prepared::Builder body) {
+        body.setNode("n1");
+        body.setStorePort(29'401);
+      });
   CHECK(older.read(older.kind("rendezvous", "Prepared"), prepared.any()) == R"((node = "n1"))");
   CHECK(newer.read(newer.kind("rendezvous", "Prepared"), prepared.any()) ==
         R"((node = "n1", storePort = 29401, storeHosted = false, bandwidth = 0))");

@@ -31,7 +31,7 @@ def appears(run: Run, directory: Path, node: int, world: str) -> None:
     )
 
 
-def test_a_lone_start_a_join_a_spare_and_a_loss(shell: Start, tmp_path: Path) -> None:
+def test_a_lone_start_a_join_a_standby_and_a_loss(shell: Start, tmp_path: Path) -> None:
     run = shell(
         WORKER, tmp_path, port=free_port(), ranked=False, options=["--nnodes=1:2"], restarts=0
     )
@@ -45,7 +45,7 @@ def test_a_lone_start_a_join_a_spare_and_a_loss(shell: Start, tmp_path: Path) ->
     appears(run, tmp_path, 1, "1/2")
 
     run.start_node(2)
-    until(lambda: "stands by" in run.err(2), WITHIN, "the third is told that it is a spare")
+    until(lambda: "stands by" in run.err(2), WITHIN, "the third is told that it is a standby")
 
     run.launchers[1].kill()
     appears(run, tmp_path, 2, "1/2")

@@ -20,7 +20,7 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 TRAINS = 'echo $$ > "$1/pid.part" && mv "$1/pid.part" "$1/pid"; until [ -e "$1/enough" ]; do sleep 0.05; done'
 
 
-class Door:
+class Forwarder:
     """An address that leads to one master or another, as a name or a service does."""
 
     def __init__(self) -> None:
@@ -118,15 +118,15 @@ def test_an_older_master_is_not_obeyed_and_training_goes_on(
     launcher: Launcher, shell: Start, masters: list[Master], tmp_path: Path
 ) -> None:
     older, newer, _ = masters
-    door = Door()
-    door.leads_to(newer.port)
+    forwarder = Forwarder()
+    forwarder.leads_to(newer.port)
     guest = Guest(launcher.name, launcher.program)
     token = {"TROUPE_TOKEN": TOKEN}
-    run = shell(TRAINS, tmp_path, launcher=guest, port=door.port, environment=token)
+    run = shell(TRAINS, tmp_path, launcher=guest, port=forwarder.port, environment=token)
     until(lambda: (tmp_path / "pid").exists(), WITHIN, "a worker")
     worker = int((tmp_path / "pid").read_text())
 
-    door.leads_to(older.port)
+    forwarder.leads_to(older.port)
     refused = "node node-1 was refused: it has followed a newer master"
     until(lambda: older.err().count(refused) >= 3, WITHIN, "refusals")
     older_there = "is older than the one this node has followed"
@@ -135,7 +135,7 @@ def test_an_older_master_is_not_obeyed_and_training_goes_on(
     assert "is here" not in older.err()
 
     (tmp_path / "enough").touch()
-    door.leads_to(newer.port)
+    forwarder.leads_to(newer.port)
     assert run.wait(WITHIN) == [0], run.err()
     assert newer.process.wait(WITHIN) == 0
     assert older.process.poll() is None, "it was not told to end, and has"
@@ -145,27 +145,27 @@ def test_in_its_masters_absence_a_node_trains_on_whatever_answers_there(
     launcher: Launcher, shell: Start, masters: list[Master], tmp_path: Path
 ) -> None:
     _, own, another = masters
-    door, web = Door(), Web()
-    door.leads_to(own.port)
+    forwarder, web = Forwarder(), Web()
+    forwarder.leads_to(own.port)
     guest = Guest(launcher.name, launcher.program)
     patience = 2.0
     conf = f"{CALM['PET_RDZV_CONF']},read_timeout={patience:g}"
     environment = {"TROUPE_TOKEN": TOKEN, "PET_RDZV_CONF": conf}
-    run = shell(TRAINS, tmp_path, launcher=guest, port=door.port, environment=environment)
+    run = shell(TRAINS, tmp_path, launcher=guest, port=forwarder.port, environment=environment)
     until(lambda: (tmp_path / "pid").exists(), WITHIN, "a worker")
     worker = int((tmp_path / "pid").read_text())
 
     gone = time.monotonic()
-    door.leads_to(web.port)
+    forwarder.leads_to(web.port)
     until(lambda: "it does not speak TLS" in run.err(), WITHIN, "the node's word about a web server")
-    door.leads_to(another.port)
+    forwarder.leads_to(another.port)
     until(lambda: "serves another job ('another')" in run.err(), WITHIN, "about another job's master")
-    door.leads_to(free_port())
+    forwarder.leads_to(free_port())
     until(lambda: time.monotonic() > gone + 2 * patience, WITHIN, "a node with nothing running to give up")
     assert "training goes on without it" in run.err()
     assert alive(worker)
     assert run.launchers[0].poll() is None
 
     (tmp_path / "enough").touch()
-    door.leads_to(own.port)
+    forwarder.leads_to(own.port)
     assert run.wait(WITHIN) == [0], run.err()

@@ -169,9 +169,9 @@ def test_the_endpoints_name_may_resolve_late(
                 file.parent.rmdir()
 
 
-@pytest.mark.parametrize("spares", [0, 1])
-def test_a_node_that_is_cut_off_trains_on_unless_a_spare_takes_its_place(
-    machines: list[str], tmp_path: Path, launcher: Launcher, spares: int
+@pytest.mark.parametrize("standbys", [0, 1])
+def test_a_node_that_is_cut_off_trains_on_unless_a_standby_takes_its_place(
+    machines: list[str], tmp_path: Path, launcher: Launcher, standbys: int
 ) -> None:
     near, far = machines
     pids = tmp_path / "pids"
@@ -199,13 +199,13 @@ def test_a_node_that_is_cut_off_trains_on_unless_a_spare_takes_its_place(
         node = run(far, "actor-launcher", where, "--no-python", command=[str(worker)])
         until(pids.exists, WITHIN, "a worker")
         first = int(pids.read_text())
-        for _ in range(spares):
-            spare = run(near, "actor-launcher", where, "--no-python", command=[str(worker)])
-            until(lambda: "stands by" in spare.err(), WITHIN, "a spare")
+        for _ in range(standbys):
+            standby = run(near, "actor-launcher", where, "--no-python", command=[str(worker)])
+            until(lambda: "stands by" in standby.err(), WITHIN, "a standby")
         cut = time.monotonic()
         ip(f"-n {far} link set far0 down")
-        if spares:
-            until(lambda: len(pids.read_text().split()) == 2, WITHIN, "the spare's worker")
+        if standbys:
+            until(lambda: len(pids.read_text().split()) == 2, WITHIN, "the standby's worker")
             until(lambda: not alive(first), WITHIN, f"the end of the first\n{node.err()}")
             assert time.monotonic() - cut < 30
             assert "may have formed a world without this one" in node.err()

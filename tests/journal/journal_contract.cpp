@@ -138,7 +138,7 @@ void opening_again(journal_world& world) {
   SUBCASE("each time it is opened the master is a newer one") {
     const auto first = opened(world)->opened_as();
     const auto second = opened(world)->opened_as();
-    CHECK(epoch{} < first);
+    CHECK(term{} < first);
     CHECK(first < second);
   }
   SUBCASE("two masters cannot have it at once") {
@@ -154,7 +154,7 @@ void opening_again(journal_world& world) {
 } // namespace
 
 messages::any_msg numbered_record(std::uint64_t number, std::size_t padding) {
-  const messages::stamp envelope{"master/journal", epoch{1}, generation{number}, number, 0};
+  const messages::stamp envelope{"master/journal", term{1}, generation{number}, number, 0};
   return messages::build<messages::Concluded>(
              envelope, [padding](auto body) { body.setReason(std::string(padding, 'x')); })
       .any();

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   if (!store)
     return 1;
   for (std::uint64_t number = 1;; ++number) {
-    const messages::stamp envelope{"probe", epoch{1}, generation{number}, number, 0};
+    const messages::stamp envelope{"probe", term{1}, generation{number}, number, 0};
     std::promise<bool> safe;
     (*store)->append(
         messages::build<messages::GenerationProposed>(envelope, [](auto) {}).any(),

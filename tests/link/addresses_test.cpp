@@ -16,16 +16,16 @@ boost::asio::ip::address address(const char* text) {
 /// "127.0.0.3" of the peer that dials from there.
 std::string seen_when_dialling_from(const std::string& own) {
   asio_world master;
-  doorkeeper door;
-  const auto listener = *master.transport().listen({"127.0.0.1", 0}, door.acceptor());
+  accepted_links accepted;
+  const auto listener = *master.transport().listen({"127.0.0.1", 0}, accepted.acceptor());
   auto options = calm_options();
   options.dial_from = own;
   asio_world node(std::move(options));
   auto answer = dial(node, listener->where());
   if (!answer)
     return answer.error().what;
-  REQUIRE(master.until([&door] { return !door.names().empty(); }));
-  const auto seen = door.link(0)->peer();
+  REQUIRE(master.until([&accepted] { return !accepted.names().empty(); }));
+  const auto seen = accepted.link(0)->peer();
   return seen.substr(0, seen.rfind(':'));
 }
 
@@ -64,8 +64,8 @@ TEST_CASE("a link-local address without its interface is told so") {
   CHECK(wrong("fe80::1%nowhere") == "there is no interface nowhere");
 
   asio_world world;
-  doorkeeper door;
-  const auto open = world.transport().listen({"fe80::1%nowhere", 0}, door.acceptor());
+  accepted_links accepted;
+  const auto open = world.transport().listen({"fe80::1%nowhere", 0}, accepted.acceptor());
   REQUIRE_FALSE(open);
   CHECK(open.error().what == "cannot listen on [fe80::1%nowhere]:0: there is no interface nowhere");
   const auto answer = dial(world, {"fe80::1", 29400});

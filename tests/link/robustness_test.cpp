@@ -27,16 +27,16 @@ os::transport_options impatient() {
 /// A listener that may be mistreated, and a link through it that must not suffer.
 struct victim {
   asio_world world;
-  doorkeeper door;
+  accepted_links accepted;
   std::unique_ptr<ports::listener> listener;
   std::optional<owner> node;
   std::optional<owner> master;
 
   explicit victim(os::transport_options options = impatient()) : world(std::move(options)) {
-    listener = std::move(*world.transport().listen(world.place(), door.acceptor()));
+    listener = std::move(*world.transport().listen(world.place(), accepted.acceptor()));
     node.emplace(std::move(*dial(world, listener->where())));
-    REQUIRE(eventually([this] { return door.names().size() == 1; }));
-    master.emplace(door.link(0));
+    REQUIRE(eventually([this] { return accepted.names().size() == 1; }));
+    master.emplace(accepted.link(0));
     node->open();
     master->open();
   }
@@ -49,7 +49,7 @@ struct victim {
     REQUIRE(node->link().send(numbered(before + 1)));
     CHECK(eventually([this, before] { return master->numbers().size() == before + 1; }));
     CHECK(master->reasons().empty());
-    CHECK(door.names().size() == 1);
+    CHECK(accepted.names().size() == 1);
   }
 };
 
@@ -131,7 +131,7 @@ TEST_CASE("a Hello byte by byte is as good as at once") {
   raw_peer peer(v.port());
   for (const auto b : on_wire(1, hello("node-9").any()))
     REQUIRE(peer.send({b}));
-  CHECK(eventually([&v] { return v.door.names().size() == 2; }));
+  CHECK(eventually([&v] { return v.accepted.names().size() == 2; }));
   CHECK(peer.read(link::header_size) == beat_on_wire(0));
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("silent connections without end keep no node from joining, and few of 
     strangers.emplace_back(v.port());
   const auto joined = dial(v.world, v.listener->where(), "late");
   CHECK_MESSAGE(joined.has_value(), joined.error().what);
-  CHECK(eventually([&v] { return v.door.names().size() == 2; }));
+  CHECK(eventually([&v] { return v.accepted.names().size() == 2; }));
   CHECK(*lines == limits::refusals_told);
 }
 
@@ -196,8 +196,8 @@ TEST_CASE(
   victim v(options);
   raw_peer peer(v.port());
   REQUIRE(peer.send(on_wire(1, hello("node-9").any())));
-  REQUIRE(eventually([&v] { return v.door.names().size() == 2; }));
-  owner slow(v.door.link(1));
+  REQUIRE(eventually([&v] { return v.accepted.names().size() == 2; }));
+  owner slow(v.accepted.link(1));
   slow.open();
   const auto m = large(1, 1u << 20);
   std::size_t accepted = 0;
@@ -242,11 +242,11 @@ TEST_CASE("a killed peer is noticed, whichever end dialled") {
     CHECK(eventually([&node] { return node.closed(); }));
   }
   SUBCASE("the dialler was killed") {
-    doorkeeper door;
-    auto listener = world.transport().listen(world.place(), door.acceptor());
+    accepted_links accepted;
+    auto listener = world.transport().listen(world.place(), accepted.acceptor());
     child other({"dial", std::to_string((*listener)->where().port)});
     REQUIRE(other.line() == "connected");
-    owner master(door.link(0));
+    owner master(accepted.link(0));
     master.open();
     check_echo(master);
     other.signal(SIGKILL);
@@ -279,11 +279,11 @@ TEST_CASE("an end that was frozen itself for longer than the limit keeps a peer 
   patient.link.lease = 1h;
   patient.link.beat_every = 50ms;
   asio_world world(patient);
-  doorkeeper door;
-  auto listener = world.transport().listen(world.place(), door.acceptor());
+  accepted_links accepted;
+  auto listener = world.transport().listen(world.place(), accepted.acceptor());
   child other({"dial", std::to_string((*listener)->where().port), "--silent", "1000"});
   REQUIRE(other.line() == "connected");
-  owner master(door.link(0));
+  owner master(accepted.link(0));
   master.open();
   check_echo(master);
   other.stop();

@@ -15,14 +15,14 @@ struct secure_master {
   temporary_folder folder;
   authority job{folder};
   std::unique_ptr<asio_world> world; // links must not outlive it
-  doorkeeper door;
+  accepted_links accepted;
   std::unique_ptr<ports::listener> listener;
 
   explicit secure_master(const std::vector<std::string>& names = {os::master_name}) {
     auto options = calm_options();
     options.proven_by = job.issue("master", names);
     world = std::make_unique<asio_world>(std::move(options));
-    listener = std::move(*world->transport().listen({"127.0.0.1", 0}, door.acceptor()));
+    listener = std::move(*world->transport().listen({"127.0.0.1", 0}, accepted.acceptor()));
   }
 
   std::uint16_t port() const { return listener->where().port; }
@@ -41,7 +41,7 @@ struct secure_master {
     return answer;
   }
 
-  void let_nobody_in() const { CHECK(door.names().empty()); }
+  void let_nobody_in() const { CHECK(accepted.names().empty()); }
 };
 
 void check_refused(const result<ports::connection_ptr>& answer, const char* words) {
@@ -56,7 +56,7 @@ TEST_CASE("a node with a certificate of the job in its name is let in") {
   secure_master master;
   CHECK(master.dialled_by(master.job.issue("node", {"node-0", "10.0.0.7"})));
   CHECK(master.dialled_by(master.job.issue("node", {"node-0", "10.0.0.7"}), "10.0.0.7"));
-  CHECK(master.door.names() == std::vector<std::string>{"node-0", "10.0.0.7"});
+  CHECK(master.accepted.names() == std::vector<std::string>{"node-0", "10.0.0.7"});
 }
 
 TEST_CASE("a node may not take another one's name, not even with a pattern") {
@@ -97,8 +97,8 @@ TEST_CASE("a certificate that was revoked is refused, at both ends, also while t
   auto options = calm_options();
   options.proven_by = listens;
   asio_world master(std::move(options));
-  doorkeeper door;
-  const auto listener = std::move(*master.transport().listen(master.place(), door.acceptor()));
+  accepted_links accepted;
+  const auto listener = std::move(*master.transport().listen(master.place(), accepted.acceptor()));
   const auto dialled = [&listener](const os::tls_files& files) {
     auto node_options = calm_options();
     node_options.proven_by = files;
@@ -130,10 +130,10 @@ TEST_CASE("a revocation list that has expired, or is another authority's, lets n
 
 TEST_CASE("in place of an address, a hello carries the one that its link comes from") {
   asio_world world;
-  doorkeeper door;
-  auto listener = world.transport().listen(world.place(), door.acceptor());
+  accepted_links accepted;
+  auto listener = world.transport().listen(world.place(), accepted.acceptor());
   REQUIRE(dial(world, (*listener)->where()));
-  CHECK(door.addresses() == std::vector<std::string>{"127.0.0.1"});
+  CHECK(accepted.addresses() == std::vector<std::string>{"127.0.0.1"});
 }
 
 TEST_CASE("the master must be the one that was dialled") {
@@ -154,12 +154,12 @@ TEST_CASE("a client without a certificate, or with an old protocol, gets nowhere
   const auto said = on_wire(1, hello().any());
   const auto node = master.job.issue("node", {"node-0"});
   CHECK(raw_tls_client(master.port(), node.certificate, node.key, said, TLS1_3_VERSION) == "taken");
-  CHECK(master.door.names().size() == 1);
+  CHECK(master.accepted.names().size() == 1);
   CHECK(raw_tls_client(master.port(), "", "", said, TLS1_3_VERSION) ==
         "tlsv13 alert certificate required");
   CHECK(raw_tls_client(master.port(), node.certificate, node.key, said, TLS1_2_VERSION) ==
         "tlsv1 alert protocol version");
-  CHECK(master.door.names().size() == 1);
+  CHECK(master.accepted.names().size() == 1);
 }
 
 TEST_CASE("a plain node at a TLS master does not get in and may try again") {
@@ -174,8 +174,8 @@ TEST_CASE("a plain node at a TLS master does not get in and may try again") {
 TEST_CASE("a TLS node at a plain master does not get in and may try again") {
   secure_master elsewhere;
   asio_world plain;
-  doorkeeper door;
-  auto listener = plain.transport().listen(plain.place(), door.acceptor());
+  accepted_links accepted;
+  auto listener = plain.transport().listen(plain.place(), accepted.acceptor());
   auto options = calm_options();
   options.proven_by = elsewhere.job.issue("node", {"node-0"});
   asio_world node(std::move(options));
@@ -183,7 +183,7 @@ TEST_CASE("a TLS node at a plain master does not get in and may try again") {
   REQUIRE_FALSE(answer);
   CHECK(answer.error().code == errc::closed);
   CHECK(answer.error().what.find("during the TLS handshake") != std::string::npos);
-  CHECK(door.names().empty());
+  CHECK(accepted.names().empty());
 }
 
 TEST_CASE("a peer that begins a TLS handshake and does not finish it is let go") {
@@ -193,14 +193,14 @@ TEST_CASE("a peer that begins a TLS handshake and does not finish it is let go")
   options.proven_by = job.issue("master", {os::master_name});
   options.link.handshake_within = 100ms;
   asio_world world(std::move(options));
-  doorkeeper door;
-  auto listener = world.transport().listen(world.place(), door.acceptor());
+  accepted_links accepted;
+  auto listener = world.transport().listen(world.place(), accepted.acceptor());
   raw_peer silent((*listener)->where().port);
   raw_peer half((*listener)->where().port);
   REQUIRE(half.send({0x16, 0x03, 0x01, 0x02, 0x00, 0x01}));
   CHECK(silent.read_to_end().empty());
   CHECK(half.read_to_end().empty());
-  CHECK(door.names().empty());
+  CHECK(accepted.names().empty());
 }
 
 TEST_CASE("files that are missing or wrong are named at the start") {
@@ -249,10 +249,10 @@ TEST_CASE("files that are missing or wrong are named at the start") {
 
 TEST_CASE("without a token or certificates only loopback addresses may be used") {
   asio_world world;
-  doorkeeper door;
+  accepted_links accepted;
   for (const std::string host : {"*", "", "0.0.0.0", "::", "192.0.2.1"}) {
     CAPTURE(host);
-    const auto refused = world.transport().listen({host, 0}, door.acceptor());
+    const auto refused = world.transport().listen({host, 0}, accepted.acceptor());
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == errc::refused);
     CHECK(refused.error().what.find("needs a job token") != std::string::npos);
@@ -268,23 +268,23 @@ TEST_CASE("one can listen on a name, on either family, and on every address") {
   asio_world world(std::move(options));
   const auto reachable = [&world](const std::string& host, const std::vector<std::string>& by) {
     CAPTURE(host);
-    doorkeeper door;
-    auto listener = world.transport().listen({host, 0}, door.acceptor());
+    accepted_links accepted;
+    auto listener = world.transport().listen({host, 0}, accepted.acceptor());
     REQUIRE_MESSAGE(listener.has_value(), listener.error().what);
     for (const auto& each : by) {
       CAPTURE(each);
       const auto answer = dial(world, {each, (*listener)->where().port});
       CHECK_MESSAGE(answer.has_value(), answer.error().what);
     }
-    CHECK(door.names().size() == by.size());
+    CHECK(accepted.names().size() == by.size());
   };
   reachable("localhost", {"localhost", "127.0.0.1"});
   reachable("127.0.0.1", {"127.0.0.1", "localhost"});
   reachable("*", {"127.0.0.1", "localhost"});
   reachable("0.0.0.0", {"127.0.0.1"});
   // A container may have no IPv6 at all.
-  doorkeeper door;
-  if (const auto v6 = world.transport().listen({"::1", 0}, door.acceptor())) {
+  accepted_links accepted;
+  if (const auto v6 = world.transport().listen({"::1", 0}, accepted.acceptor())) {
     reachable("::1", {"::1"});
     reachable("::", {"::1", "127.0.0.1"});
     reachable("*", {"::1", "127.0.0.1"});
@@ -311,8 +311,8 @@ TEST_CASE("many nodes at once are no attack: all of them get their handshake") {
   options.link.dial_within = 60s;
   options.link.handshake_within = 60s;
   asio_world world(options);
-  doorkeeper door;
-  auto listener = world.transport().listen(world.place(), door.acceptor());
+  accepted_links accepted;
+  auto listener = world.transport().listen(world.place(), accepted.acceptor());
   // Each node comes from an address of its own.
   std::vector<std::unique_ptr<asio_world>> nodes;
   std::vector<dial_answer> answers(60);
@@ -326,5 +326,5 @@ TEST_CASE("many nodes at once are no attack: all of them get their handshake") {
     const auto answer = each.take();
     CHECK_MESSAGE(answer.has_value(), answer.error().what);
   }
-  CHECK(door.names().size() == answers.size());
+  CHECK(accepted.names().size() == answers.size());
 }

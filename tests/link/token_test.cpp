@@ -56,18 +56,18 @@ class book {
   std::shared_ptr<kept> kept_ = std::make_shared<kept>();
 };
 
-struct guarded_master {
+struct authenticating_master {
   book log;
   std::unique_ptr<asio_world> world; // links must not outlive it
-  doorkeeper door;
+  accepted_links accepted;
   std::unique_ptr<ports::listener> listener;
 
-  explicit guarded_master(os::proof by, const std::string& host = "127.0.0.1",
-                          os::transport_options options = calm_options()) {
+  explicit authenticating_master(os::proof by, const std::string& host = "127.0.0.1",
+                                 os::transport_options options = calm_options()) {
     options.proven_by = std::move(by);
     options.log = log.sink();
     world = std::make_unique<asio_world>(std::move(options));
-    auto open = world->transport().listen({host, 0}, door.acceptor());
+    auto open = world->transport().listen({host, 0}, accepted.acceptor());
     REQUIRE_MESSAGE(open.has_value(), open.error().what);
     listener = std::move(*open);
   }
@@ -92,17 +92,17 @@ struct guarded_master {
     CHECK_MESSAGE(answer.error().what.find(told_there) != std::string::npos, answer.error().what);
     CHECK(answer.error().what.find('\n') == std::string::npos);
     CHECK_MESSAGE(eventually([&] { return log.tells(told_here); }), log.all());
-    CHECK(door.names().empty());
+    CHECK(accepted.names().empty());
   }
 };
 
 } // namespace
 
 TEST_CASE("a peer that knows the job's token is let in, under any name and from anywhere") {
-  guarded_master master(token(secret), "*");
+  authenticating_master master(token(secret), "*");
   CHECK(master.dialled_by(token(secret)));
   CHECK(master.dialled_by(token(secret), "node-1", "localhost"));
-  CHECK(master.door.names() == std::vector<std::string>{"node-0", "node-1"});
+  CHECK(master.accepted.names() == std::vector<std::string>{"node-0", "node-1"});
 }
 
 TEST_CASE("a name of this host is listened on at every address, localhost at its own") {
@@ -111,9 +111,9 @@ TEST_CASE("a name of this host is listened on at every address, localhost at its
   auto options = calm_options();
   options.proven_by = token(secret);
   asio_world world(std::move(options));
-  doorkeeper door;
+  accepted_links accepted;
   const auto reached = [&](const std::string& listen, const std::string& by) {
-    const auto listener = world.transport().listen({listen, 0}, door.acceptor());
+    const auto listener = world.transport().listen({listen, 0}, accepted.acceptor());
     REQUIRE_MESSAGE(listener.has_value(), listener.error().what);
     return dial(world, {by, (*listener)->where().port}).has_value();
   };
@@ -125,7 +125,7 @@ TEST_CASE("a name of this host is listened on at every address, localhost at its
 }
 
 TEST_CASE("another token is refused, and both ends say so") {
-  guarded_master master(token(secret));
+  authenticating_master master(token(secret));
   master.turns_away(token(another), errc::refused, "its job token is another one than ours",
                     "its job token is another one than ours");
 }
@@ -134,13 +134,13 @@ TEST_CASE("a token and certificates do not go together, and both ends say so") {
   temporary_folder folder;
   authority job(folder);
   SUBCASE("the master has the token") {
-    guarded_master master(token(secret));
+    authenticating_master master(token(secret));
     master.turns_away(job.issue("node", {"node-0"}), errc::refused,
                       "it takes no certificates; it may expect a job token",
                       "it proves no job token, and we have no certificates");
   }
   SUBCASE("the node has the token") {
-    guarded_master master(job.issue("master", {os::master_name}));
+    authenticating_master master(job.issue("master", {os::master_name}));
     master.turns_away(token(secret), errc::refused, "it expects certificates",
                       "it has a job token, and we expect certificates");
   }
@@ -149,13 +149,13 @@ TEST_CASE("a token and certificates do not go together, and both ends say so") {
 TEST_CASE("an expired certificate is told at both ends") {
   temporary_folder folder;
   authority job(folder);
-  guarded_master master(job.issue("master", {os::master_name}));
+  authenticating_master master(job.issue("master", {os::master_name}));
   master.turns_away(job.issue("node", {"node-0"}, validity::expired), errc::refused,
                     "certificate expired", "certificate has expired");
 }
 
 TEST_CASE("what speaks no TLS, or an old one, hears nothing and is told of") {
-  guarded_master master(token(secret));
+  authenticating_master master(token(secret));
   SUBCASE("a frame of ours") {
     raw_peer plain(master.listener->where().port);
     REQUIRE(plain.send(on_wire(1, hello().any())));
@@ -181,11 +181,11 @@ TEST_CASE("what speaks no TLS, or an old one, hears nothing and is told of") {
     CHECK_MESSAGE(eventually([&] { return master.log.tells("it proves no job token"); }),
                   master.log.all());
   }
-  CHECK(master.door.names().empty());
+  CHECK(master.accepted.names().empty());
 }
 
 TEST_CASE("a program that is no master is told as that") {
-  guarded_master nobody(os::no_proof{});
+  authenticating_master nobody(os::no_proof{});
   auto options = calm_options();
   options.proven_by = token(secret);
   asio_world node(std::move(options));
@@ -196,14 +196,14 @@ TEST_CASE("a program that is no master is told as that") {
 }
 
 TEST_CASE("on one machine the token is made by the listener, and found by the dialler") {
-  guarded_master master(os::local_token{});
+  authenticating_master master(os::local_token{});
   CHECK(master.dialled_by(os::local_token{}));
   CHECK(master.dialled_by(os::local_token{}, "node-1", "localhost"));
-  CHECK(master.door.names() == std::vector<std::string>{"node-0", "node-1"});
+  CHECK(master.accepted.names() == std::vector<std::string>{"node-0", "node-1"});
   // It is another one each time, and no file.
   const auto where = master.listener->where();
   master.listener.reset();
-  auto again = master.world->transport().listen(where, master.door.acceptor());
+  auto again = master.world->transport().listen(where, master.accepted.acceptor());
   REQUIRE_MESSAGE(again.has_value(), again.error().what);
   master.listener = std::move(*again);
   CHECK(master.dialled_by(os::local_token{}, "node-2"));
@@ -215,8 +215,8 @@ TEST_CASE("a token of one machine serves each of its loopback addresses, and no 
     auto options = calm_options();
     options.proven_by = os::local_token{};
     asio_world world(std::move(options));
-    doorkeeper door;
-    const auto listener = world.transport().listen({host, 0}, door.acceptor());
+    accepted_links accepted;
+    const auto listener = world.transport().listen({host, 0}, accepted.acceptor());
     if (!listener && host == "::1") // a container may have no IPv6 at all
       continue;
     REQUIRE_MESSAGE(listener.has_value(), listener.error().what);
@@ -226,22 +226,22 @@ TEST_CASE("a token of one machine serves each of its loopback addresses, and no 
   auto options = calm_options();
   options.proven_by = os::local_token{};
   asio_world world(std::move(options));
-  doorkeeper door;
-  const auto open = world.transport().listen({"*", 0}, door.acceptor());
+  accepted_links accepted;
+  const auto open = world.transport().listen({"*", 0}, accepted.acceptor());
   REQUIRE_FALSE(open);
   CHECK(open.error().what.find("needs a job token (--token-file, TROUPE_TOKEN) or certificates") !=
         std::string::npos);
 }
 
 TEST_CASE("without a token given, a master that was given one is told apart from no master") {
-  guarded_master master(token(secret));
+  authenticating_master master(token(secret));
   const auto answer = master.dialled_by(os::local_token{});
   REQUIRE_FALSE(answer);
   CHECK(answer.error().code == errc::unavailable);
   CHECK_MESSAGE(answer.error().what.find("this end needs the same") != std::string::npos,
                 answer.error().what);
   master.listener.reset();
-  guarded_master local(os::local_token{});
+  authenticating_master local(os::local_token{});
   local.turns_away(token(secret), errc::refused, "its job token is another one than ours",
                    "its job token is another one than ours");
 }
@@ -253,10 +253,10 @@ TEST_CASE(
     return;
   }
   SUBCASE("that user dials") {
-    guarded_master master(os::local_token{});
+    authenticating_master master(os::local_token{});
     child other({"dial", std::to_string(master.listener->where().port), "--user", "65534"});
     CHECK(other.line().find("belongs to user 0, and we are user 65534") != std::string::npos);
-    CHECK(master.door.names().empty());
+    CHECK(master.accepted.names().empty());
   }
   SUBCASE("that user listens") {
     child other({"listen", "--user", "65534"});
@@ -324,7 +324,7 @@ TEST_CASE("certificates that have changed are used for new connections") {
   temporary_folder folder;
   authority first(folder);
   const auto files = first.issue("master", {os::master_name});
-  guarded_master master(files);
+  authenticating_master master(files);
   const auto node = first.issue("node", {"node-0"});
   CHECK(master.dialled_by(node));
   // Everything is renewed, the authority too.
@@ -347,13 +347,13 @@ TEST_CASE("port scanners and slow handshakes do not disturb a link") {
   auto options = calm_options();
   options.link.handshake_within = 500ms;
   options.unproven_max = 64;
-  guarded_master master(token(secret), "127.0.0.1", options);
+  authenticating_master master(token(secret), "127.0.0.1", options);
   auto of_node = calm_options();
   of_node.proven_by = token(secret);
   asio_world world(std::move(of_node));
   owner node(std::move(*dial(world, master.listener->where())));
-  REQUIRE(eventually([&] { return master.door.names().size() == 1; }));
-  owner other_end(master.door.link(0));
+  REQUIRE(eventually([&] { return master.accepted.names().size() == 1; }));
+  owner other_end(master.accepted.link(0));
   node.open();
   other_end.open();
   const auto port = master.listener->where().port;
@@ -383,5 +383,5 @@ TEST_CASE("port scanners and slow handshakes do not disturb a link") {
     peer.read_to_end();
   CHECK(node.reasons().empty());
   CHECK(other_end.reasons().empty());
-  CHECK(master.door.names() == std::vector<std::string>{"node-0"});
+  CHECK(master.accepted.names() == std::vector<std::string>{"node-0"});
 }

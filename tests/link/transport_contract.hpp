@@ -79,7 +79,7 @@ class owner {
 };
 
 /// Peers that a listener has met, in order.
-class doorkeeper {
+class accepted_links {
  public:
   ports::transport::acceptor acceptor() {
     return [book = met_](ports::peer p) {
@@ -163,21 +163,21 @@ result<ports::connection_ptr> dial(World& world, const ports::endpoint& where,
 template<class World>
 struct linked {
   World world;
-  doorkeeper door;
+  accepted_links accepted;
   std::unique_ptr<ports::listener> listener;
   std::optional<owner> node;
   std::optional<owner> master;
 
   linked() {
-    auto listening = world.transport().listen(world.place(), door.acceptor());
+    auto listening = world.transport().listen(world.place(), accepted.acceptor());
     REQUIRE_MESSAGE(listening.has_value(), listening.error().what);
     listener = std::move(*listening);
     auto dialled = dial(world, listener->where());
     REQUIRE_MESSAGE(dialled.has_value(), dialled.error().what);
     node.emplace(std::move(*dialled));
-    REQUIRE(world.until([this] { return door.names().size() == 1; }));
-    master.emplace(door.link(0));
-    door.forget();
+    REQUIRE(world.until([this] { return accepted.names().size() == 1; }));
+    master.emplace(accepted.link(0));
+    accepted.forget();
   }
 };
 
@@ -196,7 +196,7 @@ using namespace troupe::testing;
 TEST_CASE_TEMPLATE_DEFINE("contract: a node that dials is met with its Hello", World,
                           contract_hello) {
   linked<World> l;
-  CHECK(l.door.names() == std::vector<std::string>{"node-0"});
+  CHECK(l.accepted.names() == std::vector<std::string>{"node-0"});
   CHECK(l.listener->where().port != 0);
   CHECK_FALSE(l.node->link().peer().empty());
   CHECK_FALSE(l.master->link().peer().empty());
@@ -352,7 +352,7 @@ TEST_CASE_TEMPLATE_DEFINE(
     contract_busy) {
   linked<World> l;
   const auto where = l.listener->where();
-  doorkeeper second;
+  accepted_links second;
   const auto refused = l.world.transport().listen(where, second.acceptor());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::refused);
@@ -372,8 +372,8 @@ TEST_CASE_TEMPLATE_DEFINE("contract: links do not mix", World, contract_many) {
     auto answer = dial(l.world, l.listener->where());
     REQUIRE(answer);
     nodes.emplace_back(std::move(*answer));
-    REQUIRE(l.world.until([&l, i] { return l.door.names().size() == i + 2; }));
-    masters.emplace_back(l.door.link(i));
+    REQUIRE(l.world.until([&l, i] { return l.accepted.names().size() == i + 2; }));
+    masters.emplace_back(l.accepted.link(i));
     nodes.back().open();
     masters.back().open();
   }

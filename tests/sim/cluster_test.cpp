@@ -51,8 +51,8 @@ messages::any_msg sealed(std::uint64_t which, const std::vector<seated>& seats,
       .any();
 }
 
-messages::any_msg charged(std::uint64_t which, std::uint32_t count) {
-  return messages::build<messages::RestartCharged>({"", {}, generation{which}},
+messages::any_msg counted(std::uint64_t which, std::uint32_t count) {
+  return messages::build<messages::RestartCounted>({"", {}, generation{which}},
                                                    [&](auto b) {
                                                      b.setGeneration(which);
                                                      b.setRestartCount(count);
@@ -315,7 +315,7 @@ TEST_CASE("a checker blames what breaks its invariant") {
     CHECK(w.broken->invariant == "start_after_prepared");
   }
   SUBCASE("one restart too many") {
-    w.tell(&observer::recorded, charged(1, 1));
+    w.tell(&observer::recorded, counted(1, 1));
     CHECK(w.broken->invariant == "restarts_within_budget");
   }
   SUBCASE("an answer to nothing") {
@@ -360,13 +360,13 @@ TEST_CASE("a checker blames what breaks its invariant") {
   }
 }
 
-TEST_CASE("failures are charged once, and in order") {
+TEST_CASE("failures are counted once, and in order") {
   world w(1);
-  w.observers = {checkers::failures_charged_once(w)};
-  w.tell(&observer::recorded, charged(1, 1));
+  w.observers = {checkers::failures_counted_once(w)};
+  w.tell(&observer::recorded, counted(1, 1));
   CHECK_FALSE(w.broken);
-  w.tell(&observer::recorded, charged(1, 2));
-  CHECK(w.broken->invariant == "failures_charged_once");
+  w.tell(&observer::recorded, counted(1, 2));
+  CHECK(w.broken->invariant == "failures_counted_once");
 }
 
 TEST_CASE("a launcher that leaves a process behind is blamed") {

@@ -13,7 +13,7 @@ class sim_journal final : public ports::journal_store {
   sim_journal(sim_disk& disk, host_ptr master)
       : disk_(disk), master_(std::move(master)), opened_as_(disk.openings) {}
 
-  epoch opened_as() const override { return opened_as_; }
+  term opened_as() const override { return opened_as_; }
 
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override {
     disk_.append(master_, std::move(record), std::move(done));
@@ -28,7 +28,7 @@ class sim_journal final : public ports::journal_store {
  private:
   sim_disk& disk_;
   host_ptr master_;
-  epoch opened_as_;
+  term opened_as_;
 };
 
 std::shared_ptr<ports::journal_store> sim_disk::store_of(const host_ptr& master) {

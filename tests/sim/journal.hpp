@@ -27,7 +27,7 @@ class sim_disk {
   /// The next master begins without a journal, under a term that is newer all the same.
   void lose();
 
-  epoch openings; ///< one for each master process
+  term openings; ///< one for each master process
 
   duration append_min = 100us;
   duration append_max = 3ms;

@@ -31,9 +31,9 @@ std::vector<std::shared_ptr<T>> living(std::vector<std::weak_ptr<T>>& all) {
 
 class sim_listener final : public ports::listener {
  public:
-  sim_listener(network& of, host_ptr h, ports::endpoint where, network::door_ptr d)
-      : network_(of), host_(std::move(h)), where_(std::move(where)), door_(std::move(d)) {}
-  ~sim_listener() override { network_.shut_door(host_, where_, door_); }
+  sim_listener(network& of, host_ptr h, ports::endpoint where, network::listener_ptr d)
+      : network_(of), host_(std::move(h)), where_(std::move(where)), listener_(std::move(d)) {}
+  ~sim_listener() override { network_.close_listener(host_, where_, listener_); }
 
   ports::endpoint where() const override { return where_; }
 
@@ -41,7 +41,7 @@ class sim_listener final : public ports::listener {
   network& network_;
   host_ptr host_;
   ports::endpoint where_;
-  network::door_ptr door_;
+  network::listener_ptr listener_;
 };
 
 class sim_transport final : public ports::transport {
@@ -51,7 +51,7 @@ class sim_transport final : public ports::transport {
   result<std::unique_ptr<ports::listener>> listen(const ports::endpoint& where,
                                                   acceptor accept) override {
     ports::endpoint place = where;
-    auto opened = network_.open_door(host_, place, std::move(accept));
+    auto opened = network_.open_listener(host_, place, std::move(accept));
     if (!opened)
       return tl::make_unexpected(opened.error());
     return std::make_unique<sim_listener>(network_, host_, place, *opened);
@@ -71,23 +71,24 @@ std::shared_ptr<ports::transport> network::transport_of(const host_ptr& h) {
   return std::make_shared<sim_transport>(*this, h);
 }
 
-// ---- Doors ----
+// ---- Listeners ----
 
-result<network::door_ptr> network::open_door(const host_ptr& h, ports::endpoint& where,
-                                             ports::transport::acceptor accept) {
+result<network::listener_ptr> network::open_listener(const host_ptr& h, ports::endpoint& where,
+                                                     ports::transport::acceptor accept) {
   where.host = h->name();
   if (where.port == 0)
     where.port = next_port_++;
-  if (doors_.count(where))
+  if (listeners_.count(where))
     return failure(errc::refused,
                    fmt::format("cannot listen on {}: the port is in use", ports::to_string(where)));
-  return doors_[where] = std::make_shared<door>(door{h, std::move(accept), {}});
+  return listeners_[where] = std::make_shared<listener>(listener{h, std::move(accept), {}});
 }
 
-void network::shut_door(const host_ptr& h, const ports::endpoint& where, const door_ptr& d) {
+void network::close_listener(const host_ptr& h, const ports::endpoint& where,
+                             const listener_ptr& d) {
   d->open = false;
-  if (const auto found = doors_.find(where); found != doors_.end() && found->second == d)
-    doors_.erase(found);
+  if (const auto found = listeners_.find(where); found != listeners_.end() && found->second == d)
+    listeners_.erase(found);
   if (!h->alive())
     return;
   h->call_in({}, [d] {
@@ -97,8 +98,8 @@ void network::shut_door(const host_ptr& h, const ports::endpoint& where, const d
   });
 }
 
-/// A connection has come in, in the context of the host whose door it is.
-void network::meet(const door_ptr& at, const std::string& from, std::uint64_t connection,
+/// A connection has come in, in the context of the host whose listener it is.
+void network::meet(const listener_ptr& at, const std::string& from, std::uint64_t connection,
                    wire_ptr out, wire_ptr in) {
   auto end = std::make_shared<sim_link>(
       sim_link::place{&world_, at->here, from, connection, at->heard},
@@ -108,7 +109,7 @@ void network::meet(const door_ptr& at, const std::string& from, std::uint64_t co
     at->unproven.front()->abort(
         {errc::overloaded, "too many connections that have not said hello"});
   at->unproven.push_back(end);
-  const std::weak_ptr<door> weak = at;
+  const std::weak_ptr<listener> weak = at;
   const auto forget = [weak, raw = end.get()] {
     if (const auto d = weak.lock())
       d->unproven.remove_if([raw](const auto& each) { return each.get() == raw; });
@@ -175,15 +176,15 @@ void network::knock(const std::shared_ptr<dial_attempt>& attempt) {
                      [this, attempt] { knock(attempt); });
     return;
   }
-  const auto found = doors_.find(attempt->where);
+  const auto found = listeners_.find(attempt->where);
   const auto refusing = refusing_until_.find(target);
   const bool refused = refusing != refusing_until_.end() && world_.events.now() < refusing->second;
-  if (found == doors_.end() || refused)
+  if (found == listeners_.end() || refused)
     return fail(errc::closed, "connection refused");
   connect(attempt, found->second);
 }
 
-void network::connect(const std::shared_ptr<dial_attempt>& attempt, const door_ptr& to) {
+void network::connect(const std::shared_ptr<dial_attempt>& attempt, const listener_ptr& to) {
   const auto& h = attempt->from;
   const auto connection = ++connections_;
   const auto [forth, back] = lay_wires(h->name(), to->here->name());
@@ -212,8 +213,8 @@ void network::connect(const std::shared_ptr<dial_attempt>& attempt, const door_p
 }
 
 void network::stranger(const std::string& target, std::uint16_t port, std::vector<kj::byte> says) {
-  const auto found = doors_.find(ports::endpoint{target, port});
-  if (found == doors_.end() || !found->second->here->alive())
+  const auto found = listeners_.find(ports::endpoint{target, port});
+  if (found == listeners_.end() || !found->second->here->alive())
     return;
   const auto connection = ++connections_;
   const auto [forth, back] = lay_wires("stranger", target);
@@ -298,9 +299,9 @@ void network::refuse_dials(const std::string& host, instant until) {
 }
 
 void network::host_ended(const host_ptr& h, bool silently) {
-  for (auto& [where, d] : std::map<ports::endpoint, door_ptr>(doors_))
+  for (auto& [where, d] : std::map<ports::endpoint, listener_ptr>(listeners_))
     if (d->here == h)
-      doors_.erase(where);
+      listeners_.erase(where);
   if (silently)
     dark_.insert(h->name());
   for (const auto& end : living(links_[h->name()]))

@@ -56,24 +56,24 @@ class network {
   friend class sim_listener;
 
   /// A listening place, and the callers that came but have not said their names.
-  struct door {
+  struct listener {
     host_ptr here;
     ports::transport::acceptor accept;
     std::list<std::shared_ptr<sim_link>> unproven;
     std::shared_ptr<instant> heard = std::make_shared<instant>();
     bool open = true;
   };
-  using door_ptr = std::shared_ptr<door>;
+  using listener_ptr = std::shared_ptr<listener>;
   struct dial_attempt;
 
-  result<door_ptr> open_door(const host_ptr& h, ports::endpoint& where,
-                             ports::transport::acceptor accept);
-  void shut_door(const host_ptr& h, const ports::endpoint& where, const door_ptr& d);
+  result<listener_ptr> open_listener(const host_ptr& h, ports::endpoint& where,
+                                     ports::transport::acceptor accept);
+  void close_listener(const host_ptr& h, const ports::endpoint& where, const listener_ptr& d);
   void dial(const host_ptr& h, const ports::endpoint& where, messages::msg<messages::Hello> hello,
             ports::transport::dialled done);
   void knock(const std::shared_ptr<dial_attempt>& attempt);
-  void connect(const std::shared_ptr<dial_attempt>& attempt, const door_ptr& to);
-  void meet(const door_ptr& at, const std::string& from, std::uint64_t connection, wire_ptr out,
+  void connect(const std::shared_ptr<dial_attempt>& attempt, const listener_ptr& to);
+  void meet(const listener_ptr& at, const std::string& from, std::uint64_t connection, wire_ptr out,
             wire_ptr in);
   std::pair<wire_ptr, wire_ptr> lay_wires(const std::string& one, const std::string& other);
   bool held(const std::string& from, const std::string& to) const;
@@ -86,7 +86,7 @@ class network {
   std::set<std::pair<std::string, std::string>> held_;
   std::map<std::pair<std::string, std::string>, std::vector<std::weak_ptr<wire>>> wires_;
   std::map<std::string, std::vector<std::weak_ptr<sim_link>>> links_; ///< by host
-  std::map<ports::endpoint, door_ptr> doors_;
+  std::map<ports::endpoint, listener_ptr> listeners_;
   std::map<std::string, instant> refusing_until_;
   std::set<std::string> dark_; ///< machines without power
   std::uint64_t connections_ = 0;

@@ -36,7 +36,7 @@ struct plan {
   static result<plan> parse(const std::string& name, const std::string& text);
   /// `name` is that of a file in tests/sim/plans, without its ending.
   static result<plan> load(const std::string& directory, const std::string& name);
-  /// Up to some dozens of faults of all kinds within `span`; few of the kinds that charge restarts.
+  /// Up to some dozens of faults of all kinds within `span`; few of the kinds that cost restarts.
   static plan random(random_source& random, duration span);
 
   /// Puts every step on the agenda, counted from now; what would happen after `lasts` does not.

@@ -43,7 +43,7 @@ struct job : cluster {
     o.nodes = nodes;
     o.nodes_min = in_the_rack;
     o.nodes_max = nodes_max;
-    // What the rack costs may be charged to no budget.
+    // What the rack costs may be counted against no budget.
     o.max_restarts = 0;
     o.trainers.training = 60s;
     return o;

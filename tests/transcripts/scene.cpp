@@ -53,7 +53,7 @@ bool is_story(const std::string& what) {
   return false;
 }
 
-/// "rank 3 (worker, down): rank 3 (pid 1002) is gone; ended: exit code 7", and what was charged.
+/// "rank 3 (worker, down): rank 3 (pid 1002) is gone; ended: exit code 7", and what was counted.
 std::string row_of(const messages::TreeNode::Reader& n) {
   const std::string state = n.getState().cStr();
   std::vector<std::string> told;

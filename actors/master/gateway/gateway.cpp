@@ -200,15 +200,15 @@ handle start(sup::context& ctx, options o, const std::shared_ptr<ports::transpor
              const std::function<void(const ports::endpoint&)>& on_listening) {
   // If a peer knocks before the actor is there, or after it has gone, the link is dropped and the
   // peer dials again.
-  const sup::address<private_handle> door;
+  const sup::address<private_handle> own;
   auto listener = transport->listen(
-      o.listen_on, [door](ports::peer p) { sup::post(door, knocked{std::move(p)}); });
+      o.listen_on, [own](ports::peer p) { sup::post(own, knocked{std::move(p)}); });
   if (!listener)
     throw std::runtime_error(listener.error().what);
   const auto where = (*listener)->where();
   const auto me = ctx.spawn<private_handle>(
       behave, ctx, std::move(o), std::shared_ptr<ports::listener>(std::move(*listener)), master);
-  door.bind(me);
+  own.bind(me);
   on_listening(where);
   return me;
 }

@@ -22,8 +22,8 @@ class newest_first {
       return first_of_its_kind(proposed_);
     if (record.is<GenerationSealed>())
       return first_of_its_kind(sealed_);
-    if (record.is<RestartCharged>())
-      return says_something(*record.as<RestartCharged>().read());
+    if (record.is<RestartCounted>())
+      return says_something(*record.as<RestartCounted>().read());
     return true;
   }
 
@@ -34,26 +34,26 @@ class newest_first {
     return first;
   }
 
-  // The newest charge of all carries the job's totals, so it stays whatever the bound says. Of each
-  // other node the newest one carries its sum.
-  bool says_something(RestartCharged::Reader charge) {
-    const bool newest = first_of_its_kind(charged_);
+  // The newest counted restart of all carries the job's totals, so it stays whatever the bound
+  // says. Of each other node the newest one carries its sum.
+  bool says_something(RestartCounted::Reader restart) {
+    const bool newest = first_of_its_kind(counted_);
     // Of an older version, which is summed up by counting: each of them is needed.
-    if (charge.getCharged() == 0)
+    if (restart.getRestartsUsed() == 0)
       return true;
-    if (nodes_.count(charge.getNode().cStr()) != 0)
+    if (nodes_.count(restart.getNode().cStr()) != 0)
       return false;
     // A node beyond the bound gets a new budget: names may be made up, and the file must stay
-    // small. The oldest charges are the ones that go.
-    const bool remembered = newest || nodes_.size() < limits::journal_charges_kept;
-    nodes_.insert(charge.getNode().cStr());
+    // small. The oldest counted restarts are the ones that go.
+    const bool remembered = newest || nodes_.size() < limits::journal_restarts_kept;
+    nodes_.insert(restart.getNode().cStr());
     return remembered;
   }
 
   bool proposed_ = false;
   bool sealed_ = false;
-  bool charged_ = false;
-  // Those of which a newer charge was seen.
+  bool counted_ = false;
+  // Those of which a newer counted restart was seen.
   std::set<node_name> nodes_;
 };
 
@@ -69,7 +69,7 @@ std::vector<any_msg> compacted(const std::vector<any_msg>& history) {
     concluded = concluded || record.is<Concluded>();
   }
   // Backwards, since only what comes later can replace a record; and turned round again at the end,
-  // because a charge must come after the seal of its generation to say that it has ended.
+  // because a counted restart must come after the seal of its generation to say that it has ended.
   newest_first judge;
   std::vector<any_msg> kept;
   for (auto at = counted.rbegin(); at != counted.rend(); ++at)

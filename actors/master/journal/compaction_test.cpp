@@ -16,16 +16,16 @@ using history = std::vector<messages::any_msg>;
 
 const std::vector<node_name> names{"a", "b", "c", "d"};
 
-messages::any_msg charge(std::uint64_t g, std::uint32_t restarts, const node_name& node,
-                         std::uint32_t charged, std::uint32_t fruitless) {
+messages::any_msg counted(std::uint64_t g, std::uint32_t restarts, const node_name& node,
+                          std::uint32_t used, std::uint32_t fruitless) {
   messages::author author("test");
   return author
-      .write<messages::RestartCharged>(generation{g},
+      .write<messages::RestartCounted>(generation{g},
                                        [&](auto b) {
                                          b.setGeneration(g);
                                          b.setRestartCount(restarts);
                                          b.setNode(node);
-                                         b.setCharged(charged);
+                                         b.setRestartsUsed(used);
                                          b.setWithoutProgress(fruitless);
                                        })
       .any();
@@ -36,7 +36,7 @@ history some_job(random_source& random, bool version_1) {
   history all;
   std::uint64_t g = 0;
   std::uint32_t restarts = 0;
-  std::map<node_name, std::uint32_t> charges;
+  std::map<node_name, std::uint32_t> used;
   for (auto steps = random.below(40); steps > 0; --steps) {
     all.push_back(proposed_record(++g));
     if (random.below(4) == 0)
@@ -45,9 +45,9 @@ history some_job(random_source& random, bool version_1) {
     all.push_back(sealed_record(g, world, restarts));
     if (random.below(2) == 0) {
       const auto& node = world[random.below(world.size())];
-      const auto charged = ++charges[node];
-      all.push_back(charge(g, ++restarts, node, version_1 ? 0 : charged,
-                           static_cast<std::uint32_t>(random.below(3))));
+      const auto of_node = ++used[node];
+      all.push_back(counted(g, ++restarts, node, version_1 ? 0 : of_node,
+                            static_cast<std::uint32_t>(random.below(3))));
     }
   }
   if (random.below(5) == 0)
@@ -97,12 +97,12 @@ TEST_SUITE("journal: compaction") {
 
   TEST_CASE("its size is that of the job, not of its past") {
     history all;
-    std::map<node_name, std::uint32_t> charges;
+    std::map<node_name, std::uint32_t> used;
     for (std::uint64_t g = 1; g <= 5'000; ++g) {
       all.push_back(proposed_record(g));
       all.push_back(sealed_record(g, names, static_cast<std::uint32_t>(g - 1)));
       const auto& node = names[g % names.size()];
-      all.push_back(charge(g, static_cast<std::uint32_t>(g), node, ++charges[node], 0));
+      all.push_back(counted(g, static_cast<std::uint32_t>(g), node, ++used[node], 0));
     }
     const auto kept = journal::compacted(all);
     CHECK(kept.size() == 2 + names.size());
@@ -110,13 +110,13 @@ TEST_SUITE("journal: compaction") {
     CHECK(journal::compacted(kept).size() == kept.size());
   }
 
-  TEST_CASE("charges of many nodes are bounded, and the newest remain") {
+  TEST_CASE("counted restarts of many nodes are bounded, and the newest remain") {
     history all;
-    for (std::uint64_t n = 1; n <= limits::journal_charges_kept + 10; ++n)
-      all.push_back(charge(1, static_cast<std::uint32_t>(n), "n" + std::to_string(n), 1, 0));
+    for (std::uint64_t n = 1; n <= limits::journal_restarts_kept + 10; ++n)
+      all.push_back(counted(1, static_cast<std::uint32_t>(n), "n" + std::to_string(n), 1, 0));
     const auto kept = journal::compacted(all);
-    CHECK(kept.size() == limits::journal_charges_kept);
-    CHECK(kept.back().as<messages::RestartCharged>().read()->getRestartCount() == all.size());
+    CHECK(kept.size() == limits::journal_restarts_kept);
+    CHECK(kept.back().as<messages::RestartCounted>().read()->getRestartCount() == all.size());
   }
 
   TEST_CASE("a verdict, and that it was told, stay; what came between does not") {

@@ -193,7 +193,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
       [self](const attend& a) { take_attendant(self, a); },
       [self](const messages::msg<messages::Evict>& m) {
         auto e = m.read();
-        perform(self, self->state->core.expel(sup::now(self), e->getNode().cStr(),
+        perform(self, self->state->core.evict(sup::now(self), e->getNode().cStr(),
                                               e->getReason().cStr(), e->getMayRejoin()));
       },
       [self](const messages::msg<messages::JobOver>&) {
@@ -212,8 +212,8 @@ using ports::link_end;
 using How = messages::LinkLost::How;
 static_assert(static_cast<int>(How::CLOSED) == static_cast<int>(link_end::closed) &&
               static_cast<int>(How::SILENT) == static_cast<int>(link_end::silent) &&
-              static_cast<int>(How::DEAF) == static_cast<int>(link_end::deaf) &&
-              static_cast<int>(How::NEGLECTED) == static_cast<int>(link_end::neglected));
+              static_cast<int>(How::ISOLATED) == static_cast<int>(link_end::isolated) &&
+              static_cast<int>(How::PAUSED_HERE) == static_cast<int>(link_end::paused_here));
 
 } // namespace
 

@@ -36,11 +36,10 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   if (const auto followed = m.envelope().follows; followed > author_.following()) {
     // The node does not obey the refusal, which is an older master's. It only learns from it which
     // master that is.
-    refuse_session(
-        out, session, node,
-        {fmt::format("it has followed a newer master (epoch {}) than this one (epoch {})",
-                     followed.value, author_.following().value),
-         true});
+    refuse_session(out, session, node,
+                   {fmt::format("it has followed a newer master (term {}) than this one (term {})",
+                                followed.value, author_.following().value),
+                    true});
     return out;
   }
   if (joins_succession(out, now, session, m))
@@ -174,12 +173,12 @@ membership_core::effects membership_core::closed(instant now, session_id session
       break;
     }
     const auto within = may_take(how.how);
-    TROUPE_RARE_IF(how.how == ports::link_end::neglected, "membership: this master was asleep");
-    TROUPE_RARE_IF(how.how == ports::link_end::deaf, "membership: this master hears no node");
+    TROUPE_RARE_IF(how.how == ports::link_end::paused_here, "membership: this master was asleep");
+    TROUPE_RARE_IF(how.how == ports::link_end::isolated, "membership: this master hears no node");
     known.session.reset();
     known.since = now;
     known.because = how.reason;
-    known.unheard = how.how == ports::link_end::deaf;
+    known.unheard = how.how == ports::link_end::isolated;
     set_due(node_name{node}, known, now + within);
     // The last node that was heard is gone as well, so this master may be cut off: the wait of
     // those that fell silent before is prolonged from now on.
@@ -216,10 +215,10 @@ bool membership_core::anybody_present() const {
 /// into a dead network, may be far into its back-off.
 duration membership_core::may_take(ports::link_end how) const {
   switch (how) {
-  case ports::link_end::neglected:
+  case ports::link_end::paused_here:
     return options_.return_to_sleeper_within;
-  case ports::link_end::deaf:
-    return options_.return_to_deaf_within;
+  case ports::link_end::isolated:
+    return options_.return_to_isolated_within;
   default:
     return options_.return_within;
   }
@@ -242,8 +241,8 @@ void membership_core::put_off_unheard(instant now) {
   for (auto& [node, known] : members_)
     if (!known.session && known.unheard)
       set_due(node_name{node}, known,
-              alone ? known.since + options_.deaf_at_most
-                    : std::min(known.lost_at, now + options_.return_to_deaf_within));
+              alone ? known.since + options_.isolated_at_most
+                    : std::min(known.lost_at, now + options_.return_to_isolated_within));
 }
 
 /// A farewell is the one loss that is certain and wanted: no wait, and nothing that counts as
@@ -269,7 +268,7 @@ membership_core::effects membership_core::departed(instant now, session_id sessi
 
 /// The planner's or a member's decision, with a reason that the node's user reads. The node that is
 /// not known has gone by itself meanwhile, and its loss was announced then.
-membership_core::effects membership_core::expel(instant now, const node_name& node,
+membership_core::effects membership_core::evict(instant now, const node_name& node,
                                                 const std::string& reason, bool may_rejoin) {
   effects out;
   const auto known = members_.find(node);

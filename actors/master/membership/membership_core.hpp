@@ -30,9 +30,9 @@ struct membership_options {
   /// The same when this master was away itself and the node may have waited for it.
   duration return_to_sleeper_within = limits::return_to_sleeper_within;
   /// The same when nothing was heard of any node: counted from when one is heard again,
-  duration return_to_deaf_within = limits::return_to_deaf_within;
+  duration return_to_isolated_within = limits::return_to_isolated_within;
   /// and the most while none is.
-  duration deaf_at_most = limits::deaf_at_most;
+  duration isolated_at_most = limits::isolated_at_most;
   duration beat_every = limits::beat_every;
   /// The size of the job, which nodes must not contradict; 0: any.
   std::uint32_t nodes_min = 0;
@@ -101,7 +101,7 @@ class membership_core {
   /// The node said it will not come back: lost without a grace period.
   effects departed(instant now, session_id session, const std::string& reason);
   /// The master gives a node up. With `may_rejoin` a new incarnation of it is welcome.
-  effects expel(instant now, const node_name& node, const std::string& reason, bool may_rejoin);
+  effects evict(instant now, const node_name& node, const std::string& reason, bool may_rejoin);
   effects tick(instant now);
   /// The verdict is out: from now on a departing node is expected and not a loss. Nodes may take
   /// the time that their workers have to end, and then that for their last saves.
@@ -198,7 +198,7 @@ class membership_core {
   /// What a node that was let in says about itself and its job.
   void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
   /// What these were let in for is not the job's command after all.
-  void expel_other_commands(effects& out, instant now, const command_identity& command);
+  void evict_other_commands(effects& out, instant now, const command_identity& command);
   void extend_farewell(instant now, duration stop_within);
   void remind_of_farewell(effects& out, instant now);
   void welcome_to(effects& out, session_id session);

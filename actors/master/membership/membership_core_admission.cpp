@@ -108,14 +108,14 @@ void membership_core::learn_from(effects& out, instant now, Hello::Reader& hello
     extend_farewell(now, stop_within);
   const auto command = command_of(hello.getCommand());
   if (command_.learn(command, hello.getState().getGeneration() != 0))
-    expel_other_commands(out, now, command);
+    evict_other_commands(out, now, command);
 }
 
 /// Only a stand-alone master learns the command, so only there nodes can have been let in for
 /// another one: before a node came that trains already.
 /// A restarted master may hear a stray of another job at the same address first. The job's own
 /// nodes prove by their generation which command is the right one.
-void membership_core::expel_other_commands(effects& out, instant now,
+void membership_core::evict_other_commands(effects& out, instant now,
                                            const command_identity& command) {
   // Collected first: each loss changes the map.
   std::vector<std::pair<node_name, refusal>> strays;

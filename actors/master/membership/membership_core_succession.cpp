@@ -42,7 +42,7 @@ void membership_core::take_over(effects& out, instant now, session_id newcomer,
   if (known.session)
     send_off_leaver(out, now, node, who, *known.session);
   else // A newcomer is heard, so the network is there: the node has the time that it needs to dial.
-    who.until = std::min(known.lost_at, now + options_.return_to_deaf_within);
+    who.until = std::min(known.lost_at, now + options_.return_to_isolated_within);
   out.push_back(note{{log::level::story,
                       "node_taken_over",
                       fmt::format("another node supervisor with the name '{}' has come; it takes "

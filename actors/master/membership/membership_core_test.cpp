@@ -33,9 +33,9 @@ struct story {
                             {ports::link_end::silent, "nothing heard for 1.5 s"}));
   }
   /// And so does everybody else.
-  std::string is_deaf_to(std::uint64_t session) {
-    return text(
-        core.closed(now, session_id{session}, {ports::link_end::deaf, "nothing heard for 1.5 s"}));
+  std::string is_isolated_from(std::uint64_t session) {
+    return text(core.closed(now, session_id{session},
+                            {ports::link_end::isolated, "nothing heard for 1.5 s"}));
   }
   std::string passes(duration d) {
     now += d;
@@ -87,8 +87,8 @@ TEST_SUITE("membership_core") {
   TEST_CASE("a node that has followed a newer master is left to it") {
     story s;
     s.core =
-        membership_core({"job", 3s, 6s, 1s}, messages::author("master/membership", epoch{4}), dawn);
-    const auto hello_after = [&s](epoch followed) {
+        membership_core({"job", 3s, 6s, 1s}, messages::author("master/membership", term{4}), dawn);
+    const auto hello_after = [&s](term followed) {
       const auto m = messages::author("a/uplink", followed)
                          .write<messages::Hello>({}, [](messages::Hello::Builder b) {
                            b.setJob("job");
@@ -99,10 +99,10 @@ TEST_SUITE("membership_core") {
                          });
       return text(s.core.hello(s.now, session_id{followed.value}, m));
     };
-    CHECK(hello_after(epoch{5}) ==
-          "refuse 5 for now: it has followed a newer master (epoch 5) than this one (epoch 4)");
+    CHECK(hello_after(term{5}) ==
+          "refuse 5 for now: it has followed a newer master (term 5) than this one (term 4)");
     CHECK(s.core.session_of("a") == std::nullopt);
-    CHECK(hello_after(epoch{4}) == lines("announce NodePresent a idle g0", "welcome 4"));
+    CHECK(hello_after(term{4}) == lines("announce NodePresent a idle g0", "welcome 4"));
   }
 
   TEST_CASE("a node of another job is refused and leaves no trace") {
@@ -190,7 +190,7 @@ TEST_SUITE("membership_core") {
   TEST_CASE("a node that may have waited for this master has longer to come back") {
     story s;
     s.comes("a", 1, 1);
-    CHECK(text(s.core.closed(s.now, session_id{1}, {ports::link_end::neglected, "eof"})) ==
+    CHECK(text(s.core.closed(s.now, session_id{1}, {ports::link_end::paused_here, "eof"})) ==
           "announce NodeAway a: eof");
     CHECK(s.core.next_wakeup() == dawn + 6s);
     CHECK(s.passes(6s - 1ns) == "");
@@ -201,9 +201,9 @@ TEST_SUITE("membership_core") {
     story s;
     s.comes("a", 1, 1);
     s.comes("b", 1, 2);
-    CHECK(s.is_deaf_to(1) == "announce NodeAway a: nothing heard for 1.5 s");
+    CHECK(s.is_isolated_from(1) == "announce NodeAway a: nothing heard for 1.5 s");
     CHECK(s.passes(100ms) == "");
-    CHECK(s.is_deaf_to(2) == "announce NodeAway b: nothing heard for 1.5 s");
+    CHECK(s.is_isolated_from(2) == "announce NodeAway b: nothing heard for 1.5 s");
     CHECK(s.passes(59s) == "");
     SUBCASE("both come back, and nothing has happened") {
       CHECK(s.comes("b", 1, 3) == lines("announce NodePresent b idle g0", "welcome 3"));
@@ -223,8 +223,8 @@ TEST_SUITE("membership_core") {
     story s;
     s.comes("a", 1, 1);
     s.comes("b", 1, 2);
-    s.is_deaf_to(1);
-    s.is_deaf_to(2);
+    s.is_isolated_from(1);
+    s.is_isolated_from(2);
     s.passes(20s);
     s.comes("b", 1, 3);
     CHECK(s.passes(11s - 1ns) == "");
@@ -237,7 +237,7 @@ TEST_SUITE("membership_core") {
     story s;
     s.comes("a", 1, 1);
     s.comes("b", 1, 2);
-    s.is_deaf_to(1);
+    s.is_isolated_from(1);
     CHECK(s.core.next_wakeup() == dawn + 11s);
     // Of a connection that was closed something was heard.
     s.link_ends(2);
@@ -296,7 +296,7 @@ TEST_SUITE("membership_core") {
   TEST_CASE(
       "a later master waits for nodes that have not found it yet and tells them: the job is over") {
     story s;
-    const messages::author later("master/membership", epoch{2});
+    const messages::author later("master/membership", term{2});
     s.core = membership_core({"job", 3s, 6s, 11s, 60s, 1s, 1, 4}, later, s.now);
     s.comes("a", 1, 1);
     s.now += 1s;
@@ -305,7 +305,7 @@ TEST_SUITE("membership_core") {
           std::string::npos);
     CHECK(s.core.next_wakeup() == dawn + 6s);
     s.now += 3s;
-    CHECK(s.is_back("spare", 2, 2).find("welcome 2") != std::string::npos);
+    CHECK(s.is_back("standby", 2, 2).find("welcome 2") != std::string::npos);
     CHECK(text(s.core.departed(s.now, session_id{2}, "done")).find("everyone left") ==
           std::string::npos);
     CHECK(s.passes(2s) == "everyone left");
@@ -386,14 +386,14 @@ TEST_SUITE("membership_core") {
     CHECK(s.core.session_of("a") == session_id{2});
   }
 
-  TEST_CASE("an expelled node hears why; whether it may come back is the master's choice") {
+  TEST_CASE("an evicted node hears why; whether it may come back is the master's choice") {
     story s;
     s.comes("a", 1, 1);
-    CHECK(text(s.core.expel(s.now, "a", "too slow", true)) ==
+    CHECK(text(s.core.evict(s.now, "a", "too slow", true)) ==
           lines("refuse 1 for now: too slow", "announce NodeLost a: too slow"));
     CHECK(s.comes("a", 1, 2) == "refuse 2 for now: too slow");
     CHECK(s.comes("a", 2, 3).find("welcome 3") != std::string::npos);
-    CHECK(text(s.core.expel(s.now, "a", "rank taken", false)).find("refuse 3: rank taken") == 0);
+    CHECK(text(s.core.evict(s.now, "a", "rank taken", false)).find("refuse 3: rank taken") == 0);
     CHECK(s.comes("a", 2, 4) == "refuse 4: rank taken");
   }
 
@@ -412,17 +412,17 @@ TEST_SUITE("membership_core") {
     CHECK(lost->read()->getNode() == "unknown");
   }
 
-  TEST_CASE("an expelled node that is away hears why when it comes back") {
+  TEST_CASE("an evicted node that is away hears why when it comes back") {
     story s;
     s.comes("a", 1, 1);
     s.link_ends(1);
-    CHECK(text(s.core.expel(s.now, "a", "too slow", true)) == "announce NodeLost a: too slow");
+    CHECK(text(s.core.evict(s.now, "a", "too slow", true)) == "announce NodeLost a: too slow");
     CHECK(s.comes("a", 1, 2) == "refuse 2 for now: too slow");
   }
 
-  TEST_CASE("expelling an unknown node does nothing") {
+  TEST_CASE("evicting an unknown node does nothing") {
     story s;
-    CHECK(text(s.core.expel(s.now, "unknown", "x", true)) == "");
+    CHECK(text(s.core.evict(s.now, "unknown", "x", true)) == "");
   }
 
   TEST_CASE("a node that is present is listed by name with its session; one that is away is not") {

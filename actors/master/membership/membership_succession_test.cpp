@@ -128,7 +128,7 @@ TEST_SUITE("membership_core, a newcomer with the name of a node") {
 
   TEST_CASE("waits only until a cut network's nodes have had time to dial") {
     story s;
-    s.link_ends(1, ports::link_end::deaf);
+    s.link_ends(1, ports::link_end::isolated);
     s.comes(2, 2);
     CHECK(s.passes(11s - 1ns) == "");
     CHECK(s.passes(1ns) == enters);

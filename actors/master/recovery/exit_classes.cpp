@@ -23,10 +23,10 @@ constexpr std::array out_of_memory_words{"out of memory", "outofmemoryerror",
                                          "std::bad_alloc"};
 
 /// Nothing: it does not say so. Else the line that does.
-using sign = std::optional<std::string>;
+using match = std::optional<std::string>;
 
 /// By an exit code, or by the message, which is told anyway.
-sign by_itself() {
+match by_itself() {
   return std::string();
 }
 
@@ -56,9 +56,9 @@ std::string line_around(std::string_view text, std::size_t place) {
   begin = begin == std::string_view::npos ? 0 : begin + 1;
   begin = text.find_first_not_of(" \t", begin);
   auto end = std::min(text.find_first_of(ends, place), text.size());
-  if (end - begin > limits::sign_max)
-    begin = std::max(begin, place - std::min(place, limits::sign_max / 4));
-  end = std::min(end, begin + limits::sign_max);
+  if (end - begin > limits::matched_line_max)
+    begin = std::max(begin, place - std::min(place, limits::matched_line_max / 4));
+  end = std::min(end, begin + limits::matched_line_max);
   while (begin < end && is_inner(begin))
     ++begin;
   while (end < text.size() && end > begin && is_inner(end))
@@ -67,14 +67,14 @@ std::string line_around(std::string_view text, std::size_t place) {
 }
 
 template<class Words>
-sign line_with(std::string_view text, const Words& words) {
+match line_with(std::string_view text, const Words& words) {
   const auto place = place_of(text, words);
-  return place == std::string_view::npos ? sign() : line_around(text, place);
+  return place == std::string_view::npos ? match() : line_around(text, place);
 }
 
 template<class Words>
 /// The message is shown with the failure anyway; of a traceback the line has to be named.
-sign in_error_file(const exit_evidence& e, const Words& words) {
+match in_error_file(const exit_evidence& e, const Words& words) {
   return place_of(e.message, words) != std::string_view::npos ? by_itself()
                                                               : line_with(e.traceback, words);
 }
@@ -104,7 +104,7 @@ std::string_view what_ended_it(std::string_view log) {
 
 /// From the surest sign to the weakest: an exit code is meant for a supervisor, an error file tells
 /// the end, a log tells all that happened.
-sign of_hardware(const exit_evidence& e, const hardware_signs& signs) {
+match of_hardware(const exit_evidence& e, const hardware_signs& signs) {
   if (std::count(signs.exit_codes.begin(), signs.exit_codes.end(), e.exit_code) > 0)
     return by_itself();
   if (auto said = in_error_file(e, signs.words))
@@ -114,17 +114,17 @@ sign of_hardware(const exit_evidence& e, const hardware_signs& signs) {
 
 /// The kernel's count only says that something was killed for memory meanwhile. It is believed of a
 /// process that was ended by SIGKILL, and of no other.
-sign of_memory(const exit_evidence& e) {
+match of_memory(const exit_evidence& e) {
   if (e.exit_code == out_of_memory_code || (e.out_of_memory && by_signal(e, sigkill)))
     return by_itself();
   if (auto said = in_error_file(e, out_of_memory_words))
     return said;
   return e.traceback.empty() ? line_with(what_ended_it(last_words(e)), out_of_memory_words)
-                             : sign();
+                             : match();
 }
 
 /// One question for each row of the table, so that the table alone decides the order.
-sign is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
+match is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   switch (which) {
   case exit_class::HARDWARE:
     return of_hardware(e, signs);
@@ -133,9 +133,9 @@ sign is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   // What the kernel killed for memory was found one row earlier: this is some other sender's
   // SIGKILL.
   case exit_class::KILLED:
-    return by_signal(e, sigkill) ? by_itself() : sign();
+    return by_signal(e, sigkill) ? by_itself() : match();
   case exit_class::PREEMPTED:
-    return by_signal(e, sigterm) ? by_itself() : sign();
+    return by_signal(e, sigterm) ? by_itself() : match();
   case exit_class::SOFTWARE:
   case exit_class::UNKNOWN:
     return by_itself();

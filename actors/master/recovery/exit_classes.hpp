@@ -30,9 +30,9 @@ struct exit_evidence {
 /// Made where the failure is taken, and sent on with it: no other component looks at the evidence.
 struct judgement {
   exit_class which = exit_class::UNKNOWN;
-  /// The line of the traceback or the log that says so, cut to limits::sign_max; empty if the exit
-  /// code or the message does.
-  std::string sign;
+  /// The line of the traceback or the log that says so, cut to limits::matched_line_max; empty if
+  /// the exit code or the message does.
+  std::string matched_line;
 };
 
 /// By what broken hardware is known; both can be set, and replace these.
@@ -52,7 +52,7 @@ struct exit_treatment {
   exit_class which;
   const char* name;
   /// Whether the node is given up, if a world can be formed without it. That costs no restart; if
-  /// it is needed, its failure is one like any other. All others are charged to the node.
+  /// it is needed, its failure is one like any other. All others are counted against the node.
   bool part_with_node;
   /// What a person should know; empty if the failure speaks for itself.
   const char* advice;

@@ -20,7 +20,7 @@ std::string class_by_log(const std::string& log, std::int32_t code = 1,
                          const std::string& traceback = {}) {
   const auto judged = classify({code, false, "exit code 1", traceback, log}, {});
   return std::string(treatment_of(judged.which).name) +
-         (judged.sign.empty() ? "" : ": " + judged.sign);
+         (judged.matched_line.empty() ? "" : ": " + judged.matched_line);
 }
 
 } // namespace
@@ -99,15 +99,15 @@ TEST_SUITE("exit classes") {
     const auto long_line =
         std::string(3'000, '-') + " uncorrectable ECC error " + std::string(3'000, '-');
     const auto judged = classify({1, false, "", "", long_line}, {});
-    CHECK(judged.sign.size() == limits::sign_max);
-    CHECK(judged.sign.find("uncorrectable ECC error") != std::string::npos);
+    CHECK(judged.matched_line.size() == limits::matched_line_max);
+    CHECK(judged.matched_line.find("uncorrectable ECC error") != std::string::npos);
     std::string snowed;
     for (int i = 0; i < 200; ++i)
       snowed += "\u2603";
-    const auto cut = classify({1, false, "", "", "GPU is lost" + snowed}, {}).sign;
-    CHECK(cut == "GPU is lost" + snowed.substr(0, (limits::sign_max - 11) / 3 * 3));
-    const auto end = classify({1, false, "", "", snowed + "GPU is lost"}, {}).sign;
-    CHECK(end == snowed.substr(0, limits::sign_max / 4 / 3 * 3) + "GPU is lost");
+    const auto cut = classify({1, false, "", "", "GPU is lost" + snowed}, {}).matched_line;
+    CHECK(cut == "GPU is lost" + snowed.substr(0, (limits::matched_line_max - 11) / 3 * 3));
+    const auto end = classify({1, false, "", "", snowed + "GPU is lost"}, {}).matched_line;
+    CHECK(end == snowed.substr(0, limits::matched_line_max / 4 / 3 * 3) + "GPU is lost");
   }
 
   TEST_CASE("hardware comes before the rest, and its signs can be set") {

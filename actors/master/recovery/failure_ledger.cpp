@@ -92,10 +92,11 @@ std::string failure_ledger::root_cause_in_words() const {
     return fmt::format("node {}: {}", first.node, first.message);
   // The line that decided is quoted, so that a wrong classification can be seen as one.
   const std::string advice = treatment_of(first.judged.which).advice;
-  const auto sign = first.judged.sign.empty() ? "" : fmt::format(": \"{}\"", first.judged.sign);
+  const auto matched_line =
+      first.judged.matched_line.empty() ? "" : fmt::format(": \"{}\"", first.judged.matched_line);
   return fmt::format("rank {} (node {}, local rank {}, pid {}) failed: {}{}", first.rank,
                      first.node, first.local, first.pid, first.message,
-                     advice.empty() ? "" : fmt::format(" ({}{})", advice, sign));
+                     advice.empty() ? "" : fmt::format(" ({}{})", advice, matched_line));
 }
 
 void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
@@ -116,8 +117,8 @@ void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
     out[i].setLogFile(f.log_file);
     out[i].setHost(f.host);
     out[i].setExitClass(f.judged.which);
-    if (!f.judged.sign.empty())
-      out[i].setSign(f.judged.sign);
+    if (!f.judged.matched_line.empty())
+      out[i].setMatchedLine(f.judged.matched_line);
     // Whole or not at all: half of one says less than the line that is there anyway.
     if (f.traceback.size() <= room) {
       out[i].setTraceback(f.traceback);

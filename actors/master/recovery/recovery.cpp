@@ -57,7 +57,7 @@ void start_generation(self_ptr self, const recovery_core::start_generation& e) {
   const auto job = s.master.job.current();
   sup::request(
       self, job, limits::request_within,
-      sup::start_child{job::generation_tree(e, s.sizes, s.master), e.charged_to},
+      sup::start_child{job::generation_tree(e, s.sizes, s.master), e.against},
       [](const sup::done&) {},
       [self, which](const error& why) {
         generation_ended(self, which, "it could not be started: " + why.what);
@@ -88,9 +88,8 @@ struct performer {
   }
   void operator()(const recovery_core::start_generation& e) const { start_generation(self, e); }
   void operator()(const recovery_core::stop_generation& e) const { stop_generation(self, e); }
-  void operator()(const recovery_core::recall_charges& e) const {
-    sup::send(self, self->state->master.job,
-              sup::recall_charges{{e.charged.begin(), e.charged.end()}});
+  void operator()(const recovery_core::recall_restarts& e) const {
+    sup::send(self, self->state->master.job, sup::recall_restarts{{e.used.begin(), e.used.end()}});
   }
   void operator()(const recovery_core::evict& e) const {
     sup::send(self, self->state->master.membership,

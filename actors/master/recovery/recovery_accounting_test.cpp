@@ -21,16 +21,16 @@ bool is_over(const std::string& said) {
 TEST_SUITE("recovery_core: the budget of each node") {
   TEST_CASE("every node has its own, and the one with the root cause pays") {
     auto s = planner_story::two_that_run(1);
-    CHECK(s.fails_and_ends("a").find("record RestartCharged g1 to a, restart 1") == 0);
+    CHECK(s.fails_and_ends("a").find("record RestartCounted g1 to a, restart 1") == 0);
     s.is_sealed();
-    CHECK(s.fails_and_ends("b").find("record RestartCharged g2 to b, restart 2") == 0);
+    CHECK(s.fails_and_ends("b").find("record RestartCounted g2 to b, restart 2") == 0);
     s.is_sealed();
     CHECK(s.fails_and_ends("b").find("all 1 restarts of node b are used up") != std::string::npos);
   }
 }
 
 TEST_SUITE("recovery_core: broken hardware") {
-  TEST_CASE("the node is excluded, free of charge, and another takes its place") {
+  TEST_CASE("the node is excluded at the cost of no restart, and another takes its place") {
     auto s = planner_story::two_that_run(0);
     s.comes("c");
     CHECK(s.fails("a", {201}) == "");
@@ -65,7 +65,7 @@ TEST_SUITE("recovery_core: broken hardware") {
       if (const auto* d = std::get_if<recovery_core::direct>(&e)) {
         auto verdict = d->message.as<messages::Conclude>().read();
         const auto f = verdict->getFailures()[0];
-        CHECK(f.getSign() == "CUDA error: uncorrectable ECC error encountered");
+        CHECK(f.getMatchedLine() == "CUDA error: uncorrectable ECC error encountered");
         CHECK(f.getExitClass() == exit_class::HARDWARE);
         CHECK(f.getLogTail() == "");
         concluded = true;
@@ -75,7 +75,7 @@ TEST_SUITE("recovery_core: broken hardware") {
 
   TEST_CASE("a node that cannot be spared has failed like any other") {
     auto s = planner_story::two_that_run(1);
-    CHECK(s.fails_and_ends("a", {201}).find("record RestartCharged g1 to a, restart 1") == 0);
+    CHECK(s.fails_and_ends("a", {201}).find("record RestartCounted g1 to a, restart 1") == 0);
     s.is_sealed();
     CHECK(is_over(s.fails_and_ends("a", {201})));
   }
@@ -119,14 +119,14 @@ TEST_SUITE("recovery_core: progress") {
   TEST_CASE("losses and newcomers are no failures, and the count outlives the master") {
     auto o = planner_story::restarts(9);
     o.without_progress_max = 2;
-    const auto charged =
-        messages::author("x").write<messages::RestartCharged>(generation{1}, [](auto b) {
+    const auto counted =
+        messages::author("x").write<messages::RestartCounted>(generation{1}, [](auto b) {
           b.setGeneration(1);
           b.setRestartCount(1);
           b.setNode("a");
           b.setWithoutProgress(1);
         });
-    planner_story s(planner_story::sizes(1, 2), o, {charged.any()});
+    planner_story s(planner_story::sizes(1, 2), o, {counted.any()});
     s.comes("a");
     s.comes("b");
     s.is_sealed();

@@ -16,7 +16,7 @@ recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
                              messages::author author, instant now)
     : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
       phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth),
-      charges_(options_.max_restarts) {
+      restarts_used_(options_.max_restarts) {
   waiting_.begin(now);
 }
 
@@ -66,7 +66,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
       stop_what_has_ended(out, node, present->getState());
   } else if (is_member(node) && lost_.count(node) == 0) {
     away_.erase(node);
-    // An earlier planner knew of the spares that wait.
+    // An earlier planner knew of the standbys that wait.
     if (roster_.size() > world_.size() && world_.size() < sizes_.nodes_max)
       growth_.newcomer(now);
     repeat_whether_dispensable(out, {node});
@@ -301,7 +301,7 @@ void recovery_core::become_forming(effects& out, instant now) {
                                                       })
                            .any()});
   out.push_back(start_generation{world_message(), owners_message(), std::nullopt,
-                                 members_may_take(), std::exchange(charge_next_, std::nullopt)});
+                                 members_may_take(), std::exchange(count_next_, std::nullopt)});
 }
 
 /// Many members fail of one generation, and each of them says so; only the first is a transition.

@@ -66,12 +66,12 @@ struct recovery_options {
 /// It hears three things: which nodes are there (membership), what the members of the running
 /// generation report, and that a generation has ended (the supervision tree). It says three things:
 /// start this generation, stop that one, the job is over. Everything between is the tree's: in
-/// which order actors end, and within which time. So a dead worker, a lost node, a rescale, a spare
-/// that takes over and an excluded machine are all the same story: a generation ends, and the
-/// planner decides from what is known by then which one follows.
+/// which order actors end, and within which time. So a dead worker, a lost node, a rescale, a
+/// standby that takes over and an excluded machine are all the same story: a generation ends, and
+/// the planner decides from what is known by then which one follows.
 ///
 /// What members report carries its generation, and what is about another one is dropped: a failure
-/// that is still on its way when its generation has ended is not charged to the next.
+/// that is still on its way when its generation has ended is not counted against the next.
 ///
 ///     gathering --a world fits--> forming --sealed--> running
 ///         ^                          |                   | a member fails, or the planner stops it
@@ -126,7 +126,7 @@ class recovery_core {
     std::optional<messages::msg<messages::Start>> start;
     /// How long each member may take to get ready, and to stop; in order of group rank.
     std::vector<duration> obey_within;
-    std::optional<node_name> charged_to;
+    std::optional<node_name> against;
   };
   struct stop_generation {
     generation which;
@@ -134,9 +134,9 @@ class recovery_core {
     /// Its nodes hear the verdict, and are not waited for.
     bool verdict_follows = false;
   };
-  /// What was charged to each node before this planner began.
-  struct recall_charges {
-    std::map<node_name, std::uint32_t> charged;
+  /// What was counted against each node before this planner began.
+  struct recall_restarts {
+    std::map<node_name, std::uint32_t> used;
   };
   /// Have membership give a node up; with `may_rejoin` a new incarnation of it is welcome.
   /// NodeLost is the answer, so there is one way only in which a node goes.
@@ -158,7 +158,7 @@ class recovery_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<record, direct, start_generation, stop_generation, recall_charges,
+  using effect = std::variant<record, direct, start_generation, stop_generation, recall_restarts,
                               evict, announce_end, verdict, note>;
   using effects = std::vector<effect>;
 
@@ -210,7 +210,7 @@ class recovery_core {
   void not_enough(effects& out, instant now);
   bool gathers_losses() const;
   /// Whether to wait for more, though there are enough.
-  bool settling(instant now) const;
+  bool waiting_for_more(instant now) const;
   /// Until when; nothing: until a node that is away is back or lost.
   std::optional<instant> settled_at() const;
   void propose(effects& out, instant now, std::vector<candidate> present, std::uint32_t size);
@@ -219,7 +219,7 @@ class recovery_core {
   void consider_growing(effects& out, instant now);
   std::optional<instant> growth_due() const;
   void take_newcomer(effects& out, instant now, const candidate& who);
-  void tell_spares(effects& out, const std::vector<candidate>& all);
+  void tell_standbys(effects& out, const std::vector<candidate>& all);
   void tell_whether_dispensable(effects& out);
   void repeat_whether_dispensable(effects& out, std::vector<node_name> members);
   void consider_giving_up(effects& out, instant now);
@@ -233,9 +233,9 @@ class recovery_core {
   void judge(effects& out, instant now, const std::optional<std::string>& why);
   void stop_members(effects& out, const std::string& reason);
   std::optional<node_name> lost_as_the_cause() const;
-  /// Falls back to `charge` if the job cannot be without the node.
+  /// Falls back to `count_restart` if the job cannot be without the node.
   void exclude_node(effects& out, instant now);
-  void charge(effects& out, instant now);
+  void count_restart(effects& out, instant now);
   void restart_free(effects& out, const std::string& cause);
   std::uint32_t without_progress() const;
   void conclude(effects& out, instant now, bool success, const std::string& reason,
@@ -263,13 +263,13 @@ class recovery_core {
   messages::msg<messages::RankOwners> owners_message();
   log::event joined_in_words(const node_name& node) const;
   log::event waits_in_words(const node_name& node) const;
-  log::event settling_in_words() const;
+  log::event waiting_for_more_in_words() const;
   log::event relaunched_in_words() const;
   log::event started_in_words(instant now) const;
   log::event reminder_in_words(instant now) const;
-  log::event standing_by_in_words(const std::vector<node_name>& spares,
+  log::event standing_by_in_words(const std::vector<node_name>& standbys,
                                   const std::string& why) const;
-  std::string spare_in_words(std::size_t present) const;
+  std::string standby_in_words(std::size_t present) const;
 
   rendezvous_options sizes_;
   recovery_options options_;
@@ -330,14 +330,14 @@ class recovery_core {
   /// When the current generation began to work, as far as this planner knows.
   instant works_since_{};
 
-  // What was charged.
+  // What was counted.
   std::uint32_t restart_count_ = 0; ///< of all nodes
   /// By name: a launcher that is started again has the budget of the one before.
-  restart_charges charges_;
+  restarts_by_name restarts_used_;
   /// Between the judgement and the next start any time may pass, as nodes are waited for.
-  std::optional<node_name> charge_next_; ///< the next start is a restart that this node pays for
-  std::uint32_t without_progress_ = 0;   ///< up to the last charge
-  std::uint32_t unexplained_ = 0;        ///< ends in a row that nothing outside the master caused
+  std::optional<node_name> count_next_; ///< the next start is a restart that this node pays for
+  std::uint32_t without_progress_ = 0;  ///< up to the last counted restart
+  std::uint32_t unexplained_ = 0;       ///< ends in a row that nothing outside the master caused
   /// Kept whole: a node that comes after the verdict hears all of it.
   messages::any_msg conclusion_;
 };

@@ -23,7 +23,7 @@ using namespace messages;
 void recovery_core::consider_proposing(effects& out, instant now) {
   if (roster_.here() < sizes_.nodes_min)
     return not_enough(out, now);
-  if (enough_since_ && roster_.here() < roster_.most_nodes() && settling(now))
+  if (enough_since_ && roster_.here() < roster_.most_nodes() && waiting_for_more(now))
     return;
   auto present = roster_.claimants();
   const auto size = roster_.largest_world(present);
@@ -36,10 +36,10 @@ void recovery_core::consider_proposing(effects& out, instant now) {
   if (!enough_since_) {
     enough_since_ = now;
     waiting_.end();
-    if (!complete && settling(now))
-      out.push_back(note{settling_in_words()});
+    if (!complete && waiting_for_more(now))
+      out.push_back(note{waiting_for_more_in_words()});
   }
-  if (!settling(now) || (complete && !gathers_losses()))
+  if (!waiting_for_more(now) || (complete && !gathers_losses()))
     propose(out, now, std::move(present), size);
 }
 
@@ -53,13 +53,13 @@ void recovery_core::not_enough(effects& out, instant now) {
 }
 
 /// What a rack's end costs is one new generation. Without this wait each proposal would include
-/// nodes that are gone and not lost yet, or spares from the same rack, and each would be stopped by
-/// the next loss.
+/// nodes that are gone and not lost yet, or standbys from the same rack, and each would be stopped
+/// by the next loss.
 bool recovery_core::gathers_losses() const {
   return !first_world_ && roster_.losses_come_together(phase_since_ - options_.lease);
 }
 
-bool recovery_core::settling(instant now) const {
+bool recovery_core::waiting_for_more(instant now) const {
   const auto until = settled_at();
   return !until || now < *until;
 }
@@ -121,17 +121,17 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
     const bool stood_by = standing_by_.erase(s.node) > 0;
     TROUPE_RARE_IF(stood_by, "planner: a node that stood by takes a place");
   }
-  // The spares are told last, since what they are told names the new generation. Before it is known
-  // which nodes take part, no node can be told that it does not.
+  // The standbys are told last, since what they are told names the new generation. Before it is
+  // known which nodes take part, no node can be told that it does not.
   become_forming(out, now);
-  tell_spares(out, present);
+  tell_standbys(out, present);
 }
 
 // ---- a generation is up ----
 // A newcomer beside a world that cannot become larger stands by at once. Else it waits until no
 // other node comes, and then the world is stopped for all of them together, or they stand by.
 
-/// Also a spare that is here with a new link: what was on the old one may be lost, so it is told
+/// Also a standby that is here with a new link: what was on the old one may be lost, so it is told
 /// again.
 void recovery_core::take_newcomer(effects& out, instant now, const candidate& who) {
   TROUPE_RARE_IF(phase_ == phase::forming, "planner: a node comes while a generation is formed");
@@ -139,7 +139,7 @@ void recovery_core::take_newcomer(effects& out, instant now, const candidate& wh
   out.push_back(note{waits_in_words(who.node)});
   standing_by_.erase(who.node);
   if (world_.size() == sizes_.nodes_max)
-    tell_spares(out, {who}); // the world cannot become larger, whatever else comes
+    tell_standbys(out, {who}); // the world cannot become larger, whatever else comes
   else
     growth_.newcomer(now);
 }
@@ -164,7 +164,7 @@ void recovery_core::consider_growing(effects& out, instant now) {
   if (size <= world_.size())
     // Only now is it certain that they do not make the world larger, as a unit or by an elastic
     // size.
-    return tell_spares(out, all);
+    return tell_standbys(out, all);
   if (!finished_.empty())
     return;
   const auto more = size - world_.size();
@@ -176,28 +176,28 @@ void recovery_core::consider_growing(effects& out, instant now) {
 }
 
 /// Once for each link. A launcher that hears nothing looks to its user like one that hangs.
-void recovery_core::tell_spares(effects& out, const std::vector<candidate>& all) {
-  std::vector<node_name> spares;
+void recovery_core::tell_standbys(effects& out, const std::vector<candidate>& all) {
+  std::vector<node_name> standbys;
   for (const auto& c : all)
     if (!is_member(c.node) && standing_by_.insert(c.node).second)
-      spares.push_back(c.node);
-  if (spares.empty())
+      standbys.push_back(c.node);
+  if (standbys.empty())
     return;
-  const auto why = spare_in_words(all.size());
+  const auto why = standby_in_words(all.size());
   out.push_back(
-      direct{spares, author_.write<StandBy>(current_, [&](auto b) { b.setReason(why); }).any()});
-  out.push_back(note{standing_by_in_words(spares, why)});
+      direct{standbys, author_.write<StandBy>(current_, [&](auto b) { b.setReason(why); }).any()});
+  out.push_back(note{standing_by_in_words(standbys, why)});
 }
 
 /// A member that is cut off ends its workers if others may train in its place by then. Of a job
 /// that may shrink a node takes that for granted, and of one that may not it does not.
-/// Without a word a job of fixed size with a spare would train a rank twice, for as long as a node
-/// trains on without its master; and a node of a world that has become too small to spare it would
-/// stop although no other can train in its place.
+/// Without a word a job of fixed size with a standby would train a rank twice, for as long as a
+/// node trains on without its master; and a node of a world that has become too small to spare it
+/// would stop although no other can train in its place.
 void recovery_core::tell_whether_dispensable(effects& out) {
   if (phase_ != phase::running)
     return;
-  // Of the job as it is now, and not of its options: spares come and go while a world runs.
+  // Of the job as it is now, and not of its options: standbys come and go while a world runs.
   const bool others_suffice = roster_.one_is_dispensable();
   const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
   if (others_suffice == said_dispensable_.value_or(may_shrink))

@@ -15,7 +15,8 @@ using namespace messages;
 
 /// Records are facts, each of which replaces an earlier one of its kind; so compaction may drop
 /// what was replaced, and reading a record twice changes nothing. What has no record is learned
-/// from the nodes: which are here, what they run, and that a generation has ended without a charge.
+/// from the nodes: which are here, what they run, and that a generation has ended without a counted
+/// restart.
 recovery_core::effects recovery_core::recall(instant now, const std::vector<any_msg>& history) {
   effects out;
   // Set only as long as the last record says that a generation is up.
@@ -42,15 +43,16 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                     b.setStoreHosted(sealed->getStoreHosted());
                   });
                 },
-                [&](const msg<RestartCharged>& m) {
-                  auto charged = m.read();
-                  restart_count_ = charged->getRestartCount();
-                  without_progress_ = charged->getWithoutProgress();
+                [&](const msg<RestartCounted>& m) {
+                  auto counted = m.read();
+                  restart_count_ = counted->getRestartCount();
+                  without_progress_ = counted->getWithoutProgress();
                   // Records of an old journal do not carry the sum, so there each one counts.
-                  const node_name node = charged->getNode().cStr();
-                  const auto sum = charged->getCharged();
-                  charges_.recall(node, sum != 0 ? sum : charges_.used(node) + 1);
-                  // A charge is the judgement of a generation, so that generation has ended.
+                  const node_name node = counted->getNode().cStr();
+                  const auto sum = counted->getRestartsUsed();
+                  restarts_used_.recall(node, sum != 0 ? sum : restarts_used_.used(node) + 1);
+                  // A counted restart is the judgement of a generation, so that generation has
+                  // ended.
                   start.reset();
                 },
                 [&](const msg<Concluded>& m) {
@@ -77,8 +79,8 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
   if (roster_.size() > 0 || decided)
     recalled_at_ = now;
   // First of all effects: `job` counts restarts on from these, and a generation may start next.
-  if (!charges_.used().empty())
-    out.push_back(recall_charges{charges_.used()});
+  if (!restarts_used_.used().empty())
+    out.push_back(recall_restarts{restarts_used_.used()});
   // The verdict is stronger than any generation that the records leave open.
   TROUPE_RARE_IF(decided, "planner: a verdict is recalled");
   TROUPE_RARE_IF(!decided && start, "planner: a generation that runs is recalled");
@@ -146,7 +148,7 @@ void recovery_core::stop_waiting_for_return(effects& out, instant now) {
     out.push_back(announce_end{});
     return;
   }
-  // As losses like any other: a spare may take the place, and none of them costs a restart.
+  // As losses like any other: a standby may take the place, and none of them costs a restart.
   for (const auto& node : roster_.all_away()) {
     // One that was back, and is away again, is membership's to judge.
     if (const auto known = away_.find(node); known != away_.end() && known->second)

@@ -20,9 +20,9 @@ TEST_SUITE("recovery_core: the end of a generation is judged") {
     CHECK(s.fails("a") == "");
     CHECK(s.core.current_phase() == phase::ending);
     CHECK(s.ends("it failed") ==
-          lines("record RestartCharged g1 to a, restart 1 [a/0: exit code 1]",
+          lines("record RestartCounted g1 to a, restart 1 [a/0: exit code 1]",
                 "record GenerationProposed g2",
-                "begin WorldProposed g2: a(0,1) b(2,3), restart 1, charged to a"));
+                "begin WorldProposed g2: a(0,1) b(2,3), restart 1, counted against a"));
     CHECK(s.said.find(cause + "; restarting the workers (restart 1 of 3 of node a)") == 0);
     CHECK(s.core.current_phase() == phase::forming);
   }
@@ -117,7 +117,7 @@ TEST_SUITE("recovery_core: the end of a generation is judged") {
 }
 
 TEST_SUITE("recovery_core: nodes that go and come") {
-  TEST_CASE("a lost node costs nothing, and a spare takes its ranks") {
+  TEST_CASE("a lost node costs nothing, and a standby takes its ranks") {
     auto s = planner_story::two_that_run(0);
     s.comes("c");
     CHECK(s.is_lost("b") == "");
@@ -140,7 +140,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
       if (!lost_first)
         s.is_lost("b");
       CHECK(s.ends("it failed").find("begin WorldProposed g2: a(0,1) c(2,3)") != std::string::npos);
-      CHECK(s.last.find("RestartCharged") == std::string::npos);
+      CHECK(s.last.find("RestartCounted") == std::string::npos);
     }
   }
 
@@ -157,7 +157,7 @@ TEST_SUITE("recovery_core: nodes that go and come") {
     s.goes_away("b");
     CHECK(s.comes("b", {}, running_in(1)) == "");
     CHECK(s.core.current_phase() == phase::running);
-    CHECK(s.fails_and_ends("a").find("record RestartCharged g1 to a") == 0);
+    CHECK(s.fails_and_ends("a").find("record RestartCounted g1 to a") == 0);
   }
 
   TEST_CASE("a finished node that is lost has done its part") {

@@ -45,12 +45,13 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     // Only the root cause is asked: what broken hardware does to its peers looks like software.
     if (treatment_of(failures_.root_cause().judged.which).part_with_node)
       return exclude_node(out, now);
-    return charge(out, now);
+    return count_restart(out, now);
   } else {
     // By the planner's own plan, or since it could not be formed: no worker is to blame.
     restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")));
   }
-  // Free of charge. A spare, a smaller world or the same nodes again: gathering decides which.
+  // It costs no restart. A standby, a smaller world or the same nodes again: gathering decides
+  // which.
   become_gathering(out, now);
 }
 
@@ -81,7 +82,7 @@ std::optional<node_name> recovery_core::lost_as_the_cause() const {
 void recovery_core::exclude_node(effects& out, instant now) {
   const auto node = failures_.root_cause().node;
   if (roster_.largest_world(roster_.claimants(node)) == 0)
-    return charge(out, now);
+    return count_restart(out, now);
   TROUPE_RARE("planner: a node is excluded for its hardware");
   const auto cause = failures_.root_cause_in_words();
   out.push_back(note{{log::level::story,
@@ -107,7 +108,7 @@ std::uint32_t recovery_core::without_progress() const {
 
 /// Asked in this order: what ends a job for want of progress has an exit code of its own, which
 /// must be seen also when the budget is used up at the same failure.
-void recovery_core::charge(effects& out, instant now) {
+void recovery_core::count_restart(effects& out, instant now) {
   const auto& root = failures_.root_cause();
   const auto cause = failures_.root_cause_in_words();
   const auto whose = members_.size() > 1 ? " of node " + root.node : "";
@@ -124,7 +125,7 @@ void recovery_core::charge(effects& out, instant now) {
                     limits::exit_no_progress);
   // By the name of the node and for the life of the job: a launcher that is started again under its
   // name does not get a new budget.
-  if (!charges_.charge(root.node)) {
+  if (!restarts_used_.count(root.node)) {
     const auto budget = options_.max_restarts == 0
                             ? std::string("no restarts are allowed (--max-restarts 0)")
                             : fmt::format("all {} restarts{} are used up (--max-restarts)",
@@ -132,31 +133,33 @@ void recovery_core::charge(effects& out, instant now) {
     TROUPE_RARE("planner: the budget of restarts ends the job");
     return conclude(out, now, false, fmt::format("{}; {}", cause, budget));
   }
-  // The charge and the next number go to the journal together, in this order, and the next
-  // generation starts behind both. A master that falls in between has charged the node all the
-  // same.
+  // The counted restart and the next number go to the journal together, in this order, and the next
+  // generation starts behind both. A master that falls in between has counted against the node all
+  // the same.
   ++restart_count_;
-  const auto charged = charges_.used(root.node);
-  // `job` charges the same node when the next generation starts, so its budget and this one agree.
-  charge_next_ = root.node;
-  // On record with the charge, so that a master that is restarted does not begin to count anew.
+  const auto restarts_used = restarts_used_.used(root.node);
+  // `job` counts against the same node when the next generation starts, so its budget and this one
+  // agree.
+  count_next_ = root.node;
+  // On record with the counted restart, so that a master that is restarted does not begin to count
+  // anew.
   without_progress_ = fruitless;
   out.push_back(record{author_
-                           .write<RestartCharged>(current_,
+                           .write<RestartCounted>(current_,
                                                   [&](auto b) {
                                                     b.setGeneration(current_.value);
                                                     b.setRestartCount(restart_count_);
                                                     b.setNode(root.node);
                                                     b.setWithoutProgress(without_progress_);
-                                                    b.setCharged(charged);
+                                                    b.setRestartsUsed(restarts_used);
                                                     failures_.write(b.initFailures(
                                                         static_cast<unsigned>(failures_.size())));
                                                   })
                            .any()});
   out.push_back(note{{log::level::story,
                       "restarting",
-                      fmt::format("{}; restarting the workers (restart {} of {}{})", cause, charged,
-                                  options_.max_restarts, whose),
+                      fmt::format("{}; restarting the workers (restart {} of {}{})", cause,
+                                  restarts_used, options_.max_restarts, whose),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
                        {"exit_class", std::string(treatment_of(root.judged.which).name)},

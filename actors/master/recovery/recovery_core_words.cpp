@@ -65,7 +65,7 @@ log::event recovery_core::waits_in_words(const node_name& node) const {
 }
 
 /// Told once, when the wait begins: a user whose nodes are here must see that the job has not hung.
-log::event recovery_core::settling_in_words() const {
+log::event recovery_core::waiting_for_more_in_words() const {
   const auto how =
       !first_world_ ? std::string("when the other nodes are back or lost")
       : sizes_.last_call
@@ -131,7 +131,7 @@ log::event recovery_core::reminder_in_words(instant now) const {
 }
 
 /// Names the option that leaves the node over: without it a user takes a waiting node for a fault.
-std::string recovery_core::spare_in_words(std::size_t present) const {
+std::string recovery_core::standby_in_words(std::size_t present) const {
   const auto nodes = counted(world_.size(), "node");
   // Members may be away: how many are here says nothing.
   if (world_.size() == sizes_.nodes_max)
@@ -143,12 +143,12 @@ std::string recovery_core::spare_in_words(std::size_t present) const {
                                     : "a whole number of units (--node_unit)");
 }
 
-log::event recovery_core::standing_by_in_words(const std::vector<node_name>& spares,
+log::event recovery_core::standing_by_in_words(const std::vector<node_name>& standbys,
                                                const std::string& why) const {
   return {log::level::story,
           "standing_by",
-          fmt::format("{} stand{} by: {}", few_of(spares), spares.size() == 1 ? "s" : "", why),
-          {{"nodes", static_cast<std::int64_t>(spares.size())}}};
+          fmt::format("{} stand{} by: {}", few_of(standbys), standbys.size() == 1 ? "s" : "", why),
+          {{"nodes", static_cast<std::int64_t>(standbys.size())}}};
 }
 
 /// What `actor-shell tree` shows beside the planner.

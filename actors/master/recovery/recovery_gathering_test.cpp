@@ -58,7 +58,7 @@ TEST_SUITE("recovery_core: gathering") {
     CHECK(s.comes("a") == "");
   }
 
-  TEST_CASE("spares beyond MAX wait, the first to come take part") {
+  TEST_CASE("standbys beyond MAX wait, the first to come take part") {
     planner_story s(2, 2);
     s.comes("a");
     s.comes("b");
@@ -70,7 +70,7 @@ TEST_SUITE("recovery_core: gathering") {
     CHECK(s.said == "");
   }
 
-  TEST_CASE("members hear that spares could take their place, again on each new link") {
+  TEST_CASE("members hear that standbys could take their place, again on each new link") {
     auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
     CHECK(s.dispensable == "");
     const auto heard_when = [&s](auto&& happens) {
@@ -167,10 +167,10 @@ TEST_SUITE("recovery_core: losses that come together") {
           lines("record GenerationProposed g2", "begin WorldProposed g2: d(0,1) e(2,3) f(4,5)"));
   }
 
-  TEST_CASE("are waited for with as many spares as it takes, which may be lost with them") {
+  TEST_CASE("are waited for with as many standbys as it takes, which may be lost with them") {
     auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
-    for (const auto* spare : {"c", "d", "e"})
-      s.comes(spare);
+    for (const auto* standby : {"c", "d", "e"})
+      s.comes(standby);
     s.is_lost("a");
     s.goes_away("b");
     CHECK(s.ends("node a is lost") == "");
@@ -206,8 +206,8 @@ TEST_SUITE("recovery_core: losses that come together") {
 
   TEST_CASE("are not those of another hour") {
     auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
-    for (const auto* spare : {"c", "d"})
-      s.comes(spare);
+    for (const auto* standby : {"c", "d"})
+      s.comes(standby);
     s.is_lost("c");
     s.passes(1h);
     s.is_lost("a");

@@ -105,10 +105,10 @@ TEST_SUITE("recovery_core: recall") {
           lines("record GenerationProposed g5", "begin WorldProposed g5: a(0,1) b(2,3)"));
   }
 
-  TEST_CASE("what was charged is told to the tree, and counts") {
+  TEST_CASE("what was counted is told to the tree, and counts") {
     planner_story s(planner_story::sizes(1, 1), planner_story::restarts(2),
-                    {proposed_record(1), sealed_record(1, {"a"}), charged_record(1, 2)});
-    CHECK(s.recalled == "charged before: a 1");
+                    {proposed_record(1), sealed_record(1, {"a"}), counted_record(1, 2)});
+    CHECK(s.recalled == "counted before: a 1");
     CHECK(s.core.current_phase() == phase::gathering);
     CHECK(s.comes("a", {}, failed_in(1)) ==
           lines("record GenerationProposed g2", "begin WorldProposed g2: a(0,1), restart 2"));
@@ -119,9 +119,10 @@ TEST_SUITE("recovery_core: recall") {
   }
 
   TEST_CASE("a planner that fell between two worlds waits for those it knows") {
-    // With MIN 1 the first to return would otherwise be a world of its own, and the others spares.
+    // With MIN 1 the first to return would otherwise be a world of its own, and the others
+    // standbys.
     planner_story s(1, 4,
-                    {proposed_record(1), sealed_record(1, {"a", "b", "c"}), charged_record(1, 1),
+                    {proposed_record(1), sealed_record(1, {"a", "b", "c"}), counted_record(1, 1),
                      proposed_record(2)});
     CHECK(s.comes("c", {}, idle_after(2)) == "");
     CHECK(s.comes("a", {}, idle_after(2)) == "");
@@ -131,7 +132,7 @@ TEST_SUITE("recovery_core: recall") {
   }
 
   TEST_CASE("but not longer than they may take to come back") {
-    planner_story s(1, 4, {proposed_record(1), sealed_record(1, {"a", "b"}), charged_record(1, 1)});
+    planner_story s(1, 4, {proposed_record(1), sealed_record(1, {"a", "b"}), counted_record(1, 1)});
     s.comes("b", {}, idle_after(1));
     CHECK(s.core.next_wakeup() == dawn + 15s);
     CHECK(s.passes(15s) ==

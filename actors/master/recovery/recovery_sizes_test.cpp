@@ -159,7 +159,7 @@ TEST_SUITE("recovery_core: a running world grows") {
   }
 }
 
-TEST_SUITE("recovery_core: spares") {
+TEST_SUITE("recovery_core: standbys") {
   const auto* const told = "to c: StandBy: generation 1 has 2 nodes, the most there can be "
                            "(--nnodes)";
 
@@ -224,29 +224,29 @@ TEST_SUITE("recovery_core: spares") {
 
   TEST_CASE("it takes the ranks of the node that is lost, at once") {
     auto s = that_runs(plain(3, 3), {"a", "b", "c"});
-    s.comes("spare");
+    s.comes("standby");
     s.passes(1h);
     CHECK(s.is_lost_and_ends("b") == lines("record GenerationProposed g2",
-                                           "begin WorldProposed g2: a(0,1) spare(2,3) c(4,5)"));
+                                           "begin WorldProposed g2: a(0,1) standby(2,3) c(4,5)"));
   }
 
-  TEST_CASE("a spare that is away holds no world up") {
+  TEST_CASE("a standby that is away holds no world up") {
     auto s = that_runs(plain(1, 2), {"a", "b"});
-    s.comes("spare");
-    s.goes_away("spare");
+    s.comes("standby");
+    s.goes_away("standby");
     CHECK(s.is_lost_and_ends("b").find("begin WorldProposed g2: a(0,1)") != std::string::npos);
   }
 
-  TEST_CASE("members come before spares, however early the spares were here") {
+  TEST_CASE("members come before standbys, however early the standbys were here") {
     auto s = unformed(plain(1, 2));
-    s.comes("spare");
+    s.comes("standby");
     s.comes("a");
-    s.is_lost_and_ends("spare");
+    s.is_lost_and_ends("standby");
     s.is_sealed();
-    s.comes("spare");
+    s.comes("standby");
     s.comes("late");
     CHECK(s.passes(100ms) == "stop g2: 1 more node is here");
-    CHECK(s.ends().find("begin WorldProposed g3: a(0,1) spare(2,3)") != std::string::npos);
+    CHECK(s.ends().find("begin WorldProposed g3: a(0,1) standby(2,3)") != std::string::npos);
   }
 }
 
@@ -301,7 +301,7 @@ TEST_SUITE("recovery_core: after the first world") {
       planner_story s(1, 2, {proposed_record(1), sealed_record(1, {"a", "b"})});
       s.comes("a", {}, running_in(1));
       s.fails("a");
-      CHECK(s.ends("it failed").find("record RestartCharged g1 to a") == 0);
+      CHECK(s.ends("it failed").find("record RestartCounted g1 to a") == 0);
       CHECK(s.core.current_phase() == phase::gathering);
       s.passes(2s);
       if (returns)
@@ -390,7 +390,7 @@ TEST_SUITE("recovery_core: the budget of relaunches") {
     CHECK(s.passes(1h) == "");
   }
 
-  TEST_CASE("a smaller world, a larger one and a spare's help cost nothing") {
+  TEST_CASE("a smaller world, a larger one and a standby's help cost nothing") {
     auto o = plain(1, 3);
     o.relaunches_max = 0;
     auto s = that_runs(o, {"a", "b"});
@@ -398,11 +398,12 @@ TEST_SUITE("recovery_core: the budget of relaunches") {
     s.passes(100ms);
     s.ends();
     s.is_sealed();
-    s.comes("spare");
+    s.comes("standby");
     s.is_lost_and_ends("b");
     s.is_sealed();
     s.passes(1h);
-    CHECK(s.is_lost_and_ends("spare").find("record GenerationProposed g4\n") != std::string::npos);
+    CHECK(s.is_lost_and_ends("standby").find("record GenerationProposed g4\n") !=
+          std::string::npos);
   }
 
   TEST_CASE("none at all, and one is needed") {

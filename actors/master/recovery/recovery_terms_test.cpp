@@ -9,11 +9,11 @@ using namespace troupe::actors::testing;
 
 namespace {
 
-constexpr epoch older_term{1'763'935'000'123};
-constexpr epoch newer_term{1'763'935'060'456};
+constexpr term older_term{1'763'935'000'123};
+constexpr term newer_term{1'763'935'060'456};
 
 /// A planner of a job of 1 to 2 nodes, under a term of its own.
-planner_story master_of(epoch term, const std::vector<messages::any_msg>& past = {}) {
+planner_story master_of(term term, const std::vector<messages::any_msg>& past = {}) {
   auto sizes = planner_story::sizes(1, 2);
   sizes.last_call.reset();
   return {sizes, planner_story::restarts(100), past, term};

@@ -109,9 +109,9 @@ std::vector<node_name> roster::all_away() const {
   return names;
 }
 
-/// One order for two questions: which nodes take part, and which are left over as spares. Members
-/// come before spares that were here earlier, because their ranks would else move from world to
-/// world; a spare whose place was taken has not lost anything.
+/// One order for two questions: which nodes take part, and which are left over as standbys. Members
+/// come before standbys that were here earlier, because their ranks would else move from world to
+/// world; a standby whose place was taken has not lost anything.
 std::vector<candidate> roster::claimants(const node_name& without) const {
   struct claim {
     bool member, wished;

@@ -13,7 +13,7 @@ messages::msg<messages::Identity> kept(messages::author author, const known_as& 
 
 known_as recall(const messages::msg<messages::Identity>& m) {
   auto known = m.read();
-  known_as who{incarnation{known->getIncarnation()}, epoch{known->getFollows()}};
+  known_as who{incarnation{known->getIncarnation()}, term{known->getFollows()}};
   if (known->hasHeard())
     who.dispensable = known->getHeard().getOthersSuffice();
   return who;

@@ -14,7 +14,7 @@ namespace troupe::actors::uplink {
 /// that one said last: a node that is cut off goes by it, and hears it from no other component.
 struct known_as {
   incarnation which;
-  epoch follows;
+  term follows;
   std::optional<bool> dispensable = {};
 
   friend bool operator==(const known_as& a, const known_as& b) {

@@ -59,7 +59,7 @@ TEST_SUITE("uplink_core: without a master") {
 
   TEST_CASE("a supervisor that was restarted beside training workers waits as long") {
     story s;
-    s.core = uplink_core{uplink_told(), messages::author("a/uplink", epoch{5}), random_source(1),
+    s.core = uplink_core{uplink_told(), messages::author("a/uplink", term{5}), random_source(1),
                          incarnation{7}, dawn};
     CHECK(tries(s, running_in(1), 25min, errc::refused) >= 25min);
     CHECK(s.core.current_phase() == phase::resting);

@@ -24,7 +24,7 @@ uplink_core::uplink_core(uplink_options options, messages::author author, random
                          incarnation which, instant now, std::optional<bool> dispensable)
     : options_(std::move(options)), author_(std::move(author)), random_(random), which_(which),
       next_attempt_(now), trying_since_(now), idle_since_(now),
-      redial_(options_.redial_first, options_.redial_max), welcomed_(author_.following() > epoch{}),
+      redial_(options_.redial_first, options_.redial_max), welcomed_(author_.following() > term{}),
       dispensable_(dispensable) {}
 
 uplink_core::effects uplink_core::tick(instant now) {
@@ -170,14 +170,14 @@ instant uplink_core::gives_up_at() const {
 
 /// An older master may be one that was cut off and does not know it. Neither its welcome nor its
 /// refusal says anything about this node, whose training stays untouched.
-void uplink_core::leave_older_master(effects& out, instant now, epoch master) {
+void uplink_core::leave_older_master(effects& out, instant now, term master) {
   redial(out, now,
-         fmt::format("the master there (epoch {}) is older than the one this node has followed "
-                     "(epoch {})",
+         fmt::format("the master there (term {}) is older than the one this node has followed "
+                     "(term {})",
                      master.value, author_.following().value));
 }
 
-void uplink_core::welcomed(effects& out, epoch master) {
+void uplink_core::welcomed(effects& out, term master) {
   // Every later message and hello carries this term: an older master is refused from here on, by
   // this node's next uplink as well.
   author_.follow(master);

@@ -138,7 +138,7 @@ class uplink_core {
   phase current_phase() const { return phase_; }
   /// As whom the node says hello; its next uplink must go on as the same.
   incarnation which() const { return which_; }
-  epoch follows() const { return author_.following(); }
+  term follows() const { return author_.following(); }
   /// As the master said of this node's part in the job; its next uplink must go by it.
   std::optional<bool> dispensable() const { return dispensable_; }
   std::string in_words() const;
@@ -149,7 +149,7 @@ class uplink_core {
   void complain(effects& out, instant now, const std::string& why);
   /// What was learned in the last outage says nothing about this one.
   void lost_link(instant now);
-  bool has_followed() const { return was_linked_ || author_.following() > epoch{}; }
+  bool has_followed() const { return was_linked_ || author_.following() > term{}; }
   /// Whether the node trains on while it waits.
   bool trains_on() const;
   /// Counted from two different moments, and so it can move: a node that stops training has an idle
@@ -166,9 +166,9 @@ class uplink_core {
   void become_over(effects& out, const std::string& reason, bool keep_link = false);
   /// Ends the outage, whatever it was: back-off, complaints and what was believed of the master
   /// begin anew.
-  void welcomed(effects& out, epoch master);
+  void welcomed(effects& out, term master);
   /// The dial goes on until a master of the same or a newer term answers, or the patience is over.
-  void leave_older_master(effects& out, instant now, epoch master);
+  void leave_older_master(effects& out, instant now, term master);
   /// Judged in this order: another job's master (no answer at all), a refusal for good (the end), a
   /// fence or a wait (a new incarnation).
   void refused(effects& out, instant now, const messages::msg<messages::Refused>& m);

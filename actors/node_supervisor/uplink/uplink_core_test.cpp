@@ -248,33 +248,33 @@ TEST_SUITE("uplink_core: masters that follow each other") {
   TEST_CASE("the newest master is followed, and hellos say which that was") {
     story s;
     s.links();
-    CHECK(s.hellos.back().envelope().follows == epoch{});
+    CHECK(s.hellos.back().envelope().follows == term{});
     s.link_ends();
     s.waits();
     s.knows(running_in(3));
     s.dialled();
-    CHECK(s.hears(welcome(epoch{5})) == "");
+    CHECK(s.hears(welcome(term{5})) == "");
     CHECK(s.core.current_phase() == phase::linked);
-    CHECK(s.core.follows() == epoch{5});
+    CHECK(s.core.follows() == term{5});
     s.link_ends();
     s.waits();
     s.knows(running_in(3));
-    CHECK(s.hellos.back().envelope().follows == epoch{5});
+    CHECK(s.hellos.back().envelope().follows == term{5});
   }
 
   TEST_CASE(
       "an older master is not obeyed: its welcome and its refusal are left, training goes on") {
     for (const auto& answer :
-         {welcome(epoch{4}), refused(true, 0, epoch{4}), refused(false, 0, epoch{4})}) {
+         {welcome(term{4}), refused(true, 0, term{4}), refused(false, 0, term{4})}) {
       CAPTURE(messages::to_text(answer));
       story s;
-      s.core = uplink_core{uplink_told(), messages::author("a/uplink", epoch{5}), random_source(1),
+      s.core = uplink_core{uplink_told(), messages::author("a/uplink", term{5}), random_source(1),
                            incarnation{7}, dawn};
       s.waits();
       s.knows(running_in(3));
       s.dialled();
-      const auto leaves = "close_link: the master there (epoch 4) is older than the one this node "
-                          "has followed (epoch 5)";
+      const auto leaves = "close_link: the master there (term 4) is older than the one this node "
+                          "has followed (term 5)";
       CHECK(s.hears(answer) == leaves);
       CHECK(s.core.current_phase() == phase::resting);
       CHECK(s.core.which() == incarnation{7});
@@ -286,14 +286,14 @@ TEST_SUITE("uplink_core: masters that follow each other") {
     s.waits();
     s.knows(running_in(3));
     s.dialled();
-    s.hears(welcome(epoch{5}));
-    const auto stop_by = [](epoch master) {
+    s.hears(welcome(term{5}));
+    const auto stop_by = [](term master) {
       return messages::author("master/rendezvous", master)
           .write<messages::Stop>(generation{3}, [](auto) {})
           .any();
     };
-    CHECK(s.hears(stop_by(epoch{4})) == "");
-    CHECK(s.hears(stop_by(epoch{5})) == "deliver Stop g3: ");
+    CHECK(s.hears(stop_by(term{4})) == "");
+    CHECK(s.hears(stop_by(term{5})) == "deliver Stop g3: ");
   }
 }
 

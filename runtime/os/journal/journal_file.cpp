@@ -94,7 +94,7 @@ result<journal_file> journal_file::open(const std::string& path, const journal_o
     past.missing = count->records - file.last_;
   // At least the wall clock's milliseconds: so a master whose journal was lost with its disk is
   // still newer than the one before it.
-  file.as_ = epoch{std::max(unix_milliseconds(), file.about_.epoch + 1)};
+  file.as_ = term{std::max(unix_milliseconds(), file.about_.term + 1)};
   auto opening = open_over(path, past, mine, file.as_);
   if (auto begun = file.begin(mine, opening.anew); !begun)
     return tl::make_unexpected(begun.error());
@@ -149,7 +149,7 @@ result<journal_file::about> journal_file::look(durability keeps) {
     found.job = row->text(0);
     if (!row->is_null(1))
       found.run = static_cast<std::uint64_t>(row->integer(1));
-    found.epoch = static_cast<std::uint64_t>(row->integer(2));
+    found.term = static_cast<std::uint64_t>(row->integer(2));
     found.identity = static_cast<std::uint64_t>(row->integer(3));
     found.first = static_cast<std::uint64_t>(row->integer(4));
   }
@@ -179,7 +179,7 @@ result<void> journal_file::make(const journal_owner& mine) {
   return made ? db_.run("PRAGMA wal_checkpoint(TRUNCATE)") : made;
 }
 
-/// Version 1 had a checksum for each record alone, a table with the epoch, and no job.
+/// Version 1 had a checksum for each record alone, a table with the term, and no job.
 result<void> journal_file::upgrade(const journal_owner& mine) {
   const auto old = read_version_1();
   if (!old)
@@ -190,7 +190,7 @@ result<void> journal_file::upgrade(const journal_owner& mine) {
   if (!before)
     return tl::make_unexpected(before.error());
   about_.identity = any_number();
-  about_.epoch = static_cast<std::uint64_t>(*before);
+  about_.term = static_cast<std::uint64_t>(*before);
   return in_one([&]() -> result<void> {
     if (auto table = db_.run(create_about); !table)
       return table;
@@ -208,7 +208,7 @@ result<void> journal_file::upgrade(const journal_owner& mine) {
   });
 }
 
-/// A disk without room need not keep a successor from going on with what it has read: its epoch
+/// A disk without room need not keep a successor from going on with what it has read: its term
 /// goes to the file with its first record. A new run has to be told apart from the old one first.
 result<void> journal_file::begin(const journal_owner& mine, bool anew) {
   about_.run = mine.run;

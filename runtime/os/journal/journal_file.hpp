@@ -34,7 +34,7 @@ class journal_file {
   static result<journal_file> open(const std::string& path, const journal_owner& mine,
                                    durability keeps);
 
-  epoch opened_as() const { return as_; }
+  term opened_as() const { return as_; }
   std::uint64_t last() const { return last_; }
   const std::vector<log::event>& notices() const { return notices_; }
 
@@ -51,7 +51,7 @@ class journal_file {
     int version = 0; ///< 0: the file is new
     std::optional<std::string> job;
     std::optional<std::uint64_t> run;
-    std::uint64_t epoch = 0;
+    std::uint64_t term = 0;
     std::uint64_t identity = 0;
     std::uint64_t first = 1;
   };
@@ -69,10 +69,10 @@ class journal_file {
   std::string path_;
   database db_;
   about about_;
-  epoch as_;
+  term as_;
   std::uint64_t last_ = 0;    ///< number of the last record
   std::int64_t checksum_ = 0; ///< of the last record
-  bool life_saved_ = false;   ///< epoch and run are in the file
+  bool life_saved_ = false;   ///< term and run are in the file
   std::vector<log::event> notices_;
   std::optional<journal_tail> tail_;
 };

@@ -39,7 +39,7 @@ struct place {
 };
 
 messages::any_msg proposed(std::uint64_t g) {
-  return messages::build<messages::GenerationProposed>({"test", epoch{1}, generation{g}, g, 0},
+  return messages::build<messages::GenerationProposed>({"test", term{1}, generation{g}, g, 0},
                                                        [g](auto b) { b.setGeneration(g); })
       .any();
 }
@@ -125,9 +125,9 @@ TEST_CASE("a journal of another job is refused, and not a byte of it is changed"
   CHECK(at.open("mine")->read()->size() == 2);
 }
 
-TEST_CASE("a run that concluded is followed by a new one, under the next epoch") {
+TEST_CASE("a run that concluded is followed by a new one, under the next term") {
   place at;
-  epoch before;
+  term before;
   {
     auto file = at.open("job", 1);
     REQUIRE(file);
@@ -149,14 +149,14 @@ TEST_CASE("a run that concluded is followed by a new one, under the next epoch")
   CHECK(next->read()->size() == 1);
 }
 
-TEST_CASE("a journal of version 1 is taken up: its records, its epoch, its verdict") {
+TEST_CASE("a journal of version 1 is taken up: its records, its term, its verdict") {
   place at;
   SUBCASE("a job that has not concluded goes on") {
     make_version_1(at.file(), {proposed(1), proposed(2)});
     {
       auto file = at.open();
       REQUIRE(file);
-      CHECK(file->opened_as() == epoch{9000000000000001});
+      CHECK(file->opened_as() == term{9000000000000001});
       CHECK(numbers_of(*file->read()) == std::vector<std::uint64_t>{1, 2});
       REQUIRE(file->append({proposed(3)}));
     }
@@ -254,7 +254,7 @@ TEST_CASE(
     REQUIRE(file);
     REQUIRE(file->append({proposed(1)}));
   }
-  epoch second;
+  term second;
   {
     std::optional<result<journal_file>> file;
     {

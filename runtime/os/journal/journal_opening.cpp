@@ -38,7 +38,7 @@ bool same_run(const journal_past& past, const journal_owner& mine) {
   return mine.run && past.run == mine.run;
 }
 
-log::event notice(log::level severity, const char* name, const std::string& path, epoch as,
+log::event notice(log::level severity, const char* name, const std::string& path, term as,
                   const std::string& text) {
   return {severity,
           name,
@@ -60,7 +60,7 @@ result<void> check_owner(const std::string& path, const std::optional<std::strin
 }
 
 journal_opening open_over(const std::string& path, const journal_past& past,
-                          const journal_owner& mine, epoch as) {
+                          const journal_owner& mine, term as) {
   journal_opening out;
   if (past.missing > 0)
     out.notices.push_back(

@@ -36,7 +36,7 @@ struct journal_past {
 };
 
 struct journal_opening {
-  /// The records say nothing to this run: the journal begins anew, under the next epoch.
+  /// The records say nothing to this run: the journal begins anew, under the next term.
   bool anew = false;
   /// What the user should know of it.
   std::vector<log::event> notices;
@@ -48,6 +48,6 @@ result<void> check_owner(const std::string& path, const std::optional<std::strin
 
 /// Of a journal that passed check_owner().
 journal_opening open_over(const std::string& path, const journal_past& past,
-                          const journal_owner& mine, epoch as);
+                          const journal_owner& mine, term as);
 
 } // namespace troupe::os

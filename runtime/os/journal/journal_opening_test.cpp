@@ -34,7 +34,7 @@ constexpr std::uint64_t this_run = 7, another_run = 8;
 
 /// "anew" or "goes on", and what is said of it.
 std::string opened(const journal_past& past, std::optional<std::uint64_t> run) {
-  const auto how = open_over("/j", past, {"job", run}, epoch{42});
+  const auto how = open_over("/j", past, {"job", run}, term{42});
   std::string all = how.anew ? "anew" : "goes on";
   for (const auto& n : how.notices)
     all += "; " + n.text;

@@ -12,13 +12,13 @@ class memory_only_journal final : public ports::journal_store {
  public:
   memory_only_journal();
 
-  epoch opened_as() const override { return opened_as_; }
+  term opened_as() const override { return opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
   void compact(selection keep, std::function<void(result<void>)> done) override;
 
  private:
-  epoch opened_as_;
+  term opened_as_;
   std::mutex mutex_; ///< callbacks are called under it, so that they come in the order of the calls
   std::vector<messages::any_msg> records_;
   std::uint64_t last_ = 0;

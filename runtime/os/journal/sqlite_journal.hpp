@@ -41,7 +41,7 @@ class sqlite_journal final : public ports::journal_store {
   /// What the user should know of the journal that was found.
   const std::vector<log::event>& notices() const { return notices_; }
 
-  epoch opened_as() const override { return opened_as_; }
+  term opened_as() const override { return opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
   void compact(selection keep, std::function<void(result<void>)> done) override;
@@ -71,7 +71,7 @@ class sqlite_journal final : public ports::journal_store {
 
   std::string path_;
   journal_file file_;
-  epoch opened_as_;
+  term opened_as_;
   std::vector<log::event> notices_;
 
   std::mutex mutex_;

@@ -95,7 +95,7 @@ TEST_CASE("a master whose journal was lost is newer than the one before it all t
   std::filesystem::remove_all(world.directory);
   std::filesystem::create_directory(world.directory);
   CHECK(before <= (*world.open())->opened_as());
-  CHECK(before > epoch{1'000'000'000'000}); // not a count, which would begin anew
+  CHECK(before > term{1'000'000'000'000}); // not a count, which would begin anew
 }
 
 TEST_CASE("a file that is something else is refused and not changed") {

@@ -25,10 +25,10 @@ using boost::system::error_code;
 /// Lives from start() until it has answered; on the I/O thread.
 class dialling : public std::enable_shared_from_this<dialling> {
  public:
-  dialling(asio::io_context& context, const link::options& options, std::shared_ptr<guard> at_door,
-           std::vector<ip::address> own, ports::endpoint where,
+  dialling(asio::io_context& context, const link::options& options,
+           std::shared_ptr<authenticator> auth, std::vector<ip::address> own, ports::endpoint where,
            messages::msg<messages::Hello> hello, ports::transport::dialled done)
-      : options_(options), guard_(std::move(at_door)), own_(std::move(own)),
+      : options_(options), authenticator_(std::move(auth)), own_(std::move(own)),
         where_(std::move(where)), hello_(std::move(hello)), done_(std::move(done)),
         resolver_(context.get_executor()), socket_(context.get_executor()),
         patience_(context.get_executor()) {}
@@ -68,7 +68,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
     if (next_ == addresses_.size() || now() >= deadline_)
       return fail(nobody_listens_ ? errc::closed : errc::unavailable, so_far);
     const auto address = addresses_[next_++];
-    if (guard_->loopback_only())
+    if (authenticator_->loopback_only())
       if (auto fine = check_loopback("dialling", where_, address.address()); !fine)
         return answer(tl::make_unexpected(fine.error()));
     const int descriptor = make_socket(address);
@@ -105,12 +105,12 @@ class dialling : public std::enable_shared_from_this<dialling> {
     patience_.cancel();
     error_code ignored; // a socket that fails here fails again when read
     socket_.set_option(ip::tcp::no_delay(true), ignored);
-    guard_->dial(address, deadline_,
-                 [self = shared_from_this(), address](result<tls_context> with) {
-                   if (!with)
-                     return self->fail(with.error().code, with.error().what);
-                   self->greet(address, std::move(*with));
-                 });
+    authenticator_->dial(address, deadline_,
+                         [self = shared_from_this(), address](result<tls_context> with) {
+                           if (!with)
+                             return self->fail(with.error().code, with.error().what);
+                           self->greet(address, std::move(*with));
+                         });
   }
 
   void greet(const ip::tcp::endpoint& address, tls_context with) {
@@ -156,7 +156,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
   }
 
   const link::options options_;
-  const std::shared_ptr<guard> guard_;
+  const std::shared_ptr<authenticator> authenticator_;
   const std::vector<ip::address> own_;
   const ports::endpoint where_;
   messages::msg<messages::Hello> hello_;
@@ -173,10 +173,10 @@ class dialling : public std::enable_shared_from_this<dialling> {
 } // namespace
 
 void start_dialling(asio::io_context& context, const link::options& options,
-                    std::shared_ptr<guard> at_door, std::vector<ip::address> own,
+                    std::shared_ptr<authenticator> auth, std::vector<ip::address> own,
                     const ports::endpoint& where, messages::msg<messages::Hello> hello,
                     ports::transport::dialled done) {
-  auto attempt = std::make_shared<dialling>(context, options, std::move(at_door), std::move(own),
+  auto attempt = std::make_shared<dialling>(context, options, std::move(auth), std::move(own),
                                             where, std::move(hello), std::move(done));
   asio::post(context, [attempt = std::move(attempt)] { attempt->start(); });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/link/options.hpp"
-#include "runtime/os/net/guard.hpp"
+#include "runtime/os/net/authenticator.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -17,7 +17,7 @@ namespace troupe::os {
 /// answer; all of it within `options.dial_within`. `own`: from which addresses, where they fit;
 /// else the kernel chooses. Any thread.
 void start_dialling(boost::asio::io_context& context, const link::options& options,
-                    std::shared_ptr<guard> at_door, std::vector<boost::asio::ip::address> own,
+                    std::shared_ptr<authenticator> auth, std::vector<boost::asio::ip::address> own,
                     const ports::endpoint& where, messages::msg<messages::Hello> hello,
                     ports::transport::dialled done);
 

@@ -28,21 +28,23 @@ constexpr int accepted_at_once = 64;
 } // namespace
 
 accept_loop::accept_loop(asio::io_context& context, const transport_options& options,
-                         std::unique_ptr<guard::door> door, ports::transport::acceptor accept)
-    : context_(context), options_(options), door_(std::move(door)), accept_(std::move(accept)),
+                         std::unique_ptr<authenticator::server_side> server_side,
+                         ports::transport::acceptor accept)
+    : context_(context), options_(options), server_side_(std::move(server_side)),
+      accept_(std::move(accept)),
       admission_({options.unproven_max, options.unproven_max, options.unproven_grace,
                   options.link.handshake_within, options.unproven_grace / 4}),
       timer_(context.get_executor()) {}
 
 result<std::shared_ptr<accept_loop>> accept_loop::make(asio::io_context& context,
                                                        const transport_options& options,
-                                                       const std::shared_ptr<guard>& at_door,
+                                                       const std::shared_ptr<authenticator>& auth,
                                                        const ports::endpoint& where,
                                                        ports::transport::acceptor accept) {
-  auto addresses = listening_addresses(where, at_door->loopback_only());
+  auto addresses = listening_addresses(where, auth->loopback_only());
   if (!addresses)
     return tl::make_unexpected(addresses.error());
-  if (at_door->loopback_only())
+  if (auth->loopback_only())
     for (const auto& e : *addresses)
       if (auto fine = check_loopback("listening on", where, e.address()); !fine)
         return tl::make_unexpected(fine.error());
@@ -52,10 +54,11 @@ result<std::shared_ptr<accept_loop>> accept_loop::make(asio::io_context& context
   std::vector<ip::tcp::endpoint> bound;
   for (const auto& acceptor : open->acceptors)
     bound.push_back(acceptor.local_endpoint());
-  auto door = at_door->open(bound);
-  if (!door)
-    return tl::make_unexpected(door.error());
-  auto loop = std::make_shared<accept_loop>(context, options, std::move(*door), std::move(accept));
+  auto server_side = auth->open(bound);
+  if (!server_side)
+    return tl::make_unexpected(server_side.error());
+  auto loop =
+      std::make_shared<accept_loop>(context, options, std::move(*server_side), std::move(accept));
   loop->port_ = open->port;
   for (auto& acceptor : open->acceptors)
     loop->places_.push_back({std::move(acceptor), io_timer(context.get_executor())});
@@ -83,7 +86,7 @@ void accept_loop::shut() {
       if (each.shell)
         each.shell->abort({errc::closed, "no longer listening"});
     self->accept_ = nullptr;
-    self->door_.reset();
+    self->server_side_.reset();
   });
 }
 
@@ -170,7 +173,7 @@ void accept_loop::begin(id which) {
   auto& it = unproven_.at(which);
   auto shell = std::make_shared<link_shell>(
       link::link_core::accepting(options_.link, now()), link::role::acceptor,
-      stream(std::move(*it.socket), door_->context()), it.peer, heard_);
+      stream(std::move(*it.socket), server_side_->context()), it.peer, heard_);
   it.socket.reset();
   it.shell = shell;
   // Not owned: we hold the shell, and it holds these.

@@ -20,12 +20,13 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
  public:
   static result<std::shared_ptr<accept_loop>> make(boost::asio::io_context& context,
                                                    const transport_options& options,
-                                                   const std::shared_ptr<guard>& at_door,
+                                                   const std::shared_ptr<authenticator>& auth,
                                                    const ports::endpoint& where,
                                                    ports::transport::acceptor accept);
 
   accept_loop(boost::asio::io_context& context, const transport_options& options,
-              std::unique_ptr<guard::door> door, ports::transport::acceptor accept);
+              std::unique_ptr<authenticator::server_side> server_side,
+              ports::transport::acceptor accept);
 
   /// Begins to accept.
   void start();
@@ -66,7 +67,7 @@ class accept_loop : public std::enable_shared_from_this<accept_loop> {
 
   boost::asio::io_context& context_;
   transport_options options_;
-  std::unique_ptr<guard::door> door_;
+  std::unique_ptr<authenticator::server_side> server_side_;
   ports::transport::acceptor accept_;
   const std::shared_ptr<instant> heard_ =
       std::make_shared<instant>(); ///< any peer that has proven itself

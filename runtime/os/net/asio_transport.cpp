@@ -30,24 +30,24 @@ class asio_listener final : public ports::listener {
 } // namespace
 
 asio_transport::asio_transport(io_thread& io, transport_options options,
-                               std::shared_ptr<guard> at_door)
-    : io_(io), options_(std::move(options)), guard_(std::move(at_door)),
+                               std::shared_ptr<authenticator> auth)
+    : io_(io), options_(std::move(options)), authenticator_(std::move(auth)),
       own_(own_addresses(options_.dial_from)) {}
 
 result<std::unique_ptr<asio_transport>> asio_transport::make(io_thread& io,
                                                              transport_options options) {
   if (auto fine = link::validate(options.link); !fine)
     return tl::make_unexpected(fine.error());
-  auto at_door = make_guard(options.proven_by, io.context(), options.log);
-  if (!at_door)
-    return tl::make_unexpected(at_door.error());
+  auto auth = make_authenticator(options.proven_by, io.context(), options.log);
+  if (!auth)
+    return tl::make_unexpected(auth.error());
   return std::unique_ptr<asio_transport>(
-      new asio_transport(io, std::move(options), std::move(*at_door)));
+      new asio_transport(io, std::move(options), std::move(*auth)));
 }
 
 result<std::unique_ptr<ports::listener>> asio_transport::listen(const ports::endpoint& where,
                                                                 acceptor accept) {
-  auto loop = accept_loop::make(io_.context(), options_, guard_, where, std::move(accept));
+  auto loop = accept_loop::make(io_.context(), options_, authenticator_, where, std::move(accept));
   if (!loop)
     return tl::make_unexpected(loop.error());
   (*loop)->start();
@@ -58,8 +58,8 @@ void asio_transport::dial(const ports::endpoint& where, messages::msg<messages::
                           dialled done) {
   // An address in numbers may become this machine's after the start.
   auto own = numeric(options_.dial_from) ? own_addresses(options_.dial_from) : own_;
-  start_dialling(io_.context(), options_.link, guard_, std::move(own), where, std::move(hello),
-                 std::move(done));
+  start_dialling(io_.context(), options_.link, authenticator_, std::move(own), where,
+                 std::move(hello), std::move(done));
 }
 
 } // namespace troupe::os

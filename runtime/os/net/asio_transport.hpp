@@ -3,7 +3,7 @@
 #include "runtime/base/log.hpp"
 #include "runtime/link/options.hpp"
 #include "runtime/os/io_thread.hpp"
-#include "runtime/os/net/guard.hpp"
+#include "runtime/os/net/authenticator.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <boost/asio/ip/address.hpp>
@@ -51,11 +51,11 @@ class asio_transport final : public ports::transport {
             dialled done) override;
 
  private:
-  asio_transport(io_thread& io, transport_options options, std::shared_ptr<guard> at_door);
+  asio_transport(io_thread& io, transport_options options, std::shared_ptr<authenticator> auth);
 
   io_thread& io_;
   transport_options options_;
-  std::shared_ptr<guard> guard_;
+  std::shared_ptr<authenticator> authenticator_;
   std::vector<boost::asio::ip::address> own_; ///< as `dial_from` says
 };
 

@@ -141,10 +141,10 @@ class handout : public std::enable_shared_from_this<handout> {
   const log::sink log_;
 };
 
-class local_door final : public guard::door {
+class local_server_side final : public authenticator::server_side {
  public:
-  explicit local_door(const job_token& token) : context_(token_tls(token)) {}
-  ~local_door() override {
+  explicit local_server_side(const job_token& token) : context_(token_tls(token)) {}
+  ~local_server_side() override {
     for (const auto& each : handouts)
       each->shut();
   }
@@ -159,7 +159,7 @@ class local_door final : public guard::door {
 /// Asks for the token of one address.
 class question : public std::enable_shared_from_this<question> {
  public:
-  question(asio::io_context& context, int socket, endpoint about, guard::found done)
+  question(asio::io_context& context, int socket, endpoint about, authenticator::found done)
       : about_(std::move(about)), done_(std::move(done)), socket_(context.get_executor(), socket),
         patience_(context.get_executor()) {}
 
@@ -212,20 +212,21 @@ class question : public std::enable_shared_from_this<question> {
   }
 
   const endpoint about_;
-  guard::found done_; ///< empty once answered
+  authenticator::found done_; ///< empty once answered
   descriptor socket_;
   io_timer patience_;
 };
 
-class local_guard final : public guard {
+class local_authenticator final : public authenticator {
  public:
-  local_guard(asio::io_context& context, log::sink log) : context_(context), log_(std::move(log)) {}
+  local_authenticator(asio::io_context& context, log::sink log)
+      : context_(context), log_(std::move(log)) {}
 
   bool loopback_only() const override { return true; }
 
-  result<std::unique_ptr<door>> open(const std::vector<endpoint>& bound) override {
+  result<std::unique_ptr<server_side>> open(const std::vector<endpoint>& bound) override {
     const auto token = job_token::fresh();
-    auto opened = std::make_unique<local_door>(token);
+    auto opened = std::make_unique<local_server_side>(token);
     for (const auto& each : bound) {
       auto made = handout::make(context_, each, token.secret(), log_);
       if (!made)
@@ -251,8 +252,8 @@ class local_guard final : public guard {
 
 } // namespace
 
-std::shared_ptr<guard> make_local_guard(asio::io_context& context, log::sink log) {
-  return std::make_shared<local_guard>(context, std::move(log));
+std::shared_ptr<authenticator> make_local_authenticator(asio::io_context& context, log::sink log) {
+  return std::make_shared<local_authenticator>(context, std::move(log));
 }
 
 } // namespace troupe::os

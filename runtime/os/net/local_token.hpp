@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/os/net/guard.hpp"
+#include "runtime/os/net/authenticator.hpp"
 
 namespace troupe::os {
 
@@ -8,6 +8,7 @@ namespace troupe::os {
 /// and hands it out on a Unix socket in the abstract namespace, named after each address it listens
 /// on; the dialling process asks there. Both look at the other's user first, as the kernel tells
 /// it. What the kernel keeps is gone with the process.
-std::shared_ptr<guard> make_local_guard(boost::asio::io_context& context, log::sink log);
+std::shared_ptr<authenticator> make_local_authenticator(boost::asio::io_context& context,
+                                                        log::sink log);
 
 } // namespace troupe::os

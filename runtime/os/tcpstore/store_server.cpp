@@ -35,23 +35,23 @@ store_server::store_server(asio::io_context& context, const store_host_options& 
     : context_(context), options_(options), reach_(reach), core_(options.bounds),
       buffer_(limits::store_read_buffer) {
   for (auto& acceptor : open.acceptors)
-    doors_.push_back({std::move(acceptor), asio::steady_timer(context)});
+    listeners_.push_back({std::move(acceptor), asio::steady_timer(context)});
 }
 
 void store_server::start() {
   asio::post(context_, [self = shared_from_this()] {
-    for (auto& each : self->doors_)
+    for (auto& each : self->listeners_)
       self->await(each);
   });
 }
 
 void store_server::shut() {
   // Takes effect at once; the descriptors belong to the store's thread.
-  for (auto& each : doors_)
+  for (auto& each : listeners_)
     ::shutdown(each.acceptor.native_handle(), SHUT_RDWR);
   asio::post(context_, [self = shared_from_this()] {
     self->shut_ = true;
-    self->doors_.clear();
+    self->listeners_.clear();
     for (const auto& each : std::exchange(self->sessions_, {}))
       if (each)
         each->socket.close();
@@ -62,9 +62,9 @@ void store_server::note(log::level severity, const char* name, const std::string
   options_.log("store", {severity, name, text, {}});
 }
 
-// ---- the door ----
+// ---- the listener ----
 
-void store_server::await(door& at) {
+void store_server::await(listener& at) {
   at.acceptor.async_wait(tcp_acceptor::wait_read,
                          [self = shared_from_this(), &at](const error_code& ec) {
                            if (!ec && !self->shut_)
@@ -72,7 +72,7 @@ void store_server::await(door& at) {
                          });
 }
 
-void store_server::accept_ready(door& at) {
+void store_server::accept_ready(listener& at) {
   for (int n = 0; n < accepted_at_once; ++n) {
     ip::tcp::endpoint from;
     auto size = static_cast<socklen_t>(from.capacity());
@@ -92,7 +92,7 @@ void store_server::accept_ready(door& at) {
   await(at);
 }
 
-void store_server::out_of_resources(door& at, int number) {
+void store_server::out_of_resources(listener& at, int number) {
   if (!std::exchange(starved_, true))
     note(log::level::warning, "store_accept_paused",
          fmt::format("the store cannot accept connections for now: {}", std::strerror(number)));

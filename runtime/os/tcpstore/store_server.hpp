@@ -28,7 +28,7 @@ class store_server : public std::enable_shared_from_this<store_server> {
   void shut();
 
  private:
-  struct door {
+  struct listener {
     tcp_acceptor acceptor;
     boost::asio::steady_timer pause;
   };
@@ -40,9 +40,9 @@ class store_server : public std::enable_shared_from_this<store_server> {
   };
   using session_ptr = std::shared_ptr<session>;
 
-  void await(door& at);
-  void accept_ready(door& at);
-  void out_of_resources(door& at, int number);
+  void await(listener& at);
+  void accept_ready(listener& at);
+  void out_of_resources(listener& at, int number);
   void admit(int descriptor, const boost::asio::ip::tcp::endpoint& from);
   bool welcome(const tcp_socket& socket, const boost::asio::ip::tcp::endpoint& from) const;
 
@@ -58,7 +58,7 @@ class store_server : public std::enable_shared_from_this<store_server> {
   boost::asio::io_context& context_;
   store_host_options options_;
   ports::store_reach reach_;
-  std::vector<door> doors_;
+  std::vector<listener> listeners_;
   tcpstore::store_core core_;
   std::vector<session_ptr> sessions_; ///< by client; null for none
   std::vector<char> buffer_;

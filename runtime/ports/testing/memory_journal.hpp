@@ -17,7 +17,7 @@ struct memory_disk {
   std::vector<std::string> records;
   std::uint64_t dropped = 0; ///< records that were compacted away
   bool locked = false;       ///< a store is open
-  epoch openings;            ///< how many there have been
+  term openings;             ///< how many there have been
   /// Answers the next append and every one after it, until taken away: a full disk.
   std::optional<error> fault;
 };
@@ -33,7 +33,7 @@ class memory_journal final : public journal_store {
   static result<std::unique_ptr<journal_store>> open(memory_disk& disk, deliver how);
   ~memory_journal() override;
 
-  epoch opened_as() const override { return opened_as_; }
+  term opened_as() const override { return opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
   void compact(selection keep, std::function<void(result<void>)> done) override;
@@ -42,7 +42,7 @@ class memory_journal final : public journal_store {
   memory_journal(memory_disk& disk, deliver how);
 
   memory_disk& disk_;
-  epoch opened_as_;
+  term opened_as_;
   deliver deliver_;
 };
 

@@ -44,9 +44,9 @@ class table {
   std::string comes_up(const std::string& id) { return tell(event::started{key(id)}); }
   std::string shutdown() { return tell(event::shutdown{}); }
   std::string remove(const std::string& id) { return tell(event::remove{key(id), {}}); }
-  std::string add(child_options options, std::optional<std::string> charged_to = std::nullopt) {
+  std::string add(child_options options, std::optional<std::string> against = std::nullopt) {
     next_ = next_.next();
-    return tell(event::add{next_, std::move(options), std::move(charged_to)});
+    return tell(event::add{next_, std::move(options), std::move(against)});
   }
   std::string is_overdue(const std::string& id) {
     return tell(event::stop_overdue{key(id), core.children().at(key(id)).incarnation()});

@@ -248,21 +248,21 @@ void core_world::obey(const effect::report& e) {
     shutting_down_ = true;
   }
   if (e.what == happening::gave_up) {
-    invariant(!announced_ || charged_.size() > budget_.restarts || one_fate(),
+    invariant(!announced_ || counted_.size() > budget_.restarts || one_fate(),
               "gave up within its budget");
     shutting_down_ = true;
   }
-  // Not charged: a first start, be it of the whole list or of a dynamic child, which is then
+  // Not counted: a first start, be it of the whole list or of a dynamic child, which is then
   // forgotten.
   const bool first_start = !announced_ || (dynamic_ && !core_.find(e.offender));
-  const bool charged = !one_fate() && (e.what == happening::failed ||
-                                       (e.what == happening::start_failed && !first_start));
-  if (!charged)
+  const bool counts = !one_fate() && (e.what == happening::failed ||
+                                      (e.what == happening::start_failed && !first_start));
+  if (!counts)
     return;
-  charged_.push_back(now_);
-  while (now_ - charged_.front() > budget_.period)
-    charged_.pop_front();
-  invariant(charged_.size() <= budget_.restarts + 1, "went on beyond its budget");
+  counted_.push_back(now_);
+  while (now_ - counted_.front() > budget_.period)
+    counted_.pop_front();
+  invariant(counted_.size() <= budget_.restarts + 1, "went on beyond its budget");
 }
 
 } // namespace troupe::sup

@@ -78,7 +78,7 @@ class core_world {
   bool announced_ = false;
   bool ended_ = false;
   bool shutting_down_ = false;
-  std::deque<instant> charged_;
+  std::deque<instant> counted_;
 };
 
 } // namespace troupe::sup

@@ -31,17 +31,17 @@ std::shared_ptr<observer> worlds_fit_the_sizes(world& w, const actors::world_siz
 std::shared_ptr<observer> processes_follow_the_generation(world& w, const trainers& t);
 
 /// A node that stands by has ended what it ran before.
-std::shared_ptr<observer> spares_are_idle(world& w, const trainers& t);
+std::shared_ptr<observer> standbys_are_idle(world& w, const trainers& t);
 
 /// No generation starts anywhere before every member said Prepared for it and the world was
 /// journalled.
 std::shared_ptr<observer> start_after_prepared(world& w);
 
-/// No more restarts are charged to a node than --max-restarts allows.
+/// No more restarts are counted against a node than --max-restarts allows.
 std::shared_ptr<observer> restarts_within_budget(world& w, std::uint32_t max_restarts);
 
-/// A generation's failure is charged once, and the count grows by one each time.
-std::shared_ptr<observer> failures_charged_once(world& w);
+/// A generation's failure is counted once, and the count grows by one each time.
+std::shared_ptr<observer> failures_counted_once(world& w);
 
 /// A launcher that has ended by itself leaves no process behind.
 std::shared_ptr<observer> nothing_left_behind(world& w, const trainers& t);

@@ -16,19 +16,19 @@ class restarts_within_budget_checker final : public observer {
       : world_(w), max_restarts_(max_restarts) {}
 
   void recorded(const messages::any_msg& m) override {
-    if (!m.is<messages::RestartCharged>())
+    if (!m.is<messages::RestartCounted>())
       return;
-    const std::string node = m.as<messages::RestartCharged>().read()->getNode().cStr();
-    if (++charged_[node] > max_restarts_)
+    const std::string node = m.as<messages::RestartCounted>().read()->getNode().cStr();
+    if (++counted_[node] > max_restarts_)
       world_.blame("restarts_within_budget",
-                   fmt::format("{} restarts were charged to node '{}', {} are allowed",
-                               charged_[node], node, max_restarts_));
+                   fmt::format("{} restarts were counted against node '{}', {} are allowed",
+                               counted_[node], node, max_restarts_));
   }
 
  private:
   world& world_;
   std::uint32_t max_restarts_;
-  std::map<std::string, std::uint32_t> charged_;
+  std::map<std::string, std::uint32_t> counted_;
 };
 
 } // namespace

@@ -46,7 +46,7 @@ TEST_SUITE("rendezvous_core") {
     story s({"a"});
     CHECK(s.gets_ready("a", 0, 4000) == "");
     CHECK(s.gets_ready("a", 2, 4000) == "");
-    CHECK(s.gets_ready("spare", 1, 4000) == "");
+    CHECK(s.gets_ready("standby", 1, 4000) == "");
     CHECK(s.gets_ready("a", 1, 4000) != "");
   }
 

@@ -1,4 +1,4 @@
-#include "runtime/os/net/guard.hpp"
+#include "runtime/os/net/authenticator.hpp"
 
 #include "runtime/os/net/local_token.hpp"
 #include "runtime/os/net/token_tls.hpp"
@@ -18,10 +18,11 @@ namespace asio = boost::asio;
 using endpoint = asio::ip::tcp::endpoint;
 
 /// One that asks the same of every connection.
-class uniform_guard : public guard, public std::enable_shared_from_this<uniform_guard> {
+class uniform_authenticator : public authenticator,
+                              public std::enable_shared_from_this<uniform_authenticator> {
  public:
-  result<std::unique_ptr<door>> open(const std::vector<endpoint>&) override {
-    return std::make_unique<entrance>(shared_from_this());
+  result<std::unique_ptr<server_side>> open(const std::vector<endpoint>&) override {
+    return std::make_unique<uniform_server_side>(shared_from_this());
   }
   void dial(const endpoint&, instant, found done) override { done(context()); }
 
@@ -29,14 +30,15 @@ class uniform_guard : public guard, public std::enable_shared_from_this<uniform_
   virtual tls_context context() = 0;
 
  private:
-  struct entrance final : door {
-    explicit entrance(std::shared_ptr<uniform_guard> of) : whole(std::move(of)) {}
+  struct uniform_server_side final : server_side {
+    explicit uniform_server_side(std::shared_ptr<uniform_authenticator> of)
+        : whole(std::move(of)) {}
     tls_context context() override { return whole->context(); }
-    const std::shared_ptr<uniform_guard> whole;
+    const std::shared_ptr<uniform_authenticator> whole;
   };
 };
 
-class no_guard final : public uniform_guard {
+class no_authenticator final : public uniform_authenticator {
  public:
   bool loopback_only() const override { return true; }
 
@@ -44,9 +46,9 @@ class no_guard final : public uniform_guard {
   tls_context context() override { return nullptr; }
 };
 
-class token_guard final : public uniform_guard {
+class token_authenticator final : public uniform_authenticator {
  public:
-  explicit token_guard(const job_token& token) : context_(token_tls(token)) {}
+  explicit token_authenticator(const job_token& token) : context_(token_tls(token)) {}
   bool loopback_only() const override { return false; }
 
  private:
@@ -57,16 +59,16 @@ class token_guard final : public uniform_guard {
 
 /// Certificates get old and are replaced while a job runs: the files are read again when they have
 /// changed. Links that exist stay as they are.
-class certificate_guard final : public uniform_guard {
+class certificate_authenticator final : public uniform_authenticator {
  public:
-  static result<std::shared_ptr<guard>> make(const tls_files& files, log::sink log) {
+  static result<std::shared_ptr<authenticator>> make(const tls_files& files, log::sink log) {
     // Before the files are read: what changes meanwhile is read again.
     const auto seen = look(files);
     auto context = load_tls(files);
     if (!context)
       return tl::make_unexpected(context.error());
-    return std::shared_ptr<guard>(
-        new certificate_guard(files, std::move(*context), seen, std::move(log)));
+    return std::shared_ptr<authenticator>(
+        new certificate_authenticator(files, std::move(*context), seen, std::move(log)));
   }
 
   bool loopback_only() const override { return false; }
@@ -75,7 +77,7 @@ class certificate_guard final : public uniform_guard {
   /// When and how long each of the files was: a replaced file differs in one of them.
   using appearance = std::array<std::array<std::int64_t, 4>, 4>;
 
-  certificate_guard(tls_files files, tls_context context, appearance seen, log::sink log)
+  certificate_authenticator(tls_files files, tls_context context, appearance seen, log::sink log)
       : files_(std::move(files)), context_(std::move(context)), seen_(seen), log_(std::move(log)) {}
 
   static appearance look(const tls_files& files) {
@@ -116,15 +118,15 @@ class certificate_guard final : public uniform_guard {
 
 } // namespace
 
-result<std::shared_ptr<guard>> make_guard(const proof& how, asio::io_context& context,
-                                          log::sink log) {
+result<std::shared_ptr<authenticator>>
+make_authenticator(const proof& how, asio::io_context& context, log::sink log) {
   if (const auto* files = std::get_if<tls_files>(&how))
-    return certificate_guard::make(*files, std::move(log));
+    return certificate_authenticator::make(*files, std::move(log));
   if (const auto* token = std::get_if<job_token>(&how))
-    return std::make_shared<token_guard>(*token);
+    return std::make_shared<token_authenticator>(*token);
   if (std::holds_alternative<local_token>(how))
-    return make_local_guard(context, std::move(log));
-  return std::make_shared<no_guard>();
+    return make_local_authenticator(context, std::move(log));
+  return std::make_shared<no_authenticator>();
 }
 
 } // namespace troupe::os

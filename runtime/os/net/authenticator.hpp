@@ -28,21 +28,21 @@ using proof = std::variant<no_proof, local_token, job_token, tls_files>;
 
 /// Decides, for each connection anew, with what it is encrypted and proven. Belongs to the I/O
 /// thread, but for loopback_only() and open().
-class guard {
+class authenticator {
  public:
-  virtual ~guard() = default;
+  virtual ~authenticator() = default;
 
   /// Whether addresses that others can reach are forbidden.
   virtual bool loopback_only() const = 0;
 
   /// What a listener holds while it is open; dropped on the I/O thread.
-  class door {
+  class server_side {
    public:
-    virtual ~door() = default;
+    virtual ~server_side() = default;
     /// For a connection that was just accepted; null: it stays plain.
     virtual tls_context context() = 0;
   };
-  virtual result<std::unique_ptr<door>>
+  virtual result<std::unique_ptr<server_side>>
   open(const std::vector<boost::asio::ip::tcp::endpoint>& bound) = 0;
 
   using found = std::function<void(result<tls_context>)>;
@@ -52,7 +52,7 @@ class guard {
 };
 
 /// `invalid` with one line for the user if what is to be proven cannot be.
-result<std::shared_ptr<guard>> make_guard(const proof& how, boost::asio::io_context& context,
-                                          log::sink log);
+result<std::shared_ptr<authenticator>>
+make_authenticator(const proof& how, boost::asio::io_context& context, log::sink log);
 
 } // namespace troupe::os

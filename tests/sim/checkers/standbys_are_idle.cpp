@@ -13,9 +13,9 @@ namespace {
 /// Simulated jobs have 5 s to stop their workers.
 constexpr auto patience = 15s;
 
-class spares_are_idle_checker final : public observer {
+class standbys_are_idle_checker final : public observer {
  public:
-  spares_are_idle_checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
+  standbys_are_idle_checker(world& w, const trainers& t) : world_(w), trainers_(t) {}
 
   void delivered(const std::string& at, const std::string&, const messages::any_msg& m) override {
     if (m.is<messages::StandBy>())
@@ -35,7 +35,7 @@ class spares_are_idle_checker final : public observer {
       }
       for (const auto& p : trainers_.all())
         if (p.node == at->first && !p.ended && !p.killed && !p.beyond_reach)
-          world_.blame("spares_are_idle",
+          world_.blame("standbys_are_idle",
                        fmt::format("{} stands by and still runs pid {} of generation {}", p.node,
                                    p.pid, p.which.value));
       at = idle_by_.erase(at);
@@ -50,8 +50,8 @@ class spares_are_idle_checker final : public observer {
 
 } // namespace
 
-std::shared_ptr<observer> spares_are_idle(world& w, const trainers& t) {
-  return std::make_shared<spares_are_idle_checker>(w, t);
+std::shared_ptr<observer> standbys_are_idle(world& w, const trainers& t) {
+  return std::make_shared<standbys_are_idle_checker>(w, t);
 }
 
 } // namespace troupe::sim::checkers

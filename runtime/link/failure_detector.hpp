@@ -5,7 +5,7 @@
 namespace troupe::link {
 
 /// What is expected of a peer that lives.
-struct suspicion_options {
+struct failure_detector_options {
   /// A peer that has nothing to say shows a sign of life this often.
   duration beat_every;
   /// A pause of the peer that is no death, whatever the network does besides.
@@ -24,9 +24,9 @@ struct suspicion_options {
 ///
 /// Only lateness teaches: a gap shorter than a beat counts as one beat, since a peer that has just
 /// said a lot will not go on so.
-class suspicion {
+class failure_detector {
  public:
-  suspicion(const suspicion_options& o, instant now);
+  failure_detector(const failure_detector_options& o, instant now);
 
   /// A sign of life, and what the gap before it tells.
   void heard(instant now);
@@ -39,7 +39,7 @@ class suspicion {
   instant dead_at() const { return last_heard_ + patience(); }
 
  private:
-  suspicion_options options_;
+  failure_detector_options options_;
   instant last_heard_;
   instant last_sample_;
   double mean_;     ///< of the gaps, in nanoseconds

@@ -1,11 +1,11 @@
-#include "ckpt/copies/pace.hpp"
+#include "ckpt/copies/rate_limiter.hpp"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
 using namespace troupe;
-using ckpt::pace;
+using ckpt::rate_limiter;
 
 namespace {
 
@@ -14,7 +14,7 @@ const instant start{1h};
 } // namespace
 
 TEST_CASE("without a bound everything may be sent now") {
-  pace p(0, 100);
+  rate_limiter p(0, 100);
   for (int i = 0; i < 5; ++i) {
     CHECK(p.may_send(start, 1'000'000) == start);
     p.sent(start, 1'000'000);
@@ -32,7 +32,7 @@ TEST_CASE("a burst at once, then one part after the other") {
       {300ms, 600ms, 20}, {1000ms, 1000ms, 40}, {1000ms, 1100ms, 10}, {9s, 9s, 40},
       {9s, 9400ms, 40},   {20s, 20s, 100},      {20s, 21s, 40},
   };
-  pace p(100, 40);
+  rate_limiter p(100, 40);
   for (const auto& r : rows) {
     const auto when = p.may_send(start + r.asked, r.bytes);
     CHECK(when == start + r.may);
@@ -41,7 +41,7 @@ TEST_CASE("a burst at once, then one part after the other") {
 }
 
 TEST_CASE("in the long run there are never more than the rate and one burst") {
-  pace p(1'000'000, 4'000);
+  rate_limiter p(1'000'000, 4'000);
   auto now = start;
   std::uint64_t sent = 0;
   for (std::uint64_t i = 0; i < 10'000; ++i) {

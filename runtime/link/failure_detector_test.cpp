@@ -1,4 +1,4 @@
-#include "runtime/link/suspicion.hpp"
+#include "runtime/link/failure_detector.hpp"
 
 #include "runtime/base/limits.hpp"
 #include "runtime/base/random.hpp"
@@ -14,14 +14,14 @@ namespace {
 const instant start = instant{} + 1h;
 
 /// As the acceptor of a link with this lease has it.
-suspicion judging(duration lease = limits::lease) {
+failure_detector judging(duration lease = limits::lease) {
   options o;
   o.lease = lease;
-  return suspicion({o.beat_every, lease / 2, silent_for_max(o, true)}, start);
+  return failure_detector({o.beat_every, lease / 2, silent_for_max(o, true)}, start);
 }
 
 /// A peer whose beats come up to `late_by_max` late, for a minute.
-instant listen(suspicion& s, duration late_by_max, std::uint64_t seed = 1) {
+instant listen(failure_detector& s, duration late_by_max, std::uint64_t seed = 1) {
   random_source random(seed);
   auto now = start;
   for (auto sent = start; sent < start + 1min; sent += limits::beat_every) {
@@ -115,10 +115,10 @@ TEST_CASE("time that seems to go backwards does no harm") {
 TEST_CASE("beats of a large job are rarer, and its lease is longer") {
   const auto check = [](std::size_t peers, duration beat_every, duration lease) {
     CAPTURE(peers);
-    const auto pace = for_peers(peers);
-    CHECK(pace.beat_every == beat_every);
-    CHECK(pace.lease == lease);
-    CHECK(validate(pace));
+    const auto timing = for_peers(peers);
+    CHECK(timing.beat_every == beat_every);
+    CHECK(timing.lease == lease);
+    CHECK(validate(timing));
   };
   check(1, limits::beat_every, limits::lease);
   check(1'875, 250ms, 2s);

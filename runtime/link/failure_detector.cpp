@@ -1,4 +1,4 @@
-#include "runtime/link/suspicion.hpp"
+#include "runtime/link/failure_detector.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,12 +21,12 @@ double nanoseconds(duration d) {
 
 } // namespace
 
-suspicion::suspicion(const suspicion_options& o, instant now)
+failure_detector::failure_detector(const failure_detector_options& o, instant now)
     : options_(o), last_heard_(now), last_sample_(now), mean_(nanoseconds(o.beat_every)),
       variance_(0) {}
 
 /// One-sided on purpose: late signs make it more patient, early ones never make it less so.
-void suspicion::heard(instant now) {
+void failure_detector::heard(instant now) {
   last_heard_ = std::max(last_heard_, now);
   const auto gap = last_heard_ - last_sample_;
   // Frames that came together are one sign.
@@ -39,12 +39,12 @@ void suspicion::heard(instant now) {
 }
 
 /// The mean stays: it is about the peer and the network, which have not changed by our pause.
-void suspicion::begin_anew(instant now) {
+void failure_detector::begin_anew(instant now) {
   last_heard_ = last_sample_ = std::max(last_heard_, now);
 }
 
 /// The bound is the lease: however bad the network, the job waits no longer than its user allows.
-duration suspicion::patience() const {
+duration failure_detector::patience() const {
   const double beat = nanoseconds(options_.beat_every);
   const double deviation = std::max(std::sqrt(variance_), deviation_min_of_beat * beat);
   const double believed = mean_ + deviations_at_phi_8 * deviation + nanoseconds(options_.pause);

@@ -9,10 +9,10 @@ namespace troupe::ckpt {
 
 /// When so many bytes may be sent, so that in the long run there are at most `bytes_per_second`,
 /// and at most `burst` at once after a rest. Pure: it is told the time.
-class pace {
+class rate_limiter {
  public:
   /// 0 bytes per second: there is no bound.
-  pace(std::uint64_t bytes_per_second, std::uint64_t burst)
+  rate_limiter(std::uint64_t bytes_per_second, std::uint64_t burst)
       : rate_(bytes_per_second), burst_(burst) {}
 
   /// Not before `now`. More than the burst may be sent once all of that is saved up.
