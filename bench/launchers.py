@@ -243,7 +243,7 @@ class Run:
             launcher.wait()
 
     def part(self, name: str, node: int = 0) -> int | None:
-        """One of a launcher's own processes: troupe-node, troupe-store, troupe-last."""
+        """One of a launcher's own processes: troupe-node, troupe-store, troupe-reaper."""
         found = children(self.launchers[node].pid).items()
         return next((pid for pid, what in found if what == name), None)
 

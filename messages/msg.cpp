@@ -64,7 +64,7 @@ class schema_walk {
         visit(value.get(field));
   }
 
-  const char* complaint() const { return complaint_; }
+  const char* violation() const { return violation_; }
 
  private:
   void visit(const capnp::DynamicValue::Reader& value) {
@@ -77,7 +77,7 @@ class schema_walk {
       break;
     case capnp::DynamicValue::TEXT:
       if (value.as<capnp::Text>().size() > limits::text_max)
-        complaint_ = "a text is too long";
+        violation_ = "a text is too long";
       break;
     default:
       break;
@@ -95,7 +95,7 @@ class schema_walk {
       visit(value);
   }
 
-  const char* complaint_ = nullptr;
+  const char* violation_ = nullptr;
 };
 
 result<any_msg> check(kj::Array<capnp::word> words) {
@@ -118,8 +118,8 @@ result<any_msg> check(kj::Array<capnp::word> words) {
   if (const auto schema = schema_of(kind)) {
     schema_walk walk;
     walk.walk(root.getBody().getAs<capnp::DynamicStruct>(*schema));
-    if (walk.complaint())
-      return failure(errc::invalid, fmt::format("{}: {}", kind_name(kind), walk.complaint()));
+    if (walk.violation())
+      return failure(errc::invalid, fmt::format("{}: {}", kind_name(kind), walk.violation()));
   }
   auto whole = std::make_shared<detail::sealed>();
   whole->envelope =

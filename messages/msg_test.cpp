@@ -48,7 +48,7 @@ bool is_harmless(const std::vector<std::uint64_t>& words) {
   return true;
 }
 
-std::string complaint(const std::vector<std::uint64_t>& words, errc code) {
+std::string error_text(const std::vector<std::uint64_t>& words, errc code) {
   const auto m = admit(words);
   REQUIRE_FALSE(m);
   CHECK(m.error().code == code);
@@ -220,13 +220,13 @@ TEST_CASE("a tree too deep to walk is refused, one just as deep as allowed is no
   while (is_harmless(tree_of(deepest + 1)))
     ++deepest;
   CHECK(deepest < limits::nesting_max);
-  CHECK(contains(complaint(tree_of(1'000), errc::invalid), "malformed"));
+  CHECK(contains(error_text(tree_of(1'000), errc::invalid), "malformed"));
 }
 
 TEST_CASE("a message that reads larger than it is, because parts are shared, is refused") {
   CHECK(is_harmless(amplified(2, 8'000)));
   // 45 kB that would read as 4 MB.
-  CHECK(contains(complaint(amplified(500, 8'000), errc::invalid), "malformed"));
+  CHECK(contains(error_text(amplified(500, 8'000), errc::invalid), "malformed"));
 }
 
 TEST_CASE(
@@ -238,7 +238,7 @@ TEST_CASE(
   const auto too_long = amplified(55'000, 80);
   CHECK(size_of(too_long) < limits::frame_max);
   CHECK(is_harmless(fits));
-  CHECK(contains(complaint(too_long, errc::invalid), "longer than a frame"));
+  CHECK(contains(error_text(too_long, errc::invalid), "longer than a frame"));
 }
 
 TEST_CASE("a capability is refused, also where only a newer schema would look") {
@@ -246,7 +246,7 @@ TEST_CASE("a capability is refused, also where only a newer schema would look") 
                       [](Envelope::Builder root) { root.getBody().initAsAnyStruct(0, 1); });
   CHECK(is_harmless(words));
   words.back() = 3;
-  CHECK(contains(complaint(words, errc::invalid), "capability"));
+  CHECK(contains(error_text(words, errc::invalid), "capability"));
 }
 
 TEST_CASE("a text longer than texts may be is refused") {
@@ -256,7 +256,7 @@ TEST_CASE("a text longer than texts may be is refused") {
     });
   };
   CHECK(is_harmless(with_reason(limits::text_max)));
-  CHECK(contains(complaint(with_reason(limits::text_max + 1), errc::invalid), "Stop"));
+  CHECK(contains(error_text(with_reason(limits::text_max + 1), errc::invalid), "Stop"));
 }
 
 TEST_CASE("a sender's name longer than names may be is refused") {
@@ -267,13 +267,13 @@ TEST_CASE("a sender's name longer than names may be is refused") {
     });
   };
   CHECK(is_harmless(sent_by(limits::name_max)));
-  CHECK(contains(complaint(sent_by(limits::name_max + 1), errc::invalid), "name is too long"));
+  CHECK(contains(error_text(sent_by(limits::name_max + 1), errc::invalid), "name is too long"));
 }
 
 TEST_CASE("another major version of the protocol is refused by its number") {
   const auto words =
       forged(capnp::typeId<Stop>(), [](Envelope::Builder root) { root.setVersion(2); });
-  CHECK(contains(complaint(words, errc::refused), "protocol version 2"));
+  CHECK(contains(error_text(words, errc::refused), "protocol version 2"));
 }
 
 TEST_CASE("a kind this build does not know is admitted unread, but only if it is sound") {
@@ -297,7 +297,7 @@ TEST_CASE("a body of another shape than its kind's is refused at the border, not
     // Where Prepare has its world there is a text.
     root.getBody().initAs<Stop>().setReason("no world");
   });
-  CHECK(contains(complaint(words, errc::invalid), "malformed"));
+  CHECK(contains(error_text(words, errc::invalid), "malformed"));
 }
 
 TEST_CASE("a message without a body reads as all defaults") {
@@ -334,17 +334,17 @@ TEST_CASE("text shows what is set, for people") {
 }
 
 TEST_CASE("text that is no message is an error that says what is wrong") {
-  const auto complaint_about = [](const char* kind, const char* body) {
+  const auto error_about = [](const char* kind, const char* body) {
     const auto m = from_text(kind, body, stamp{"test"});
     REQUIRE_FALSE(m);
     CHECK(m.error().code == errc::invalid);
     return m.error().what;
   };
-  CHECK(complaint_about("Preparde", "()") == "there is no message kind 'Preparde'");
-  CHECK(contains(complaint_about("Prepared", "(nodde = \"n1\")"), "Prepared: "));
-  CHECK(contains(complaint_about("Prepared", "(node = "), "Prepared: "));
-  CHECK(contains(complaint_about("Prepared", "(storePort = 70000)"), "Prepared: "));
-  CHECK(contains(complaint_about("Prepared", ""), "Prepared: "));
+  CHECK(error_about("Preparde", "()") == "there is no message kind 'Preparde'");
+  CHECK(contains(error_about("Prepared", "(nodde = \"n1\")"), "Prepared: "));
+  CHECK(contains(error_about("Prepared", "(node = "), "Prepared: "));
+  CHECK(contains(error_about("Prepared", "(storePort = 70000)"), "Prepared: "));
+  CHECK(contains(error_about("Prepared", ""), "Prepared: "));
 }
 
 TEST_CASE("every kind has a name, and names lead back to kinds") {

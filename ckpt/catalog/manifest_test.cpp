@@ -30,7 +30,7 @@ std::string sealed(const std::string& body) {
          "}\n";
 }
 
-std::string complaint_about(const std::string& text) {
+std::string error_about(const std::string& text) {
   const auto read = manifest_of(text);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == errc::invalid);
@@ -61,13 +61,13 @@ TEST_CASE("no byte of a manifest can be changed, lost or added unnoticed") {
     for (const char bit : {1, 2, 16, 64}) {
       auto changed = text;
       changed[at] = static_cast<char>(changed[at] ^ bit);
-      complaint_about(changed);
+      error_about(changed);
     }
-    complaint_about(text.substr(0, at));
-    complaint_about(text.substr(at + 1));
+    error_about(text.substr(0, at));
+    error_about(text.substr(at + 1));
   }
-  complaint_about(text + "\n");
-  complaint_about(std::string(text.size(), '\0'));
+  error_about(text + "\n");
+  error_about(std::string(text.size(), '\0'));
 }
 
 TEST_CASE("a manifest with the right checksum and the wrong content names what is wrong") {
@@ -101,7 +101,7 @@ TEST_CASE("a manifest with the right checksum and the wrong content names what i
       {with(head, "[[[[[[1]]]]]]"), "no JSON object"},
   };
   for (const auto& r : rows) {
-    const auto what = complaint_about(r.text);
+    const auto what = error_about(r.text);
     CHECK_MESSAGE(what.find(r.told) != std::string::npos, what << " should say " << r.told);
   }
 }

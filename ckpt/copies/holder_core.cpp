@@ -11,7 +11,7 @@ namespace troupe::ckpt {
 
 namespace {
 
-tl::unexpected<error> objection(std::string what) {
+tl::unexpected<error> validation_error(std::string what) {
   return failure(errc::invalid, std::move(what));
 }
 
@@ -85,27 +85,28 @@ result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says
   g.whole_step = says.getWhole().getStep();
   // Judged before it is copied: a frame may hold millions of them.
   if (says.getRanks().size() > code::members_max)
-    return objection(fmt::format("a group of {} is too large", says.getRanks().size()));
+    return validation_error(fmt::format("a group of {} is too large", says.getRanks().size()));
   for (const auto rank : says.getRanks())
     g.of.ranks.push_back(rank);
   if (g.of.local >= local_ranks_)
-    return objection(fmt::format("there is no memory for others' images of local rank {}: {} have "
-                                 "some",
-                                 g.of.local, local_ranks_));
+    return validation_error(
+        fmt::format("there is no memory for others' images of local rank {}: {} have "
+                    "some",
+                    g.of.local, local_ranks_));
   const auto how = g.of.how();
   // Before the ranks are looked at: a group of none has no highest rank.
   if (const auto fine = check(how); !fine)
     return tl::make_unexpected(fine.error());
   if (const auto wrong = wrong_ranks(g.of.ranks, g.of.world_size))
-    return objection(*wrong);
+    return validation_error(*wrong);
   if (g.member >= how.members || g.of.holder >= how.members)
-    return objection(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
-                                 g.of.holder, how.members));
+    return validation_error(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
+                                        g.of.holder, how.members));
   // The loss of that node would take the image and its pieces together.
   if (g.member == g.of.holder)
-    return objection(fmt::format("member {} is to hold pieces of its own image", g.member));
+    return validation_error(fmt::format("member {} is to hold pieces of its own image", g.member));
   if (g.bytes == 0 || g.bytes > limits::copy_image_max)
-    return objection(fmt::format("no image has {} bytes", g.bytes));
+    return validation_error(fmt::format("no image has {} bytes", g.bytes));
   return g;
 }
 
@@ -232,17 +233,17 @@ result<holder_core::stripe_id> holder_core::judged(const giving& g, piece_reader
   const auto id = find(g.of, part.getStripe());
   // Also a stripe that is there, but to which this giver has nothing to give, or has given all.
   if (!id || g.stripes.count(*id) == 0)
-    return objection(
+    return validation_error(
         fmt::format("rank {} gives nothing to stripe {} here", g.rank(), part.getStripe()));
   const auto& piece = stripes_.at(*id).pieces[g.member];
   const auto bytes = part.getContent().size();
   if (bytes == 0 || bytes > limits::copy_part)
-    return objection(fmt::format("rank {} gave a part of {} bytes", g.rank(), bytes));
+    return validation_error(fmt::format("rank {} gave a part of {} bytes", g.rank(), bytes));
   if (part.getOffset() != piece.received)
-    return objection(fmt::format("rank {} gave the part at {} after {} bytes", g.rank(),
-                                 part.getOffset(), piece.received));
+    return validation_error(fmt::format("rank {} gave the part at {} after {} bytes", g.rank(),
+                                        part.getOffset(), piece.received));
   if (bytes > piece.expected - piece.received)
-    return objection(
+    return validation_error(
         fmt::format("rank {} gave more than the {} bytes of its piece", g.rank(), piece.expected));
   return *id;
 }

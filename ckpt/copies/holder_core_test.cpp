@@ -356,14 +356,14 @@ TEST_CASE("whatever givers say, in whatever order: the world says what must hold
   for (std::uint64_t seed = 0; seed < rounds(2'000); ++seed) {
     CAPTURE(seed);
     holder_world world(actors::testing::seeded(seed));
-    std::string complaint;
+    std::string error_text;
     try {
       for (int i = 0; i < 200; ++i)
         world.strike();
     } catch (const invariant_broken& e) {
-      complaint = e.what();
+      error_text = e.what();
     }
-    REQUIRE(complaint == "");
+    REQUIRE(error_text == "");
     finished += world.finished();
   }
   CHECK(finished > rounds(2'000));

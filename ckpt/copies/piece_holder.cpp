@@ -34,7 +34,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     const std::lock_guard held(lock_);
     if (ended_)
       return;
-    if (const auto why = objection(*p.hello.read()))
+    if (const auto why = validation_error(*p.hello.read()))
       return turn_away(p, *why);
     const auto id = ++last_;
     const auto link = p.link;
@@ -69,7 +69,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   /// Closes the link of a node that gives in another's place; its stripes break with it.
   bool speaks_for_its_ranks(giver& from, const messages::any_msg& m) {
     const auto why = m.is<messages::CopyBegin>()
-                         ? owners_->objection(*m.as<messages::CopyBegin>().read(), from.node)
+                         ? owners_->validation_error(*m.as<messages::CopyBegin>().read(), from.node)
                          : std::nullopt;
     if (!why)
       return !from.distrusted;
@@ -82,7 +82,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     return false;
   }
 
-  std::optional<std::string> objection(messages::Hello::Reader hello) const {
+  std::optional<std::string> validation_error(messages::Hello::Reader hello) const {
     if (hello.getRole() != messages::Hello::Role::PEER)
       return "here copies of images are held: only nodes that give some may dial";
     if (job_ != hello.getJob().cStr())

@@ -42,8 +42,8 @@ void rank_owners::learn(const messages::msg<messages::RankOwners>& m) {
     worlds_.pop_front();
 }
 
-std::optional<std::string> rank_owners::objection(messages::CopyBegin::Reader says,
-                                                  const std::string& node) const {
+std::optional<std::string> rank_owners::validation_error(messages::CopyBegin::Reader says,
+                                                         const std::string& node) const {
   const auto ranks = says.getRanks();
   if (says.getGiver() >= ranks.size())
     return fmt::format("member {} of a group of {} does not exist", says.getGiver(), ranks.size());

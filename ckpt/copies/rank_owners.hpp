@@ -24,8 +24,8 @@ class rank_owners {
 
   /// Why `node` may not give this image; nothing if it runs that rank. An image of a generation
   /// that is not known here is judged by the newest one: its ranks give what they loaded.
-  std::optional<std::string> objection(messages::CopyBegin::Reader says,
-                                       const std::string& node) const;
+  std::optional<std::string> validation_error(messages::CopyBegin::Reader says,
+                                              const std::string& node) const;
 
  private:
   struct known_world {

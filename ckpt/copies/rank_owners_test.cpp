@@ -37,7 +37,7 @@ std::string judged(const rank_owners& owners, const std::string& node, std::uint
     ranks.set(1, rank);
     b.setGiver(giver);
   });
-  return owners.objection(*m.read(), node).value_or("");
+  return owners.validation_error(*m.read(), node).value_or("");
 }
 
 } // namespace

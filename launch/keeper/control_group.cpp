@@ -143,7 +143,7 @@ void remove_abandoned(const std::string& parent, const std::string& own) {
 }
 
 /// A group's own files tell what it is good for.
-std::optional<std::string> objection_to(const std::string& group) {
+std::optional<std::string> group_validation_error(const std::string& group) {
   if (os::contents_of(group + "/cgroup.type") != "domain\n")
     return "groups below our own are of no use for processes";
   const auto controllers = os::contents_of(group + "/cgroup.controllers");
@@ -196,7 +196,7 @@ result<control_group> control_group::make_below(const std::string& parent) {
       continue;
     }
     ::fchmod(directory.get(), 0755); // for people who look around
-    if (const auto why = objection_to(path)) {
+    if (const auto why = group_validation_error(path)) {
       ::rmdir(path.c_str());
       return none(*why);
     }

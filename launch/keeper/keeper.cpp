@@ -3,7 +3,7 @@
 #include "launch/keeper/keeper_core.hpp"
 #include "launch/keeper/last_words.hpp"
 #include "launch/keeper/life_record.hpp"
-#include "launch/keeper/undertaker.hpp"
+#include "launch/keeper/orphan_reaper.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ class keeper {
 
   int run() {
     if (const auto prepared = prepare(); !prepared) {
-      options_.complain(prepared.error().what);
+      options_.report_error(prepared.error().what);
       return exit_code_;
     }
     make_record();
@@ -122,9 +122,10 @@ class keeper {
     if (made)
       record_.emplace(std::move(*made));
     else
-      options_.complain(fmt::format("if this launcher is killed with all its processes, the next "
-                                    "one cannot end the daemons of its workers: {}",
-                                    made.error().what));
+      options_.report_error(
+          fmt::format("if this launcher is killed with all its processes, the next "
+                      "one cannot end the daemons of its workers: {}",
+                      made.error().what));
   }
 
   static tl::unexpected<error> without(const char* what) {
@@ -295,8 +296,9 @@ class keeper {
   void act(const keeper_core::keep_file& e) { kept_.at(e.slot) = std::move(file_); }
 
   void act(const keeper_core::start_orphan_reaper&) {
-    const auto pid = start_undertaker({options_.mark, own_group(), [this] { tidy_after_others(); },
-                                       [this] { tidy_up(); }, options_.fork});
+    const auto pid =
+        start_orphan_reaper({options_.mark, own_group(), [this] { tidy_after_others(); },
+                             [this] { tidy_up(); }, options_.fork});
     perform(pid ? core_.orphan_reaper_started(now(), *pid)
                 : core_.orphan_reaper_not_started(now(), pid.error().what));
   }
@@ -335,7 +337,7 @@ class keeper {
 
   void act(const keeper_core::look&) { look_wanted_ = true; }
 
-  void act(const keeper_core::complain& e) { options_.complain(e.what); }
+  void act(const keeper_core::report_error& e) { options_.report_error(e.what); }
 
   /// Stops, which is what a shell waits for, and is continued by a child that lives only for that.
   /// The child repeats the signal: one that came before the stop would be lost.
@@ -356,8 +358,8 @@ class keeper {
 
   void act(const keeper_core::finish& e) {
     exit_code_ = e.exit_code;
-    if (!e.complaint.empty())
-      options_.complain(e.complaint);
+    if (!e.error.empty())
+      options_.report_error(e.error);
   }
 
   void flush() {
@@ -454,7 +456,7 @@ class keeper {
 
 int run_keeper(const keeper_options& options) {
   if (::access("/proc/thread-self/children", R_OK) != 0) {
-    options.complain(
+    options.report_error(
         fmt::format("/proc/thread-self/children cannot be read ({}): without it, what training "
                     "processes leave behind cannot be found",
                     os::system_message(errno)));

@@ -22,7 +22,7 @@ struct keeper_options {
   /// kept_store_host), and serves until it is killed.
   std::function<void(const store_order& order, const os::unique_fd& answer)> serve_store;
   /// For the user, on stderr.
-  std::function<void(const std::string&)> complain;
+  std::function<void(const std::string&)> report_error;
   /// "NAME=value" in the environment of whatever descends from us, and of nothing else: by it a
   /// process that has detached itself is found when no process is left that knows it. In the
   /// descendants of a launcher below us something follows the value, after a slash. Empty: it is

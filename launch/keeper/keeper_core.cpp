@@ -53,9 +53,9 @@ keeper_core::effects keeper_core::supervisor_not_started(instant now, const std:
     give_up(out, fmt::format("ended as asked; the node supervisor could not be started: {}", why));
   else if (first)
     out.push_back(
-        complain{fmt::format("the node supervisor cannot be started: {}; trying again for {}{}",
-                             why, in_words(limits::supervisor_fork_within),
-                             worker_lives() ? ", while the workers train on" : "")});
+        report_error{fmt::format("the node supervisor cannot be started: {}; trying again for {}{}",
+                                 why, in_words(limits::supervisor_fork_within),
+                                 worker_lives() ? ", while the workers train on" : "")});
   return out;
 }
 
@@ -129,7 +129,7 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
     return out;
   }
   if (!last_words_.empty() && last_words_ != told_)
-    out.push_back(complain{
+    out.push_back(report_error{
         fmt::format("the node supervisor cannot go on: {}; starting it again", last_words_)});
   told_ = last_words_;
   // One that worked for a while had bad luck. From the second in a row on that did not it waits
@@ -164,8 +164,8 @@ keeper_core::effects keeper_core::user_signal(instant, int number) {
 /// Ends of workers are heard of here, so this process must not be stopped by the terminal. Its user
 /// gets the shell's prompt back all the same, as after Ctrl-Z and `bg`.
 keeper_core::effects keeper_core::stop_asked_for() {
-  return {complain{"Ctrl-Z: this job goes on in the background, and its failures are handled; "
-                   "`fg` brings it back"},
+  return {report_error{"Ctrl-Z: this job goes on in the background, and its failures are handled; "
+                       "`fg` brings it back"},
           leave_foreground{}};
 }
 
@@ -178,10 +178,11 @@ keeper_core::effects keeper_core::tick(instant now) {
   if (supervisor_fork_.due(now))
     out.push_back(start_supervisor{});
   if (continue_at_ && now >= *continue_at_) {
-    out.push_back(complain{fmt::format("the node supervisor has been stopped (SIGSTOP) for {}: it "
-                                       "is continued, since it decides whether its workers may "
-                                       "train on",
-                                       in_words(limits::supervisor_stopped_within))});
+    out.push_back(
+        report_error{fmt::format("the node supervisor has been stopped (SIGSTOP) for {}: it "
+                                 "is continued, since it decides whether its workers may "
+                                 "train on",
+                                 in_words(limits::supervisor_stopped_within))});
     continue_supervisor(out);
   }
   if (orphan_reaper_fork_.due(now))
@@ -214,7 +215,8 @@ keeper_core::effects keeper_core::orphan_reaper_started(instant now, pid_t pid) 
 keeper_core::effects keeper_core::orphan_reaper_not_started(instant now, const std::string& why) {
   if (!orphan_reaper_fork_.refused(now))
     return {};
-  return {complain{fmt::format("the process that ends daemons when a launcher is killed cannot be "
+  return {
+      report_error{fmt::format("the process that ends daemons when a launcher is killed cannot be "
                                "started: {}; trying again",
                                why)}};
 }
@@ -257,7 +259,8 @@ keeper_core::effects keeper_core::received(instant now, const any_msg& m) {
 keeper_core::effects keeper_core::not_understood(const std::string& why) {
   if (std::exchange(misunderstood_, true))
     return {};
-  return {complain{fmt::format("the node supervisor has said what its keeper does not understand, "
+  return {
+      report_error{fmt::format("the node supervisor has said what its keeper does not understand, "
                                "which is left out: {}",
                                why)}};
 }

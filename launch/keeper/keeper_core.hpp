@@ -69,17 +69,17 @@ class keeper_core {
   /// Give the terminal back to the shell, and go on.
   struct leave_foreground {};
   /// One line for the user.
-  struct complain {
+  struct report_error {
     std::string what;
   };
-  /// Everything is over; `complaint` is for the user.
+  /// Everything is over; `error` is for the user.
   struct finish {
     int exit_code = 0;
-    std::string complaint;
+    std::string error;
   };
   using effect =
       std::variant<start_supervisor, send, signal, start_store, refuse_store, keep_file,
-                   start_orphan_reaper, kill_group, look, leave_foreground, complain, finish>;
+                   start_orphan_reaper, kill_group, look, leave_foreground, report_error, finish>;
   using effects = std::vector<effect>;
 
   /// `inherited`: children that were there before us, and are left alone. `grouped`: processes and

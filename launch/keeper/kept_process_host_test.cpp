@@ -143,28 +143,28 @@ TEST_CASE("what cannot be started is named in one line") {
   for (const auto* name : {"lost", "garbage"})
     std::filesystem::permissions(place / name, std::filesystem::perms::owner_all);
 
-  CHECK(world.complaint({{}, {}, "", "", ""}) == "no program was given");
-  CHECK(world.complaint({{"nowhere"}, {"PATH=/bin"}, "", "", ""}) ==
+  CHECK(world.error_text({{}, {}, "", "", ""}) == "no program was given");
+  CHECK(world.error_text({{"nowhere"}, {"PATH=/bin"}, "", "", ""}) ==
         "program 'nowhere' was not found in PATH (/bin)");
-  CHECK(world.complaint(with("/no/such")) == "program '/no/such' does not exist");
-  CHECK(world.complaint(with("/tmp")) == "program '/tmp' is a directory");
-  CHECK(world.complaint(with(place / "plain")) ==
+  CHECK(world.error_text(with("/no/such")) == "program '/no/such' does not exist");
+  CHECK(world.error_text(with("/tmp")) == "program '/tmp' is a directory");
+  CHECK(world.error_text(with(place / "plain")) ==
         "program '" + (place / "plain") + "' is not executable");
-  CHECK(world.complaint(with(place / "lost")) ==
+  CHECK(world.error_text(with(place / "lost")) ==
         "program '" + (place / "lost") + "': its interpreter (#! line or loader) does not exist");
-  CHECK(world.complaint(with(place / "garbage")) ==
+  CHECK(world.error_text(with(place / "garbage")) ==
         "program '" + (place / "garbage") +
             "' is neither for this machine nor a script with a #! line");
 
   auto spec = shell("exit 0");
   spec.working_directory = "/no/such/place";
-  CHECK(world.complaint(spec) == "working directory '/no/such/place': No such file or directory");
+  CHECK(world.error_text(spec) == "working directory '/no/such/place': No such file or directory");
   spec = shell("exit 0");
   spec.stdout_file = "/no/such/place/log";
-  CHECK(world.complaint(spec) == "log file '/no/such/place/log': No such file or directory");
+  CHECK(world.error_text(spec) == "log file '/no/such/place/log': No such file or directory");
   spec.stdout_file = "";
   spec.stderr_file = "/tmp";
-  CHECK(world.complaint(spec) == "log file '/tmp': Is a directory");
+  CHECK(world.error_text(spec) == "log file '/tmp': Is a directory");
   CHECK(world.until([] { return descendants().empty(); })); // the keeper reaps when it hears of it
 }
 
@@ -374,7 +374,7 @@ namespace {
 pid_t find_last_process() {
   for (;; std::this_thread::sleep_for(1ms))
     for (const pid_t pid : descendants())
-      if (content("/proc/" + std::to_string(pid) + "/comm") == "troupe-last\n")
+      if (content("/proc/" + std::to_string(pid) + "/comm") == "troupe-reaper\n")
         return pid;
 }
 
@@ -387,7 +387,9 @@ int main(int argc, char** argv) {
   // Ignored, as some leave it to whom they start, the kernel would reap before we hear of ends.
   std::signal(SIGCHLD, SIG_IGN);
   launch::keeper_options options;
-  options.complain = [](const std::string& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
+  options.report_error = [](const std::string& what) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+  };
   options.supervise = [argc, argv](launch::keeper_client& client) {
     if (client.earlier_lives() > 0)
       return 1;

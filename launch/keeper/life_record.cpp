@@ -1,7 +1,7 @@
 #include "launch/keeper/life_record.hpp"
 
 #include "launch/keeper/limits.hpp"
-#include "launch/keeper/undertaker.hpp"
+#include "launch/keeper/orphan_reaper.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 
 #include <fmt/format.h>

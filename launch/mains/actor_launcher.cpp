@@ -27,13 +27,13 @@ constexpr auto program = "actor-launcher";
 constexpr auto mark_variable = "TROUPE_LAUNCHER";
 
 /// What would fail on this node at every restart, found before anybody waits for this node.
-std::optional<std::string> objection_to_command(const launcher_options& o,
-                                                const worker_contract& contract) {
+std::optional<std::string> command_validation_error(const launcher_options& o,
+                                                    const worker_contract& contract) {
   const bool is_file = o.run_path || (!o.module && !o.no_python);
   const auto script = substituted(o.command.front(), {{"local_rank", "0"}});
   if (is_file && !std::filesystem::exists(script))
     return fmt::format("script '{}' does not exist", script);
-  if (auto why = objection_to_contract(contract, o.processes_per_node))
+  if (auto why = contract_validation_error(contract, o.processes_per_node))
     return why;
   const auto plan = os::launch_plan::make(worker_spec(contract, {}));
   return plan ? std::nullopt : std::optional(plan.error().what);
@@ -84,14 +84,14 @@ result<void> read_token(common_options& o) {
 /// All that can be found out, and objected to, before there is a second process.
 result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) {
   const auto open_files = os::raise_open_files();
-  if (const auto why = objection_to_open_files(o, open_files.now))
+  if (const auto why = open_files_validation_error(o, open_files.now))
     return failure(errc::unavailable, *why);
   if (auto read = read_token(o.common); !read)
     return tl::make_unexpected(read.error());
   auto contract = contract_on(o, machine);
   if (!contract)
     return tl::make_unexpected(contract.error());
-  if (const auto why = objection_to_command(o, *contract))
+  if (const auto why = command_validation_error(o, *contract))
     return failure(errc::invalid, *why);
   auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id);
   if (!directory)
@@ -113,7 +113,7 @@ int keep(const launch_facts& facts) {
   keeper.passed_on_signals = facts.options.signals.passed_on;
   keeper.mark = fmt::format("{}={}", mark_variable, facts.contract.environment.at(mark_variable));
   keeper.records = place_of_life_records();
-  keeper.complain = [](const std::string& what) { complain(program, what, exit_failure); };
+  keeper.report_error = [](const std::string& what) { report_error(program, what, exit_failure); };
   keeper.supervise = [&facts](keeper_client& client) { return live(facts, client); };
   keeper.serve_store = [&facts](const store_order& order, const os::unique_fd& answer) {
     serve_store(facts, order, answer);
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
     ::signal(number, SIG_IGN);
   const auto facts = facts_of(options, machine);
   if (!facts)
-    leave(complain(program, facts.error().what, exit_failure));
+    leave(report_error(program, facts.error().what, exit_failure));
   const int code = keep(*facts);
   facts->directory.tidy_up();
   leave(code);

@@ -19,34 +19,35 @@ constexpr auto program = "actor-master";
 int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   // Two per node: a node that comes back may dial before its old link is noticed to be gone.
   if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
-    return complain(program, raised.error().what, exit_failure);
+    return report_error(program, raised.error().what, exit_failure);
   os::io_thread io;
   sup::engine engine(master_run::threads);
   auto transport = open_transport(io, o.common, log->sink(), link_timing_of(o));
   if (!transport)
-    return complain(program, transport.error().what, exit_failure);
+    return report_error(program, transport.error().what, exit_failure);
   const auto directory = run_directory::make({}, o.rdzv_id);
   if (!directory)
-    return complain(program, directory.error().what, exit_failure);
+    return report_error(program, directory.error().what, exit_failure);
   run_directory::remove_abandoned();
   auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o), log->sink());
   if (!journal)
-    return complain(program, journal.error().what, exit_failure);
+    return report_error(program, journal.error().what, exit_failure);
   auto options = master_options_of(settings_of(o));
   if (!options)
-    return complain(program, options.error().what, exit_failure);
+    return report_error(program, options.error().what, exit_failure);
   options->journal = journal->options;
   auto master =
       master_run::start(engine.system(), {*transport, journal->store}, *options, log->sink());
   if (!master)
-    return complain(program,
-                    master.error().code == errc::refused
-                        ? master.error().what + " (a job has one master: if it is there already, "
-                                                "nodes find it without this one)"
-                        : master.error().what,
-                    exit_failure);
+    return report_error(program,
+                        master.error().code == errc::refused
+                            ? master.error().what +
+                                  " (a job has one master: if it is there already, "
+                                  "nodes find it without this one)"
+                            : master.error().what,
+                        exit_failure);
   log->sink()("actor-master",
-              {log::level::story,
+              {log::level::notice,
                "listening",
                fmt::format("job '{}': waiting for {} at {}", o.rdzv_id,
                            o.nodes_min == o.nodes_max
@@ -76,6 +77,6 @@ int main(int argc, char** argv) {
   const auto& options = std::get<master_program_options>(parsed);
   auto log = open_log(options.common);
   if (!log)
-    return complain(program, log.error().what, exit_failure);
+    return report_error(program, log.error().what, exit_failure);
   leave(run(options, std::move(*log)));
 }

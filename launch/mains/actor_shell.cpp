@@ -26,12 +26,12 @@ int main(int argc, char** argv) {
   auto transport = open_transport(
       io, options.common, [](const std::string&, const log::event&) {}, timing);
   if (!transport)
-    return complain(program, transport.error().what, exit_failure);
+    return report_error(program, transport.error().what, exit_failure);
   auto master = options.master;
   if (!master) {
     auto found = find_master(*transport, possible_masters());
     if (!found)
-      return complain(program, found.error().what, exit_usage);
+      return report_error(program, found.error().what, exit_usage);
     master = *found;
   }
   const auto wants = std::make_shared<wishes>();

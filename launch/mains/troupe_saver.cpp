@@ -54,9 +54,9 @@ class private_saver {
  private:
   void settle(const ckpt::wanted_image& image, const result<void>& how) {
     if (!how)
-      complain(program,
-               fmt::format("step {} of rank {}: {}", image.step, image.rank, how.error().what),
-               exit_failure);
+      report_error(program,
+                   fmt::format("step {} of rank {}: {}", image.step, image.rank, how.error().what),
+                   exit_failure);
     writer_->settle(image, how);
   }
 
@@ -100,14 +100,15 @@ int main(int argc, char** argv) {
   prepare_process(program);
   const auto descriptors = argc == 2 ? descriptors_of(argv[1]) : std::nullopt;
   if (!descriptors)
-    return complain(program,
-                    "troupe.checkpoint starts this program, for processes that actor-launcher did "
-                    "not start; it takes the descriptors of their memory for images",
-                    exit_failure);
+    return report_error(
+        program,
+        "troupe.checkpoint starts this program, for processes that actor-launcher did "
+        "not start; it takes the descriptors of their memory for images",
+        exit_failure);
   const auto node = host_name();
   const auto writer = ckpt::image_writer::open({*descriptors}, node);
   if (!writer)
-    return complain(program, writer.error().what, exit_failure);
+    return report_error(program, writer.error().what, exit_failure);
   private_saver saver(*writer, node);
   (*writer)->watch([&](const ckpt::wanted_image& image) { saver.take(image); });
   wait_for_end_of_input();

@@ -1,4 +1,4 @@
-#include "launch/options/words.hpp"
+#include "launch/options/arguments.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ option flag_without(const char* what_is_missing, const char* name, const char* a
 
 } // namespace
 
-void declare_dlrover(dialect& d, dlrover_words& w, policy_words& policy) {
+void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy) {
   d.add(in_full(option_group{
       "From dlrover-run: known; refused where the feature is not there yet",
       {among({"0", "1", "2"}, {{"--precheck"}, "LEVEL", "Only 0, no check", into(w.precheck)}),
@@ -58,7 +58,7 @@ void declare_dlrover(dialect& d, dlrover_words& w, policy_words& policy) {
        {{"--ucp_device_type"}, "NAME", "Says nothing, as in dlrover-run", into(w.ignored)}}}));
 }
 
-result<void> derive_dlrover(const dlrover_words& w) {
+result<void> derive_dlrover(const dlrover_arguments& w) {
   if (w.precheck != "0")
     return failure(errc::invalid, fmt::format("--precheck {}: {}", w.precheck, no_check));
   if (w.accelerator != "nvidia.com/gpu")

@@ -1,10 +1,10 @@
-#include "launch/options/dialect.hpp"
+#include "launch/options/argument_grammar.hpp"
 #include "launch/options/values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-/// What a dialect says about itself: the help text, and completion for shells.
+/// What an argument grammar says about itself: the help text, and completion for shells.
 namespace troupe::launch {
 
 namespace {
@@ -91,7 +91,7 @@ std::string for_tcsh(const std::string& program, const completion_words& w) {
 
 } // namespace
 
-std::string dialect::help() const {
+std::string argument_grammar::help() const {
   auto text = fmt::format("Usage: {} {}\n\n{}\n", program_, usage_, filled(about_, 0));
   for (const auto& group : groups_) {
     text += fmt::format("\n{}\n", group.title);
@@ -101,7 +101,7 @@ std::string dialect::help() const {
   return text;
 }
 
-std::string dialect::completion(const std::string& shell) const {
+std::string argument_grammar::completion(const std::string& shell) const {
   completion_words w;
   std::string zsh = fmt::format("#compdef {0}\n_arguments -S", program_);
   for (const auto& group : groups_)

@@ -1,15 +1,15 @@
 #include "launch/options/policy.hpp"
 
+#include "launch/options/arguments.hpp"
 #include "launch/options/streams.hpp"
 #include "launch/options/values.hpp"
-#include "launch/options/words.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe::launch {
 
 /// --node_unit is not among them: it is one of dlrover-run's.
-option_group policy_group(policy_words& w) {
+option_group policy_group(policy_arguments& w) {
   return in_full(option_group{
       "Sizes and budgets, told to the node that runs the master",
       {{{"--elasticity-config"},
@@ -86,7 +86,7 @@ result<std::vector<std::int32_t>> exit_codes_of(const std::string& text) {
 
 } // namespace
 
-result<job_policy> derive_policy(const policy_words& w,
+result<job_policy> derive_policy(const policy_arguments& w,
                                  const std::pair<std::uint32_t, std::uint32_t>& nodes) {
   job_policy p;
   const auto unit = node_unit_of(w.node_unit, nodes);

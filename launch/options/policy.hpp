@@ -31,7 +31,7 @@ struct job_policy {
 };
 
 /// What was typed, before it means anything.
-struct policy_words {
+struct policy_arguments {
   std::int64_t node_unit = 1;
   std::string elasticity_config, elasticity_variant = "capped";
   std::optional<std::int64_t> node_relaunches, no_progress_limit;
@@ -40,7 +40,7 @@ struct policy_words {
   std::optional<std::string> hardware_exit_codes, hardware_words;
 };
 
-result<job_policy> derive_policy(const policy_words& w,
+result<job_policy> derive_policy(const policy_arguments& w,
                                  const std::pair<std::uint32_t, std::uint32_t>& nodes);
 
 } // namespace troupe::launch

@@ -1,9 +1,9 @@
-#include "launch/options/surroundings.hpp"
-#include "launch/options/words.hpp"
+#include "launch/options/arguments.hpp"
+#include "launch/options/scheduler_environment.hpp"
 
 #include <fmt/format.h>
 
-/// Each program's dialect, put together and read.
+/// Each program's argument grammar, put together and read.
 namespace troupe::launch {
 
 namespace {
@@ -21,7 +21,7 @@ std::uint32_t restarts_of(std::int64_t given, const job_policy& policy) {
 }
 
 /// What names the master outright goes before torchrun's variables for it.
-machine_facts as_seen(const machine_facts& machine, const result<surroundings>& around) {
+machine_facts as_seen(const machine_facts& machine, const result<scheduler_environment>& around) {
   auto seen = machine;
   if (around && around->named)
     for (const auto* name : {"PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"})
@@ -34,20 +34,20 @@ using answer = std::optional<parsed<Options>>;
 
 /// Reads; leaves the words behind the options in `rest`, or answers what ends it.
 template<class Options>
-answer<Options> read(const dialect& d, const std::vector<std::string>& arguments,
+answer<Options> read(const argument_grammar& d, const std::vector<std::string>& arguments,
                      const machine_facts& machine, std::vector<std::string>& rest) {
   auto said = d.parse(arguments, machine.environment);
   if (auto* text = std::get_if<just_print>(&said))
     return *text;
   if (auto* wrong = std::get_if<refusal>(&said))
     return *wrong;
-  rest = std::move(std::get<dialect::words>(said).rest);
+  rest = std::move(std::get<argument_grammar::positional>(said).rest);
   return std::nullopt;
 }
 
 } // namespace
 
-void declare_answers(dialect& d) {
+void declare_answers(argument_grammar& d) {
   const auto answers = [](option o, std::function<std::string(const std::string&)> answer) {
     o.answer = std::move(answer);
     return o;
@@ -66,10 +66,10 @@ void declare_answers(dialect& d) {
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
                                         const machine_facts& machine) {
   launcher_options o;
-  torchrun_words torchrun;
-  dlrover_words dlrover;
-  policy_words policy;
-  dialect d(
+  torchrun_arguments torchrun;
+  dlrover_arguments dlrover;
+  policy_arguments policy;
+  argument_grammar d(
       "actor-launcher", "[options] script [arguments of the script]",
       "Starts distributed training and keeps it alive. Takes torchrun's command line: options "
       "with dashes or underscores, shortened as long as they are unique; every one of them "
@@ -80,7 +80,7 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   d.add(policy_group(policy));
   declare_dlrover(d, dlrover, policy);
   declare_answers(d);
-  const auto around = find_surroundings(machine.environment, machine.host);
+  const auto around = find_scheduler_environment(machine.environment, machine.host);
   if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), o.command))
     return *over;
   if (o.command.empty())
@@ -110,10 +110,11 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   master_program_options o;
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
   std::int64_t max_restarts = 0;
-  policy_words policy;
+  policy_arguments policy;
   std::vector<std::string> rest;
-  dialect d("actor-master", "[options]",
-            "The master of one job, for nodes started with actor-launcher --rdzv-endpoint.");
+  argument_grammar d(
+      "actor-master", "[options]",
+      "The master of one job, for nodes started with actor-launcher --rdzv-endpoint.");
   d.add(
       {"The job",
        {{{"--listen", "--rdzv-endpoint"},

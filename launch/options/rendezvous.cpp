@@ -1,6 +1,6 @@
 #include "launch/options/rendezvous.hpp"
 
-#include "launch/options/surroundings.hpp"
+#include "launch/options/scheduler_environment.hpp"
 #include "launch/options/values.hpp"
 #include "runtime/base/limits.hpp"
 
@@ -213,7 +213,7 @@ result<rendezvous_settings> parse_rendezvous_settings(const std::string& text) {
 
 namespace {
 
-std::optional<error> objection_to_backend(const std::string& backend) {
+std::optional<error> backend_validation_error(const std::string& backend) {
   if (backend == "static" || backend == "c10d")
     return std::nullopt;
   if (backend == "etcd" || backend == "etcd-v2")
@@ -227,7 +227,7 @@ std::optional<error> objection_to_backend(const std::string& backend) {
 
 /// Only the static backend reads it. With c10d torchrun's own tests give it a word that is no
 /// number.
-std::optional<error> objection_to_store_timeout(const std::string& conf) {
+std::optional<error> store_timeout_validation_error(const std::string& conf) {
   const auto pairs = pairs_of(conf);
   const auto found = pairs->find("timeout");
   return found == pairs->end() || python_int(found->second)
@@ -235,7 +235,7 @@ std::optional<error> objection_to_store_timeout(const std::string& conf) {
              : std::optional(wrong_setting(found->first, found->second, "a whole number"));
 }
 
-result<ports::endpoint> first_node(const rendezvous_words& w) {
+result<ports::endpoint> first_node(const rendezvous_arguments& w) {
   const auto host = parse_host(stripped(w.master_addr.value_or("127.0.0.1")));
   if (!host)
     return failure(errc::invalid, "--master-addr: " + host.error().what);
@@ -246,7 +246,7 @@ result<ports::endpoint> first_node(const rendezvous_words& w) {
   return ports::endpoint{*host, static_cast<std::uint16_t>(port)};
 }
 
-result<ports::endpoint> given_endpoint(const rendezvous_words& w, rendezvous_backend backend) {
+result<ports::endpoint> given_endpoint(const rendezvous_arguments& w, rendezvous_backend backend) {
   if (backend == rendezvous_backend::dynamic && stripped(w.endpoint).empty())
     return ports::endpoint{"localhost", rendezvous_port};
   auto where = parse_endpoint(w.endpoint, rendezvous_port);
@@ -255,12 +255,12 @@ result<ports::endpoint> given_endpoint(const rendezvous_words& w, rendezvous_bac
   return where;
 }
 
-/// What an option says goes before what the surroundings say.
-bool is_said(const rendezvous_words& w) {
+/// What an option says goes before what the scheduler environment says.
+bool is_said(const rendezvous_arguments& w) {
   return w.master_addr || !stripped(w.endpoint).empty();
 }
 
-result<void> meet_as_told(rendezvous_options& r, const rendezvous_words& w) {
+result<void> meet_as_told(rendezvous_options& r, const rendezvous_arguments& w) {
   r.at_first_node = r.backend == rendezvous_backend::fixed && w.endpoint.empty();
   r.endpoint_from = !stripped(w.endpoint).empty() ? "--rdzv-endpoint"
                     : w.master_addr               ? "--master-addr"
@@ -272,8 +272,8 @@ result<void> meet_as_told(rendezvous_options& r, const rendezvous_words& w) {
   return {};
 }
 
-result<void> meet_as_found(rendezvous_options& r, const rendezvous_words& w,
-                           const surroundings& around) {
+result<void> meet_as_found(rendezvous_options& r, const rendezvous_arguments& w,
+                           const scheduler_environment& around) {
   auto with_port = w;
   with_port.master_addr = around.master->host;
   if (!w.master_port)
@@ -287,9 +287,9 @@ result<void> meet_as_found(rendezvous_options& r, const rendezvous_words& w,
   return {};
 }
 
-result<std::optional<std::uint32_t>> node_rank_of(const rendezvous_words& w,
-                                                  std::uint32_t nodes_max,
-                                                  const std::optional<surroundings>& around) {
+result<std::optional<std::uint32_t>>
+node_rank_of(const rendezvous_arguments& w, std::uint32_t nodes_max,
+             const std::optional<scheduler_environment>& around) {
   const bool found = !w.node_rank && around && around->node_rank;
   const auto rank = found ? std::optional<std::int64_t>(*around->node_rank) : w.node_rank;
   if (!rank)
@@ -303,8 +303,8 @@ result<std::optional<std::uint32_t>> node_rank_of(const rendezvous_words& w,
 
 } // namespace
 
-result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max,
-                                             const result<surroundings>& around) {
+result<rendezvous_options> derive_rendezvous(const rendezvous_arguments& w, std::uint32_t nodes_max,
+                                             const result<scheduler_environment>& around) {
   rendezvous_options r;
   const auto settings = parse_rendezvous_settings(w.conf);
   if (!settings)
@@ -319,13 +319,13 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uin
     r.standalone = true;
     return r;
   }
-  if (auto wrong = objection_to_backend(w.backend))
+  if (auto wrong = backend_validation_error(w.backend))
     return tl::make_unexpected(*wrong);
   r.backend = w.backend == "static" ? rendezvous_backend::fixed : rendezvous_backend::dynamic;
   if (r.backend == rendezvous_backend::fixed)
-    if (auto wrong = objection_to_store_timeout(w.conf))
+    if (auto wrong = store_timeout_validation_error(w.conf))
       return tl::make_unexpected(*wrong);
-  std::optional<surroundings> found;
+  std::optional<scheduler_environment> found;
   if (!is_said(w) && (nodes_max > 1 || named)) {
     if (!around)
       return tl::make_unexpected(around.error());

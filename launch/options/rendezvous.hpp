@@ -60,17 +60,17 @@ result<ports::endpoint> parse_endpoint(const std::string& text, std::uint16_t de
 result<rendezvous_settings> parse_rendezvous_settings(const std::string& text);
 
 /// What was typed, before it means anything.
-struct rendezvous_words {
+struct rendezvous_arguments {
   std::string backend = "static", endpoint, conf;
   bool standalone = false;
   std::optional<std::int64_t> node_rank, master_port;
   std::optional<std::string> master_addr;
 };
 
-struct surroundings;
+struct scheduler_environment;
 
-/// torchrun's rules for which nodes meet where; what no option says, the surroundings may.
-result<rendezvous_options> derive_rendezvous(const rendezvous_words& w, std::uint32_t nodes_max,
-                                             const result<surroundings>& around);
+/// torchrun's rules for which nodes meet where; what no option says, the scheduler environment may.
+result<rendezvous_options> derive_rendezvous(const rendezvous_arguments& w, std::uint32_t nodes_max,
+                                             const result<scheduler_environment>& around);
 
 } // namespace troupe::launch

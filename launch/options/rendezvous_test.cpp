@@ -1,6 +1,6 @@
 #include "launch/options/rendezvous.hpp"
 
-#include "launch/options/surroundings.hpp"
+#include "launch/options/scheduler_environment.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@ using namespace troupe::launch;
 namespace {
 
 /// No variable says anything about the job.
-const result<surroundings> nothing = surroundings{};
+const result<scheduler_environment> nothing = scheduler_environment{};
 
 } // namespace
 
@@ -67,7 +67,7 @@ TEST_CASE("torchrun's keep-alive settings are the lease, with its defaults once 
 
 namespace {
 
-rendezvous_options derived(const rendezvous_words& w, std::uint32_t nodes = 1) {
+rendezvous_options derived(const rendezvous_arguments& w, std::uint32_t nodes = 1) {
   const auto r = derive_rendezvous(w, nodes, nothing);
   if (!r)
     FAIL(r.error().what);
@@ -77,7 +77,7 @@ rendezvous_options derived(const rendezvous_words& w, std::uint32_t nodes = 1) {
 } // namespace
 
 TEST_CASE("the store's timeout is the static backend's own setting") {
-  rendezvous_words w;
+  rendezvous_arguments w;
   w.conf = "'join_timeout=5,timeout=5'";
   w.endpoint = "h:1";
   CHECK_FALSE(derive_rendezvous(w, 1, nothing));
@@ -86,7 +86,7 @@ TEST_CASE("the store's timeout is the static backend's own setting") {
 }
 
 TEST_CASE("a job on one node that names no port has no rendezvous") {
-  rendezvous_words w;
+  rendezvous_arguments w;
   CHECK(derived(w).standalone);
   w.master_addr = "head";
   CHECK(derived(w).standalone);
@@ -98,7 +98,7 @@ TEST_CASE("a job on one node that names no port has no rendezvous") {
 }
 
 TEST_CASE("static is at the first node unless there is an endpoint, c10d at localhost") {
-  rendezvous_words w;
+  rendezvous_arguments w;
   CHECK(derived(w, 2).endpoint == ports::endpoint{"127.0.0.1", 29'500});
   CHECK(derived(w, 2).at_first_node);
   w.master_addr = "::1";
@@ -121,7 +121,7 @@ TEST_CASE("static is at the first node unless there is an endpoint, c10d at loca
 }
 
 TEST_CASE("a node rank is for static only, and must exist") {
-  rendezvous_words w;
+  rendezvous_arguments w;
   w.node_rank = 1;
   CHECK(derived(w, 2).node_rank == 1u);
   CHECK_FALSE(derive_rendezvous(w, 1 + 0, nothing).value().node_rank);

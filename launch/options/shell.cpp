@@ -1,6 +1,6 @@
-#include "launch/options/surroundings.hpp"
+#include "launch/options/arguments.hpp"
+#include "launch/options/scheduler_environment.hpp"
 #include "launch/options/values.hpp"
-#include "launch/options/words.hpp"
 
 #include <fmt/format.h>
 
@@ -13,14 +13,14 @@ namespace {
 
 constexpr double watch_default = 2, watch_min = 0.1, watch_max = 3'600;
 
-struct shell_words {
+struct shell_arguments {
   std::string endpoint;
   bool watch = false;
   double every = watch_default;
   std::optional<std::int64_t> depth;
 };
 
-option_group rows_group(shell_options& o, shell_words& w) {
+option_group rows_group(shell_options& o, shell_arguments& w) {
   return {
       "Which rows, and how",
       {typed_only({{"--node"},
@@ -64,7 +64,8 @@ struct positional {
 };
 
 /// Takes the first word that is no option; what is wrong with it otherwise.
-std::optional<std::string> take_word(const std::string& word, positional& have, shell_words& w) {
+std::optional<std::string> take_word(const std::string& word, positional& have,
+                                     shell_arguments& w) {
   const auto number = python_float(word);
   if (w.watch && number && !have.interval) {
     have.interval = true;
@@ -79,8 +80,9 @@ std::optional<std::string> take_word(const std::string& word, positional& have, 
   return std::nullopt;
 }
 
-std::optional<parsed<shell_options>> read(const dialect& d, std::vector<std::string> arguments,
-                                          const machine_facts& machine, shell_words& w) {
+std::optional<parsed<shell_options>> read(const argument_grammar& d,
+                                          std::vector<std::string> arguments,
+                                          const machine_facts& machine, shell_arguments& w) {
   positional have;
   auto environment = machine.environment;
   while (true) {
@@ -89,7 +91,7 @@ std::optional<parsed<shell_options>> read(const dialect& d, std::vector<std::str
       return *text;
     if (auto* wrong = std::get_if<refusal>(&said))
       return *wrong;
-    arguments = std::move(std::get<dialect::words>(said).rest);
+    arguments = std::move(std::get<argument_grammar::positional>(said).rest);
     if (arguments.empty())
       break;
     if (auto wrong = take_word(arguments.front(), have, w))
@@ -107,12 +109,13 @@ std::optional<parsed<shell_options>> read(const dialect& d, std::vector<std::str
 parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
                                   const machine_facts& machine) {
   shell_options o;
-  shell_words w;
-  dialect d("actor-shell", "[options] tree [options]",
-            "Looks at a running job. tree: each actor of the master and of the nodes down to the "
-            "training processes, its state, uptime and what it does; restarts used and allowed; "
-            "how and why it ended. Ends with 0: shown; 1: the master could not be asked; 2: the "
-            "command line is wrong, or it is not clear which job is meant.");
+  shell_arguments w;
+  argument_grammar d(
+      "actor-shell", "[options] tree [options]",
+      "Looks at a running job. tree: each actor of the master and of the nodes down to the "
+      "training processes, its state, uptime and what it does; restarts used and allowed; "
+      "how and why it ended. Ends with 0: shown; 1: the master could not be asked; 2: the "
+      "command line is wrong, or it is not clear which job is meant.");
   d.add({"The job",
          {{{"--master"},
            "HOST:PORT",
@@ -124,7 +127,7 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   if (auto over = read(d, separated(arguments), machine, w))
     return *over;
   if (w.endpoint.empty()) {
-    const auto around = find_surroundings(machine.environment, machine.host);
+    const auto around = find_scheduler_environment(machine.environment, machine.host);
     if (!around)
       return refusal{around.error().what};
     if (around->named)

@@ -1,6 +1,6 @@
-#include "launch/options/surroundings.hpp"
+#include "launch/options/arguments.hpp"
+#include "launch/options/scheduler_environment.hpp"
 #include "launch/options/values.hpp"
-#include "launch/options/words.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace troupe::launch {
 
 namespace {
 
-option_group nodes_group(torchrun_words& w) {
+option_group nodes_group(torchrun_arguments& w) {
   return {"Nodes and processes",
           {{{"--nnodes"},
             "N|MIN:MAX|auto",
@@ -26,7 +26,7 @@ option_group nodes_group(torchrun_words& w) {
             into(w.rendezvous.node_rank)}}};
 }
 
-option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
+option_group rendezvous_group(launcher_options& o, rendezvous_arguments& w) {
   return {"Where nodes meet (none of it for a job on one node)",
           {{{"--standalone"}, "", "One node, a master and an id of its own", into(w.standalone)},
            {{"--rdzv-backend"},
@@ -59,7 +59,7 @@ option_group rendezvous_group(launcher_options& o, rendezvous_words& w) {
             into(o.local_addr)}}};
 }
 
-option_group failures_group(torchrun_words& w) {
+option_group failures_group(torchrun_arguments& w) {
   return {
       "Failures and signals",
       {{{"--max-restarts"},
@@ -82,7 +82,7 @@ option_group failures_group(torchrun_words& w) {
         into(w.monitor_interval)}}};
 }
 
-option_group program_group(launcher_options& o, torchrun_words& w) {
+option_group program_group(launcher_options& o, torchrun_arguments& w) {
   return {
       "The training program",
       {{{"-m", "--module"}, "", "The script is a module's name, as for python -m", into(o.module)},
@@ -114,7 +114,7 @@ option_group program_group(launcher_options& o, torchrun_words& w) {
                   into(w.numa_binding)}))}};
 }
 
-option_group streams_group(stream_options& s, torchrun_words& w) {
+option_group streams_group(stream_options& s, torchrun_arguments& w) {
   return {
       "Output of the workers",
       {{{"--log-dir"},
@@ -160,7 +160,7 @@ option_group streams_group(stream_options& s, torchrun_words& w) {
 
 } // namespace
 
-void declare_torchrun(dialect& d, launcher_options& o, torchrun_words& w) {
+void declare_torchrun(argument_grammar& d, launcher_options& o, torchrun_arguments& w) {
   d.add(nodes_group(w));
   d.add(rendezvous_group(o, w.rendezvous));
   d.add(failures_group(w));
@@ -218,7 +218,7 @@ result<std::uint32_t> parse_processes(const std::string& text, const machine_fac
 
 namespace {
 
-result<void> derive_streams(stream_options& o, const torchrun_words& w,
+result<void> derive_streams(stream_options& o, const torchrun_arguments& w,
                             const machine_facts& machine) {
   const auto redirects = parse_stream_choice("--redirects", w.redirects);
   if (!redirects)
@@ -251,7 +251,8 @@ result<void> derive_streams(stream_options& o, const torchrun_words& w,
   return {};
 }
 
-result<duration> derive_shutdown_timeout(const torchrun_words& w, const machine_facts& machine) {
+result<duration> derive_shutdown_timeout(const torchrun_arguments& w,
+                                         const machine_facts& machine) {
   constexpr std::int64_t most = 86'400;
   auto name = "--shutdown-timeout";
   auto seconds = w.shutdown_timeout;
@@ -271,7 +272,8 @@ result<duration> derive_shutdown_timeout(const torchrun_words& w, const machine_
   return duration(std::chrono::seconds(*seconds));
 }
 
-void derive_program(launcher_options& o, const torchrun_words& w, const machine_facts& machine) {
+void derive_program(launcher_options& o, const torchrun_arguments& w,
+                    const machine_facts& machine) {
   const auto& modes = w.numa_binding;
   if (modes)
     o.numa = *modes == "node"        ? numa_binding::node
@@ -293,7 +295,8 @@ void derive_program(launcher_options& o, const torchrun_words& w, const machine_
 
 namespace {
 
-result<std::pair<std::uint32_t, std::uint32_t>> nodes_found(const result<surroundings>& around) {
+result<std::pair<std::uint32_t, std::uint32_t>>
+nodes_found(const result<scheduler_environment>& around) {
   if (!around)
     return tl::make_unexpected(around.error());
   if (!around->nodes)
@@ -311,13 +314,14 @@ result<void> check_name(const char* option, const std::string& name) {
   return {};
 }
 
-result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
-                             const machine_facts& machine, const result<surroundings>& around) {
+result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
+                             const machine_facts& machine,
+                             const result<scheduler_environment>& around) {
   const auto nodes = w.nodes == "auto" ? nodes_found(around) : parse_nodes(w.nodes);
   if (!nodes)
     return tl::make_unexpected(nodes.error());
   std::tie(o.nodes_min, o.nodes_max) = *nodes;
-  o.nodes_said = w.nodes != torchrun_words{}.nodes;
+  o.nodes_said = w.nodes != torchrun_arguments{}.nodes;
   const auto processes = parse_processes(w.processes, machine);
   if (!processes)
     return tl::make_unexpected(processes.error());

@@ -1,10 +1,10 @@
-#include "launch/options/words.hpp"
+#include "launch/options/arguments.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe::launch {
 
-void declare_troupe(dialect& d, launcher_options& o) {
+void declare_troupe(argument_grammar& d, launcher_options& o) {
   d.add(in_full(option_group{
       "Of our own",
       {{{"--propagate-exit-code"},
@@ -60,7 +60,7 @@ std::optional<error> derive_master_away(launcher_options& o) {
   return std::nullopt;
 }
 
-void declare_common(dialect& d, common_options& c) {
+void declare_common(argument_grammar& d, common_options& c) {
   const auto verbosity = [&c](os::verbosity v) {
     return [&c, v](const std::string&) {
       c.talk = v;

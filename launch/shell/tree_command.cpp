@@ -48,7 +48,7 @@ class tree_view {
     if (wants_.stop)
       return exit_success;
     if (!got)
-      return complain(program, got.error().what, exit_failure);
+      return report_error(program, got.error().what, exit_failure);
     return print(options_.json ? document(*got) : text(*got, standard_output().columns))
                ? exit_success
                : exit_failure;

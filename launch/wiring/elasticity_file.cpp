@@ -25,7 +25,7 @@ std::optional<std::int64_t> whole(const json::value& v) {
   return std::nullopt; // what does not fit into 64 bits is out of every bound
 }
 
-/// Takes the section apart, key by key; the first complaint stays.
+/// Takes the section apart, key by key; the first validation error stays.
 class section {
  public:
   explicit section(const json::object& object) : object_(object) {}
@@ -37,7 +37,7 @@ class section {
     if (const auto n = whole(*v))
       target = *n;
     else
-      complain(fmt::format("{} is no whole number", key));
+      refuse(fmt::format("{} is no whole number", key));
   }
 
   void truth(const char* key, bool& target) {
@@ -47,7 +47,7 @@ class section {
     if (v->is_bool())
       target = v->as_bool();
     else
-      complain(fmt::format("{} is neither true nor false", key));
+      refuse(fmt::format("{} is neither true nor false", key));
   }
 
   void numbers(const char* key, std::vector<std::int64_t>& target) {
@@ -55,12 +55,12 @@ class section {
     if (!v)
       return;
     if (!v->is_array())
-      return complain(fmt::format("{} is no list", key));
+      return refuse(fmt::format("{} is no list", key));
     target.clear();
     for (const auto& each : v->as_array()) {
       const auto n = whole(each);
       if (!n)
-        return complain(fmt::format("{} holds something that is no whole number", key));
+        return refuse(fmt::format("{} holds something that is no whole number", key));
       target.push_back(*n);
     }
   }
@@ -77,25 +77,25 @@ class section {
     if (is(0.1, "0.1"))
       target = elasticity_config::rules::v0_1;
     else if (!is(0.2, "0.2"))
-      complain("version is neither 0.1 nor 0.2");
+      refuse("version is neither 0.1 nor 0.2");
   }
 
-  const std::optional<std::string>& complaint() const { return complaint_; }
+  const std::optional<std::string>& validation_error() const { return validation_error_; }
 
  private:
   const json::value* find(const char* key, bool needed) {
     const auto* v = object_.if_contains(key);
     if (!v && needed)
-      complain(fmt::format("{} is missing", key));
+      refuse(fmt::format("{} is missing", key));
     return v;
   }
-  void complain(std::string what) {
-    if (!complaint_)
-      complaint_ = std::move(what);
+  void refuse(std::string what) {
+    if (!validation_error_)
+      validation_error_ = std::move(what);
   }
 
   const json::object& object_;
-  std::optional<std::string> complaint_;
+  std::optional<std::string> validation_error_;
 };
 
 } // namespace
@@ -124,8 +124,8 @@ result<actors::elasticity> read_elasticity(const std::string& text,
   s.number("model_parallel_size", c.model_parallel_size);
   s.truth("prefer_larger_batch", c.prefer_larger_batch);
   s.version(c.version);
-  if (s.complaint())
-    return failure(errc::invalid, "elasticity: " + *s.complaint());
+  if (s.validation_error())
+    return failure(errc::invalid, "elasticity: " + *s.validation_error());
   if (!enabled)
     return failure(errc::invalid, "elasticity is not enabled");
   return actors::elasticity::make(std::move(c));

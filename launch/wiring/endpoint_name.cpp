@@ -45,7 +45,7 @@ result<void> await_name(const std::string& host, duration within, const name_wai
                                  host, troupe::in_words(within), why));
     if (!again.next()) {
       again.begin(now);
-      tell(by.log, log::level::story, host,
+      tell(by.log, log::level::notice, host,
            fmt::format("waiting for the name '{}' to be resolved ({}): it tells which node runs "
                        "the master",
                        host, why));

@@ -25,8 +25,8 @@ std::uint64_t open_files_needed(const launcher_options& o) {
          with_memory * checkpoint_memory::open_files_per_local_rank(o.nodes_max > 1);
 }
 
-std::optional<std::string> objection_to_open_files(const launcher_options& o,
-                                                   std::uint64_t allowed) {
+std::optional<std::string> open_files_validation_error(const launcher_options& o,
+                                                       std::uint64_t allowed) {
   const auto needed = open_files_needed(o);
   if (allowed >= needed)
     return std::nullopt;

@@ -15,7 +15,7 @@ std::uint64_t open_files_needed(const launcher_options& o);
 
 /// What is wrong with a limit of `allowed` open files, in one line: what is needed, what is there,
 /// and what to do.
-std::optional<std::string> objection_to_open_files(const launcher_options& o,
-                                                   std::uint64_t allowed);
+std::optional<std::string> open_files_validation_error(const launcher_options& o,
+                                                       std::uint64_t allowed);
 
 } // namespace troupe::launch

@@ -17,8 +17,8 @@ launcher_options job(std::uint32_t nodes, std::uint32_t processes) {
 
 TEST_SUITE("open_files") {
   TEST_CASE("the default limit of 1,024 is enough for 64 workers of one node") {
-    CHECK_FALSE(objection_to_open_files(job(1, 64), 1024));
-    CHECK_FALSE(objection_to_open_files(job(2, 8), 256));
+    CHECK_FALSE(open_files_validation_error(job(1, 64), 1024));
+    CHECK_FALSE(open_files_validation_error(job(2, 8), 256));
   }
 
   TEST_CASE("with several nodes each worker's memory is there twice") {
@@ -31,10 +31,11 @@ TEST_SUITE("open_files") {
   }
 
   TEST_CASE("too few: what is needed, what is there and what to do") {
-    CHECK(objection_to_open_files(job(2, 57), 1024) ==
+    CHECK(open_files_validation_error(job(2, 57), 1024) ==
           "57 workers on this node need 1432 open files (memory for checkpoints takes 20 for "
           "each), and the hard limit allows 1024: raise it (ulimit -Hn 1432; --ulimit nofile=1432 "
           "for docker; LimitNOFILE=1432 for systemd), or lower --nproc-per-node");
-    CHECK(objection_to_open_files(job(1, 1), 20)->rfind("1 worker on this node needs 78", 0) == 0);
+    CHECK(open_files_validation_error(job(1, 1), 20)->rfind("1 worker on this node needs 78", 0) ==
+          0);
   }
 }

@@ -30,7 +30,7 @@ log::event told_at_start(const ports::endpoint& master, bool runs_here, duration
                         "(actor-master on another machine avoids that)",
                         where, in_words(away_timeout))
           : fmt::format("this node runs no master; it looks for the job's at {}", where);
-  return {runs_here ? log::level::story : log::level::info,
+  return {runs_here ? log::level::notice : log::level::info,
           "master_placed",
           std::move(text),
           {{"endpoint", where}, {"here", runs_here}}};

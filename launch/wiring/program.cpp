@@ -39,7 +39,7 @@ void say(std::string_view text) {
   }
 }
 
-int complain(const char* program, const std::string& what, int exit_code) {
+int report_error(const char* program, const std::string& what, int exit_code) {
   say(fmt::format("{}: {}\n", program, what));
   return exit_code;
 }
@@ -58,15 +58,16 @@ const char* terminating_program = "troupe";
   try {
     if (const auto reason = std::current_exception())
       std::rethrow_exception(reason);
-    complain(terminating_program, "internal error: terminated without an exception", exit_failure);
+    report_error(terminating_program, "internal error: terminated without an exception",
+                 exit_failure);
   } catch (const std::bad_alloc&) {
-    leave(complain(terminating_program, "out of memory", exit_failure));
+    leave(report_error(terminating_program, "out of memory", exit_failure));
   } catch (const std::runtime_error& e) {
-    leave(complain(terminating_program, e.what(), exit_failure));
+    leave(report_error(terminating_program, e.what(), exit_failure));
   } catch (const std::exception& e) {
-    complain(terminating_program, fmt::format("internal error: {}", e.what()), exit_failure);
+    report_error(terminating_program, fmt::format("internal error: {}", e.what()), exit_failure);
   } catch (...) {
-    complain(terminating_program, "internal error: an unknown exception", exit_failure);
+    report_error(terminating_program, "internal error: an unknown exception", exit_failure);
   }
   std::abort();
 }
@@ -75,7 +76,7 @@ const char* terminating_program = "troupe";
 
 void prepare_process(const char* program) {
   if (const auto opened = os::open_missing_streams(); !opened)
-    leave(complain(program, opened.error().what, exit_failure));
+    leave(report_error(program, opened.error().what, exit_failure));
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   terminating_program = program;

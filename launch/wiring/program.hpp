@@ -26,7 +26,7 @@ std::vector<std::string> arguments_of(int argc, char** argv);
 void say(std::string_view text);
 
 /// "actor-launcher: what is wrong", on stderr.
-int complain(const char* program, const std::string& what, int exit_code);
+int report_error(const char* program, const std::string& what, int exit_code);
 
 /// Handles everything but a successful parse: prints, and answers the exit code.
 template<class Options>
@@ -36,7 +36,7 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
     return exit_success;
   }
   if (const auto* wrong = std::get_if<refusal>(&p))
-    return complain(program, wrong->what, wrong->exit_code);
+    return report_error(program, wrong->what, wrong->exit_code);
   return std::nullopt;
 }
 

@@ -147,7 +147,7 @@ class life {
     const auto stores = std::make_shared<kept_store_host>(io_, keeper_, log_->sink());
 
     auto where = place();
-    if (const auto why = objection_to_store(where))
+    if (const auto why = store_validation_error(where))
       return cannot_go_on(*why);
     if (const auto named = await_endpoint(where); !named)
       return cannot_go_on(named.error().what);
@@ -199,7 +199,7 @@ class life {
   /// next try, and the workers train on meanwhile.
   int cannot_go_on(const std::string& why) {
     if (keeper_.earlier_lives() == 0)
-      return complain(program, why, exit_failure);
+      return report_error(program, why, exit_failure);
     keeper_.failed(why);
     leave(exit_failure);
   }
@@ -259,7 +259,7 @@ class life {
   }
 
   /// A busy port will not become free by trying again. Later it is our own store that is there.
-  std::optional<std::string> objection_to_store(const placement& where) const {
+  std::optional<std::string> store_validation_error(const placement& where) const {
     if (where.store_port == 0 || keeper_.earlier_lives() > 0)
       return std::nullopt;
     os::asio_store_host trial;
@@ -355,16 +355,16 @@ class life {
     const auto unshown = output_->drain();
     log_.reset();
     if (unshown)
-      complain(program, *unshown, exit_failure);
+      report_error(program, *unshown, exit_failure);
     if (outcome_->wanted())
       if (auto written = outcome_->write(name, outcome); !written)
-        complain(program, written.error().what, exit_failure);
+        report_error(program, written.error().what, exit_failure);
     if (outcome.success)
       return exit_success;
     if (!outcome_->wanted()) {
       // The master's own launcher has just told why in its narrative.
       if (!master || !outcome.verdict)
-        complain(program, outcome.reason, exit_failure);
+        report_error(program, outcome.reason, exit_failure);
       if (outcome.verdict || outcome.failures)
         say(conclude_failure(options_.command.front(), name, outcome, machine_.environment, files));
     }
@@ -420,7 +420,7 @@ void give_memory_back() {
 int live(const launch_facts& facts, keeper_client& keeper) {
   auto log = open_log(facts.options.common);
   if (!log)
-    return complain(program, log.error().what, exit_failure);
+    return report_error(program, log.error().what, exit_failure);
   if (keeper.earlier_lives() == 0)
     tell_beginning(facts.options, (*log)->sink());
   return life(facts, keeper, std::move(*log)).run();

@@ -100,8 +100,8 @@ std::string zone_towards(const std::string& own_address, const std::string& mast
   return {};
 }
 
-std::optional<std::string> objection_to_contract(const worker_contract& c,
-                                                 std::uint32_t processes) {
+std::optional<std::string> contract_validation_error(const worker_contract& c,
+                                                     std::uint32_t processes) {
   const auto visible = visible_devices(c);
   if (c.virtual_local_rank && visible && visible->size() < processes)
     return fmt::format("--virtual-local-rank: CUDA_VISIBLE_DEVICES={} names fewer devices than "

@@ -50,7 +50,8 @@ std::string zone_towards(const std::string& own_address, const std::string& mast
 
 /// What cannot work for `processes` local ranks under this contract; found before anybody waits for
 /// this node.
-std::optional<std::string> objection_to_contract(const worker_contract& c, std::uint32_t processes);
+std::optional<std::string> contract_validation_error(const worker_contract& c,
+                                                     std::uint32_t processes);
 
 /// What to run for one place in a generation. Pure.
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a);

@@ -132,10 +132,10 @@ TEST_CASE("with virtual local ranks every worker is number 0 of the one device i
   CHECK(variable(worker_spec(c, third_of_four()), "CUDA_VISIBLE_DEVICES") == "1");
   c.environment["CUDA_VISIBLE_DEVICES"] = "4, GPU-7";
   CHECK(variable(worker_spec(c, third_of_four()), "CUDA_VISIBLE_DEVICES") == "GPU-7");
-  CHECK_FALSE(objection_to_contract(c, 2));
-  CHECK(objection_to_contract(c, 3));
+  CHECK_FALSE(contract_validation_error(c, 2));
+  CHECK(contract_validation_error(c, 3));
   c.virtual_local_rank = false;
-  CHECK_FALSE(objection_to_contract(c, 3));
+  CHECK_FALSE(contract_validation_error(c, 3));
 }
 
 TEST_CASE("workers are told which signals are handled") {

@@ -50,8 +50,8 @@ const char* to_string(level l) {
     return "debug";
   case level::info:
     return "info";
-  case level::story:
-    return "story";
+  case level::notice:
+    return "notice";
   case level::warning:
     return "warning";
   case level::error:

@@ -11,8 +11,8 @@
 
 namespace troupe::log {
 
-/// `story` is what a user wants to read while a job runs; `info` is for a closer look.
-enum class level : std::uint8_t { debug, info, story, warning, error };
+/// `notice` is what a user wants to read while a job runs; `info` is for a closer look.
+enum class level : std::uint8_t { debug, info, notice, warning, error };
 
 const char* to_string(level l);
 

@@ -130,19 +130,19 @@ TEST_CASE("the limit can be raised between frames") {
 }
 
 TEST_CASE("a peer that speaks another protocol is named") {
-  const auto complaint = [](std::string text) {
+  const auto error_text = [](std::string text) {
     text.resize(header_size, ' ');
     random_source random(1);
     const auto got = decode({text.begin(), text.end()}, random, 100);
     REQUIRE(got.broken);
     return got.broken->what;
   };
-  CHECK(complaint("\x16\x03\x01").find("speaks TLS") != std::string::npos);
-  CHECK(complaint("\x15\x03\x03").find("speaks TLS") != std::string::npos);
+  CHECK(error_text("\x16\x03\x01").find("speaks TLS") != std::string::npos);
+  CHECK(error_text("\x15\x03\x03").find("speaks TLS") != std::string::npos);
   // A TLS alert is all that a TLS server says to us, and shorter than a header.
   random_source random(1);
   CHECK(decode({0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46}, random, 100).broken);
-  CHECK(complaint("GET / HTTP/1.1").find("47 45 54 20") != std::string::npos);
+  CHECK(error_text("GET / HTTP/1.1").find("47 45 54 20") != std::string::npos);
 }
 
 TEST_CASE("half a frame is no frame") {

@@ -58,9 +58,9 @@ std::vector<std::string> asked(const std::string& bytes, std::size_t piece) {
 using words = std::vector<std::string>;
 
 /// What becomes of `bytes` after a proper start.
-std::string complaint(const std::string& bytes) {
+std::string error_text(const std::string& bytes) {
   const auto all = asked(hello() + bytes, 1'000'000);
-  return all.size() == 2 ? all[1] : "no complaint";
+  return all.size() == 2 ? all[1] : "no error";
 }
 
 std::string too_long(operation o, std::uint64_t size) {
@@ -107,18 +107,19 @@ TEST_SUITE("store wire: requests") {
 
   TEST_CASE("lengths are judged as soon as they are there, before the bytes they announce") {
     const auto huge = std::uint64_t{1} << 63;
-    CHECK(complaint(too_long(operation::get, limits::store_key_max + 1)) ==
+    CHECK(error_text(too_long(operation::get, limits::store_key_max + 1)) ==
           "violation: a key of 8193 bytes; 8192 are allowed");
-    CHECK(complaint(too_long(operation::get, huge)).find("violation: a key of") == 0);
-    CHECK(complaint(op(operation::set) + text("k") +
-                    i64(static_cast<std::int64_t>(limits::store_value_max) + 1)) ==
+    CHECK(error_text(too_long(operation::get, huge)).find("violation: a key of") == 0);
+    CHECK(error_text(op(operation::set) + text("k") +
+                     i64(static_cast<std::int64_t>(limits::store_value_max) + 1)) ==
           "violation: a value of 8388609 bytes; 8388608 are allowed");
-    CHECK(complaint(too_long(operation::wait, limits::store_keys_per_request_max + 1)) ==
+    CHECK(error_text(too_long(operation::wait, limits::store_keys_per_request_max + 1)) ==
           "violation: 131073 keys in one request; 131072 are allowed");
-    CHECK(complaint(too_long(operation::multi_set, ~std::uint64_t{0})).find("violation: ") == 0);
+    CHECK(error_text(too_long(operation::multi_set, ~std::uint64_t{0})).find("violation: ") == 0);
     // What is allowed is waited for.
-    CHECK(complaint(too_long(operation::get, limits::store_key_max)) == "incomplete");
-    CHECK(complaint(too_long(operation::wait, limits::store_keys_per_request_max)) == "incomplete");
+    CHECK(error_text(too_long(operation::get, limits::store_key_max)) == "incomplete");
+    CHECK(error_text(too_long(operation::wait, limits::store_keys_per_request_max)) ==
+          "incomplete");
   }
 
   TEST_CASE("many large values in one request are bounded together") {
@@ -139,9 +140,9 @@ TEST_SUITE("store wire: requests") {
   }
 
   TEST_CASE("unknown operations, and VALIDATE a second time") {
-    CHECK(complaint(std::string(1, 19)) == "violation: there is no operation 19");
-    CHECK(complaint(std::string(1, '\xff')) == "violation: there is no operation 255");
-    CHECK(complaint(hello()) == "violation: there is no operation 0");
+    CHECK(error_text(std::string(1, 19)) == "violation: there is no operation 19");
+    CHECK(error_text(std::string(1, '\xff')) == "violation: there is no operation 255");
+    CHECK(error_text(hello()) == "violation: there is no operation 0");
   }
 }
 

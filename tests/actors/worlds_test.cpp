@@ -12,7 +12,7 @@ namespace {
 
 /// What a world complained about, or nothing.
 template<class World, class After>
-std::string complaint(std::uint64_t seed, int strikes, After after) {
+std::string error_text(std::uint64_t seed, int strikes, After after) {
   try {
     World world(seeded(seed));
     for (int i = 0; i < strikes; ++i)
@@ -35,14 +35,14 @@ TEST_SUITE("worlds") {
   TEST_CASE("membership never announces what cannot be") {
     for (std::uint64_t seed = 0; seed < rounds(1'000); ++seed) {
       CAPTURE(seed);
-      REQUIRE(complaint<membership_world>(seed, 300, nothing_more) == "");
+      REQUIRE(error_text<membership_world>(seed, 300, nothing_more) == "");
     }
   }
 
   TEST_CASE("an agent never runs two generations at once, nor is ready before all is clean") {
     for (std::uint64_t seed = 0; seed < rounds(3'000); ++seed) {
       CAPTURE(seed);
-      REQUIRE(complaint<agent_world>(seed, 200, peace) == "");
+      REQUIRE(error_text<agent_world>(seed, 200, peace) == "");
     }
   }
 
@@ -51,7 +51,7 @@ TEST_SUITE("worlds") {
     decision_world::tally all;
     for (std::uint64_t seed = 0; seed < rounds(2'500); ++seed) {
       CAPTURE(seed);
-      REQUIRE(complaint<decision_world>(seed, 1'500, [&all](decision_world& world) {
+      REQUIRE(error_text<decision_world>(seed, 1'500, [&all](decision_world& world) {
                 const auto before = world.count();
                 world.let_be();
                 all.sealed += before.sealed;

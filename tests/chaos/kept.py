@@ -88,7 +88,7 @@ def job(launcher: Launcher, place: Path, directory: Path, mib: int) -> Run:
 def strike(victim: str, run: Run, chance: random.Random) -> None:
     launcher = run.launchers[0].pid
     if victim == "worker":
-        parts = ("troupe-node", "troupe-store", "troupe-last")
+        parts = ("troupe-node", "troupe-store", "troupe-reaper")
         workers = [pid for pid, name in children(launcher).items() if name not in parts]
         os.kill(chance.choice(workers), signal.SIGKILL)
     elif victim == "node supervisor":

@@ -173,7 +173,7 @@ def test_launchers_inside_launchers_killed_together_leave_nothing(
     run = shell(command, tmp_path, procs=2)
     bare = daemons(tmp_path / "bare")
     classic = daemons(tmp_path / "daemons")
-    spared = {run.part("troupe-last"), *bare, *classic}
+    spared = {run.part("troupe-reaper"), *bare, *classic}
     leave_nothing(run, [pid for pid in run.leftovers() if pid not in spared], bare)
 
 
@@ -204,8 +204,8 @@ def test_what_is_killed_altogether_is_ended_by_the_next_launcher(
     bare = daemons(tmp_path / "bare")
     grouped = control_group(bare[0]) != control_group(run.launchers[0].pid)
     # The last process is stopped first, so that it cannot do its work before it is killed.
-    os.kill(run.part("troupe-last"), signal.SIGSTOP)
-    for pid in (run.launchers[0].pid, run.supervisor(), run.part("troupe-last")):
+    os.kill(run.part("troupe-reaper"), signal.SIGSTOP)
+    for pid in (run.launchers[0].pid, run.supervisor(), run.part("troupe-reaper")):
         os.kill(pid, signal.SIGKILL)
     run.launchers[0].wait()
     assert any(map(alive, left))

@@ -1,5 +1,5 @@
 #include "launch/options/host_list.hpp"
-#include "launch/options/surroundings.hpp"
+#include "launch/options/scheduler_environment.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     require(!hosts.error().what.empty() && hosts.error().what.size() < 512);
   }
-  const auto around = find_surroundings({{"SLURM_JOB_NODELIST", text}}, "host");
+  const auto around = find_scheduler_environment({{"SLURM_JOB_NODELIST", text}}, "host");
   if (around && around->master)
     require(hosts && around->nodes == hosts->size() && around->master->host == hosts->front());
   return 0;

@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   judge(p);
   if (const auto* o = std::get_if<launcher_options>(&p))
     judge_options(*o);
-  // The same dialect with other words: less often, for the sake of speed.
+  // The same grammar with other arguments: less often, for the sake of speed.
   if (size % 8 == 0)
     judge(parse_master(q.arguments, q.machine));
   else if (size % 8 == 1)

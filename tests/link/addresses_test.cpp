@@ -54,7 +54,7 @@ TEST_CASE("the source of a dial is of the same family, and the loopback interfac
 
 TEST_CASE("a link-local address without its interface is told so") {
   const auto wrong = [](const std::string& host) {
-    return os::objection_to_zone(host, *os::numeric(host)).value_or("");
+    return os::zone_validation_error(host, *os::numeric(host)).value_or("");
   };
   CHECK(wrong("fe80::1%lo") == "");
   CHECK(wrong("fe80::1%7") == "");

@@ -212,7 +212,7 @@ TEST_CASE("files that are missing or wrong are named at the start") {
   const auto locked = folder.write(
       "locked",
       "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n");
-  const auto complaint = [](const os::tls_files& files) {
+  const auto error_text = [](const os::tls_files& files) {
     os::io_thread io;
     auto options = calm_options();
     options.proven_by = files;
@@ -223,27 +223,27 @@ TEST_CASE("files that are missing or wrong are named at the start") {
     return made.error().what;
   };
   const auto missing = folder.file("missing");
-  CHECK(complaint({missing, good.key, good.authority}) ==
+  CHECK(error_text({missing, good.key, good.authority}) ==
         "cannot read the TLS certificate file " + missing + ": No such file or directory");
-  CHECK(complaint({good.certificate, missing, good.authority}) ==
+  CHECK(error_text({good.certificate, missing, good.authority}) ==
         "cannot read the TLS key file " + missing + ": No such file or directory");
-  CHECK(complaint({good.certificate, good.key, missing}) ==
+  CHECK(error_text({good.certificate, good.key, missing}) ==
         "cannot read the TLS authority file " + missing + ": No such file or directory");
-  CHECK(complaint({good.certificate, folder.file(""), good.authority}).find("Is a directory") !=
+  CHECK(error_text({good.certificate, folder.file(""), good.authority}).find("Is a directory") !=
         std::string::npos);
-  CHECK(complaint({garbage, good.key, good.authority}).find("no usable PEM certificate") !=
+  CHECK(error_text({garbage, good.key, good.authority}).find("no usable PEM certificate") !=
         std::string::npos);
-  CHECK(complaint({good.certificate, garbage, good.authority}).find("no PEM key") !=
+  CHECK(error_text({good.certificate, garbage, good.authority}).find("no PEM key") !=
         std::string::npos);
-  CHECK(complaint({good.certificate, locked, good.authority}).find("with a passphrase") !=
+  CHECK(error_text({good.certificate, locked, good.authority}).find("with a passphrase") !=
         std::string::npos);
-  CHECK(complaint({good.certificate, good.key, garbage}).find("no usable PEM certificate") !=
+  CHECK(error_text({good.certificate, good.key, garbage}).find("no usable PEM certificate") !=
         std::string::npos);
-  CHECK(complaint({good.certificate, other.key, good.authority}).find("does not belong to") !=
+  CHECK(error_text({good.certificate, other.key, good.authority}).find("does not belong to") !=
         std::string::npos);
-  CHECK(complaint({good.certificate, good.key, good.authority, missing}) ==
+  CHECK(error_text({good.certificate, good.key, good.authority, missing}) ==
         "cannot read the TLS revocation list file " + missing + ": No such file or directory");
-  CHECK(complaint({good.certificate, good.key, good.authority, good.certificate})
+  CHECK(error_text({good.certificate, good.key, good.authority, good.certificate})
             .find("no usable PEM list") != std::string::npos);
 }
 

@@ -274,20 +274,20 @@ TEST_CASE(
 TEST_CASE("a token file is read only if no other user can read it") {
   temporary_folder folder;
   const auto path = folder.write("token", std::string(secret) + "\n");
-  const auto complaint = [&path](mode_t mode) {
+  const auto error_text = [&path](mode_t mode) {
     ::chmod(path.c_str(), mode);
     const auto read = os::job_token::read(path);
     return read ? std::string() : read.error().what;
   };
-  CHECK(complaint(0600).empty());
-  CHECK(complaint(0400).empty());
-  CHECK(complaint(0604).find("may be read or written by others (mode 0604)") != std::string::npos);
-  CHECK(complaint(0602).find("by others") != std::string::npos);
+  CHECK(error_text(0600).empty());
+  CHECK(error_text(0400).empty());
+  CHECK(error_text(0604).find("may be read or written by others (mode 0604)") != std::string::npos);
+  CHECK(error_text(0602).find("by others") != std::string::npos);
   // Root's files may be its group's: that is how Kubernetes gives secrets to other users.
-  CHECK(complaint(0640).empty() == (::geteuid() == 0));
+  CHECK(error_text(0640).empty() == (::geteuid() == 0));
   if (::geteuid() == 0) {
     REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
-    CHECK(complaint(0600).find("belongs to user 65534") != std::string::npos);
+    CHECK(error_text(0600).find("belongs to user 65534") != std::string::npos);
   }
   CHECK(os::job_token::read(folder.file("missing")).error().what.find("No such file") !=
         std::string::npos);
@@ -295,7 +295,7 @@ TEST_CASE("a token file is read only if no other user can read it") {
 }
 
 TEST_CASE("a token that could be guessed is none") {
-  const auto complaint = [](const std::string& text) {
+  const auto error_text = [](const std::string& text) {
     const auto parsed = os::job_token::parse(text);
     REQUIRE_FALSE(parsed);
     CHECK(parsed.error().code == errc::invalid);
@@ -303,13 +303,13 @@ TEST_CASE("a token that could be guessed is none") {
     return parsed.error().what;
   };
   CHECK(os::job_token::parse(std::string(" \n") + secret + "\r\n")->secret() == secret);
-  CHECK(complaint("").find("empty") != std::string::npos);
-  CHECK(complaint(" \n").find("empty") != std::string::npos);
-  CHECK(complaint("hunter2").find("7 characters") != std::string::npos);
-  CHECK(complaint("hunter2").find("hunter2") == std::string::npos);
-  CHECK(complaint(std::string(2'000, 'x')).find("more than 1024") != std::string::npos);
-  CHECK(complaint(std::string(secret) + " " + secret).find("one word") != std::string::npos);
-  CHECK(complaint(std::string(secret) + '\0').find("one word") != std::string::npos);
+  CHECK(error_text("").find("empty") != std::string::npos);
+  CHECK(error_text(" \n").find("empty") != std::string::npos);
+  CHECK(error_text("hunter2").find("7 characters") != std::string::npos);
+  CHECK(error_text("hunter2").find("hunter2") == std::string::npos);
+  CHECK(error_text(std::string(2'000, 'x')).find("more than 1024") != std::string::npos);
+  CHECK(error_text(std::string(secret) + " " + secret).find("one word") != std::string::npos);
+  CHECK(error_text(std::string(secret) + '\0').find("one word") != std::string::npos);
   CHECK(os::job_token::fresh().secret() != os::job_token::fresh().secret());
   CHECK(os::job_token::parse(os::job_token::fresh().secret()));
 }

@@ -99,7 +99,7 @@ class real_world final : public process_world {
     return end.get_future().get();
   }
 
-  std::string complaint(const ports::process_spec& spec) {
+  std::string error_text(const ports::process_spec& spec) {
     const auto one = host_.start(spec, [](ports::exit_status) {});
     REQUIRE_FALSE(one);
     CHECK(one.error().code == errc::invalid);

@@ -59,7 +59,7 @@ using supervisor = std::function<int(launch::keeper_client&)>;
 
 const std::string mark = "PROBE_MARK=" + std::to_string(::getpid());
 
-/// Keeps a supervisor, and says what it complains of.
+/// Keeps a supervisor, and says the errors that it reports.
 int keep(const supervisor& supervise, const std::string& marked_by = {},
          const std::function<pid_t()>& fork = ::fork) {
   launch::keeper_options options;
@@ -73,7 +73,7 @@ int keep(const supervisor& supervise, const std::string& marked_by = {},
   };
   options.mark = marked_by;
   options.fork = fork;
-  options.complain = [](const std::string& what) { tell(what.c_str()); };
+  options.report_error = [](const std::string& what) { tell(what.c_str()); };
   return launch::run_keeper(options);
 }
 

@@ -47,7 +47,7 @@ bool tells_nothing(const std::string& what) {
 
 /// What the log shows without -v, at the master and at nodes.
 bool is_story(const std::string& what) {
-  for (const char* level : {": story ", ": warning ", ": error "})
+  for (const char* level : {": notice ", ": warning ", ": error "})
     if (what.find(level) != std::string::npos)
       return true;
   return false;
@@ -188,7 +188,7 @@ void scene::see(const std::string& line) {
         fmt::format("{} {} -> {} {}", t.time, t.who, to, what.substr(2 + to.size() + 1))));
     return;
   }
-  for (const char* level : {": info ", ": story ", ": warning ", ": error "})
+  for (const char* level : {": info ", ": notice ", ": warning ", ": error "})
     if (const auto at = what.find(level); at != std::string::npos && begins(level, ": "))
       what.replace(at, std::string(level).size(), ": ");
   const auto who = begins(what, "master/") ? std::string() : t.who + " ";

@@ -40,7 +40,7 @@ std::set<std::uint32_t> numbers_of(const Files& files) {
 }
 
 /// What no saver can have meant.
-std::optional<std::string> objection(ShardReport::Reader r) {
+std::optional<std::string> validation_error(ShardReport::Reader r) {
   const auto step = r.getKey().getStep();
   const auto* node = r.getNode().cStr();
   if (r.getShards() == 0 || r.getShards() > limits::shards_max)
@@ -68,7 +68,7 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
     out.push_back(say{{node}, settled(which, ended->second)});
     return out;
   }
-  if (const auto why = objection(*r)) {
+  if (const auto why = validation_error(*r)) {
     out.push_back(say{{node}, settled(which, {false, *why})});
     return out;
   }

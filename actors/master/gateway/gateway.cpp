@@ -55,7 +55,7 @@ using private_handle = sup::widened<handle, knocked>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 /// Why a peer that is neither a node nor a shell is refused: no actor here talks to it.
-std::optional<std::string> objection(messages::Hello::Reader hello) {
+std::optional<std::string> validation_error(messages::Hello::Reader hello) {
   switch (hello.getRole()) {
   case messages::Hello::Role::NODE:
   case messages::Hello::Role::SHELL:
@@ -68,7 +68,7 @@ std::optional<std::string> objection(messages::Hello::Reader hello) {
 
 void let_in(self_ptr self, const ports::peer& peer) {
   auto& s = *self->state;
-  if (const auto why = objection(*peer.hello.read())) {
+  if (const auto why = validation_error(*peer.hello.read())) {
     (void)peer.link->send(
         s.author.write<messages::Refused>({}, [&why](auto b) { b.setReason(*why); }).any());
     peer.link->close(*why);

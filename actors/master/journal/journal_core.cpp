@@ -131,7 +131,7 @@ std::string journal_core::what_it_means() const {
 /// Said as the warning was: a user who has made room must see that this was enough.
 void journal_core::become_well(effects& out, instant now) {
   out.push_back(
-      note{{log::level::story,
+      note{{log::level::notice,
             "journal_goes_on",
             fmt::format("the journal '{}' takes decisions again, after {}; {} had waited",
                         options_.where, troupe::in_words(reminder_.waited(now)), trouble_->late),

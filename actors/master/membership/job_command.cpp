@@ -20,7 +20,8 @@ bool job_command::contradicts(const command_identity& its) const {
   return known_.script != its.script || (compared && known_.arguments != its.arguments);
 }
 
-std::optional<std::string> job_command::objection(const command_identity& its, bool trains) const {
+std::optional<std::string> job_command::validation_error(const command_identity& its,
+                                                         bool trains) const {
   if (!contradicts(its) || (trains && !proven_))
     return std::nullopt;
   return fmt::format(

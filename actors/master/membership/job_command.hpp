@@ -22,7 +22,7 @@ class job_command {
   explicit job_command(command_identity known = {});
 
   /// Why a node that runs `its` cannot take part, in one line; nothing if it can.
-  std::optional<std::string> objection(const command_identity& its, bool trains) const;
+  std::optional<std::string> validation_error(const command_identity& its, bool trains) const;
 
   /// The node was taken. True if that proves the command wrong that was learned before.
   bool learn(const command_identity& its, bool trains);

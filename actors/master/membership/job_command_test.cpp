@@ -16,7 +16,7 @@ const command_identity slow{"train.py --lr 2", 1, 20};
 const command_identity other{"evaluate.py", 2, 0};
 
 bool taken(const job_command& job, const command_identity& its, bool trains = false) {
-  return !job.objection(its, trains);
+  return !job.validation_error(its, trains);
 }
 
 messages::msg<messages::Hello> hello_of(const node_name& node, const command_identity& runs,
@@ -34,7 +34,7 @@ messages::msg<messages::Hello> hello_of(const node_name& node, const command_ide
 
 TEST_SUITE("job_command") {
   TEST_CASE("a node with another script is refused by name, whatever the master knows it from") {
-    const auto why = job_command(train).objection(other, false);
+    const auto why = job_command(train).validation_error(other, false);
     REQUIRE(why);
     CHECK(why->find("runs 'train.py', and this node was started with 'evaluate.py'") !=
           std::string::npos);
@@ -47,7 +47,7 @@ TEST_SUITE("job_command") {
 
   TEST_CASE("arguments are compared where both launchers are interchangeable") {
     CHECK_FALSE(taken(job_command(fast), slow));
-    CHECK(job_command(fast).objection(slow, false)->find("the same --rdzv-id") !=
+    CHECK(job_command(fast).validation_error(slow, false)->find("the same --rdzv-id") !=
           std::string::npos);
     CHECK(taken(job_command(fast), fast));
     CHECK(taken(job_command(fast), train));

@@ -45,7 +45,7 @@ membership_core::effects membership_core::hello(instant now, session_id session,
   if (joins_succession(out, now, session, m))
     return out;
   // Also of a node that was here before: its incarnation may be fenced by now.
-  if (const auto why = objection(now, *hello)) {
+  if (const auto why = validation_error(now, *hello)) {
     refuse_session(out, session, node, *why);
     return out;
   }

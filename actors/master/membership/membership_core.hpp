@@ -181,7 +181,7 @@ class membership_core {
   /// For a node that is new, that is back, or that has waited for its name.
   void let_in(effects& out, instant now, session_id session,
               const messages::msg<messages::Hello>& m);
-  std::optional<refusal> objection(instant now, messages::Hello::Reader& hello) const;
+  std::optional<refusal> validation_error(instant now, messages::Hello::Reader& hello) const;
   /// Whether this master hears any node: if not, it may be the one that is cut off.
   bool anybody_present() const;
   void set_due(const node_name& node, member& who, instant lost_at);
@@ -194,7 +194,8 @@ class membership_core {
   void forget(effects& out, const node_name& node, const std::string& reason, bool may_rejoin,
               bool may_run = false);
   /// What would pass by itself, and so is refused for a while only.
-  std::optional<refusal> objection_to_newcomer(instant now, messages::Hello::Reader& hello) const;
+  std::optional<refusal> newcomer_validation_error(instant now,
+                                                   messages::Hello::Reader& hello) const;
   /// What a node that was let in says about itself and its job.
   void learn_from(effects& out, instant now, messages::Hello::Reader& hello);
   /// What these were let in for is not the job's command after all.

@@ -27,8 +27,8 @@ std::string size_in_words(std::uint32_t low, std::uint32_t high) {
 /// launcher ends with the reason: a user who has mistyped an option sees it at once, and not after
 /// the join timeout. What will pass is refused with `retry`. The job's id comes first: of a node of
 /// another job nothing else may be judged.
-std::optional<membership_core::refusal> membership_core::objection(instant now,
-                                                                   Hello::Reader& hello) const {
+std::optional<membership_core::refusal>
+membership_core::validation_error(instant now, Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
   if (options_.job != hello.getJob().cStr())
     return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
@@ -57,8 +57,8 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
     return refusal{fmt::format("this master's job has {}, the node was told {} (--nnodes)",
                                size_in_words(options_.nodes_min, options_.nodes_max),
                                size_in_words(hello.getNodesMin(), hello.getNodesMax()))};
-  if (const auto why =
-          command_.objection(command_of(hello.getCommand()), hello.getState().getGeneration() != 0))
+  if (const auto why = command_.validation_error(command_of(hello.getCommand()),
+                                                 hello.getState().getGeneration() != 0))
     return refusal{*why};
   // By incarnation and not by name: a node that was lost is welcome as soon as it begins anew.
   for (const auto& old : fenced_) {
@@ -67,14 +67,14 @@ std::optional<membership_core::refusal> membership_core::objection(instant now,
     TROUPE_RARE_IF(old.may_rejoin, "membership: a node that was given up comes back as it was");
     return refusal{old.reason, old.may_rejoin};
   }
-  return objection_to_newcomer(now, hello);
+  return newcomer_validation_error(now, hello);
 }
 
 /// A node that returns is never made to wait: it is a member, and its generation would stand still.
 /// After the verdict none is, since there is no training left that could be disturbed, and the node
 /// must hear the verdict while the master is there.
 std::optional<membership_core::refusal>
-membership_core::objection_to_newcomer(instant now, Hello::Reader& hello) const {
+membership_core::newcomer_validation_error(instant now, Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
   const auto known = members_.find(node);
   const bool returns =
@@ -121,7 +121,7 @@ void membership_core::evict_other_commands(effects& out, instant now,
   std::vector<std::pair<node_name, refusal>> strays;
   for (const auto& [node, known] : members_)
     if (known.command.script != command.script || known.command.arguments != command.arguments)
-      if (const auto why = command_.objection(known.command, false))
+      if (const auto why = command_.validation_error(known.command, false))
         strays.emplace_back(node, refusal{*why});
   for (const auto& [node, why] : strays) {
     if (const auto session = session_of(node))

@@ -64,7 +64,7 @@ void membership_core::tell_if_everyone_left(effects& out, instant now) {
 void membership_core::remind_of_farewell(effects& out, instant now) {
   if (!farewell_.due(now) || members_.empty())
     return;
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "waiting_for_nodes",
                       fmt::format("the job is over; waiting for {} node(s), {} first, to end their "
                                   "workers and complete their last saves: at most {} more",

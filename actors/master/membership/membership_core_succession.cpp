@@ -43,7 +43,7 @@ void membership_core::take_over(effects& out, instant now, session_id newcomer,
     send_off_leaver(out, now, node, who, *known.session);
   else // A newcomer is heard, so the network is there: the node has the time that it needs to dial.
     who.until = std::min(known.lost_at, now + options_.return_to_isolated_within);
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "node_taken_over",
                       fmt::format("another node supervisor with the name '{}' has come; it takes "
                                   "part once the earlier one has ended its workers, in at most {}",
@@ -78,7 +78,7 @@ bool membership_core::joins_succession(effects& out, instant now, session_id ses
     send_off_leaver(out, now, node, who, session);
     return true;
   }
-  if (objection(now, *hello))
+  if (validation_error(now, *hello))
     return false; // hello() says it
   // One successor at a time. The same node on a newer link replaces its older link; a third
   // launcher is the newest that claims the name, so the second one has lost it.
@@ -152,7 +152,7 @@ void membership_core::succeed(effects& out, instant now, const node_name& node) 
   if (who.hello) {
     auto hello = who.hello->read();
     // Asked again, since time has passed: the job may be full, or its command known by now.
-    if (const auto why = objection(now, *hello))
+    if (const auto why = validation_error(now, *hello))
       refuse_session(out, who.newcomer, node, *why);
     else
       let_in(out, now, who.newcomer, *who.hello);

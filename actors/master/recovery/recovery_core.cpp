@@ -44,7 +44,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     who.stop_within = std::chrono::milliseconds(said);
   if (present->getWantedRank() >= 0)
     who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
-  if (const auto why = roster_.objection(who); !why.empty()) {
+  if (const auto why = roster_.validation_error(who); !why.empty()) {
     out.push_back(evict{node, why, false});
     return out;
   }
@@ -108,7 +108,7 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   standing_by_.erase(node);
   if (phase_ == phase::concluded)
     return out; // it has heard the verdict and left
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "node_lost",
                       fmt::format("node {} is lost: {}", node, lost->getReason().cStr()),
                       {{"node", node}, {"reason", std::string(lost->getReason().cStr())}}}});

@@ -85,7 +85,7 @@ void recovery_core::exclude_node(effects& out, instant now) {
     return count_restart(out, now);
   TROUPE_RARE("planner: a node is excluded for its hardware");
   const auto cause = failures_.root_cause_in_words();
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "node_excluded",
                       fmt::format("{}; restarting without node {} (not counted against "
                                   "--max-restarts)",
@@ -156,7 +156,7 @@ void recovery_core::count_restart(effects& out, instant now) {
                                                         static_cast<unsigned>(failures_.size())));
                                                   })
                            .any()});
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "restarting",
                       fmt::format("{}; restarting the workers (restart {} of {}{})", cause,
                                   restarts_used, options_.max_restarts, whose),
@@ -174,7 +174,7 @@ void recovery_core::restart_free(effects& out, const std::string& cause) {
   TROUPE_RARE_IF(!was_sealed_, "planner: a generation ends that was never sealed");
   if (!was_sealed_)
     return;
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "restarting",
                       fmt::format("{}; restarting the workers (not counted against "
                                   "--max-restarts)",
@@ -203,7 +203,7 @@ void recovery_core::conclude(effects& out, instant now, bool success, const std:
                                                b.setExitCode(exit_code);
                                              })
                            .any()});
-  out.push_back(note{{success ? log::level::story : log::level::error,
+  out.push_back(note{{success ? log::level::notice : log::level::error,
                       "job_concluded",
                       success ? "the job has finished: " + reason : "the job has failed: " + reason,
                       {{"success", success}, {"reason", reason}}}});

@@ -46,7 +46,7 @@ msg<RankOwners> recovery_core::owners_message() {
 log::event recovery_core::joined_in_words(const node_name& node) const {
   // A screen has room for a few dozen; in a larger job they are for a closer look.
   constexpr std::uint32_t told = 64;
-  return {sizes_.nodes_max <= told ? log::level::story : log::level::info,
+  return {sizes_.nodes_max <= told ? log::level::notice : log::level::info,
           "node_joined",
           fmt::format("node {} joined ({} of {})", node, roster_.size(), sizes_.nodes_max),
           {{"node", node}, {"present", static_cast<std::int64_t>(roster_.size())}}};
@@ -55,7 +55,7 @@ log::event recovery_core::joined_in_words(const node_name& node) const {
 /// The phase is said because it tells how soon the node takes part. Of a world that cannot become
 /// larger the node hears next that it stands by, and why.
 log::event recovery_core::waits_in_words(const node_name& node) const {
-  return {log::level::story,
+  return {log::level::notice,
           "node_waits",
           fmt::format("node {} joined while generation {} is {}{}", node, count_of(current_),
                       phase_ == phase::forming ? "being formed"
@@ -72,7 +72,7 @@ log::event recovery_core::waiting_for_more_in_words() const {
           ? fmt::format("in {} unless the others come first", troupe::in_words(*sizes_.last_call))
           : fmt::format("when no node has come for {}, within {}", troupe::in_words(sizes_.settle),
                         troupe::in_words(sizes_.settle_most));
-  return {log::level::story,
+  return {log::level::notice,
           "last_call",
           fmt::format("{} of at most {} nodes are here, which is enough: starting {}",
                       roster_.here(), sizes_.nodes_max, how),
@@ -81,7 +81,7 @@ log::event recovery_core::waiting_for_more_in_words() const {
 
 /// A budget is spent: the user hears of it before it is used up.
 log::event recovery_core::relaunched_in_words() const {
-  return {log::level::story,
+  return {log::level::notice,
           "nodes_relaunched",
           fmt::format("the job had to wait for {} to be replaced{}", counted(waited_for_, "node"),
                       sizes_.relaunches_max
@@ -95,7 +95,7 @@ log::event recovery_core::relaunched_in_words() const {
 /// because each has another cause: a node that was slow to stop and to get ready, or slow to start
 /// programs.
 log::event recovery_core::started_in_words(instant now) const {
-  log::event e{log::level::story,
+  log::event e{log::level::notice,
                "training_started",
                "all workers run (they were started already)",
                {{"generation", static_cast<std::int64_t>(current_.value)}}};
@@ -122,7 +122,7 @@ log::event recovery_core::started_in_words(instant now) const {
 log::event recovery_core::reminder_in_words(instant now) const {
   const auto waited = troupe::in_words(waiting_.waited(now));
   const auto left = sizes_.join_timeout - (now - phase_since_);
-  return {log::level::story,
+  return {log::level::notice,
           "still_waiting",
           fmt::format("{} of at least {} nodes are here after {}; the job ends in {} unless more "
                       "join (start a launcher on another node)",
@@ -145,7 +145,7 @@ std::string recovery_core::standby_in_words(std::size_t present) const {
 
 log::event recovery_core::standing_by_in_words(const std::vector<node_name>& standbys,
                                                const std::string& why) const {
-  return {log::level::story,
+  return {log::level::notice,
           "standing_by",
           fmt::format("{} stand{} by: {}", few_of(standbys), standbys.size() == 1 ? "s" : "", why),
           {{"nodes", static_cast<std::int64_t>(standbys.size())}}};

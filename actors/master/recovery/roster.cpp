@@ -10,7 +10,7 @@ namespace troupe::actors {
 
 /// A rank stays taken while its node is away, since that node may be back any moment and go on with
 /// it. When the node is lost the rank is free.
-std::string roster::objection(const candidate& c) const {
+std::string roster::validation_error(const candidate& c) const {
   if (!c.wanted_rank)
     return {};
   if (*c.wanted_rank >= sizes_.nodes_max)

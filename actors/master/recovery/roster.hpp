@@ -27,7 +27,7 @@ class roster {
   explicit roster(world_sizes sizes) : sizes_(std::move(sizes)) {}
 
   /// Why the node cannot have the rank it asks for; empty if it can.
-  std::string objection(const candidate& c) const;
+  std::string validation_error(const candidate& c) const;
   /// The node has a link. Returns whether it is new.
   bool present(instant now, candidate who);
   /// Returns whether that is news.

@@ -13,7 +13,7 @@ namespace {
 
 const char* const agent_restarted = "the node's agent has restarted";
 /// Processes of one job that are started together find each other within this; until then a missing
-/// master is part of the story and no warning.
+/// master is a notice and no warning.
 constexpr duration expected_within = 5s;
 
 } // namespace
@@ -183,9 +183,9 @@ void uplink_core::welcomed(effects& out, term master) {
   author_.follow(master);
   phase_.become(phase::linked);
   redial_.reset();
-  last_complaint_.clear();
+  last_error_.clear();
   waiting_.end();
-  out.push_back(note{{was_linked_ ? log::level::story : log::level::info,
+  out.push_back(note{{was_linked_ ? log::level::notice : log::level::info,
                       was_linked_ ? "link_restored" : "link_established",
                       fmt::format("{} the master at {}",
                                   was_linked_ ? "linked again to" : "linked to", options_.master),
@@ -256,7 +256,7 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
     return become_resting(out, now, reason);
   // The master was heard, so the next outage is told from its beginning.
   waiting_.end();
-  last_complaint_.clear();
+  last_error_.clear();
   rest(now, wait);
 }
 
@@ -305,7 +305,7 @@ void uplink_core::become_resting(effects& out, instant now, const std::string& w
                                         why));
   end_isolated_workers(out, now);
   rest(now, duration::zero());
-  complain(out, now, why);
+  report_error(out, now, why);
 }
 
 void uplink_core::end_isolated_workers(effects& out, instant now) {
@@ -336,13 +336,13 @@ void uplink_core::rest(instant now, duration at_least) {
 }
 
 /// Once for each reason, and then now and again.
-void uplink_core::complain(effects& out, instant now, const std::string& why) {
+void uplink_core::report_error(effects& out, instant now, const std::string& why) {
   if (!waiting_.next())
     waiting_.begin(trying_since_);
-  const bool is_news = why != last_complaint_;
+  const bool is_news = why != last_error_;
   if (!waiting_.due(now) && !is_news)
     return;
-  last_complaint_ = why;
+  last_error_ = why;
   // A master that is started at the same time is a moment late as a rule; nothing is wrong then.
   const bool early = !was_linked_ && now - trying_since_ < expected_within;
   const auto left = troupe::in_words(gives_up_at() - now);
@@ -353,7 +353,7 @@ void uplink_core::complain(effects& out, instant now, const std::string& why) {
                                 options_.master, why, left)
                   : fmt::format("no link to the master at {}: {}; trying again for {}",
                                 options_.master, why, left);
-  out.push_back(note{{early ? log::level::story : log::level::warning,
+  out.push_back(note{{early ? log::level::notice : log::level::warning,
                       "link_missing",
                       std::move(text),
                       {{"master", options_.master}, {"reason", why}}}});

@@ -146,7 +146,7 @@ class uplink_core {
  private:
   /// The link is this node's to let go of, and the next attempt follows.
   void redial(effects& out, instant now, const std::string& why);
-  void complain(effects& out, instant now, const std::string& why);
+  void report_error(effects& out, instant now, const std::string& why);
   /// What was learned in the last outage says nothing about this one.
   void lost_link(instant now);
   bool has_followed() const { return was_linked_ || author_.following() > term{}; }
@@ -164,7 +164,7 @@ class uplink_core {
   void rest(instant now, duration at_least);
   /// No phase follows: a node that was refused or has heard the verdict never dials again.
   void become_over(effects& out, const std::string& reason, bool keep_link = false);
-  /// Ends the outage, whatever it was: back-off, complaints and what was believed of the master
+  /// Ends the outage, whatever it was: back-off, errors and what was believed of the master
   /// begin anew.
   void welcomed(effects& out, term master);
   /// The dial goes on until a master of the same or a newer term answers, or the patience is over.
@@ -199,9 +199,9 @@ class uplink_core {
   /// Since the hello was written, the newest of each kind: it says all that an earlier one said.
   /// Earlier reports are in the hello, later ones go out at once.
   std::vector<messages::any_msg> unsaid_;
-  /// A dial that fails in the same way every few seconds is one complaint, and not a line each
+  /// A dial that fails in the same way every few seconds is one error, and not a line each
   /// time.
-  std::string last_complaint_;
+  std::string last_error_;
   // How it ended.
   /// Kept for an agent that is restarted after the end: without it the new agent would wait for a
   /// master that is gone.

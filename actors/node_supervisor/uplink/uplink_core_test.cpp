@@ -115,7 +115,7 @@ TEST_SUITE("uplink_core: getting linked") {
     CHECK(s.now < dawn + 66s);
   }
 
-  TEST_CASE("the same complaint is made once") {
+  TEST_CASE("the same error is told once") {
     story s;
     s.ticks();
     s.knows(nothing());

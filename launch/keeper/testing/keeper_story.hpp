@@ -58,13 +58,13 @@ struct words {
     return "start orphan reaper";
   }
   std::string operator()(const keeper_core::leave_foreground&) const { return "leave foreground"; }
-  std::string operator()(const keeper_core::complain& e) const {
+  std::string operator()(const keeper_core::report_error& e) const {
     return fmt::format("say: {}", e.what);
   }
   std::string operator()(const keeper_core::kill_group&) const { return "kill all in the group"; }
   std::string operator()(const keeper_core::look&) const { return "look"; }
   std::string operator()(const keeper_core::finish& e) const {
-    return fmt::format("finish {}{}", e.exit_code, e.complaint.empty() ? "" : ": " + e.complaint);
+    return fmt::format("finish {}{}", e.exit_code, e.error.empty() ? "" : ": " + e.error);
   }
 };
 

@@ -74,7 +74,7 @@ journal_opening open_over(const std::string& path, const journal_past& past,
   const auto ended = conclusion_of(past.records);
   if (!ended) {
     if (!same_run(past, mine))
-      out.notices.push_back(notice(log::level::story, "journal_taken_up", path, as,
+      out.notices.push_back(notice(log::level::notice, "journal_taken_up", path, as,
                                    "an earlier master has left it; going on with its job"));
     return out;
   }
@@ -83,14 +83,14 @@ journal_opening open_over(const std::string& path, const journal_past& past,
   // A successor within the run tells the verdict again, whatever had come of that before.
   if (same_run(past, mine) || (!mine.run && !ended->farewell_ended)) {
     out.notices.push_back(
-        notice(log::level::story, "verdict_recalled", path, as,
+        notice(log::level::notice, "verdict_recalled", path, as,
                fmt::format("the job has {} already, and its master ended before all nodes had "
                            "heard it; telling those that ask. A new run begins with the next start",
                            verdict)));
     return out;
   }
   out.anew = true;
-  out.notices.push_back(notice(log::level::story, "journal_begun_anew", path, as,
+  out.notices.push_back(notice(log::level::notice, "journal_begun_anew", path, as,
                                fmt::format("the run before has {}; this is a new run", verdict)));
   return out;
 }

@@ -52,11 +52,11 @@ result<database> database::open(const std::string& path) {
   const int opened = sqlite3_open_v2(absolute.c_str(), &handle, flags, nullptr);
   database db(path, handle);
   if (opened != SQLITE_OK)
-    return tl::make_unexpected(db.complaint());
+    return tl::make_unexpected(db.last_error());
   return db;
 }
 
-error database::complaint() const {
+error database::last_error() const {
   if (!handle_)
     return {errc::unavailable, fmt::format("journal '{}': out of memory", path_)};
   const int primary = sqlite3_errcode(handle_.get()) & 0xff;
@@ -66,7 +66,7 @@ error database::complaint() const {
 
 result<void> database::run(const char* statements) {
   if (sqlite3_exec(handle_.get(), statements, nullptr, nullptr, nullptr) != SQLITE_OK)
-    return tl::make_unexpected(complaint());
+    return tl::make_unexpected(last_error());
   return {};
 }
 
@@ -92,7 +92,7 @@ void database::roll_back() {
 result<statement> statement::prepare(database& db, const char* sql) {
   sqlite3_stmt* handle = nullptr;
   if (sqlite3_prepare_v2(db.get(), sql, -1, &handle, nullptr) != SQLITE_OK)
-    return tl::make_unexpected(db.complaint());
+    return tl::make_unexpected(db.last_error());
   return statement(db, handle);
 }
 
@@ -102,7 +102,7 @@ result<bool> statement::step() {
     return true;
   if (answer == SQLITE_DONE)
     return false;
-  return tl::make_unexpected(db_->complaint());
+  return tl::make_unexpected(db_->last_error());
 }
 
 } // namespace troupe::os

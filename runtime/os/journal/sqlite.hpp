@@ -29,7 +29,7 @@ class database {
 
   sqlite3* get() { return handle_.get(); }
   /// What went wrong last, as something the caller can act on: "journal '/x': disk is full".
-  error complaint() const;
+  error last_error() const;
 
  private:
   database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}

@@ -66,7 +66,7 @@ class file_world final : public testing::journal_world {
   os::journal_owner owner{"job", std::nullopt};
 };
 
-std::string complaint(file_world& world, const std::string& path, errc code) {
+std::string error_text(file_world& world, const std::string& path, errc code) {
   const auto store = world.open_at(path);
   REQUIRE_FALSE(store);
   CHECK(store.error().code == code);
@@ -103,27 +103,27 @@ TEST_CASE("a file that is something else is refused and not changed") {
   SUBCASE("text") {
     std::ofstream(world.file()) << std::string(5'000, '#');
     const auto before = bytes_of(world.file());
-    CHECK(contains(complaint(world, world.file(), errc::invalid), "is not a journal of Troupe"));
+    CHECK(contains(error_text(world, world.file(), errc::invalid), "is not a journal of Troupe"));
     CHECK(bytes_of(world.file()) == before);
   }
   SUBCASE("another program's database") {
     world.execute("CREATE TABLE records (number INTEGER PRIMARY KEY)");
     const auto before = bytes_of(world.file());
-    CHECK(contains(complaint(world, world.file(), errc::invalid), "is not a journal of Troupe"));
+    CHECK(contains(error_text(world, world.file(), errc::invalid), "is not a journal of Troupe"));
     CHECK(bytes_of(world.file()) == before);
   }
   SUBCASE("a journal of a later version") {
     CHECK(world.open());
     world.execute("PRAGMA user_version = 3");
-    CHECK(contains(complaint(world, world.file(), errc::refused), "its version is 3"));
+    CHECK(contains(error_text(world, world.file(), errc::refused), "its version is 3"));
   }
 }
 
 TEST_CASE("a place where no file can be is named") {
   file_world world;
   const auto nowhere = (world.directory / "no/such/journal").string();
-  CHECK(contains(complaint(world, nowhere, errc::refused), "unable to open"));
-  CHECK(contains(complaint(world, world.directory.string(), errc::refused), "unable to open"));
+  CHECK(contains(error_text(world, nowhere, errc::refused), "unable to open"));
+  CHECK(contains(error_text(world, world.directory.string(), errc::refused), "unable to open"));
   CHECK_FALSE(world.open_at(""));
 }
 
@@ -143,22 +143,22 @@ TEST_CASE("damage is an error that names the record") {
     for (std::uint64_t number = 1; number <= 3; ++number)
       REQUIRE(append(world, **store, numbered_record(number)));
   }
-  const auto complaint_after = [&world](const char* sql) {
+  const auto error_after = [&world](const char* sql) {
     world.execute(sql);
-    return complaint(world, world.file(), errc::invalid);
+    return error_text(world, world.file(), errc::invalid);
   };
   SUBCASE("a changed byte") {
     const auto what =
-        complaint_after("UPDATE records SET message = CAST(substr(message, 1, 40) || x'ff' || "
-                        "substr(message, 42) AS BLOB) WHERE number = 2");
+        error_after("UPDATE records SET message = CAST(substr(message, 1, 40) || x'ff' || "
+                    "substr(message, 42) AS BLOB) WHERE number = 2");
     CHECK(contains(what, "record 2 is damaged: its checksum does not match"));
   }
   SUBCASE("a record that went missing") {
-    CHECK(contains(complaint_after("DELETE FROM records WHERE number = 2"), "record 2 is missing"));
+    CHECK(contains(error_after("DELETE FROM records WHERE number = 2"), "record 2 is missing"));
   }
   SUBCASE("a record that is another one's") {
-    CHECK(contains(complaint_after("UPDATE records SET (checksum, message) = (SELECT checksum, "
-                                   "message FROM records WHERE number = 1) WHERE number = 3"),
+    CHECK(contains(error_after("UPDATE records SET (checksum, message) = (SELECT checksum, "
+                               "message FROM records WHERE number = 1) WHERE number = 3"),
                    "record 3 is damaged: its checksum does not match"));
   }
 }

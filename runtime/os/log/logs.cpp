@@ -37,7 +37,7 @@ log::level least_told(verbosity how_much) {
   case verbosity::quiet:
     return log::level::warning;
   case verbosity::normal:
-    return log::level::story;
+    return log::level::notice;
   case verbosity::verbose:
     break;
   }

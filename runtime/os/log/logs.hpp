@@ -12,7 +12,7 @@ namespace troupe::os {
 /// How much the console tells.
 enum class verbosity {
   quiet,   ///< warnings and errors
-  normal,  ///< the story besides
+  normal,  ///< notices besides
   verbose, ///< everything, each line with its source
 };
 

@@ -63,7 +63,7 @@ std::vector<std::string> told_with(os::verbosity how_much) {
     auto logs = os::logs::open({how_much, console.stream, ""});
     REQUIRE(logs);
     const auto sink = (*logs)->sink();
-    for (const auto severity : {log::level::debug, log::level::info, log::level::story,
+    for (const auto severity : {log::level::debug, log::level::info, log::level::notice,
                                 log::level::warning, log::level::error})
       sink("master/recovery", event(severity, log::to_string(severity)));
   }
@@ -101,9 +101,9 @@ std::string seen_on_a_terminal() {
 TEST_CASE("the console tells as much as was asked for") {
   using lines = std::vector<std::string>;
   CHECK(told_with(os::verbosity::quiet) == lines{"warning", "error"});
-  CHECK(told_with(os::verbosity::normal) == lines{"story", "warning", "error"});
+  CHECK(told_with(os::verbosity::normal) == lines{"notice", "warning", "error"});
   CHECK(told_with(os::verbosity::verbose) ==
-        lines{"[master/recovery] debug", "[master/recovery] info", "[master/recovery] story",
+        lines{"[master/recovery] debug", "[master/recovery] info", "[master/recovery] notice",
               "[master/recovery] warning", "[master/recovery] error"});
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("a system that refuses a thread at the end loses no line") {
   const scratch_file console;
   auto opened = os::logs::open({os::verbosity::normal, console.stream, {}});
   REQUIRE(opened);
-  (*opened)->sink()("test", event(log::level::story, "the last"));
+  (*opened)->sink()("test", event(log::level::notice, "the last"));
   pthread_attr_t before, huge;
   REQUIRE(::pthread_getattr_default_np(&before) == 0);
   REQUIRE(::pthread_getattr_default_np(&huge) == 0);
@@ -153,7 +153,7 @@ TEST_CASE("text of strangers reaches the console escaped") {
   {
     auto logs = os::logs::open({os::verbosity::normal, console.stream, ""});
     REQUIRE(logs);
-    (*logs)->sink()("x", event(log::level::story, "{} %s \033[31mred\nnext"));
+    (*logs)->sink()("x", event(log::level::notice, "{} %s \033[31mred\nnext"));
   }
   REQUIRE(console.lines().size() == 1);
   CHECK(console.lines().front().substr(14) == "{} %s \\x1b[31mred\\nnext");
@@ -161,7 +161,7 @@ TEST_CASE("text of strangers reaches the console escaped") {
 
 TEST_CASE("an event becomes a line of JSON that can be read back, whatever is in it") {
   const std::string hostile = "quote \" backslash \\ line\n nul \1 bad \xff end";
-  const log::event told{log::level::story,
+  const log::event told{log::level::notice,
                         "generation_sealed",
                         hostile,
                         {{"generation", std::int64_t{3}},
@@ -173,7 +173,7 @@ TEST_CASE("an event becomes a line of JSON that can be read back, whatever is in
   const auto line =
       os::json_line("master/rendezvous", told, wall, instant(std::chrono::nanoseconds(77)));
   CHECK(line.find('\n') == std::string::npos);
-  CHECK(line.rfind(R"({"time":"1970-01-01T00:00:01.000042Z","monotonic_ns":77,"level":"story",)",
+  CHECK(line.rfind(R"({"time":"1970-01-01T00:00:01.000042Z","monotonic_ns":77,"level":"notice",)",
                    0) == 0);
   const auto read = boost::json::parse(line).as_object();
   CHECK(read.at("component").as_string() == "master/rendezvous");
@@ -225,16 +225,16 @@ TEST_CASE("a full disk is told once on the console, and logging goes on") {
     auto logs = os::logs::open({os::verbosity::normal, console.stream, "/dev/full"});
     REQUIRE(logs);
     for (int i = 0; i < 5; ++i)
-      (*logs)->sink()("x", event(log::level::story, "go on"));
+      (*logs)->sink()("x", event(log::level::notice, "go on"));
   }
-  std::size_t complaints = 0;
-  std::size_t stories = 0;
+  std::size_t errors = 0;
+  std::size_t notices = 0;
   for (const auto& line : console.lines()) {
-    complaints += line.find("log file '/dev/full' is not complete: ") != std::string::npos ? 1 : 0;
-    stories += line.find("go on") != std::string::npos ? 1 : 0;
+    errors += line.find("log file '/dev/full' is not complete: ") != std::string::npos ? 1 : 0;
+    notices += line.find("go on") != std::string::npos ? 1 : 0;
   }
-  CHECK(complaints == 1);
-  CHECK(stories == 5);
+  CHECK(errors == 1);
+  CHECK(notices == 5);
 }
 
 TEST_CASE("a console that went away ends nothing, and the file is still written") {
@@ -247,7 +247,7 @@ TEST_CASE("a console that went away ends nothing, and the file is still written"
     auto logs = os::logs::open({os::verbosity::normal, stream, json.path});
     REQUIRE(logs);
     for (int i = 0; i < 5; ++i)
-      (*logs)->sink()("x", event(log::level::story, "still here"));
+      (*logs)->sink()("x", event(log::level::notice, "still here"));
   }
   std::fclose(stream);
   CHECK(json.lines().size() == 5);
@@ -266,7 +266,7 @@ TEST_CASE("a console that takes nothing does not delay the caller, and the loss 
     REQUIRE(logs);
     const auto sink = (*logs)->sink();
     for (std::size_t i = 0; i < 4 * limits::log_queue_max; ++i)
-      sink("x", event(log::level::story, std::string(200, '.')));
+      sink("x", event(log::level::notice, std::string(200, '.')));
     reader = std::thread([from = pipe[0], &taken] {
       char bytes[4096];
       for (ssize_t got = 0; (got = ::read(from, bytes, sizeof bytes)) > 0;)
@@ -291,7 +291,7 @@ TEST_CASE("a console that takes nothing holds up neither the file nor the end, a
     auto logs = os::logs::open({os::verbosity::normal, stream, json.path});
     REQUIRE(logs);
     for (int i = 0; i < 5; ++i)
-      (*logs)->sink()("x", event(log::level::story, "only here"));
+      (*logs)->sink()("x", event(log::level::notice, "only here"));
   }
   const auto lines = json.lines();
   REQUIRE(lines.size() == 6);
@@ -307,9 +307,9 @@ TEST_CASE("a sink may be used after the logs are gone, to no effect") {
     auto logs = os::logs::open({os::verbosity::normal, console.stream, ""});
     REQUIRE(logs);
     late = (*logs)->sink();
-    late("x", event(log::level::story, "in time"));
+    late("x", event(log::level::notice, "in time"));
   }
-  late("x", event(log::level::story, "too late"));
+  late("x", event(log::level::notice, "too late"));
   CHECK(console.lines().size() == 1);
 }
 

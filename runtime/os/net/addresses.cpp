@@ -65,7 +65,8 @@ std::string address_for_others(const ip::address& local, const std::string& dial
   return local.is_loopback() && !(said && said->is_loopback()) ? dialled : local.to_string();
 }
 
-std::optional<std::string> objection_to_zone(const std::string& host, const ip::address& address) {
+std::optional<std::string> zone_validation_error(const std::string& host,
+                                                 const ip::address& address) {
   if (!address.is_v6() || !address.to_v6().is_link_local() || address.to_v6().scope_id() != 0)
     return std::nullopt;
   const auto zone = host.find('%');
@@ -106,7 +107,7 @@ result<std::vector<ip::tcp::endpoint>> listening_addresses(const ports::endpoint
   if (where.host.empty() || where.host == "*")
     return std::vector{ip::tcp::endpoint(any_address(), where.port)};
   if (const auto address = numeric(where.host)) {
-    if (const auto wrong = objection_to_zone(where.host, *address))
+    if (const auto wrong = zone_validation_error(where.host, *address))
       return failure(errc::refused,
                      fmt::format("cannot listen on {}: {}", to_string(where), *wrong));
     return std::vector{ip::tcp::endpoint(*address, where.port)};

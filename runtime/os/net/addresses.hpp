@@ -26,8 +26,8 @@ std::string address_for_others(const boost::asio::ip::address& local, const std:
 
 /// What is wrong with a link-local address that does not say by which interface it is to be
 /// reached, or by one that is not there: fe80::1%eth0.
-std::optional<std::string> objection_to_zone(const std::string& host,
-                                             const boost::asio::ip::address& address);
+std::optional<std::string> zone_validation_error(const std::string& host,
+                                                 const boost::asio::ip::address& address);
 
 /// Those of a host's addresses that are this machine's. Blocks while it asks for a name.
 std::vector<boost::asio::ip::address> own_addresses(const std::string& host);

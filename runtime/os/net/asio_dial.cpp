@@ -37,7 +37,7 @@ class dialling : public std::enable_shared_from_this<dialling> {
     deadline_ = now() + options_.dial_within;
     if (const auto address = numeric(where_.host)) {
       // An interface may come back.
-      if (const auto wrong = objection_to_zone(where_.host, *address))
+      if (const auto wrong = zone_validation_error(where_.host, *address))
         return fail(errc::unavailable, *wrong);
       addresses_ = {ip::tcp::endpoint(*address, where_.port)};
       return try_next("");

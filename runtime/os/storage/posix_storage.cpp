@@ -1,7 +1,7 @@
 #include "runtime/os/storage/posix_storage.hpp"
 
 #include "runtime/base/limits.hpp"
-#include "runtime/os/storage/complaint.hpp"
+#include "runtime/os/storage/storage_error.hpp"
 
 #include <fmt/format.h>
 #include <libdeflate.h>
@@ -75,7 +75,7 @@ result<receipt> read_whole(file_ops& files, const std::string& path, int file, b
                            std::min<std::size_t>(read_block, into.size - read.bytes)};
     const auto answer = read_block_of(files, file, block, read.bytes);
     if (answer < 0)
-      return tl::make_unexpected(complaint("read", path, static_cast<int>(-answer)));
+      return tl::make_unexpected(storage_error("read", path, static_cast<int>(-answer)));
     if (static_cast<std::size_t>(answer) < block.size)
       return failure(errc::invalid, fmt::format("'{}' ends after {} bytes of {}", path,
                                                 read.bytes + answer, into.size));
@@ -125,7 +125,7 @@ result<receipt> posix_storage::get(const std::string& name, bytes_room into,
   const open_file file(*files_, path, O_RDONLY);
   const auto size = file.number() < 0 ? file.number() : files_->size(file.number());
   if (size < 0)
-    return tl::make_unexpected(complaint("read", path, static_cast<int>(-size)));
+    return tl::make_unexpected(storage_error("read", path, static_cast<int>(-size)));
   if (static_cast<std::uint64_t>(size) > into.size)
     return failure(errc::invalid,
                    fmt::format("'{}' has {} bytes, {} were expected", path, size, into.size));
@@ -140,7 +140,7 @@ result<std::string> posix_storage::get_small(const std::string& name, std::size_
   const open_file file(*files_, path, O_RDONLY);
   const auto size = file.number() < 0 ? file.number() : files_->size(file.number());
   if (size < 0)
-    return tl::make_unexpected(complaint("read", path, static_cast<int>(-size)));
+    return tl::make_unexpected(storage_error("read", path, static_cast<int>(-size)));
   if (static_cast<std::uint64_t>(size) > limit)
     return failure(errc::invalid,
                    fmt::format("'{}' has {} bytes, more than {} are not read", path, size, limit));
@@ -177,7 +177,7 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
   if (answer == -ENOTDIR && depth == 0)
     return list_file(name, found);
   if (answer < 0)
-    return tl::make_unexpected(complaint("listed", path, -answer));
+    return tl::make_unexpected(storage_error("listed", path, -answer));
   for (const auto& entry : entries) {
     if (is_part_file(entry.name) || entry.kind == kind::other)
       continue;
@@ -189,7 +189,7 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
     }
     const auto size = files_->size_of(path_of(full));
     if (size < 0 && size != -ENOENT)
-      return tl::make_unexpected(complaint("listed", path_of(full), static_cast<int>(-size)));
+      return tl::make_unexpected(storage_error("listed", path_of(full), static_cast<int>(-size)));
     if (size >= 0)
       found.push_back({std::move(full), static_cast<std::uint64_t>(size)});
     if (found.size() > limits::storage_list_max)
@@ -207,7 +207,7 @@ result<void> posix_storage::list_file(const std::string& name,
   if (size == -ENOENT || size == -ENOTDIR)
     return {};
   if (size < 0)
-    return tl::make_unexpected(complaint("listed", path, static_cast<int>(-size)));
+    return tl::make_unexpected(storage_error("listed", path, static_cast<int>(-size)));
   found.push_back({name, static_cast<std::uint64_t>(size)});
   return {};
 }

@@ -1,6 +1,6 @@
 #include "runtime/base/limits.hpp"
-#include "runtime/os/storage/complaint.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
+#include "runtime/os/storage/storage_error.hpp"
 
 #include <fmt/format.h>
 
@@ -84,7 +84,7 @@ result<void> posix_storage::settle_once(const std::string& directory) {
     return settled;
   const auto path = path_of(directory);
   if (const int answer = files_->mkdir(path); answer < 0 && answer != -EEXIST)
-    return tl::make_unexpected(complaint("made", path, -answer));
+    return tl::make_unexpected(storage_error("made", path, -answer));
   // The process that has made it may not have synced it.
   return sync_directory(path_of(parent));
 }
@@ -105,19 +105,19 @@ result<void> posix_storage::make_root(const std::string& path, std::size_t depth
   if (answer == -EEXIST)
     return {};
   if (answer < 0)
-    return tl::make_unexpected(complaint("made", path, -answer));
+    return tl::make_unexpected(storage_error("made", path, -answer));
   return sync_directory(parent);
 }
 
 result<void> posix_storage::sync_directory(const std::string& path) {
   const int file = files_->open(path, O_RDONLY | O_DIRECTORY);
   if (file < 0)
-    return tl::make_unexpected(complaint("opened", path, -file));
+    return tl::make_unexpected(storage_error("opened", path, -file));
   const int answer = files_->fsync(file);
   files_->close(file);
   // Some file systems have no such thing: their names are durable at once, or never.
   if (answer < 0 && answer != -EINVAL)
-    return tl::make_unexpected(complaint("synced", path, -answer));
+    return tl::make_unexpected(storage_error("synced", path, -answer));
   return {};
 }
 
@@ -138,7 +138,7 @@ result<receipt> posix_storage::write(const std::string& path, bytes_view bytes,
     bool direct = directly(bytes);
     part_file part(*files_);
     if (const int answer = create_part(part, directory_of(path), direct); answer < 0)
-      return tl::make_unexpected(write_complaint(*files_, path, bytes.size, -answer));
+      return tl::make_unexpected(write_error(*files_, path, bytes.size, -answer));
     bool direct_refused = false;
     auto wrote = write_part(part, path, bytes, direct, stop, direct_refused);
     if (!direct_refused)
@@ -168,18 +168,18 @@ write_queue& posix_storage::queue_for(bool direct) {
 result<receipt> posix_storage::write_part(part_file& part, const std::string& path,
                                           bytes_view bytes, bool direct,
                                           const std::atomic<bool>& stop, bool& direct_refused) {
-  const auto complain = [this, &path, &bytes](int answer) {
-    return tl::make_unexpected(write_complaint(*files_, path, bytes.size, -answer));
+  const auto fail = [this, &path, &bytes](int answer) {
+    return tl::make_unexpected(write_error(*files_, path, bytes.size, -answer));
   };
   const int file = part.descriptor();
   // Some file systems would take all the room there is before they find that it is too little.
   if (bytes.size > files_->free_bytes(directory_of(path)))
-    return complain(-ENOSPC);
+    return fail(-ENOSPC);
   // The disk can lay it out in one, and no other file takes the room meanwhile.
   if (bytes.size > 0)
     if (const int answer = files_->fallocate(file, bytes.size);
         answer < 0 && !cannot_reserve(answer))
-      return complain(answer);
+      return fail(answer);
   write_queue& queue = queue_for(direct);
   const unsigned depth = &queue == &plain_ ? 1 : how_.depth;
   const auto wrote = block_writer(queue, {how_.block, depth, direct}).write(file, bytes, stop);
@@ -189,14 +189,14 @@ result<receipt> posix_storage::write_part(part_file& part, const std::string& pa
     return failure(errc::closed, fmt::format("'{}' was not written: stopped", path));
   direct_refused = direct && wrote.wrong == EINVAL;
   if (wrote.wrong != 0)
-    return complain(-wrote.wrong);
+    return fail(-wrote.wrong);
   if (direct && bytes.size % direct_alignment != 0)
     if (const int answer = files_->ftruncate(file, bytes.size); answer < 0)
-      return complain(answer);
+      return fail(answer);
   if (const int answer = files_->fsync(file); answer < 0)
-    return complain(answer);
+    return fail(answer);
   if (const int answer = part.publish(path); answer < 0)
-    return complain(answer);
+    return fail(answer);
   if (auto synced = sync_directory(directory_of(path)); !synced)
     return tl::make_unexpected(std::move(synced.error()));
   return receipt{bytes.size, wrote.crc32};
@@ -216,7 +216,7 @@ result<void> posix_storage::remove(const std::string& name) {
     if (auto removed = remove_tree(path, 0); !removed)
       return removed;
   } else if (answer < 0 && answer != -ENOENT) {
-    return tl::make_unexpected(complaint("removed", path, -answer));
+    return tl::make_unexpected(storage_error("removed", path, -answer));
   }
   // Also if it was gone already: its remover may not have synced.
   auto synced = sync_directory(path_of(parent_of(name)));
@@ -231,18 +231,18 @@ result<void> posix_storage::remove_tree(const std::string& path, std::size_t dep
     return failure(errc::refused, fmt::format("'{}' is too deep to be removed", path));
   std::vector<directory_entry> entries;
   if (const int answer = files_->entries(path, entries); answer < 0 && answer != -ENOENT)
-    return tl::make_unexpected(complaint("removed", path, -answer));
+    return tl::make_unexpected(storage_error("removed", path, -answer));
   for (const auto& entry : entries) {
     const auto below = path + "/" + entry.name;
     if (entry.kind == kind::directory) {
       if (auto removed = remove_tree(below, depth + 1); !removed)
         return removed;
     } else if (const int answer = files_->unlink(below); answer < 0 && answer != -ENOENT) {
-      return tl::make_unexpected(complaint("removed", below, -answer));
+      return tl::make_unexpected(storage_error("removed", below, -answer));
     }
   }
   if (const int answer = files_->rmdir(path); answer < 0 && answer != -ENOENT)
-    return tl::make_unexpected(complaint("removed", path, -answer));
+    return tl::make_unexpected(storage_error("removed", path, -answer));
   return {};
 }
 

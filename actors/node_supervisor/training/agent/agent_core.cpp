@@ -177,7 +177,7 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
   }
   // A wish to end is no wish to lose the last checkpoint.
   saves_last_ = true;
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "interrupted",
                       fmt::format("{} received; passing it on to the workers", name),
                       {{"signal", std::int64_t{signal}}}}});
@@ -193,7 +193,7 @@ agent_core::effects agent_core::passed_on(instant, int signal) {
   if (phase_ != phase::running)
     return checked(std::move(out));
   const auto name = ports::to_string(ports::exit_status{true, signal});
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "signal_passed_on",
                       fmt::format("{} received; passing it on to the workers, and going on", name),
                       {{"signal", std::int64_t{signal}}}}});

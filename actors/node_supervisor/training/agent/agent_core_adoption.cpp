@@ -40,7 +40,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
     out.push_back(adopt_store{store_port_});
   take_slots(out, slots_of(start), left);
   out.push_back(
-      note{{log::level::story,
+      note{{log::level::notice,
             "workers_adopted",
             fmt::format("the node supervisor was restarted; generation {} goes on with {} "
                         "worker{}",

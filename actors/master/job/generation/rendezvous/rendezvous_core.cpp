@@ -108,7 +108,7 @@ void rendezvous_core::seal(effects& out, instant now) {
     b.setStorePort(store_port_);
   })});
   const auto world_size = world->getWorld().getWorldSize();
-  out.push_back(note{{log::level::story,
+  out.push_back(note{{log::level::notice,
                       "generation_sealed",
                       fmt::format("generation {} starts: {} on {} (its nodes were ready after {})",
                                   count_of(current_), counted(world_size, "worker"),
@@ -134,7 +134,7 @@ rendezvous_core::effects rendezvous_core::tick(instant now) {
     if (!prepared_.count(node))
       unready.push_back(node);
   out.push_back(
-      note{{log::level::story,
+      note{{log::level::notice,
             "still_waiting",
             fmt::format("generation {} waits for {} to get ready, for {} now", count_of(current_),
                         few_of(unready), troupe::in_words(waiting_.waited(now))),

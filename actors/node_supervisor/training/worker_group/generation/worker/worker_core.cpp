@@ -223,7 +223,7 @@ worker_core::effects worker_core::tick(instant now) {
                 "rank {} (pid {}) is still there after SIGKILL; the kernel holds it (D state?){}",
                 place_.rank, pid_, abandons_ ? "; leaving it behind" : ""),
             {{"rank", std::int64_t{place_.rank}}, {"pid", std::int64_t{pid_}}}}});
-  // The complaint returns as long as the kernel holds the process, because this node can take part
+  // The error returns as long as the kernel holds the process, because this node can take part
   // in no other generation until it is gone.
   kill_at_ = now + limits::kill_within;
   out.push_back(signal{SIGKILL});

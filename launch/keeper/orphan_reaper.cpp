@@ -1,4 +1,4 @@
-#include "launch/keeper/undertaker.hpp"
+#include "launch/keeper/orphan_reaper.hpp"
 
 #include "launch/keeper/limits.hpp"
 #include "runtime/os/contents_of.hpp"
@@ -89,7 +89,7 @@ std::string fork_problem(int error_number) {
                "group or container)";
 }
 
-result<pid_t> start_undertaker(const undertaker_options& options) {
+result<pid_t> start_orphan_reaper(const orphan_reaper_options& options) {
   const pid_t watched = ::getpid();
   const pid_t pid = options.fork();
   if (pid < 0)
@@ -97,7 +97,7 @@ result<pid_t> start_undertaker(const undertaker_options& options) {
   if (pid > 0)
     return pid;
   ::setsid();
-  ::prctl(PR_SET_NAME, "troupe-last");
+  ::prctl(PR_SET_NAME, "troupe-reaper");
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);

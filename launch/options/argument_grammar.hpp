@@ -63,18 +63,18 @@ struct option_group {
 };
 option_group in_full(option_group group);
 
-class dialect {
+class argument_grammar {
  public:
   /// `usage`: what follows the program's name.
-  dialect(std::string program, std::string usage, std::string about);
+  argument_grammar(std::string program, std::string usage, std::string about);
 
   void add(option_group group);
 
-  struct words {
+  struct positional {
     /// From the first word that is no option on.
     std::vector<std::string> rest;
   };
-  std::variant<words, just_print, refusal>
+  std::variant<positional, just_print, refusal>
   parse(const std::vector<std::string>& arguments,
         const std::map<std::string, std::string>& environment) const;
 

@@ -10,7 +10,7 @@
 
 namespace troupe::launch {
 
-struct undertaker_options {
+struct orphan_reaper_options {
   std::string mark; ///< as in keeper_options
   /// Those in it are killed as well, and it is removed; may be none.
   const control_group* group = nullptr;
@@ -29,7 +29,7 @@ struct undertaker_options {
 ///
 /// Answers its pid; `unavailable` if the system refuses to fork. It must be killed before this
 /// process ends otherwise.
-result<pid_t> start_undertaker(const undertaker_options& options);
+result<pid_t> start_orphan_reaper(const orphan_reaper_options& options);
 
 /// SIGKILL for all processes that carry the mark, again and again until none is left, for
 /// limits::burial_within at most.

@@ -11,7 +11,7 @@
 namespace troupe::launch {
 
 /// What the variables around us say about this job's nodes.
-struct surroundings {
+struct scheduler_environment {
   /// Where the master is, or will be.
   std::optional<ports::endpoint> master;
   /// It is this job's own and listens already, or another process starts it: what
@@ -30,14 +30,15 @@ struct surroundings {
 /// This node's rank if the job meets at the first of its siblings: their indices are the ranks
 /// then. With any other address they say nothing: a job may be made of several indexed Jobs, as in
 /// a JobSet, whose indices all begin with 0.
-std::optional<std::uint32_t> rank_among_siblings(const surroundings& s,
+std::optional<std::uint32_t> rank_among_siblings(const scheduler_environment& s,
                                                  const std::string& master_host);
 
 /// The first of these that says anything: TROUPE_MASTER_ADDR (and _PORT), DLROVER_MASTER_ADDR,
 /// PET_MASTER_ADDR (which the options read by themselves), Volcano's VC_MASTER_HOSTS and
 /// VC_WORKER_HOSTS, Slurm's variables. JOB_COMPLETION_INDEX is read beside any of them. `host` is
 /// what this machine calls itself. `invalid` with one line that names the variable.
-result<surroundings> find_surroundings(const std::map<std::string, std::string>& environment,
-                                       const std::string& host);
+result<scheduler_environment>
+find_scheduler_environment(const std::map<std::string, std::string>& environment,
+                           const std::string& host);
 
 } // namespace troupe::launch

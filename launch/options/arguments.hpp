@@ -1,14 +1,14 @@
 #pragma once
 
-#include "launch/options/dialect.hpp"
+#include "launch/options/argument_grammar.hpp"
 #include "launch/options/policy.hpp"
 
 /// The launcher's options as they are typed, by where they come from, before they mean anything.
 namespace troupe::launch {
 
-struct torchrun_words {
+struct torchrun_arguments {
   std::string nodes = "1:1", processes = "1";
-  rendezvous_words rendezvous;
+  rendezvous_arguments rendezvous;
   std::int64_t max_restarts = 0;
   double monitor_interval = 0.1;
   std::string start_method = "spawn", event_log_handler = "null";
@@ -20,28 +20,29 @@ struct torchrun_words {
 
 /// torchrun's options (2.13, and what 2.14 has beside). What needs no further reading goes straight
 /// into `o`.
-void declare_torchrun(dialect& d, launcher_options& o, torchrun_words& w);
+void declare_torchrun(argument_grammar& d, launcher_options& o, torchrun_arguments& w);
 /// The grammars, and what torchrun's options say about each other.
-result<void> derive_torchrun(launcher_options& o, const torchrun_words& w,
-                             const machine_facts& machine, const result<surroundings>& around);
+result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
+                             const machine_facts& machine,
+                             const result<scheduler_environment>& around);
 
 /// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
-struct dlrover_words {
+struct dlrover_arguments {
   std::int64_t training_port = 60'000;
   std::string precheck = "0", accelerator = "nvidia.com/gpu", ignored;
 };
-void declare_dlrover(dialect& d, dlrover_words& w, policy_words& policy);
-result<void> derive_dlrover(const dlrover_words& w);
+void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy);
+result<void> derive_dlrover(const dlrover_arguments& w);
 
 /// Sizes and budgets; for the launcher and the master alike.
-option_group policy_group(policy_words& w);
+option_group policy_group(policy_arguments& w);
 
 /// What is only ours.
-void declare_troupe(dialect& d, launcher_options& o);
+void declare_troupe(argument_grammar& d, launcher_options& o);
 /// What all programs have.
-void declare_common(dialect& d, common_options& c);
+void declare_common(argument_grammar& d, common_options& c);
 /// Options that only print: help, version, completion.
-void declare_answers(dialect& d);
+void declare_answers(argument_grammar& d);
 /// The job's token from TROUPE_TOKEN_FILE or TROUPE_TOKEN, unless an option says how to prove
 /// oneself.
 std::optional<error> derive_common(common_options& c, const machine_facts& machine);

@@ -1,4 +1,4 @@
-#include "launch/options/surroundings.hpp"
+#include "launch/options/scheduler_environment.hpp"
 
 #include "launch/options/host_list.hpp"
 #include "launch/options/values.hpp"
@@ -38,8 +38,9 @@ result<std::optional<std::uint64_t>> number(const variables& from, const char* n
 }
 
 /// An address with its port in a second variable, or behind it.
-result<surroundings> from_address(const variables& all, const char* address, const char* port) {
-  surroundings s;
+result<scheduler_environment> from_address(const variables& all, const char* address,
+                                           const char* port) {
+  scheduler_environment s;
   s.named = true;
   s.from = address;
   const auto text = *value(all, address);
@@ -77,8 +78,8 @@ std::optional<std::uint32_t> place_of(const std::string& host,
 }
 
 /// Volcano lists the hosts of each task; the master's come first.
-result<surroundings> from_volcano(const variables& all, const std::string& host) {
-  surroundings s;
+result<scheduler_environment> from_volcano(const variables& all, const std::string& host) {
+  scheduler_environment s;
   std::vector<std::string> hosts;
   for (const auto* name : {"VC_MASTER_HOSTS", "VC_WORKER_HOSTS"}) {
     const auto text = value(all, name);
@@ -106,8 +107,8 @@ std::uint16_t port_of_job(std::uint64_t job) {
 }
 
 /// A step started by srun has a list of its own, and node ids that count within it.
-result<surroundings> from_slurm(const variables& all) {
-  surroundings s;
+result<scheduler_environment> from_slurm(const variables& all) {
+  scheduler_environment s;
   s.from = value(all, "SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   const auto hosts = parse_host_list(*value(all, s.from.c_str()));
   if (!hosts)
@@ -131,7 +132,8 @@ result<surroundings> from_slurm(const variables& all) {
   return s;
 }
 
-result<surroundings> from_first_variable(const variables& environment, const std::string& host) {
+result<scheduler_environment> from_first_variable(const variables& environment,
+                                                  const std::string& host) {
   const auto has = [&environment](const char* name) {
     return value(environment, name).has_value();
   };
@@ -140,16 +142,17 @@ result<surroundings> from_first_variable(const variables& environment, const std
   if (has("DLROVER_MASTER_ADDR"))
     return from_address(environment, "DLROVER_MASTER_ADDR", "DLROVER_MASTER_PORT");
   if (has("PET_MASTER_ADDR") || has("PET_RDZV_ENDPOINT"))
-    return surroundings{};
+    return scheduler_environment{};
   if (has("VC_MASTER_HOSTS") || has("VC_WORKER_HOSTS"))
     return from_volcano(environment, host);
   if (has("SLURM_STEP_NODELIST") || has("SLURM_JOB_NODELIST"))
     return from_slurm(environment);
-  return surroundings{};
+  return scheduler_environment{};
 }
 
 /// A value that is no index of this pod's is another program's variable.
-void find_siblings(surroundings& s, const variables& environment, const std::string& host) {
+void find_siblings(scheduler_environment& s, const variables& environment,
+                   const std::string& host) {
   const auto text = value(environment, "JOB_COMPLETION_INDEX").value_or("");
   const auto index = digits(text).value_or(limits::nodes_max);
   const auto name = first_label(host), suffix = "-" + text;
@@ -162,12 +165,13 @@ void find_siblings(surroundings& s, const variables& environment, const std::str
 
 } // namespace
 
-std::optional<std::uint32_t> rank_among_siblings(const surroundings& s,
+std::optional<std::uint32_t> rank_among_siblings(const scheduler_environment& s,
                                                  const std::string& master_host) {
   return s.index && first_label(master_host) == s.siblings + "0" ? s.index : std::nullopt;
 }
 
-result<surroundings> find_surroundings(const variables& environment, const std::string& host) {
+result<scheduler_environment> find_scheduler_environment(const variables& environment,
+                                                         const std::string& host) {
   auto found = from_first_variable(environment, host);
   if (found)
     find_siblings(*found, environment, host);

@@ -1,4 +1,4 @@
-#include "launch/options/surroundings.hpp"
+#include "launch/options/scheduler_environment.hpp"
 
 #include "launch/options/options.hpp"
 
@@ -26,7 +26,7 @@ variables with(variables base, const variables& more) {
 
 /// "host:port" of the master, "rank R of N" as far as known, and from where.
 std::string told(const variables& environment, const std::string& host = "here") {
-  const auto s = find_surroundings(environment, host);
+  const auto s = find_scheduler_environment(environment, host);
   if (!s)
     return s.error().what;
   if (!s->master)
@@ -173,7 +173,7 @@ TEST_CASE("an option goes before any variable, and a job on one node needs neith
   CHECK(met({}, with(slurm, {{"SLURM_NODEID", "x"}})) == "alone");
 }
 
-TEST_CASE("the number of nodes is taken from the surroundings when that is asked for") {
+TEST_CASE("the number of nodes is taken from the scheduler environment when that is asked for") {
   CHECK(launched({"--nnodes=auto"}, slurm).nodes_max == 4);
   CHECK(launched({"--nnodes=auto"}, volcano, "job-worker-1").rendezvous.node_rank == 2u);
   const auto nowhere = parse_launcher({"--nnodes=auto", "t.py"}, {});
@@ -198,7 +198,7 @@ TEST_CASE("a token comes from an option or one of two variables, and never with 
   CHECK(common({}, {{"TROUPE_TOKEN_FILE", "g"}, {"TROUPE_TOKEN", ""}}) == "g|");
   const std::vector<std::string> certified{"--certificate=c", "--key=k", "--authority=a"};
   CHECK(common(certified, {{"TROUPE_TOKEN", "t"}}) == "|");
-  const auto complaint = [](std::vector<std::string> arguments, const variables& environment) {
+  const auto error_text = [](std::vector<std::string> arguments, const variables& environment) {
     machine_facts machine;
     machine.environment = environment;
     arguments.emplace_back("t.py");
@@ -208,8 +208,8 @@ TEST_CASE("a token comes from an option or one of two variables, and never with 
   };
   auto both = certified;
   both.emplace_back("--token-file=f");
-  CHECK(complaint(both, {}).find("exclude each other") != std::string::npos);
-  CHECK(complaint({"--crl=r"}, {}).find("--crl revokes certificates") != std::string::npos);
-  CHECK(complaint({}, {{"TROUPE_TOKEN", "t"}, {"TROUPE_TOKEN_FILE", "f"}}).find("both set") !=
+  CHECK(error_text(both, {}).find("exclude each other") != std::string::npos);
+  CHECK(error_text({"--crl=r"}, {}).find("--crl revokes certificates") != std::string::npos);
+  CHECK(error_text({}, {{"TROUPE_TOKEN", "t"}, {"TROUPE_TOKEN_FILE", "f"}}).find("both set") !=
         std::string::npos);
 }

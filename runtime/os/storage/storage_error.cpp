@@ -1,4 +1,4 @@
-#include "runtime/os/storage/complaint.hpp"
+#include "runtime/os/storage/storage_error.hpp"
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ constexpr std::array advices{
 
 } // namespace
 
-error complaint(const char* what, const std::string& path, int number) {
+error storage_error(const char* what, const std::string& path, int number) {
   for (const auto& known : advices)
     if (known.number == number)
       return {known.code, fmt::format("'{}' cannot be {}: {}{}", path, what, std::strerror(number),
@@ -42,12 +42,12 @@ error complaint(const char* what, const std::string& path, int number) {
           fmt::format("'{}' cannot be {}: {}", path, what, std::strerror(number))};
 }
 
-error write_complaint(file_ops& files, const std::string& path, std::uint64_t bytes, int number) {
+error write_error(file_ops& files, const std::string& path, std::uint64_t bytes, int number) {
   if (number != ENOSPC)
-    return complaint("written", path, number);
+    return storage_error("written", path, number);
   const auto free = files.free_bytes(path.substr(0, path.rfind('/') + 1));
   if (bytes <= free) // space was freed meanwhile, or this user has a quota
-    return complaint("written", path, number);
+    return storage_error("written", path, number);
   return {
       errc::unavailable,
       fmt::format("'{}' cannot be written: {} are missing on the disk ({} needed, {} free); make "

@@ -1,4 +1,4 @@
-#include "launch/options/dialect.hpp"
+#include "launch/options/argument_grammar.hpp"
 
 #include "launch/options/values.hpp"
 
@@ -118,8 +118,8 @@ bool looks_negative(const std::string& word) {
 }
 
 /// `source` is where the value was found: the option as it was written, or its variable.
-std::optional<std::string> complaint(const option& o, const std::string& source,
-                                     const std::string& value) {
+std::optional<std::string> validation_error(const option& o, const std::string& source,
+                                            const std::string& value) {
   if (!o.missing.empty())
     return fmt::format("{}: {}", source, o.missing);
   if (!o.choices.empty() && std::find(o.choices.begin(), o.choices.end(), value) == o.choices.end())
@@ -135,10 +135,10 @@ refusal usage_error(std::string what) {
 
 } // namespace
 
-dialect::dialect(std::string program, std::string usage, std::string about)
+argument_grammar::argument_grammar(std::string program, std::string usage, std::string about)
     : program_(std::move(program)), usage_(std::move(usage)), about_(std::move(about)) {}
 
-void dialect::add(option_group group) {
+void argument_grammar::add(option_group group) {
   for (std::size_t i = 0; i < group.options.size(); ++i)
     for (const auto& name : group.options[i].names) {
       const std::pair place{groups_.size(), i};
@@ -151,7 +151,7 @@ void dialect::add(option_group group) {
   groups_.push_back(std::move(group));
 }
 
-const option* dialect::named(const std::string& spelling) const {
+const option* argument_grammar::named(const std::string& spelling) const {
   const auto found = spellings_.find(spelling);
   if (found == spellings_.end())
     return nullptr;
@@ -159,7 +159,7 @@ const option* dialect::named(const std::string& spelling) const {
 }
 
 /// What one word is.
-struct dialect::meaning {
+struct argument_grammar::meaning {
   enum class kind { word, known, unknown, ambiguous } what = kind::word;
   const option* known = nullptr;
   std::string spelling;
@@ -168,7 +168,7 @@ struct dialect::meaning {
 };
 
 /// An option as it was used.
-struct dialect::spoken {
+struct argument_grammar::spoken {
   const option* what = nullptr;
   std::string spelling;
   std::string value = "1";
@@ -176,14 +176,14 @@ struct dialect::spoken {
   std::string wrong;
 };
 
-struct dialect::sentence {
+struct argument_grammar::sentence {
   std::vector<spoken> options;
   std::vector<std::string> unknown;
   std::vector<std::string> rest;
   std::optional<refusal> ambiguous;
 };
 
-dialect::meaning dialect::recognize(const std::string& word) const {
+argument_grammar::meaning argument_grammar::recognize(const std::string& word) const {
   using kind = meaning::kind;
   if (word.size() < 2 || word.front() != '-')
     return {};
@@ -222,8 +222,8 @@ dialect::meaning dialect::recognize(const std::string& word) const {
   return {kind::unknown, nullptr, word, std::nullopt, {}};
 }
 
-std::size_t dialect::read_option(const std::vector<std::string>& arguments, std::size_t at,
-                                 meaning f, sentence& out) const {
+std::size_t argument_grammar::read_option(const std::vector<std::string>& arguments, std::size_t at,
+                                          meaning f, sentence& out) const {
   // Short flags may stand together: -mr3.
   while (f.known->value.empty() && f.value) {
     const bool is_short = f.spelling[1] != '-';
@@ -258,7 +258,7 @@ std::size_t dialect::read_option(const std::vector<std::string>& arguments, std:
   return at + 2;
 }
 
-dialect::sentence dialect::read(const std::vector<std::string>& arguments) const {
+argument_grammar::sentence argument_grammar::read(const std::vector<std::string>& arguments) const {
   using kind = meaning::kind;
   sentence out;
   std::size_t at = 0;
@@ -291,9 +291,9 @@ dialect::sentence dialect::read(const std::vector<std::string>& arguments) const
   return out;
 }
 
-std::optional<refusal> dialect::preset(const std::map<std::string, std::string>& environment,
-                                       const std::vector<const option*>& already,
-                                       bool flags) const {
+std::optional<refusal>
+argument_grammar::preset(const std::map<std::string, std::string>& environment,
+                         const std::vector<const option*>& already, bool flags) const {
   for (const auto& group : groups_)
     for (const auto& o : group.options) {
       if (!o.preset || o.answer || o.value.empty() != flags ||
@@ -313,15 +313,15 @@ std::optional<refusal> dialect::preset(const std::map<std::string, std::string>&
           continue;
         value = "1";
       }
-      if (auto wrong = complaint(o, name, value))
+      if (auto wrong = validation_error(o, name, value))
         return usage_error(std::move(*wrong));
     }
   return std::nullopt;
 }
 
-std::variant<dialect::words, just_print, refusal>
-dialect::parse(const std::vector<std::string>& arguments,
-               const std::map<std::string, std::string>& environment) const {
+std::variant<argument_grammar::positional, just_print, refusal>
+argument_grammar::parse(const std::vector<std::string>& arguments,
+                        const std::map<std::string, std::string>& environment) const {
   if (auto wrong = preset(environment, {}, true))
     return *wrong;
   auto said = read(arguments);
@@ -331,7 +331,7 @@ dialect::parse(const std::vector<std::string>& arguments,
   for (const auto& s : said.options) {
     if (!s.wrong.empty())
       return usage_error(s.wrong);
-    if (auto wrong = complaint(*s.what, s.spelling, s.value))
+    if (auto wrong = validation_error(*s.what, s.spelling, s.value))
       return usage_error(std::move(*wrong));
     if (s.what->answer)
       return just_print{s.what->answer(s.value)};
@@ -341,7 +341,7 @@ dialect::parse(const std::vector<std::string>& arguments,
     return *wrong;
   if (!said.unknown.empty())
     return usage_error(fmt::format("unknown option {} (see --help)", said.unknown.front()));
-  return words{std::move(said.rest)};
+  return positional{std::move(said.rest)};
 }
 
 } // namespace troupe::launch

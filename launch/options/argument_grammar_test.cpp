@@ -1,4 +1,4 @@
-#include "launch/options/dialect.hpp"
+#include "launch/options/argument_grammar.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ struct few {
 
   std::string parse(const std::vector<std::string>& arguments,
                     const std::map<std::string, std::string>& environment = {}) {
-    dialect d("program", "[options]", "About.");
+    argument_grammar d("program", "[options]", "About.");
     option help{{"-h", "--help"}, "", "Help"};
     help.answer = [](const std::string&) { return "help"; };
     d.add({"One",
@@ -37,7 +37,7 @@ struct few {
       return text->text;
     if (const auto* wrong = std::get_if<refusal>(&said))
       return std::to_string(wrong->exit_code) + ": " + wrong->what;
-    rest = std::get<dialect::words>(said).rest;
+    rest = std::get<argument_grammar::positional>(said).rest;
     return "";
   }
 };
