@@ -146,7 +146,7 @@ inline constexpr auto lost_writer_within = 15s;
 inline constexpr std::size_t worlds_remembered = 8;
 /// Steps that the master waits for at once, and ended ones that it can still tell of.
 inline constexpr std::size_t steps_open_max = 64;
-inline constexpr std::size_t steps_settled_kept = 256;
+inline constexpr std::size_t steps_finalized_kept = 256;
 /// All that says what a step consists of, in one message.
 inline constexpr std::size_t step_files_max = frame_max - (64u << 10);
 /// How long finished workers' images are waited for: the saver gives each of them up before.
@@ -156,6 +156,6 @@ inline constexpr auto last_saves_within = 120s;
 /// After a crash of the saver the agent that waits for them asks again.
 inline constexpr auto drain_again_after = 200ms;
 inline constexpr unsigned drain_tries_max = 10;
-static_assert(steps_open_max < steps_settled_kept);
+static_assert(steps_open_max < steps_finalized_kept);
 
 } // namespace troupe::limits

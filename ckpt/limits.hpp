@@ -17,27 +17,27 @@ inline constexpr std::size_t steps_kept_max = 64u << 10;
 static_assert(shards_max * 2 * 100 <= manifest_bytes_max && shards_max <= storage_list_max);
 
 // Snapshots that are to be written.
-/// Images of one node that are wanted and not settled.
-inline constexpr std::size_t images_wanted_max = 4 * local_world_max;
+/// Images of one node that are requested and not finalized.
+inline constexpr std::size_t persist_requests_max = 4 * local_world_max;
 /// What a training process may give all shards of a step.
 inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
 
 // Copies of images at other nodes.
 /// One part of a piece, in a message of its own: the memory of such messages is used again and
 /// again, while that of large ones goes back to the system and costs more than all else. And what a
-/// giver has on its way to one holder.
+/// source has on its way to one target.
 inline constexpr std::size_t copy_part = 63u << 10;
 inline constexpr std::size_t copy_window = 8u << 20;
 /// What a node gives to others in a second, unless told otherwise: training needs its network too.
 inline constexpr std::uint64_t copy_rate = 512u << 20;
-/// What a giver may send at once after a rest, when it is told how fast it may send at most.
+/// What a source may send at once after a rest, when it is told how fast it may send at most.
 inline constexpr std::size_t copy_burst = 4u << 20;
 /// The largest image of which pieces are held.
 inline constexpr std::uint64_t copy_image_max = std::uint64_t{1} << 44;
-/// A giver that has nothing to give lets go of its links.
+/// A source that has nothing to give lets go of its links.
 inline constexpr auto copy_links_idle = 30s;
-/// Connections of givers at a holder: some for each member of its groups.
-inline constexpr std::size_t copy_givers_max = 16 * local_world_max;
+/// Connections of sources at a target: some for each member of its groups.
+inline constexpr std::size_t replication_sources_max = 16 * local_world_max;
 /// Parities of a step that one local rank's memory holds: with those of the step before it, as many
 /// as it has slots.
 inline constexpr std::uint32_t copy_parity_max = 4;

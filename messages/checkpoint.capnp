@@ -9,10 +9,10 @@ $Cxx.namespace("troupe::messages");
 #           complete. The files themselves are touched by savers only: a master need not have the directory.
 # Order     ShardReport (of each shard, from the saver that wrote it or could not) → CommitStep to the committer, which wrote the first shard
 #           → StepCommitted → CommitStep to the other nodes that wrote: each looks whether it is its directory too, else it is committed
-#           there as well → StepCommitted of each → StepSettled to all that reported.
-# Repeats   All are idempotent. A report of a shard of a step that was settled is answered with StepSettled again.
-# Loss      On a new link a saver repeats its reports of what is not settled; a new master's catalog knows nothing but that. What was
-#           written and never settled is wanted still, in its process's memory.
+#           there as well → StepCommitted of each → StepFinalized to all that reported.
+# Repeats   All are idempotent. A report of a shard of a step that was finalized is answered with StepFinalized again.
+# Loss      On a new link a saver repeats its reports of what is not finalized; a new master's catalog knows nothing but that. What was
+#           written and never finalized is requested still, in its process's memory.
 # Fence     A step is known by its place, number and generation. One of an older generation that lacks shards is given up when a newer
 #           generation reports: a saver that has not written its shard by then will not any more.
 
@@ -66,7 +66,7 @@ struct StepCommitted {
   # Then.
 }
 
-struct StepSettled {
+struct StepFinalized {
   # The step is closed: neither the catalog nor a saver does anything more about it.
   key @0 :StepKey;
   complete @1 :Bool;
@@ -81,11 +81,11 @@ struct MasterLinked {
 }
 
 struct SaveNewest {
-  # agent → saver: the newest image of every training process of this node is wanted too.
+  # agent → saver: the newest image of every training process of this node is requested too.
 }
 
 struct Drain {
-  # agent → saver. Answered with Drained when every image that is wanted by now has been settled or given up, which takes no longer
+  # agent → saver. Answered with Drained when every image that is requested by now has been finalized or given up, which takes no longer
   # than limits::drain_within.
 }
 

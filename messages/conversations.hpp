@@ -31,7 +31,7 @@ using uplink_directives = kind_list<Dispensable>;
 
 /// All else that the master says to a node after the handshake.
 using directives = kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep,
-                             StepSettled, TreeRequest>;
+                             StepFinalized, TreeRequest>;
 
 /// A shell asks its master, and the answer.
 using shell_questions = kind_list<TreeRequest>;

@@ -5,16 +5,16 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: copies — pieces of an image in one node's memory are kept in others' (ckpt/erasure/stripes.hpp says which).
 #
-# Roles     the *giver*, whose image it is, dials each *holder* of its group; a link of its own, which carries nothing else. The giver says
+# Roles     the *source*, whose image it is, dials each *target* of its group; a link of its own, which carries nothing else. The source says
 #           Hello with role peer; no Welcome follows.
 # Order     CopyBegin → CopyPiece … → CopyEnd, stripe by stripe in any order; then CopyHeld. CopyRefused may come at any time instead. The next
 #           CopyBegin may follow on the same link.
-# Pace      The holder answers each CopyPiece with CopyTaken; the giver has at most limits::copy_window bytes on the way, and sends no
+# Pace      The target answers each CopyPiece with CopyTaken; the source has at most limits::copy_window bytes on the way, and sends no
 #           faster than it was told to.
-# Repeats   There are none: what fails is not tried again, the next step is. A giver that begins the same step again breaks its stripes,
+# Repeats   There are none: what fails is not tried again, the next step is. A source that begins the same step again breaks its stripes,
 #           and so does one that begins another step while others wait for it: its ranks have started again.
-# Loss      A giver that goes between CopyBegin and CopyEnd breaks its stripes: they are dropped, and all that gave to them are refused.
-# Names     The giver's link belongs to one node. A giver that says CopyBegin for a rank that this node does not run, as the holder knows from
+# Loss      A source that goes between CopyBegin and CopyEnd breaks its stripes: they are dropped, and all that gave to them are refused.
+# Names     The source's link belongs to one node. A source that says CopyBegin for a rank that this node does not run, as the target knows from
 #           Prepare, is let go.
 # Fence     None is needed: a piece is known by generation and step, and what is used of them all ranks decide when they load.
 
@@ -27,15 +27,15 @@ struct CopyKey {
 struct CopyBegin {
   key @0 :CopyKey;
   localRank @1 :UInt32;
-  # The holder keeps the pieces in memory of this local rank of its own.
+  # The target keeps the pieces in memory of this local rank of its own.
   parity @2 :UInt32;
   ranks @3 :List(UInt32);
   # Global ranks of the group's members, in order.
-  giver @4 :UInt32;
+  source @4 :UInt32;
   # Which of them; and the receiver:
-  holder @5 :UInt32;
+  target @5 :UInt32;
   bytes @6 :UInt64;
-  # Of the giver's image.
+  # Of the source's image.
   whole @7 :CopyKey;
   # A step whose images are all held, as ranks agreed: all but its pieces and this one's may be dropped. Generation and step 0: none.
 }
@@ -53,11 +53,11 @@ struct CopyTaken {
 
 struct CopyEnd {
   crc32 @0 :UInt32;
-  # Of the giver's image.
+  # Of the source's image.
 }
 
 struct CopyHeld {
-  # Every stripe that the giver gave to here is whole: all others have given theirs, too.
+  # Every stripe that the source gave to here is whole: all others have given theirs, too.
 }
 
 struct CopyRefused {

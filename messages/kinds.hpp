@@ -31,7 +31,7 @@ using all_kinds = kind_list<
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,
     // checkpoint
-    ShardReport, CommitStep, StepCommitted, StepSettled, MasterLinked, SaveNewest, Drain, Drained,
+    ShardReport, CommitStep, StepCommitted, StepFinalized, MasterLinked, SaveNewest, Drain, Drained,
     // copies
     CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused,
     // shell

@@ -36,15 +36,15 @@ TEST_SUITE("master: saving") {
     s.says("a", step_committed("a", 7).any());
     CHECK(s.hears("b") == "CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
     s.says("b", step_committed("b", 7).any());
-    CHECK(s.hears("a") == "StepSettled g1 step 100 complete");
-    CHECK(s.hears("b") == "StepSettled g1 step 100 complete");
+    CHECK(s.hears("a") == "StepFinalized g1 step 100 complete");
+    CHECK(s.hears("b") == "StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("a shard that never comes is given up in time") {
     saving_master s;
     s.says("a", shard_written("a", 0).any());
     s.pass(600s);
-    CHECK(s.hears("a") == "StepSettled g1 step 100 not: shard 1 of 2 of step 100 was not written "
+    CHECK(s.hears("a") == "StepFinalized g1 step 100 not: shard 1 of 2 of step 100 was not written "
                           "within 10 min 0 s");
   }
 

@@ -15,8 +15,8 @@ struct saving_node : node_stage {
     runs();
   }
 
-  void wants(local_rank local) {
-    ckpt::wanted_image i;
+  void requests(local_rank local) {
+    ckpt::persist_request i;
     i.local = i.rank = i.to.shard = local;
     i.sequence = 1;
     i.step = 100;
@@ -26,7 +26,7 @@ struct saving_node : node_stage {
     i.to.directory = "100";
     i.to.file = "rank_" + std::to_string(local) + ".pt";
     i.to.save_within = 600s;
-    checkpoints->want(i);
+    checkpoints->request_persist(i);
     settle();
   }
   void is_written() {
@@ -52,8 +52,8 @@ const std::string shard_1 = "ShardReport g1 a step 100 shard 1 of 2: rank_1.pt";
 TEST_SUITE("node: saving") {
   TEST_CASE("images are written, the master hears of each, and settles them") {
     saving_node s;
-    s.wants(0);
-    s.wants(1);
+    s.requests(0);
+    s.requests(1);
     CHECK(s.checkpoints->writing() == 2);
     CHECK(s.hears() == "");
     s.is_written();
@@ -64,15 +64,15 @@ TEST_SUITE("node: saving") {
     CHECK(s.checkpoints->committing() == 1);
     s.is_committed(7);
     CHECK(s.hears() == "StepCommitted g1 a step 100 as 7");
-    s.says(step_settled(true).any());
-    CHECK(s.checkpoints->settled ==
+    s.says(step_finalized(true).any());
+    CHECK(s.checkpoints->finalized ==
           std::vector<std::string>{"rank 0: complete", "rank 1: complete"});
     CHECK(s.was_said("checkpoint_saver: step 100 is complete at /ckpt"));
   }
 
-  TEST_CASE("a new link, to whatever master, brings all of it again that is not settled") {
+  TEST_CASE("a new link, to whatever master, brings all of it again that is not finalized") {
     saving_node s;
-    s.wants(0);
+    s.requests(0);
     s.is_written();
     s.says(commit_step({"a", "b"}).any());
     s.is_committed(7);
@@ -87,7 +87,7 @@ TEST_SUITE("node: saving") {
 
   TEST_CASE("a saver that crashes hears of the images again, and writes them again") {
     saving_node s;
-    s.wants(0);
+    s.requests(0);
     s.is_written();
     s.hears();
     s.crash(s.at.checkpoint_saver);
@@ -103,33 +103,33 @@ TEST_SUITE("node: saving") {
     i.sequence = i.by.parity = 1;
     i.step = 100;
     i.by.members = {{0, "a:1"}, {2, "b:1"}};
-    s.checkpoints->want_copies(i);
+    s.checkpoints->request_copies(i);
     s.settle();
     CHECK(s.checkpoints->copying() == 1);
     s.checkpoints->copy_ends(failure(errc::closed, "rank 2 at b:1: the connection was closed"));
     s.settle();
     const auto why = std::string("rank 2 at b:1: the connection was closed");
-    CHECK(s.checkpoints->settled == std::vector<std::string>{"rank 0: " + why});
+    CHECK(s.checkpoints->finalized == std::vector<std::string>{"rank 0: " + why});
     CHECK(s.was_said("checkpoint_saver: step 100 of rank 0 is not held by other nodes: " + why));
     CHECK(s.hears() == "");
   }
 
   TEST_CASE("workers that have saved and ended are not finished before their step is complete") {
     saving_node s;
-    s.wants(0);
-    s.wants(1);
+    s.requests(0);
+    s.requests(1);
     s.workers_finish();
     CHECK(s.hears() == "");
     s.is_written();
     s.is_written();
     CHECK(s.hears() == lines(shard_0, shard_1));
-    s.says(step_settled(true).any());
+    s.says(step_finalized(true).any());
     CHECK(s.hears() == "Finished g1 a");
   }
 
   TEST_CASE("nor if their saver crashes meanwhile, and a hello says that they run") {
     saving_node s;
-    s.wants(0);
+    s.requests(0);
     s.workers_finish();
     s.crash(s.at.checkpoint_saver);
     s.checkpoints->write_ends(failure(errc::closed, "connection refused"));
@@ -141,18 +141,18 @@ TEST_SUITE("node: saving") {
     s.welcomes();
     s.is_written();
     CHECK(s.hears() == shard_0);
-    s.says(step_settled(true).any());
+    s.says(step_finalized(true).any());
     CHECK(s.hears() == "Finished g1 a");
   }
 
   TEST_CASE("nor for ever: a master that does not answer is given up") {
     saving_node s;
-    s.wants(0);
+    s.requests(0);
     s.workers_finish();
     s.is_written();
     s.hears();
     s.pass(1h);
     CHECK(s.hears() == "Finished g1 a");
-    CHECK(s.checkpoints->settled.size() == 1);
+    CHECK(s.checkpoints->finalized.size() == 1);
   }
 }

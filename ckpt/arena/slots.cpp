@@ -10,16 +10,18 @@ namespace troupe::ckpt {
 namespace {
 
 constexpr unsigned state_bits = 2, flag_bits = 1, reader_bits = 10;
-constexpr unsigned sealed_at = state_bits, lent_at = sealed_at + flag_bits,
-                   wanted_at = lent_at + flag_bits, copied_at = wanted_at + flag_bits,
-                   readers_at = copied_at + flag_bits, sequence_at = readers_at + reader_bits;
+constexpr unsigned sealed_at = state_bits, mapped_at = sealed_at + flag_bits,
+                   persist_requested_at = mapped_at + flag_bits,
+                   copied_at = persist_requested_at + flag_bits, readers_at = copied_at + flag_bits,
+                   sequence_at = readers_at + reader_bits;
 static_assert(slot_word::readers_max == (1u << reader_bits) - 1);
 
 } // namespace
 
 std::uint64_t pack(const slot_word& word) {
   return static_cast<std::uint64_t>(word.state) | std::uint64_t{word.sealed} << sealed_at |
-         std::uint64_t{word.lent} << lent_at | std::uint64_t{word.wanted} << wanted_at |
+         std::uint64_t{word.mapped} << mapped_at |
+         std::uint64_t{word.persist_requested} << persist_requested_at |
          std::uint64_t{word.copied} << copied_at | std::uint64_t{word.readers} << readers_at |
          word.sequence << sequence_at;
 }
@@ -30,8 +32,8 @@ slot_word unpack(std::uint64_t word) {
   const auto state = word & ((1u << state_bits) - 1);
   found.state = state > 2 ? slot_state::writing : static_cast<slot_state>(state);
   found.sealed = (word >> sealed_at & 1) != 0;
-  found.lent = (word >> lent_at & 1) != 0;
-  found.wanted = (word >> wanted_at & 1) != 0;
+  found.mapped = (word >> mapped_at & 1) != 0;
+  found.persist_requested = (word >> persist_requested_at & 1) != 0;
   found.copied = (word >> copied_at & 1) != 0;
   found.readers = static_cast<std::uint16_t>(word >> readers_at & slot_word::readers_max);
   found.sequence = word >> sequence_at;
@@ -58,8 +60,8 @@ void slots::format() {
     for (auto& outcome : s.outcomes)
       outcome.sequence = 0;
   }
-  table_.kept = 0;
-  table_.agreed = 0;
+  table_.replica_base = 0;
+  table_.rollback_point = 0;
   table_.last_copied = 0;
   table_.magic.store(slot_table::magic_value);
 }
@@ -86,7 +88,7 @@ std::array<std::size_t, slot_table::slots_max> slots::oldest_first() const {
 std::vector<std::size_t> slots::by_age() const {
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < count(); ++i)
-    if (const auto w = word(i); w.state == slot_state::ready && !w.lent)
+    if (const auto w = word(i); w.state == slot_state::ready && !w.mapped)
       found.push_back(i);
   std::sort(found.begin(), found.end(),
             [this](std::size_t a, std::size_t b) { return word(a).sequence < word(b).sequence; });
@@ -103,7 +105,7 @@ std::optional<std::size_t> slots::empty() const {
 /// Not by a word of its own: which image stays changes without its slot's.
 bool slots::stays(std::size_t slot, const slot_word& word) const {
   return word.state == slot_state::ready &&
-         (word.sequence == table_.kept.load() || table_.last_copied.load() == slot + 1);
+         (word.sequence == table_.replica_base.load() || table_.last_copied.load() == slot + 1);
 }
 
 std::optional<std::size_t> slots::whole_with(std::uint64_t sequence) const {
@@ -122,7 +124,7 @@ std::size_t slots::most_images(const std::vector<std::size_t>& images) const {
 
 bool slots::begin_in(std::size_t slot) {
   return change(slot, [this, slot](slot_word& w) {
-    if (w.readers != 0 || w.lent || w.wanted || w.copied || stays(slot, w) ||
+    if (w.readers != 0 || w.mapped || w.persist_requested || w.copied || stays(slot, w) ||
         w.state == slot_state::writing)
       return false;
     w.state = slot_state::writing;
@@ -136,7 +138,7 @@ std::optional<std::size_t> slots::begin() {
   const auto next = empty();
   if (images.size() < images_ && next && begin_in(*next))
     return next;
-  const auto keep = images_ == 1 ? count() : agreed().value_or(newest().value_or(count()));
+  const auto keep = images_ == 1 ? count() : rollback_point().value_or(newest().value_or(count()));
   for (const auto oldest : images)
     if (oldest != keep && begin_in(oldest))
       return oldest;
@@ -155,16 +157,16 @@ slots::begin_where(const std::function<bool(const slot_image&)>& may_go) {
 }
 
 void slots::finish(std::size_t slot, const slot_image& image, const slot_destination& to,
-                   bool wanted) {
+                   bool persist_requested) {
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < count(); ++i)
     last = std::max(last, word(i).sequence);
   table_.slots[slot].image = image;
   table_.slots[slot].destination = to;
-  const auto done = change(slot, [last, wanted](slot_word& w) {
+  const auto done = change(slot, [last, persist_requested](slot_word& w) {
     if (w.state != slot_state::writing)
       return false;
-    w = {slot_state::ready, false, false, 0, last + 1, wanted, w.copied};
+    w = {slot_state::ready, false, false, 0, last + 1, persist_requested, w.copied};
     return true;
   });
   invariant(done, "a save ends in a slot that it did not begin");
@@ -182,33 +184,33 @@ void slots::abandon(std::size_t slot) {
   table_.last_copied.compare_exchange_strong(its_copies, 0);
 }
 
-bool slots::lend(std::size_t slot, std::uint64_t sequence) {
+bool slots::set_mapped(std::size_t slot, std::uint64_t sequence) {
   return change(slot, [sequence](slot_word& w) {
-    w.lent = true;
+    w.mapped = true;
     return w.state == slot_state::ready && w.sequence == sequence;
   });
 }
 
-void slots::give_back(std::size_t slot) {
+void slots::clear_mapped(std::size_t slot) {
   change(slot, [](slot_word& w) {
-    w.lent = false;
+    w.mapped = false;
     return true;
   });
 }
 
-bool slots::want(std::size_t slot) {
+bool slots::request_persist(std::size_t slot) {
   return destination(slot).shards != 0 && change(slot, [](slot_word& w) {
-           w.wanted = true;
+           w.persist_requested = true;
            return w.state == slot_state::ready;
          });
 }
 
-bool slots::want_copies(std::size_t slot, const slot_group& by) {
+bool slots::request_copies(std::size_t slot, const slot_group& by) {
   const auto now = word(slot);
   if (now.copied || now.state == slot_state::empty)
     return false; // the node may be reading the group that was said before
   auto& entry = table_.slots[slot];
-  // What became of copies of this image that were wanted before says nothing of these.
+  // What became of copies of this image that were requested before says nothing of these.
   entry.outcomes[static_cast<std::size_t>(purpose::copies)].sequence = 0;
   entry.group = by;
   table_.last_copied = slot + 1;
@@ -218,24 +220,25 @@ bool slots::want_copies(std::size_t slot, const slot_group& by) {
   });
 }
 
-std::optional<slots::settlement> slots::settled(std::size_t slot, std::uint64_t sequence,
-                                                purpose what) const {
+std::optional<slots::known_outcome> slots::finalized(std::size_t slot, std::uint64_t sequence,
+                                                     purpose what) const {
   const auto& outcome = table_.slots[slot].outcomes[static_cast<std::size_t>(what)];
   if (outcome.sequence.load() != sequence)
     return std::nullopt;
   const auto& why = outcome.why;
-  return settlement{outcome.kept.load(),
-                    std::string(why.begin(), std::find(why.begin(), why.end(), '\0'))};
+  return known_outcome{outcome.succeeded.load(),
+                       std::string(why.begin(), std::find(why.begin(), why.end(), '\0'))};
 }
 
-void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& how, purpose what) {
-  const auto flag = what == purpose::disk ? &slot_word::wanted : &slot_word::copied;
+void slots::finalize(std::size_t slot, std::uint64_t sequence, const known_outcome& how,
+                     purpose what) {
+  const auto flag = what == purpose::disk ? &slot_word::persist_requested : &slot_word::copied;
   const auto now = word(slot);
   // A slot that is being written has the sequence of the image before.
   if (now.state != slot_state::ready || !(now.*flag) || now.sequence != sequence)
     return;
   auto& outcome = table_.slots[slot].outcomes[static_cast<std::size_t>(what)];
-  outcome.kept = how.kept;
+  outcome.succeeded = how.succeeded;
   outcome.why.fill('\0');
   std::copy_n(how.why.begin(), std::min(how.why.size(), outcome.why.size()), outcome.why.begin());
   outcome.sequence = sequence;
@@ -243,14 +246,15 @@ void slots::settle(std::size_t slot, std::uint64_t sequence, const settlement& h
     w.*flag = false;
     return true;
   });
-  ++table_.settlements;
+  ++table_.outcomes_told;
 }
 
 std::optional<std::size_t> slots::drop_surplus() {
   const auto images = by_age();
   for (std::size_t i = 0; i + images_ < images.size(); ++i) {
     const auto dropped = change(images[i], [this, slot = images[i]](slot_word& w) {
-      if (slot == agreed() || w.readers != 0 || w.wanted || w.copied || stays(slot, w))
+      if (slot == rollback_point() || w.readers != 0 || w.persist_requested || w.copied ||
+          stays(slot, w))
         return false;
       w = {slot_state::empty, false, false, 0, w.sequence};
       return true;
@@ -291,7 +295,7 @@ void slots::mark_sealed(std::size_t slot) {
 void slots::writer_died() {
   for (std::size_t i = 0; i < count(); ++i)
     change(i, [](slot_word& w) {
-      w.lent = false;
+      w.mapped = false;
       if (w.state == slot_state::writing)
         w = {slot_state::empty, false, false, 0, w.sequence};
       return true;

@@ -25,18 +25,18 @@ struct slot_word {
   bool sealed = false; ///< its checksums are filled in
   /// Tensors that were restored from it may be mappings of it: while one of them lives it may not
   /// change. It is free again when no mapping is left, or the process has died.
-  bool lent = false;
+  bool mapped = false;
   std::uint16_t readers = 0;  ///< writing it out or sending it, at most `readers_max`
   std::uint64_t sequence = 0; ///< of the save that made it ready: larger is newer; 48 bits
-  /// It is to be written out: it stays until that is settled, whichever process dies meanwhile.
-  bool wanted = false;
+  /// It is to be written out: it stays until that is finalized, whichever process dies meanwhile.
+  bool persist_requested = false;
   /// The same for copies of it at other nodes.
   bool copied = false;
 
   static constexpr std::uint16_t readers_max = 0x03ff;
 };
 
-/// What an image can be wanted for, each by itself.
+/// What can be requested of an image, each by itself.
 enum class purpose : std::uint8_t { disk, copies };
 
 std::uint64_t pack(const slot_word& word);
@@ -51,8 +51,8 @@ struct slot_image {
   std::uint64_t bytes = 0;
 };
 
-/// Where the image is written, if it is wanted. Texts end with a 0 or with their array. The reader
-/// shares this memory with the writer, and takes nothing in it for granted.
+/// Where the image is written, if it is requested. Texts end with a 0 or with their array. The
+/// reader shares this memory with the writer, and takes nothing in it for granted.
 struct slot_destination {
   std::array<char, 1024> place{};
   std::array<char, 256> directory{}, file{};
@@ -60,7 +60,7 @@ struct slot_destination {
   std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
 };
 
-/// Where pieces of the image are held, if copies of it are wanted; ckpt/erasure/stripes.hpp says
+/// Where pieces of the image are held, if copies of it are requested; ckpt/erasure/stripes.hpp says
 /// what is whose. Read like a destination.
 struct slot_group {
   static constexpr std::size_t members_max = 16;
@@ -70,17 +70,17 @@ struct slot_group {
   std::uint64_t within_ms = 0;
 };
 
-/// What became of the image of this sequence that was wanted here; of 0, of none yet.
+/// What became of the image of this sequence that was requested here; of 0, of none yet.
 struct slot_outcome {
   std::atomic<std::uint64_t> sequence;
-  std::atomic<bool> kept;
+  std::atomic<bool> succeeded;
   std::array<char, 512> why;
 };
 
 /// The table as it lies in memory. `magic` is written last, by the process that makes it.
 struct slot_table {
   static constexpr std::uint64_t magic_value = 0x33746f6c73707274; // "trpslot3"
-  /// Images, and those that were lent.
+  /// Images, and those that were mapped.
   static constexpr std::size_t slots_max = 8;
 
   struct entry {
@@ -92,20 +92,20 @@ struct slot_table {
   };
   std::atomic<std::uint64_t> magic;
   /// The sequence of the image that stays because other ranks rely on it; 0: none does.
-  std::atomic<std::uint64_t> kept;
+  std::atomic<std::uint64_t> replica_base;
   /// The sequence of the newest image that all ranks have made, as far as they have said so; 0: of
   /// none. Without it a rank that dies while it saves could leave the others with newer ones only.
-  std::atomic<std::uint64_t> agreed;
-  /// The slot of the last image of which copies were wanted, counted from 1. It stays, too: the
+  std::atomic<std::uint64_t> rollback_point;
+  /// The slot of the last image of which copies were requested, counted from 1. It stays, too: the
   /// ranks are yet to agree that all of them have theirs. 0: there is none.
   std::atomic<std::uint64_t> last_copied;
   /// Counts outcomes: the training process sleeps until it changes.
-  std::atomic<std::uint32_t> settlements;
+  std::atomic<std::uint32_t> outcomes_told;
   std::array<entry, slots_max> slots;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Of an arena: its table, the memory of its slots, and the bell that its saver hears.
+/// Of an arena: its table, the memory of its slots, and the wake-up event that wakes its saver.
 inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 1;
 
 /// The rules of the snapshots in shared memory.
@@ -144,7 +144,9 @@ class slots {
   /// The newest image that is whole.
   std::optional<std::size_t> newest() const;
   /// The newest that all ranks have, if that is known.
-  std::optional<std::size_t> agreed() const { return whole_with(table_.agreed.load()); }
+  std::optional<std::size_t> rollback_point() const {
+    return whole_with(table_.rollback_point.load());
+  }
   /// All slots, by the age of what they hold or held.
   std::array<std::size_t, slot_table::slots_max> oldest_first() const;
 
@@ -162,37 +164,37 @@ class slots {
   std::optional<std::size_t> begin_where(const std::function<bool(const slot_image&)>& may_go);
   /// Precondition: `slot` came from `begin`.
   void finish(std::size_t slot, const slot_image& image, const slot_destination& to = {},
-              bool wanted = false);
+              bool persist_requested = false);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
   /// Sets the mapped bit: the image of this sequence is mapped, in whichever process, for however
   /// long. False: it is no more.
-  bool lend(std::size_t slot, std::uint64_t sequence);
+  bool set_mapped(std::size_t slot, std::uint64_t sequence);
   /// Clears the mapped bit. The caller must then verify with the kernel that no mapping exists, and
   /// set the bit again if one does, before it begins anything.
-  void give_back(std::size_t slot);
+  void clear_mapped(std::size_t slot);
   /// False: it is no whole image, or was saved without a destination.
-  bool want(std::size_t slot);
-  /// Pieces of it are to be held by this group, and it stays until copies of another are wanted.
-  /// Also while it is `writing`. False: it is neither, or they are already, and that is not settled
-  /// yet.
-  bool want_copies(std::size_t slot, const slot_group& by);
+  bool request_persist(std::size_t slot);
+  /// Pieces of it are to be held by this group, and it stays until copies of another are requested.
+  /// Also while it is `writing`. False: it is neither, or they are already, and that is not
+  /// finalized yet.
+  bool request_copies(std::size_t slot, const slot_group& by);
   /// From now on this image stays, and the one that did before need not. Nothing: none does.
-  void keep_for_others(std::optional<std::uint64_t> sequence) {
-    table_.kept = sequence.value_or(0);
+  void set_replica_base(std::optional<std::uint64_t> sequence) {
+    table_.replica_base = sequence.value_or(0);
   }
   /// The slot of that image, if it is whole.
-  std::optional<std::size_t> kept_for_others() const { return whole_with(table_.kept.load()); }
+  std::optional<std::size_t> replica_base() const { return whole_with(table_.replica_base.load()); }
   /// All ranks have an image of this one's step. 0: nothing is known of others.
-  void agree(std::uint64_t sequence) { table_.agreed = sequence; }
-  struct settlement {
-    bool kept = false;
+  void set_rollback_point(std::uint64_t sequence) { table_.rollback_point = sequence; }
+  struct known_outcome {
+    bool succeeded = false;
     std::string why; ///< if it was not
   };
-  /// Of the image of this sequence that was wanted here; nothing as long as it is not settled.
-  std::optional<settlement> settled(std::size_t slot, std::uint64_t sequence,
-                                    purpose what = purpose::disk) const;
-  std::atomic<std::uint32_t>& settlements() { return table_.settlements; }
+  /// Of the image of this sequence that was requested here; nothing as long as it is not finalized.
+  std::optional<known_outcome> finalized(std::size_t slot, std::uint64_t sequence,
+                                         purpose what = purpose::disk) const;
+  std::atomic<std::uint32_t>& outcomes_told() { return table_.outcomes_told; }
   /// The oldest image beyond those that are to be kept, now empty: its memory is of no use. For a
   /// process that begins and finds what another has left.
   std::optional<std::size_t> drop_surplus();
@@ -203,10 +205,10 @@ class slots {
   bool hold(std::size_t slot);
   void release(std::size_t slot);
   void mark_sealed(std::size_t slot);
-  /// The image of this sequence, if it is still wanted here for that, is not any more.
-  void settle(std::size_t slot, std::uint64_t sequence, const settlement& how,
-              purpose what = purpose::disk);
-  /// The training process has died: what it was writing is nothing, what it had borrowed is free.
+  /// The image of this sequence, if it is still requested here for that, is not any more.
+  void finalize(std::size_t slot, std::uint64_t sequence, const known_outcome& how,
+                purpose what = purpose::disk);
+  /// The training process has died: what it was writing is nothing, what it had mapped is free.
   void writer_died();
   /// A supervisor that comes after one that died reads nothing yet.
   void readers_died();

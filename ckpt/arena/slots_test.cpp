@@ -18,8 +18,8 @@ TEST_CASE("a word keeps what it is made of") {
       const auto again = unpack(pack(word));
       CHECK(again.state == state);
       CHECK(again.sealed);
-      CHECK_FALSE(again.lent);
-      CHECK(again.wanted);
+      CHECK_FALSE(again.mapped);
+      CHECK(again.persist_requested);
       CHECK(again.readers == slot_word::readers_max);
       CHECK(again.sequence == sequence);
     }
@@ -106,91 +106,91 @@ TEST_CASE("with one image to be kept a save overwrites it") {
 TEST_CASE("what was restored from is not written to until the process has died") {
   process p;
   p.save(1);
-  const auto lent = p.save(2);
-  REQUIRE(p.lend(lent));
+  const auto mapped = p.save(2);
+  REQUIRE(p.set_mapped(mapped));
   for (std::uint64_t step = 3; step < 10; ++step)
-    CHECK(p.save(step) != lent);
-  CHECK(p.s.image(lent).step == 2);
+    CHECK(p.save(step) != mapped);
+  CHECK(p.s.image(mapped).step == 2);
 
   p.s.writer_died(); // and with it its mapping
-  CHECK(p.s.drop_surplus() == lent);
-  CHECK(p.s.word(lent).state == slot_state::empty);
+  CHECK(p.s.drop_surplus() == mapped);
+  CHECK(p.s.word(mapped).state == slot_state::empty);
   CHECK_FALSE(p.s.drop_surplus());
   CHECK(p.newest_step() == 9);
 }
 
-TEST_CASE("a process that restores again and again and gives nothing back runs out of slots") {
+TEST_CASE("a process that restores again and again and releases nothing runs out of slots") {
   process p;
   p.save(1);
   for (std::uint64_t step = 2; step <= slots::count(); ++step) {
-    REQUIRE(p.lend(p.s.newest().value()));
+    REQUIRE(p.set_mapped(p.s.newest().value()));
     p.save(step);
   }
-  REQUIRE(p.lend(p.s.newest().value()));
+  REQUIRE(p.set_mapped(p.s.newest().value()));
   CHECK_FALSE(p.s.begin());
 }
 
-TEST_CASE("what is given back is written to again, and is the image that it was until then") {
+TEST_CASE("what is released is written to again, and is the image that it was until then") {
   process p;
   p.save(1);
-  const auto lent = p.save(2);
-  REQUIRE(p.lend(lent));
-  REQUIRE(p.lend(lent)); // to another process
+  const auto mapped = p.save(2);
+  REQUIRE(p.set_mapped(mapped));
+  REQUIRE(p.set_mapped(mapped)); // to another process
   p.save(3);
-  CHECK(p.save(4) != lent);
-  p.s.give_back(lent);
-  CHECK(p.s.word(lent).state == slot_state::ready);
-  CHECK(p.s.image(lent).step == 2);
-  CHECK(p.save(5) == lent);
+  CHECK(p.save(4) != mapped);
+  p.s.clear_mapped(mapped);
+  CHECK(p.s.word(mapped).state == slot_state::ready);
+  CHECK(p.s.image(mapped).step == 2);
+  CHECK(p.save(5) == mapped);
   CHECK(p.newest_step() == 5);
 }
 
-TEST_CASE("restoring again and again takes no more slots than are lent at once") {
+TEST_CASE("restoring again and again takes no more slots than are mapped at once") {
   process p;
   p.save(1);
   for (std::uint64_t step = 2; step < 4 * slots::count(); ++step) {
-    const auto lent = p.s.newest().value();
-    REQUIRE(p.lend(lent));
-    CHECK(p.save(step) != lent);
-    p.s.give_back(lent);
+    const auto mapped = p.s.newest().value();
+    REQUIRE(p.set_mapped(mapped));
+    CHECK(p.save(step) != mapped);
+    p.s.clear_mapped(mapped);
   }
   CHECK(p.s.word(3).state == slot_state::empty); // three did
 }
 
-TEST_CASE("giving back changes nothing else of a slot") {
+TEST_CASE("a release changes nothing else of a slot") {
   process p;
   const auto slot = p.save(1);
   p.s.finish(p.s.begin().value(), process::image(2), somewhere(), true);
-  const auto wanted = p.s.newest().value();
-  REQUIRE(p.s.hold(wanted));
-  p.s.mark_sealed(wanted);
-  for (const auto lent : {slot, wanted}) {
-    const auto before = pack(p.s.word(lent));
-    REQUIRE(p.lend(lent));
-    CHECK(pack(p.s.word(lent)) != before);
-    p.s.give_back(lent);
-    CHECK(pack(p.s.word(lent)) == before);
+  const auto requested = p.s.newest().value();
+  REQUIRE(p.s.hold(requested));
+  p.s.mark_sealed(requested);
+  for (const auto mapped : {slot, requested}) {
+    const auto before = pack(p.s.word(mapped));
+    REQUIRE(p.set_mapped(mapped));
+    CHECK(pack(p.s.word(mapped)) != before);
+    p.s.clear_mapped(mapped);
+    CHECK(pack(p.s.word(mapped)) == before);
   }
 }
 
-TEST_CASE("an image that another has replaced cannot be lent") {
+TEST_CASE("an image that another has replaced cannot be mapped") {
   process p;
   const auto slot = p.save(1);
   const auto sequence = p.s.word(slot).sequence;
   p.save(2);
   REQUIRE(p.save(3) == slot);
-  CHECK_FALSE(p.s.lend(slot, sequence));
-  CHECK_FALSE(p.s.word(slot).lent);
+  CHECK_FALSE(p.s.set_mapped(slot, sequence));
+  CHECK_FALSE(p.s.word(slot).mapped);
 }
 
-TEST_CASE("only whole images can be held or lent") {
+TEST_CASE("only whole images can be held or mapped") {
   process p;
   CHECK_FALSE(p.s.hold(0));
-  CHECK_FALSE(p.lend(0));
+  CHECK_FALSE(p.set_mapped(0));
   const auto begun = p.s.begin();
   CHECK_FALSE(p.s.hold(*begun));
-  CHECK_FALSE(p.lend(*begun));
-  CHECK_FALSE(p.s.word(*begun).lent);
+  CHECK_FALSE(p.set_mapped(*begun));
+  CHECK_FALSE(p.s.word(*begun).mapped);
 }
 
 TEST_CASE("a seal lasts until the slot is written again") {
@@ -266,10 +266,10 @@ TEST_CASE(
   }
 }
 
-// ---- wanted
+// ---- requested
 // --------------------------------------------------------------------------------------
 
-TEST_CASE("an image that is wanted stays until it is settled, whichever process dies") {
+TEST_CASE("an image that is requested stays until it is finalized, whichever process dies") {
   process p;
   const auto first = p.s.begin().value();
   p.s.finish(first, process::image(1), somewhere(), true);
@@ -279,55 +279,55 @@ TEST_CASE("an image that is wanted stays until it is settled, whichever process 
     p.s.writer_died();
     p.s.readers_died();
     CHECK(p.s.image(first).step == 1);
-    CHECK(p.s.word(first).wanted);
+    CHECK(p.s.word(first).persist_requested);
   }
-  CHECK_FALSE(p.s.settled(first, sequence));
-  p.s.settle(first, sequence, {false, "the disk is full"});
-  REQUIRE(p.s.settled(first, sequence));
-  CHECK_FALSE(p.s.settled(first, sequence)->kept);
-  CHECK(p.s.settled(first, sequence)->why == "the disk is full");
+  CHECK_FALSE(p.s.finalized(first, sequence));
+  p.s.finalize(first, sequence, {false, "the disk is full"});
+  REQUIRE(p.s.finalized(first, sequence));
+  CHECK_FALSE(p.s.finalized(first, sequence)->succeeded);
+  CHECK(p.s.finalized(first, sequence)->why == "the disk is full");
   std::set<std::size_t> used;
   for (std::uint64_t step = 10; step < 13; ++step)
     used.insert(p.save(step));
   CHECK(used.count(first) == 1);
 }
 
-TEST_CASE("only a whole image that has somewhere to go can be wanted") {
+TEST_CASE("only a whole image that has somewhere to go can be requested") {
   process p;
   const auto homeless = p.save(1);
-  CHECK_FALSE(p.s.want(homeless));
+  CHECK_FALSE(p.s.request_persist(homeless));
   const auto slot = p.s.begin().value();
-  CHECK_FALSE(p.s.want(slot));
+  CHECK_FALSE(p.s.request_persist(slot));
   p.s.finish(slot, process::image(2), somewhere());
-  CHECK(p.s.want(slot));
+  CHECK(p.s.request_persist(slot));
 }
 
 TEST_CASE("the newest image that all ranks have stays, not what one of them has beyond it") {
   process p;
   const auto common = p.save(1);
-  p.s.agree(p.s.word(common).sequence);
+  p.s.set_rollback_point(p.s.word(common).sequence);
   for (std::uint64_t step = 2; step < 6; ++step) {
     CHECK(p.save(step) != common);
     p.s.writer_died();
     while (p.s.drop_surplus()) {
     }
-    CHECK(p.s.agreed() == common);
+    CHECK(p.s.rollback_point() == common);
   }
   const auto next = p.save(6);
-  p.s.agree(p.s.word(next).sequence);
+  p.s.set_rollback_point(p.s.word(next).sequence);
   CHECK(p.save(7) != next);
   CHECK(p.save(8) != next);
   CHECK(p.s.image(next).step == 6);
 }
 
-TEST_CASE("what is settled late is not another image's outcome") {
+TEST_CASE("what is finalized late is not another image's outcome") {
   process p;
   const auto slot = p.s.begin().value();
   p.s.finish(slot, process::image(1), somewhere(), true);
   const auto sequence = p.s.word(slot).sequence;
-  p.s.settle(slot, sequence, {true, ""});
-  const auto told = p.s.settlements().load();
-  p.s.settle(slot, sequence, {false, "again"});
-  CHECK(p.s.settled(slot, sequence)->kept);
-  CHECK(p.s.settlements().load() == told);
+  p.s.finalize(slot, sequence, {true, ""});
+  const auto told = p.s.outcomes_told().load();
+  p.s.finalize(slot, sequence, {false, "again"});
+  CHECK(p.s.finalized(slot, sequence)->succeeded);
+  CHECK(p.s.outcomes_told().load() == told);
 }

@@ -53,11 +53,11 @@ int number(char* why, std::size_t why_bytes, Do&& what) {
   return done == 0 ? found : -1;
 }
 
-inline int settled(const troupe_arena& arena, std::uint64_t slot, std::uint64_t sequence,
-                   std::uint64_t within_ms, purpose what, char* why, std::size_t why_bytes) {
+inline int finalized(const troupe_arena& arena, std::uint64_t slot, std::uint64_t sequence,
+                     std::uint64_t within_ms, purpose what, char* why, std::size_t why_bytes) {
   const auto within = std::chrono::milliseconds(std::min<std::uint64_t>(within_ms, 1u << 30));
   return number(why, why_bytes, [&]() -> result<int> {
-    const auto known = arena.own->settled(slot, sequence, within, what);
+    const auto known = arena.own->finalized(slot, sequence, within, what);
     if (!known)
       return tl::make_unexpected(known.error());
     return *known ? 1 : 0;

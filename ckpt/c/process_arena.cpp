@@ -76,14 +76,14 @@ result<std::unique_ptr<process_arena>> process_arena::map(std::size_t images, un
       return tl::make_unexpected(made.error());
     memory[i] = std::move(*made);
   }
-  auto saver = left ? os::bell::adopt(left->back()) : os::bell::create();
+  auto saver = left ? os::wake_event::adopt(left->back()) : os::wake_event::create();
   if (!saver)
     return tl::make_unexpected(saver.error());
   return std::unique_ptr<process_arena>(
       new process_arena(std::move(*table), std::move(memory), std::move(*saver), images, threads));
 }
 
-process_arena::process_arena(os::shared_memory table, slot_memory memory, os::bell saver,
+process_arena::process_arena(os::shared_memory table, slot_memory memory, os::wake_event saver,
                              std::size_t images, unsigned threads)
     : table_(std::move(table)), memory_(std::move(memory)), saver_(std::move(saver)),
       slots_(*reinterpret_cast<slot_table*>(table_.data()), images), copier_(threads) {}
@@ -177,10 +177,10 @@ result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> s
   stop_filling();
   if (const auto decided = decide_images(bytes); !decided)
     return decided;
-  take_back();
+  release_unmapped();
   std::size_t images = 0;
   for (std::size_t i = 0; i < slots_.count() && images < slots_.images(); ++i) {
-    if (slots_.word(i).lent)
+    if (slots_.word(i).mapped)
       continue;
     ++images;
     if (slots_.word(i).state == slot_state::empty)
@@ -228,7 +228,7 @@ result<std::size_t> process_arena::begin(std::uint64_t bytes) {
     return failure(errc::invalid, "this memory is another process's");
   if (const auto decided = decide_images(bytes); !decided)
     return tl::make_unexpected(decided.error());
-  take_back();
+  release_unmapped();
   const auto slot = slots_.begin();
   if (!slot)
     return failure(errc::overloaded, "all images that there can be are being written out, or are "
@@ -299,22 +299,22 @@ result<void> process_arena::finish(std::size_t slot, const order& o) {
     slots_.abandon(slot);
     return shown;
   }
-  slots_.finish(slot, o.what, o.to, o.wanted);
-  // Copies may have been wanted while it was being copied itself.
-  if (o.wanted || slots_.word(slot).copied)
-    saver_.ring();
+  slots_.finish(slot, o.what, o.to, o.persist_requested);
+  // Copies may have been requested while it was being copied itself.
+  if (o.persist_requested || slots_.word(slot).copied)
+    saver_.signal();
   return {};
 }
 
-result<void> process_arena::want(std::size_t slot) {
-  if (slot >= slots_.count() || !slots_.want(slot))
+result<void> process_arena::request_persist(std::size_t slot) {
+  if (slot >= slots_.count() || !slots_.request_persist(slot))
     return failure(errc::invalid, fmt::format("the image in slot {} has nowhere to go", slot));
-  saver_.ring();
+  saver_.signal();
   return {};
 }
 
-result<std::size_t> process_arena::want_copies(std::optional<std::size_t> slot,
-                                               const slot_group& by) {
+result<std::size_t> process_arena::request_copies(std::optional<std::size_t> slot,
+                                                  const slot_group& by) {
   if (others_)
     return failure(errc::invalid, "this memory is another process's");
   if (!slot && !last_saved_)
@@ -325,25 +325,25 @@ result<std::size_t> process_arena::want_copies(std::optional<std::size_t> slot,
   const auto which = slot.value_or(last_saved_.value_or(0));
   if (which >= slots_.count() || slots_.word(which).state == slot_state::empty)
     return failure(errc::invalid, fmt::format("there is no image in slot {}", which));
-  if (!slots_.want_copies(which, by))
+  if (!slots_.request_copies(which, by))
     return failure(errc::overloaded,
                    fmt::format("copies of the image in slot {} are being made already", which));
-  saver_.ring();
+  saver_.signal();
   return which;
 }
 
-result<void> process_arena::keep_for_others(std::uint64_t sequence) {
+result<void> process_arena::set_replica_base(std::uint64_t sequence) {
   if (others_)
     return failure(errc::invalid, "this memory is another process's");
   if (sequence == 0) {
-    slots_.keep_for_others(std::nullopt);
+    slots_.set_replica_base(std::nullopt);
     return {};
   }
   const auto all = newest_first();
   if (std::none_of(all.begin(), all.end(),
                    [&](std::size_t slot) { return this->sequence(slot) == sequence; }))
     return failure(errc::invalid, fmt::format("no image here has the sequence {}", sequence));
-  slots_.keep_for_others(sequence);
+  slots_.set_replica_base(sequence);
   return {};
 }
 
@@ -368,7 +368,7 @@ result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequen
   const code c{found.members, found.parity};
   const auto sound = found.magic == held_piece::magic_value && check(c) &&
                      found.stripe < c.members && found.row < c.parity &&
-                     found.holder == holder(c, found.stripe, found.row);
+                     found.target == target(c, found.stripe, found.row);
   if (!sound)
     return failure(errc::invalid, fmt::format("slot {} holds no piece of others' images", slot));
   std::uint64_t longest = 0;
@@ -383,22 +383,22 @@ result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequen
   return found;
 }
 
-result<bool> process_arena::settled(std::size_t slot, std::uint64_t sequence, duration within,
-                                    purpose what) {
+result<bool> process_arena::finalized(std::size_t slot, std::uint64_t sequence, duration within,
+                                      purpose what) {
   if (slot >= slots_.count())
     return failure(errc::invalid, fmt::format("there is no slot {}", slot));
   const auto until = std::chrono::steady_clock::now() + within;
   for (;;) {
-    const auto seen = slots_.settlements().load();
-    if (const auto how = slots_.settled(slot, sequence, what)) {
-      if (!how->kept)
+    const auto seen = slots_.outcomes_told().load();
+    if (const auto how = slots_.finalized(slot, sequence, what)) {
+      if (!how->succeeded)
         return failure(errc::refused, how->why);
       return true;
     }
     const auto left = until - std::chrono::steady_clock::now();
     if (left <= duration::zero())
       return false;
-    os::wait_while(slots_.settlements(), seen, left);
+    os::wait_while(slots_.outcomes_told(), seen, left);
   }
 }
 
@@ -418,27 +418,28 @@ std::vector<std::size_t> process_arena::newest_first() const {
   return found;
 }
 
-result<process_arena::lending> process_arena::lend(std::size_t slot, std::uint64_t sequence) {
+result<process_arena::mapping> process_arena::open_for_mapping(std::size_t slot,
+                                                               std::uint64_t sequence) {
   const auto gone = fmt::format("there is no image {} in slot {}", sequence, slot);
   if (slot >= slots_.count())
     return failure(errc::invalid, gone);
   auto reader = os::memory_reader::open(descriptor(slot));
   if (!reader)
     return tl::make_unexpected(reader.error());
-  if (!slots_.lend(slot, sequence))
+  if (!slots_.set_mapped(slot, sequence))
     return failure(errc::invalid, gone);
   auto way = std::make_unique<os::aligned_choice>(descriptor(slot), slots_.image(slot).bytes);
-  return lending{std::move(*reader), std::move(way)};
+  return mapping{std::move(*reader), std::move(way)};
 }
 
 /// Frees slots whose mappings are all gone. Asks the kernel for each: that takes microseconds.
-void process_arena::take_back() {
+void process_arena::release_unmapped() {
   for (std::size_t i = 0; i < slots_.count(); ++i)
-    if (const auto word = slots_.word(i); word.lent) {
+    if (const auto word = slots_.word(i); word.mapped) {
       // In this order: a load that opens it after the question sets the mapped bit itself, later.
-      slots_.give_back(i);
+      slots_.clear_mapped(i);
       if (!os::sole_reader::open(descriptor(i)))
-        slots_.lend(i, word.sequence);
+        slots_.set_mapped(i, word.sequence);
     }
 }
 

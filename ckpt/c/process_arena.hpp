@@ -7,11 +7,11 @@
 #include "ckpt/copy/copier.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
-#include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/pinned_part.hpp"
 #include "runtime/os/memory/readers.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
+#include "runtime/os/memory/wake_event.hpp"
 #include "runtime/ports/storage.hpp"
 
 #include <array>
@@ -38,8 +38,8 @@ struct bytes_at {
 /// it by looking at the table.
 class process_arena {
  public:
-  /// The descriptors of an arena: of the table, of each slot's memory, and of the bell that its
-  /// saver hears.
+  /// The descriptors of an arena: of the table, of each slot's memory, and of the wake-up event
+  /// that wakes its saver.
   static constexpr std::size_t descriptors_count = arena_descriptors;
   using descriptors = std::array<int, descriptors_count>;
 
@@ -59,7 +59,7 @@ class process_arena {
   struct order {
     slot_image what;
     slot_destination to;
-    bool wanted = false;
+    bool persist_requested = false;
   };
   /// What the caller has to fill.
   struct places_left {
@@ -71,15 +71,15 @@ class process_arena {
                     places_left* left);
   void filled(const result<void>& how);
   result<void> saved();
-  result<void> want(std::size_t slot);
-  /// Without a slot: of the last save. Whose copies are wanted.
-  result<std::size_t> want_copies(std::optional<std::size_t> slot, const slot_group& by);
+  result<void> request_persist(std::size_t slot);
+  /// Without a slot: of the last save. Whose copies are requested.
+  result<std::size_t> request_copies(std::optional<std::size_t> slot, const slot_group& by);
   /// 0: none stays.
-  result<void> keep_for_others(std::uint64_t sequence);
-  void agree(std::uint64_t sequence) { slots_.agree(sequence); }
+  result<void> set_replica_base(std::uint64_t sequence);
+  void set_rollback_point(std::uint64_t sequence) { slots_.set_rollback_point(sequence); }
   /// False: not known yet.
-  result<bool> settled(std::size_t slot, std::uint64_t sequence, duration within,
-                       purpose what = purpose::disk);
+  result<bool> finalized(std::size_t slot, std::uint64_t sequence, duration within,
+                         purpose what = purpose::disk);
 
   /// An image that comes from elsewhere: a slot with memory for it.
   result<std::size_t> begin(std::uint64_t bytes);
@@ -88,13 +88,13 @@ class process_arena {
   void abandon(std::size_t slot) { slots_.abandon(slot); }
 
   /// An image that a library opens and maps while this lives; with huge pages, if it can be.
-  struct lending {
+  struct mapping {
     /// Open from before the mapped bit is set until the slot is mapped. So a slot without a reader
     /// has no mapping, and a load that is about to map it has not set the bit yet.
     os::memory_reader reader;
     std::unique_ptr<os::aligned_choice> way;
   };
-  result<lending> lend(std::size_t slot, std::uint64_t sequence);
+  result<mapping> open_for_mapping(std::size_t slot, std::uint64_t sequence);
   result<void> seal(std::size_t slot);
 
   /// What the image of this sequence in memory for others' images is, a view. `invalid` if it is
@@ -112,15 +112,15 @@ class process_arena {
 
  private:
   using slot_memory = std::array<os::shared_memory, slot_table::slots_max>;
-  process_arena(os::shared_memory table, slot_memory memory, os::bell saver, std::size_t images,
-                unsigned threads);
+  process_arena(os::shared_memory table, slot_memory memory, os::wake_event saver,
+                std::size_t images, unsigned threads);
   static result<std::unique_ptr<process_arena>> map(std::size_t images, unsigned threads,
                                                     const std::optional<descriptors>& left);
 
   result<void> take_over();
   std::uint64_t memory_held() const;
   result<void> decide_images(std::uint64_t bytes);
-  void take_back();
+  void release_unmapped();
   result<void> fit(std::size_t slot, std::uint64_t bytes);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
   void stop_filling();
@@ -131,7 +131,7 @@ class process_arena {
   slot_memory memory_;
   std::array<os::pinned_part, slot_table::slots_max> pinned_;
   std::optional<os::pinning> pinning_; ///< none: nothing is to be pinned, or the driver refuses
-  os::bell saver_;
+  os::wake_event saver_;
   slots slots_;
   bool others_ = false; ///< another process's
   bool decided_ = false;

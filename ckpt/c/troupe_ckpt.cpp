@@ -11,8 +11,8 @@
 using namespace troupe;
 using namespace troupe::ckpt;
 
-struct troupe_lending {
-  process_arena::lending own;
+struct troupe_mapping {
+  process_arena::mapping own;
 };
 
 namespace {
@@ -163,16 +163,16 @@ void troupe_filled(troupe_arena* arena, const char* failed) {
 }
 
 int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&] { return arena->own->want(slot); });
+  return answer(why, why_bytes, [&] { return arena->own->request_persist(slot); });
 }
 
 void troupe_agree(troupe_arena* arena, uint64_t sequence) {
-  arena->own->agree(sequence);
+  arena->own->set_rollback_point(sequence);
 }
 
 int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
                    char* why, size_t why_bytes) {
-  return settled(*arena, slot, sequence, within_ms, purpose::disk, why, why_bytes);
+  return finalized(*arena, slot, sequence, within_ms, purpose::disk, why, why_bytes);
 }
 
 int troupe_begin(troupe_arena* arena, uint64_t bytes, troupe_image* made, void** memory, char* why,
@@ -241,21 +241,21 @@ int troupe_images(const troupe_arena* arena, troupe_image* found) {
   return static_cast<int>(all.size());
 }
 
-troupe_lending* troupe_lend(troupe_arena* arena, uint64_t slot, uint64_t sequence, char* why,
-                            size_t why_bytes) {
-  troupe_lending* made = nullptr;
+troupe_mapping* troupe_open_for_mapping(troupe_arena* arena, uint64_t slot, uint64_t sequence,
+                                        char* why, size_t why_bytes) {
+  troupe_mapping* made = nullptr;
   answer(why, why_bytes, [&]() -> result<void> {
-    auto own = arena->own->lend(slot, sequence);
+    auto own = arena->own->open_for_mapping(slot, sequence);
     if (!own)
       return tl::make_unexpected(own.error());
-    made = new troupe_lending{std::move(*own)};
+    made = new troupe_mapping{std::move(*own)};
     return {};
   });
   return made;
 }
 
-void troupe_end_lending(troupe_lending* lending) {
-  delete lending;
+void troupe_end_mapping(troupe_mapping* mapping) {
+  delete mapping;
 }
 
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {

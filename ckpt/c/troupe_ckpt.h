@@ -50,7 +50,7 @@ typedef struct {
  * may run on, at most 8. `left`: 0, or the descriptors of an arena whose process has ended; they are ours then. 0 on
  * failure. */
 troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why, size_t why_bytes);
-/* The arena of another process, which goes on using it: only for troupe_images, troupe_lend and
+/* The arena of another process, which goes on using it: only for troupe_images, troupe_open_for_mapping and
  * troupe_held. */
 troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes);
 /* Those of this arena, which stay its own. */
@@ -134,14 +134,14 @@ int troupe_images(const troupe_arena* arena, troupe_image* found);
  * itself has opened nothing, and is not seen.) The library will likely choose an address at which huge pages are mapped as
  * such, so that reading each page for the first time takes a twentieth. 0: the image of this sequence is no more, or cannot
  * be opened. */
-typedef struct troupe_lending troupe_lending;
-troupe_lending* troupe_lend(troupe_arena* arena, uint64_t slot, uint64_t sequence, char* why, size_t why_bytes);
-void troupe_end_lending(troupe_lending* lending);
+typedef struct troupe_mapping troupe_mapping;
+troupe_mapping* troupe_open_for_mapping(troupe_arena* arena, uint64_t slot, uint64_t sequence, char* why, size_t why_bytes);
+void troupe_end_mapping(troupe_mapping* mapping);
 /* Fills in the checksums of an image, so that it is the file. */
 int troupe_seal(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
 
 /* Copies at other nodes. The nodes of a group hold pieces of each other's images: of each stripe, to which all but the
- * holders give a piece of theirs, `parity` sums. So `parity` nodes may be lost. */
+ * targets give a piece of theirs, `parity` sums. So `parity` nodes may be lost. */
 
 /* A group of ranks, and at which addresses their nodes hold pieces. */
 #define TROUPE_GROUP_MEMBERS 16
@@ -170,7 +170,7 @@ int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, si
 #define TROUPE_HELD_BEFORE 4096
 typedef struct {
   uint32_t members, parity;
-  uint32_t holder; /* which member this node is */
+  uint32_t target; /* which member this node is */
   uint32_t stripe, row;
   uint32_t ranks[TROUPE_GROUP_MEMBERS];
   uint64_t bytes[TROUPE_GROUP_MEMBERS]; /* of the members' images; 0 of those that give nothing to the stripe */
@@ -180,14 +180,14 @@ typedef struct {
 int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_held_piece* held, char* why,
                 size_t why_bytes);
 
-/* These need no arena. A group that cannot be has no pieces, holders or terms. */
+/* These need no arena. A group that cannot be has no pieces, targets or terms. */
 
 /* Of each piece of an image; the last may be shorter. */
 uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t image_bytes);
 /* Which piece of its image a member gives to a stripe; -1: none. */
 int32_t troupe_piece_of(uint32_t members, uint32_t parity, uint32_t member, uint32_t stripe);
 /* Which member holds a stripe's parity; -1: there is none. */
-int32_t troupe_holder(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row);
+int32_t troupe_target(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row);
 
 typedef struct {
   uint32_t parity; /* 1: a parity, 0: a member's piece; */

@@ -42,7 +42,7 @@ result<slot_group> group_of(const troupe_group& said) {
 }
 
 troupe_held_piece told_of(const held_piece& piece) {
-  troupe_held_piece held{piece.members, piece.parity, piece.holder, piece.stripe,
+  troupe_held_piece held{piece.members, piece.parity, piece.target, piece.stripe,
                          piece.row,     {},           {},           {}};
   std::copy(piece.ranks.begin(), piece.ranks.end(), std::begin(held.ranks));
   std::copy(piece.bytes.begin(), piece.bytes.end(), std::begin(held.bytes));
@@ -66,7 +66,7 @@ int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* 
     if (!group)
       return tl::make_unexpected(group.error());
     const auto named = *slot == TROUPE_LAST_SAVE ? std::nullopt : std::optional<std::size_t>(*slot);
-    const auto wanted = arena->own->want_copies(named, *group);
+    const auto wanted = arena->own->request_copies(named, *group);
     if (!wanted)
       return tl::make_unexpected(wanted.error());
     *slot = *wanted;
@@ -76,11 +76,11 @@ int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* 
 
 int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
                           char* why, size_t why_bytes) {
-  return settled(*arena, slot, sequence, within_ms, purpose::copies, why, why_bytes);
+  return finalized(*arena, slot, sequence, within_ms, purpose::copies, why, why_bytes);
 }
 
 int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&] { return arena->own->keep_for_others(sequence); });
+  return answer(why, why_bytes, [&] { return arena->own->set_replica_base(sequence); });
 }
 
 int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_held_piece* held,
@@ -107,11 +107,11 @@ int32_t troupe_piece_of(uint32_t members, uint32_t parity, uint32_t member, uint
   return piece ? static_cast<int32_t>(*piece) : -1;
 }
 
-int32_t troupe_holder(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row) {
+int32_t troupe_target(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row) {
   const code c{members, parity};
   if (!check(c) || stripe >= members || row >= parity)
     return -1;
-  return static_cast<int32_t>(holder(c, stripe, row));
+  return static_cast<int32_t>(target(c, stripe, row));
 }
 
 int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t lost,

@@ -39,13 +39,13 @@ struct image_here {
   std::uint64_t bytes = 0;
 };
 
-/// One that is to be written. It stays as it is until it is settled, whatever becomes of its
+/// One that is to be written. It stays as it is until it is finalized, whatever becomes of its
 /// process.
-struct wanted_image : image_here {
+struct persist_request : image_here {
   destination to;
 };
 
-/// The holders of an image's pieces: nodes with one rank each (ckpt/erasure/stripes.hpp).
+/// The targets of an image's pieces: nodes with one rank each (ckpt/erasure/stripes.hpp).
 struct copy_group {
   struct member {
     global_rank rank = 0;
@@ -62,11 +62,11 @@ struct held_step {
   std::uint64_t step = 0;
 };
 
-/// One of which pieces are to be held at other nodes. It stays until that is settled, too.
+/// One of which pieces are to be held at other nodes. It stays until that is finalized, too.
 struct image_to_copy : image_here {
   copy_group by;
   duration within{};
-  std::optional<held_step> whole; ///< the holders' pieces of it are not dropped
+  std::optional<held_step> whole; ///< the targets' pieces of it are not dropped
 };
 
 struct commit_order {
@@ -84,18 +84,18 @@ class checkpoint_host {
  public:
   virtual ~checkpoint_host() = default;
 
-  /// From now on each image that is wanted is told, first those that are wanted already: a saver
-  /// that comes after one that crashed hears of all again.
-  virtual void watch(std::function<void(const wanted_image&)> on_wanted) = 0;
+  /// From now on each image that is requested is told, first those that are requested already: a
+  /// saver that comes after one that crashed hears of all again.
+  virtual void watch(std::function<void(const persist_request&)> on_request) = 0;
 
-  /// The same for images of which copies are wanted.
-  virtual void watch_copies(std::function<void(const image_to_copy&)> on_wanted) = 0;
+  /// The same for images of which copies are requested.
+  virtual void watch_copies(std::function<void(const image_to_copy&)> on_request) = 0;
 
-  /// `done` is called when every image that was wanted before this call has been told.
+  /// `done` is called when every image that was requested before this call has been told.
   virtual void look(std::function<void()> done) = 0;
 
   /// Writes it under its name; it is durable when `done` is called.
-  virtual void write(const wanted_image& image,
+  virtual void write(const persist_request& image,
                      std::function<void(result<ports::receipt>)> done) = 0;
 
   /// `done` has the sequence of the step in its place.
@@ -103,36 +103,36 @@ class checkpoint_host {
                       std::function<void(result<std::uint64_t>)> done) = 0;
 
   /// What became of it: its process may hear, and its memory is free for other images.
-  virtual void settle(const wanted_image& image, const result<void>& how) = 0;
+  virtual void finalize(const persist_request& image, const result<void>& how) = 0;
 
-  /// Gives its pieces to their holders; all of them hold them when `done` is called, and those of
+  /// Gives its pieces to their targets; all of them hold them when `done` is called, and those of
   /// the others that belong to them. Does not wait for what else is asked for here.
   virtual void copy(const image_to_copy& image, std::function<void(result<void>)> done) = 0;
-  virtual void settle_copy(const image_to_copy& image, const result<void>& how) = 0;
+  virtual void finalize_copy(const image_to_copy& image, const result<void>& how) = 0;
 
   /// The newest image of every training process here that all ranks have (if that is not known: its
-  /// newest) is wanted too, unless it was before.
-  virtual void want_newest() = 0;
+  /// newest) is requested too, unless it was before.
+  virtual void request_newest() = 0;
 };
 
 /// For a node without memory for images.
 class no_checkpoint_host final : public checkpoint_host {
  public:
-  void watch(std::function<void(const wanted_image&)>) override {}
+  void watch(std::function<void(const persist_request&)>) override {}
   void watch_copies(std::function<void(const image_to_copy&)>) override {}
   void look(std::function<void()> done) override { done(); }
-  void write(const wanted_image&, std::function<void(result<ports::receipt>)> done) override {
+  void write(const persist_request&, std::function<void(result<ports::receipt>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
   void commit(const commit_order&, std::function<void(result<std::uint64_t>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
-  void settle(const wanted_image&, const result<void>&) override {}
+  void finalize(const persist_request&, const result<void>&) override {}
   void copy(const image_to_copy&, std::function<void(result<void>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
-  void settle_copy(const image_to_copy&, const result<void>&) override {}
-  void want_newest() override {}
+  void finalize_copy(const image_to_copy&, const result<void>&) override {}
+  void request_newest() override {}
 };
 
 } // namespace troupe::ckpt

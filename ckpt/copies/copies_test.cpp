@@ -1,5 +1,5 @@
-#include "ckpt/copies/image_giver.hpp"
-#include "ckpt/copies/piece_holder.hpp"
+#include "ckpt/copies/replication_source.hpp"
+#include "ckpt/copies/replication_target.hpp"
 #include "ckpt/copies/testing/memory_of_others.hpp"
 #include "ckpt/erasure/stripes.hpp"
 #include "ckpt/limits.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 /// Nodes of a group, each with memory for the others' images, on real links.
 struct nodes {
-  explicit nodes(const code& c) : how(c), memory(c.members), holders(c.members) {
+  explicit nodes(const code& c) : how(c), memory(c.members), targets(c.members) {
     constexpr std::uint32_t before = 10; // ranks of a node that is in no group
     owners->learn(messages::build<messages::RankOwners>(
         {"master", {}, generation{1}}, [this](messages::RankOwners::Builder b) {
@@ -43,30 +43,31 @@ struct nodes {
   }
 
   ~nodes() {
-    givers.clear();
-    holders.clear();
+    sources.clear();
+    targets.clear();
   }
 
   void open(std::uint32_t member) {
-    auto made = piece_holder::open(transport(), world.place(), "job", owners,
-                                   {memory[member].descriptors()},
-                                   [this](const std::string&, const log::event& e) {
-                                     const std::lock_guard held(lock);
-                                     told.push_back(e.text);
-                                   });
+    auto made = replication_target::open(transport(), world.place(), "job", owners,
+                                         {memory[member].descriptors()},
+                                         [this](const std::string&, const log::event& e) {
+                                           const std::lock_guard held(lock);
+                                           told.push_back(e.text);
+                                         });
     REQUIRE(made);
-    holders[member] = std::move(*made);
+    targets[member] = std::move(*made);
   }
 
   std::shared_ptr<ports::transport> transport() {
     return {std::shared_ptr<void>{}, &world.transport()};
   }
 
-  image_giver& giver(std::uint32_t member) {
-    while (givers.size() < how.members)
-      givers.push_back(std::make_unique<image_giver>(
-          transport(), giver_options{"job", fmt::format("node-{}", givers.size()), 0}));
-    return *givers[member];
+  replication_source& source(std::uint32_t member) {
+    while (sources.size() < how.members)
+      sources.push_back(std::make_unique<replication_source>(
+          transport(),
+          replication_source_options{"job", fmt::format("node-{}", sources.size()), 0}));
+    return *sources[member];
   }
 
   image_to_copy image(std::uint32_t member, std::uint64_t step, std::size_t bytes) const {
@@ -79,7 +80,7 @@ struct nodes {
     i.by.parity = how.parity;
     i.by.me = member;
     for (std::uint32_t m = 0; m < how.members; ++m)
-      i.by.members.push_back({10 + m, ports::to_string(holders[m]->where())});
+      i.by.members.push_back({10 + m, ports::to_string(targets[m]->where())});
     i.within = 1min;
     return i;
   }
@@ -87,7 +88,7 @@ struct nodes {
   /// `member` gives this; the answer comes.
   std::future<result<void>> gives(const image_to_copy& image, const std::string& content) {
     auto answer = std::make_shared<std::promise<result<void>>>();
-    giver(image.by.me)
+    source(image.by.me)
         .give(image, {reinterpret_cast<const std::byte*>(content.data()), content.size()},
               [answer](const result<void>& r) { answer->set_value(r); });
     return answer->get_future();
@@ -114,8 +115,8 @@ struct nodes {
   const std::shared_ptr<rank_owners> owners = std::make_shared<rank_owners>();
   std::vector<memory_of_others> memory;
   troupe::testing::asio_world world;
-  std::vector<std::unique_ptr<piece_holder>> holders;
-  std::vector<std::unique_ptr<image_giver>> givers;
+  std::vector<std::unique_ptr<replication_target>> targets;
+  std::vector<std::unique_ptr<replication_source>> sources;
 };
 
 std::string some_bytes(std::uint64_t seed, std::size_t size) {
@@ -158,8 +159,8 @@ void check_piece(const code& c, const memory_of_others::piece& p, std::uint32_t 
   CHECK(p.header.magic == held_piece::magic_value);
   CHECK(p.header.members == c.members);
   CHECK(p.header.parity == c.parity);
-  CHECK(p.header.holder == at);
-  CHECK(holder(c, p.header.stripe, p.header.row) == at);
+  CHECK(p.header.target == at);
+  CHECK(target(c, p.header.stripe, p.header.row) == at);
   CHECK(p.image.generation == 1);
   CHECK(p.image.rank == 10 + at);
   CHECK(p.image.world_size == 100);
@@ -225,7 +226,7 @@ TEST_CASE("with as many pieces as there may be the step before the whole one goe
     CHECK(held_of(memory, 1) == 4);
     CHECK(held_of(memory, 2) == 4);
   }
-  // No giver says that the second is whole: the first stays, and what has to go is the second.
+  // No source says that the second is whole: the first stays, and what has to go is the second.
   n.all_give(3, some_images(c, 3), held_step{generation{1}, 1});
   for (const auto& memory : n.memory) {
     CHECK(held_of(memory, 1) == 4);
@@ -257,10 +258,10 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
   CHECK(answer.error().what ==
         fmt::format("rank 10's copy at {}: the memory for others' images of local rank 0 holds 8 "
                     "pieces that may not go",
-                    ports::to_string(n.holders[0]->where())));
+                    ports::to_string(n.targets[0]->where())));
 }
 
-TEST_CASE("a holder that goes is named, with its rank and address; the others drop their part") {
+TEST_CASE("a target that goes is named, with its rank and address; the others drop their part") {
   const code c{4, 1};
   const auto images = some_images(c, 1);
   nodes n(c);
@@ -270,8 +271,8 @@ TEST_CASE("a holder that goes is named, with its rank and address; the others dr
     answers.push_back(n.gives(n.image(m, 1, images[m].size()), images[m]));
   // Stripe 3 is held by the fourth, which needs nothing of its own.
   REQUIRE(n.world.until([&n] { return n.memory[3].count(slot_state::ready) == 1; }));
-  const auto where = ports::to_string(n.holders[2]->where());
-  n.holders[2].reset();
+  const auto where = ports::to_string(n.targets[2]->where());
+  n.targets[2].reset();
   for (std::uint32_t m = 0; m < 2; ++m) {
     const auto answer = answers[m].get();
     REQUIRE_FALSE(answer);
@@ -280,13 +281,14 @@ TEST_CASE("a holder that goes is named, with its rank and address; the others dr
   CHECK(n.memory[2].count(slot_state::writing) == 0);
 }
 
-TEST_CASE("a giver that goes breaks what it began, and the others are told which") {
+TEST_CASE("a source that goes breaks what it began, and the others are told which") {
   const code c{3, 1};
   const auto images = some_images(c, 1);
   const auto large = some_bytes(9, 20'000'000);
   std::promise<result<void>> slow_answer;
   nodes n(c);
-  auto lone = std::make_unique<image_giver>(n.transport(), giver_options{"job", "node-0", 1});
+  auto lone = std::make_unique<replication_source>(n.transport(),
+                                                   replication_source_options{"job", "node-0", 1});
   lone->give(n.image(0, 1, large.size()),
              {reinterpret_cast<const std::byte*>(large.data()), large.size()},
              [&slow_answer](const result<void>& r) { slow_answer.set_value(r); });
@@ -304,8 +306,8 @@ TEST_CASE("a giver that goes breaks what it began, and the others are told which
   const auto answer = other.get();
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what.find(fmt::format("rank 12's copy at {}: rank 10 broke off: ",
-                                             ports::to_string(n.holders[2]->where()))) == 0);
-  // What the other had given in full waits for the third; in the next steps no giver waits.
+                                             ports::to_string(n.targets[2]->where()))) == 0);
+  // What the other had given in full waits for the third; in the next steps no source waits.
   std::uint64_t step = 1;
   CHECK(n.world.until([&] {
     n.all_give(++step, images);
@@ -318,7 +320,7 @@ TEST_CASE("a giver that goes breaks what it began, and the others are told which
   CHECK_FALSE(n.told.empty());
 }
 
-TEST_CASE("time is up: the holder that lacks something is named") {
+TEST_CASE("time is up: the target that lacks something is named") {
   const code c{3, 1};
   const auto images = some_images(c, 1);
   nodes n(c);
@@ -327,28 +329,28 @@ TEST_CASE("time is up: the holder that lacks something is named") {
   const auto answer = n.gives(image, images[0]).get();
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what == fmt::format("rank 11's copy at {}: not held within 200 ms",
-                                           ports::to_string(n.holders[1]->where())));
+                                           ports::to_string(n.targets[1]->where())));
 }
 
-TEST_CASE("a new holder finds what the last one held, and drops what was half there") {
+TEST_CASE("a new target finds what the last one held, and drops what was half there") {
   const code c{2, 1};
   nodes n(c);
   const auto images = some_images(c, 1);
   n.all_give(1, images);
   auto words = n.memory[0].words();
   REQUIRE(words.begin_where([](const slot_image&) { return false; }));
-  n.holders[0].reset();
+  n.targets[0].reset();
   n.open(0);
   CHECK(n.memory[0].count(slot_state::writing) == 0);
   CHECK(held_of(n.memory[0], 1) == 1);
-  // The giver's link has gone with the old holder, or goes now: an image may fail of that, once.
+  // The source's link has gone with the old target, or goes now: an image may fail of that, once.
   const auto again = some_images(c, 2);
-  n.givers.clear();
+  n.sources.clear();
   n.all_give(2, again);
   CHECK(held_of(n.memory[0], 2) == 1);
 }
 
-TEST_CASE("a peer that is no giver of this job is turned away") {
+TEST_CASE("a peer that is no source of this job is turned away") {
   nodes n({2, 1});
   struct row {
     messages::Hello::Role role;
@@ -370,7 +372,7 @@ TEST_CASE("a peer that is no giver of this job is turned away") {
           b.setNode("stranger");
           b.setRole(r.role);
         });
-    n.transport()->dial(n.holders[0]->where(), hello, [&](result<ports::connection_ptr> made) {
+    n.transport()->dial(n.targets[0]->where(), hello, [&](result<ports::connection_ptr> made) {
       const std::lock_guard held(lock);
       link = std::move(made.value());
       link->open({[&refusal](const messages::any_msg& m) {
@@ -400,19 +402,19 @@ TEST_CASE("what cannot be given is refused at once, or when its turn has come") 
 }
 
 TEST_CASE(
-    "every caller that waits hears once, also of a giver that ends; too many are told at once") {
+    "every caller that waits hears once, also of a source that ends; too many are told at once") {
   const code c{3, 1};
   const auto images = some_images(c, 1);
   std::mutex lock;
-  std::vector<int> answers(limits::images_wanted_max + 2);
+  std::vector<int> answers(limits::persist_requests_max + 2);
   nodes n(c);
   const auto give = [&](std::size_t which) {
-    n.giver(0).give(n.image(0, which, images[0].size()),
-                    {reinterpret_cast<const std::byte*>(images[0].data()), images[0].size()},
-                    [&lock, &answers, which](const result<void>& r) {
-                      const std::lock_guard held(lock);
-                      answers[which] += r ? 1'000 : r.error().code == errc::overloaded ? 10 : 1;
-                    });
+    n.source(0).give(n.image(0, which, images[0].size()),
+                     {reinterpret_cast<const std::byte*>(images[0].data()), images[0].size()},
+                     [&lock, &answers, which](const result<void>& r) {
+                       const std::lock_guard held(lock);
+                       answers[which] += r ? 1'000 : r.error().code == errc::overloaded ? 10 : 1;
+                     });
   };
   give(0);
   // The first waits for what others do not give.
@@ -420,7 +422,7 @@ TEST_CASE(
   for (std::size_t which = 1; which < answers.size(); ++which)
     give(which);
   CHECK(answers.back() == 10);
-  n.givers.clear();
+  n.sources.clear();
   CHECK(std::all_of(answers.begin(), answers.end() - 1, [](int a) { return a == 1; }));
 }
 
@@ -430,9 +432,9 @@ TEST_CASE("a node that gives in another's place is let go, and the stripes of it
   // Node 1 gives what would be rank 12's image.
   auto false_one = n.image(2, 100, images[2].size());
   auto answer = std::make_shared<std::promise<result<void>>>();
-  n.giver(1).give(false_one,
-                  {reinterpret_cast<const std::byte*>(images[2].data()), images[2].size()},
-                  [answer](const result<void>& r) { answer->set_value(r); });
+  n.source(1).give(false_one,
+                   {reinterpret_cast<const std::byte*>(images[2].data()), images[2].size()},
+                   [answer](const result<void>& r) { answer->set_value(r); });
   const auto given = answer->get_future().get();
   CHECK_FALSE(given);
   {

@@ -27,7 +27,8 @@ std::size_t in_use(const slots& words) {
 result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& arenas) {
   piece_memory all;
   for (const auto& descriptors : arenas) {
-    invariant(descriptors.size() == arena_descriptors, "an arena is a table, slots, a bell");
+    invariant(descriptors.size() == arena_descriptors,
+              "an arena is a table, slots, a wake-up event");
     auto table = os::shared_memory::share(descriptors.front());
     if (!table)
       return tl::make_unexpected(table.error());
@@ -45,7 +46,7 @@ result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& aren
   return all;
 }
 
-result<void> piece_memory::open(const holder_core::open& o) {
+result<void> piece_memory::open(const target_core::open& o) {
   auto words = arenas_.at(o.local).words();
   const auto slot = words.begin_where([&o](const slot_image& image) {
     const bool same_step = image.generation == o.generation && image.step == o.step;
@@ -96,12 +97,12 @@ result<void> piece_memory::make_room(const parity& p, std::uint64_t bytes) {
   return memory.grow(bytes);
 }
 
-result<void> piece_memory::grow(const holder_core::grow& g) {
+result<void> piece_memory::grow(const target_core::grow& g) {
   const auto at = open_.find(g.which);
   return at == open_.end() ? result<void>{} : make_room(at->second, g.bytes);
 }
 
-void piece_memory::add(const holder_core::add& a) {
+void piece_memory::add(const target_core::add& a) {
   const auto at = open_.find(a.which);
   if (at == open_.end())
     return;
@@ -121,7 +122,7 @@ void piece_memory::add(const holder_core::add& a) {
   accumulate(sum + a.offset, from, content.size(), a.times);
 }
 
-void piece_memory::finish(const holder_core::finish& f) {
+void piece_memory::finish(const target_core::finish& f) {
   auto done = open_.extract(f.which);
   if (done.empty())
     return;
@@ -134,7 +135,7 @@ void piece_memory::finish(const holder_core::finish& f) {
   arenas_[p.local].words().finish(p.slot, f.image);
 }
 
-void piece_memory::drop(const holder_core::drop& d) {
+void piece_memory::drop(const target_core::drop& d) {
   const auto gone = open_.extract(d.which);
   if (!gone.empty())
     arenas_[gone.mapped().local].words().abandon(gone.mapped().slot);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/copies/holder_core.hpp"
+#include "ckpt/copies/target_core.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 
 #include <array>
@@ -11,20 +11,20 @@
 namespace troupe::ckpt {
 
 /// The memory for others' images, one arena for each local rank, while parities come into being
-/// there: does what a holder_core decides about stripes. One thread at a time.
+/// there: does what a target_core decides about stripes. One thread at a time.
 class piece_memory {
  public:
-  /// As for piece_holder::open.
+  /// As for replication_target::open.
   static result<piece_memory> map(const std::vector<std::vector<int>>& arenas);
 
   std::size_t local_ranks() const { return arenas_.size(); }
 
-  result<void> open(const holder_core::open& o);
-  result<void> grow(const holder_core::grow& g);
+  result<void> open(const target_core::open& o);
+  result<void> grow(const target_core::grow& g);
   // Nothing happens for a stripe that could not be opened.
-  void add(const holder_core::add& a);
-  void finish(const holder_core::finish& f);
-  void drop(const holder_core::drop& d);
+  void add(const target_core::add& a);
+  void finish(const target_core::finish& f);
+  void drop(const target_core::drop& d);
   void drop_all();
 
  private:
@@ -46,7 +46,7 @@ class piece_memory {
   result<void> lay_out(const parity& p, std::uint64_t bytes);
 
   std::vector<arena> arenas_;
-  std::map<holder_core::stripe_id, parity> open_;
+  std::map<target_core::stripe_id, parity> open_;
 };
 
 } // namespace troupe::ckpt

@@ -45,9 +45,9 @@ void rank_owners::learn(const messages::msg<messages::RankOwners>& m) {
 std::optional<std::string> rank_owners::validation_error(messages::CopyBegin::Reader says,
                                                          const std::string& node) const {
   const auto ranks = says.getRanks();
-  if (says.getGiver() >= ranks.size())
-    return fmt::format("member {} of a group of {} does not exist", says.getGiver(), ranks.size());
-  const auto rank = ranks[says.getGiver()];
+  if (says.getSource() >= ranks.size())
+    return fmt::format("member {} of a group of {} does not exist", says.getSource(), ranks.size());
+  const auto rank = ranks[says.getSource()];
   const std::lock_guard lock(mutex_);
   if (worlds_.empty())
     return std::string("this node does not know yet which node runs which rank");

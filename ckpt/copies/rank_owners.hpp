@@ -14,8 +14,8 @@ namespace troupe::ckpt {
 
 /// Which node runs which ranks, in the generations that this node takes part in.
 ///
-/// A giver of copies says as which rank it gives. Its link has proven a node's name and no rank, so
-/// without this table any node of the job could give in another's place, and a lost node's image
+/// A source of copies says as which rank it gives. Its link has proven a node's name and no rank,
+/// so without this table any node of the job could give in another's place, and a lost node's image
 /// would be rebuilt from what it gave. Thread-safe.
 class rank_owners {
  public:

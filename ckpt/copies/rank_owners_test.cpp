@@ -29,13 +29,13 @@ void learn(rank_owners& owners, std::uint64_t generation, const std::vector<memb
 }
 
 std::string judged(const rank_owners& owners, const std::string& node, std::uint64_t generation,
-                   std::uint32_t rank, std::uint32_t giver = 1) {
+                   std::uint32_t rank, std::uint32_t source = 1) {
   const auto m = messages::build<messages::CopyBegin>({}, [&](messages::CopyBegin::Builder b) {
     b.initKey().setGeneration(generation);
     auto ranks = b.initRanks(2);
     ranks.set(0, 99);
     ranks.set(1, rank);
-    b.setGiver(giver);
+    b.setSource(source);
   });
   return owners.validation_error(*m.read(), node).value_or("");
 }

@@ -96,7 +96,7 @@ part_of_image piece_in(const code& c, std::uint64_t image_bytes, std::uint32_t p
   return {from, std::min(whole, image_bytes - from)};
 }
 
-std::uint32_t holder(const code& c, std::uint32_t stripe, std::uint32_t row) {
+std::uint32_t target(const code& c, std::uint32_t stripe, std::uint32_t row) {
   return (stripe + row) % c.members;
 }
 

@@ -40,8 +40,8 @@ struct part_of_image {
 };
 part_of_image piece_in(const code& c, std::uint64_t image_bytes, std::uint32_t piece);
 
-/// The holder of parity `row` of a stripe. Precondition: row < parity.
-std::uint32_t holder(const code& c, std::uint32_t stripe, std::uint32_t row);
+/// The target of parity `row` of a stripe. Precondition: row < parity.
+std::uint32_t target(const code& c, std::uint32_t stripe, std::uint32_t row);
 
 /// Which piece of its image `member` gives to a stripe; nothing if it holds a parity of it.
 std::optional<std::uint32_t> piece_of(const code& c, std::uint32_t member, std::uint32_t stripe);

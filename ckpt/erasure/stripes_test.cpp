@@ -85,7 +85,7 @@ struct group {
       for (std::uint32_t m = 0; m < c.members; ++m)
         there[m] = lost.count(m) == 0;
       for (std::uint32_t row = 0; row < c.parity; ++row)
-        rows[row] = lost.count(holder(c, stripe, row)) == 0;
+        rows[row] = lost.count(target(c, stripe, row)) == 0;
       const auto terms = rebuilt(c, stripe, one, there, rows);
       if (!terms)
         return std::nullopt;
@@ -157,16 +157,16 @@ TEST_CASE("each member holds as many parities as there may be lost, and gives ev
     std::vector<std::uint32_t> held(c.members);
     std::vector<std::multiset<std::uint32_t>> given(c.members);
     for (std::uint32_t stripe = 0; stripe < c.members; ++stripe) {
-      std::set<std::uint32_t> holders;
+      std::set<std::uint32_t> targets;
       for (std::uint32_t row = 0; row < c.parity; ++row) {
-        const auto by = holder(c, stripe, row);
-        holders.insert(by);
+        const auto by = target(c, stripe, row);
+        targets.insert(by);
         ++held[by];
       }
-      CHECK(holders.size() == c.parity);
+      CHECK(targets.size() == c.parity);
       for (std::uint32_t m = 0; m < c.members; ++m) {
         const auto piece = piece_of(c, m, stripe);
-        CHECK(piece.has_value() == (holders.count(m) == 0));
+        CHECK(piece.has_value() == (targets.count(m) == 0));
         if (piece)
           given[m].insert(*piece);
       }
@@ -277,7 +277,7 @@ TEST_CASE("a piece can be had exactly if there are as many parities as pieces th
     for (int i = 0; i < 200; ++i) {
       const auto stripe = static_cast<std::uint32_t>(chance() % c.members);
       const auto lost =
-          holder(c, stripe, c.parity + static_cast<std::uint32_t>(chance()) % c.pieces());
+          target(c, stripe, c.parity + static_cast<std::uint32_t>(chance()) % c.pieces());
       std::vector<bool> images(c.members), parities(c.parity);
       for (std::uint32_t m = 0; m < c.members; ++m)
         images[m] = chance() % 3 != 0;
@@ -308,7 +308,7 @@ TEST_CASE("of one more than there are parities not one piece comes back") {
         for (std::uint32_t m = 0; m < c.members; ++m)
           images[m] = lost.count(m) == 0;
         for (std::uint32_t row = 0; row < c.parity; ++row)
-          parities[row] = lost.count(holder(c, stripe, row)) == 0;
+          parities[row] = lost.count(target(c, stripe, row)) == 0;
         for (const auto one : lost)
           if (piece_of(c, one, stripe))
             CHECK_FALSE(rebuilt(c, stripe, one, images, parities));

@@ -38,9 +38,9 @@ duration patience_of(std::uint64_t milliseconds) {
 }
 
 /// And its waiters hear.
-void settle_in(slots& words, const image_here& image, const result<void>& how, purpose what) {
-  words.settle(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what}, what);
-  os::wake_all(words.settlements());
+void finalize_in(slots& words, const image_here& image, const result<void>& how, purpose what) {
+  words.finalize(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what}, what);
+  os::wake_all(words.outcomes_told());
 }
 
 image_here here(const slots& words, std::size_t slot, local_rank local) {
@@ -55,10 +55,11 @@ image_here here(const slots& words, std::size_t slot, local_rank local) {
           says.bytes};
 }
 
-/// What the table says of a slot's image that is wanted; nothing if it says what cannot be.
-std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, local_rank local) {
+/// What the table says of a slot's image that is requested; nothing if it says what cannot be.
+std::optional<persist_request> requested_in(const slots& words, std::size_t slot,
+                                            local_rank local) {
   const auto& to = words.destination(slot);
-  wanted_image w;
+  persist_request w;
   static_cast<image_here&>(w) = here(words, slot, local);
   w.to = {text_of(to.place),
           text_of(to.directory),
@@ -75,7 +76,7 @@ std::optional<wanted_image> wanted_in(const slots& words, std::size_t slot, loca
   return sound ? std::optional(std::move(w)) : std::nullopt;
 }
 
-/// The same for one of which copies are wanted.
+/// The same for one of which copies are requested.
 std::optional<image_to_copy> to_copy_in(const slots& words, std::size_t slot, local_rank local) {
   const auto& by = words.group(slot);
   image_to_copy w;
@@ -88,7 +89,7 @@ std::optional<image_to_copy> to_copy_in(const slots& words, std::size_t slot, lo
   w.by.parity = by.parity;
   w.by.me = by.me;
   w.within = patience_of(by.within_ms);
-  if (const auto kept = words.kept_for_others())
+  if (const auto kept = words.replica_base())
     w.whole = held_step{generation{words.image(*kept).generation}, words.image(*kept).step};
   return w;
 }
@@ -96,11 +97,13 @@ std::optional<image_to_copy> to_copy_in(const slots& words, std::size_t slot, lo
 } // namespace
 
 result<std::shared_ptr<image_writer>>
-image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node, giver give) {
+image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node,
+                   replicator replicate) {
   std::vector<arena> mapped;
-  std::vector<os::bell> bells;
+  std::vector<os::wake_event> wake_events;
   for (const auto& descriptors : arenas) {
-    invariant(descriptors.size() == arena_descriptors, "an arena is a table, slots, a bell");
+    invariant(descriptors.size() == arena_descriptors,
+              "an arena is a table, slots, a wake-up event");
     auto table = os::shared_memory::share(descriptors.front());
     if (!table)
       return tl::make_unexpected(table.error());
@@ -111,28 +114,29 @@ image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node, 
     one.table = std::move(*table);
     std::copy_n(descriptors.begin() + 1, one.memory.size(), one.memory.begin());
     one.words().readers_died();
-    if (!bells.empty())
+    if (!wake_events.empty())
       continue;
-    auto shared = os::bell::adopt(::dup(descriptors.back()));
+    auto shared = os::wake_event::adopt(::dup(descriptors.back()));
     if (!shared)
       return tl::make_unexpected(shared.error());
-    bells.push_back(std::move(*shared));
+    wake_events.push_back(std::move(*shared));
   }
-  auto wake = os::bell::create();
+  auto wake = os::wake_event::create();
   if (!wake)
     return tl::make_unexpected(wake.error());
-  return std::shared_ptr<image_writer>(new image_writer(
-      std::move(mapped), std::move(bells), std::move(*wake), std::move(node), std::move(give)));
+  return std::shared_ptr<image_writer>(new image_writer(std::move(mapped), std::move(wake_events),
+                                                        std::move(*wake), std::move(node),
+                                                        std::move(replicate)));
 }
 
-image_writer::image_writer(std::vector<arena> arenas, std::vector<os::bell> bells, os::bell wake,
-                           node_name node, giver give)
-    : arenas_(std::move(arenas)), bells_(std::move(bells)), wake_(std::move(wake)),
-      node_(std::move(node)), give_(std::move(give)), thread_([this] { run(); }) {}
+image_writer::image_writer(std::vector<arena> arenas, std::vector<os::wake_event> wake_events,
+                           os::wake_event wake, node_name node, replicator replicate)
+    : arenas_(std::move(arenas)), wake_events_(std::move(wake_events)), wake_(std::move(wake)),
+      node_(std::move(node)), replicate_(std::move(replicate)), thread_([this] { run(); }) {}
 
 image_writer::~image_writer() {
   stop_ = true;
-  wake_.ring();
+  wake_.signal();
   thread_.join();
 }
 
@@ -141,12 +145,12 @@ void image_writer::ask(std::function<void()> work) {
     const std::lock_guard held(lock_);
     work_.push_back(std::move(work));
   }
-  wake_.ring();
+  wake_.signal();
 }
 
 void image_writer::run() {
   while (!stop_) {
-    tell_wanted();
+    tell_persist_request();
     std::function<void()> next;
     {
       const std::lock_guard held(lock_);
@@ -157,14 +161,14 @@ void image_writer::run() {
     }
     if (next)
       next();
-    else if (bells_.empty())
-      os::bell::hear({&wake_});
+    else if (wake_events_.empty())
+      os::wake_event::wait({&wake_});
     else
-      os::bell::hear({&wake_, &bells_.front()});
+      os::wake_event::wait({&wake_, &wake_events_.front()});
   }
 }
 
-void image_writer::tell_wanted() {
+void image_writer::tell_persist_request() {
   for (local_rank local = 0; local < arenas_.size(); ++local) {
     auto words = arenas_[local].words();
     if (!words.formatted())
@@ -174,55 +178,55 @@ void image_writer::tell_wanted() {
       const auto word = words.word(slot);
       if (word.state != slot_state::ready)
         continue;
-      if (word.wanted && on_wanted_)
-        tell_wanted_in(words, slot, local);
-      if (word.copied && on_copy_wanted_)
-        tell_copy_wanted_in(words, slot, local);
+      if (word.persist_requested && on_request_)
+        tell_persist_requests_in(words, slot, local);
+      if (word.copied && on_copy_request_)
+        tell_copy_requests_in(words, slot, local);
     }
   }
 }
 
-void image_writer::tell_wanted_in(slots& words, std::size_t slot, local_rank local) {
-  const auto image = wanted_in(words, slot, local);
+void image_writer::tell_persist_requests_in(slots& words, std::size_t slot, local_rank local) {
+  const auto image = requested_in(words, slot, local);
   if (!image)
-    settle_in(words, {local, slot, words.word(slot).sequence},
-              failure(errc::invalid, "it was not said where it goes"), purpose::disk);
+    finalize_in(words, {local, slot, words.word(slot).sequence},
+                failure(errc::invalid, "it was not said where it goes"), purpose::disk);
   else if (told_.insert(id_of(*image)).second)
-    on_wanted_(*image);
+    on_request_(*image);
 }
 
-void image_writer::tell_copy_wanted_in(slots& words, std::size_t slot, local_rank local) {
+void image_writer::tell_copy_requests_in(slots& words, std::size_t slot, local_rank local) {
   const auto image = to_copy_in(words, slot, local);
   if (!image)
-    settle_in(words, {local, slot, words.word(slot).sequence},
-              failure(errc::invalid, "it was not said which nodes hold its pieces"),
-              purpose::copies);
+    finalize_in(words, {local, slot, words.word(slot).sequence},
+                failure(errc::invalid, "it was not said which nodes hold its pieces"),
+                purpose::copies);
   else if (told_copies_.insert(id_of(*image)).second)
-    on_copy_wanted_(*image);
+    on_copy_request_(*image);
 }
 
-void image_writer::watch(std::function<void(const wanted_image&)> on_wanted) {
-  ask([this, on_wanted = std::move(on_wanted)] {
-    on_wanted_ = on_wanted;
+void image_writer::watch(std::function<void(const persist_request&)> on_request) {
+  ask([this, on_request = std::move(on_request)] {
+    on_request_ = on_request;
     told_.clear();
   });
 }
 
-void image_writer::watch_copies(std::function<void(const image_to_copy&)> on_wanted) {
-  ask([this, on_wanted = std::move(on_wanted)] {
-    on_copy_wanted_ = on_wanted;
+void image_writer::watch_copies(std::function<void(const image_to_copy&)> on_request) {
+  ask([this, on_request = std::move(on_request)] {
+    on_copy_request_ = on_request;
     told_copies_.clear();
   });
 }
 
 void image_writer::look(std::function<void()> done) {
   ask([this, done = std::move(done)] {
-    tell_wanted();
+    tell_persist_request();
     done();
   });
 }
 
-void image_writer::write(const wanted_image& image,
+void image_writer::write(const persist_request& image,
                          std::function<void(result<ports::receipt>)> done) {
   ask([this, image, done = std::move(done)] { done(write_now(image)); });
 }
@@ -243,7 +247,7 @@ result<os::shared_memory> image_writer::mapped(const image_here& image) {
   return memory;
 }
 
-result<ports::receipt> image_writer::write_now(const wanted_image& image) {
+result<ports::receipt> image_writer::write_now(const persist_request& image) {
   auto words = arenas_.at(image.local).words();
   if (!words.hold(image.slot))
     return gone(image);
@@ -268,10 +272,10 @@ void image_writer::commit(const commit_order& order,
   ask([this, order, done = std::move(done)] { done(at(order.to.place).commit(order)); });
 }
 
-void image_writer::settle(const wanted_image& image, const result<void>& how) {
+void image_writer::finalize(const persist_request& image, const result<void>& how) {
   ask([this, image, how] {
     auto words = arenas_.at(image.local).words();
-    settle_in(words, image, how, purpose::disk);
+    finalize_in(words, image, how, purpose::disk);
     told_.erase(id_of(image));
   });
 }
@@ -289,7 +293,7 @@ void image_writer::copy(const image_to_copy& image, std::function<void(result<vo
 }
 
 void image_writer::copy_now(const image_to_copy& image) {
-  if (!give_)
+  if (!replicate_)
     return copied(image, failure(errc::refused, "this node does not give copies to others"));
   auto words = arenas_.at(image.local).words();
   if (!words.hold(image.slot))
@@ -301,7 +305,7 @@ void image_writer::copy_now(const image_to_copy& image) {
   }
   auto& kept = copies_[id_of(image)].memory;
   kept = std::move(*memory);
-  give_(image, view_of(kept), [this, image](const result<void>& how) {
+  replicate_(image, view_of(kept), [this, image](const result<void>& how) {
     ask([this, image, how] {
       arenas_.at(image.local).words().release(image.slot);
       copied(image, how);
@@ -315,25 +319,25 @@ void image_writer::copied(const image_to_copy& image, const result<void>& how) {
     done(how);
 }
 
-void image_writer::settle_copy(const image_to_copy& image, const result<void>& how) {
+void image_writer::finalize_copy(const image_to_copy& image, const result<void>& how) {
   ask([this, image, how] {
     auto words = arenas_.at(image.local).words();
-    settle_in(words, image, how, purpose::copies);
+    finalize_in(words, image, how, purpose::copies);
     told_copies_.erase(id_of(image));
   });
 }
 
-void image_writer::want_newest() {
+void image_writer::request_newest() {
   ask([this] {
     for (auto& a : arenas_) {
       auto words = a.words();
       if (!words.formatted())
         continue;
       // Others may be a step behind what is newest here.
-      const auto agreed = words.agreed();
-      const auto slot = agreed ? agreed : words.newest();
-      if (slot && !words.settled(*slot, words.word(*slot).sequence))
-        words.want(*slot);
+      const auto rollback_point = words.rollback_point();
+      const auto slot = rollback_point ? rollback_point : words.newest();
+      if (slot && !words.finalized(*slot, words.word(*slot).sequence))
+        words.request_persist(*slot);
     }
   });
 }

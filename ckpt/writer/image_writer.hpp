@@ -3,8 +3,8 @@
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/writer/place_writer.hpp"
-#include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
+#include "runtime/os/memory/wake_event.hpp"
 
 #include <array>
 #include <atomic>
@@ -29,29 +29,30 @@ namespace troupe::ckpt {
 /// found and written whatever became of the process that made it.
 ///
 /// A training process could take away the memory that is being read, and end this one with that; it
-/// shares a user and a fate with it, and a successor hears of all wanted images again.
+/// shares a user and a fate with it, and a successor hears of all requested images again.
 class image_writer final : public checkpoint_host {
  public:
-  /// Gives an image's pieces to their holders: image_giver::give, or a refusal.
-  using giver = std::function<void(const image_to_copy&, ports::bytes_view,
-                                   std::function<void(result<void>)>)>;
+  /// Gives an image's pieces to their targets: replication_source::give, or a refusal.
+  using replicator = std::function<void(const image_to_copy&, ports::bytes_view,
+                                        std::function<void(result<void>)>)>;
 
   /// The descriptors of each local rank's arena, as troupe_ckpt.h has them; they stay the
-  /// caller's. `refused` if the memory cannot be mapped. Without `give` copies are refused. What it
-  /// was asked for and has not ended when this goes, it must not call back for.
+  /// caller's. `refused` if the memory cannot be mapped. Without `replicate` copies are refused.
+  /// What it was asked for and has not ended when this goes, it must not call back for.
   static result<std::shared_ptr<image_writer>> open(const std::vector<std::vector<int>>& arenas,
-                                                    node_name node, giver give = {});
+                                                    node_name node, replicator replicate = {});
   ~image_writer() override;
 
-  void watch(std::function<void(const wanted_image&)> on_wanted) override;
-  void watch_copies(std::function<void(const image_to_copy&)> on_wanted) override;
+  void watch(std::function<void(const persist_request&)> on_request) override;
+  void watch_copies(std::function<void(const image_to_copy&)> on_request) override;
   void look(std::function<void()> done) override;
-  void write(const wanted_image& image, std::function<void(result<ports::receipt>)> done) override;
+  void write(const persist_request& image,
+             std::function<void(result<ports::receipt>)> done) override;
   void commit(const commit_order& order, std::function<void(result<std::uint64_t>)> done) override;
-  void settle(const wanted_image& image, const result<void>& how) override;
+  void finalize(const persist_request& image, const result<void>& how) override;
   void copy(const image_to_copy& image, std::function<void(result<void>)> done) override;
-  void settle_copy(const image_to_copy& image, const result<void>& how) override;
-  void want_newest() override;
+  void finalize_copy(const image_to_copy& image, const result<void>& how) override;
+  void request_newest() override;
 
  private:
   struct arena {
@@ -65,30 +66,30 @@ class image_writer final : public checkpoint_host {
     return {image.local, image.slot, image.sequence};
   }
 
-  image_writer(std::vector<arena> arenas, std::vector<os::bell> bells, os::bell wake,
-               node_name node, giver give);
+  image_writer(std::vector<arena> arenas, std::vector<os::wake_event> wake_events,
+               os::wake_event wake, node_name node, replicator replicate);
 
   void run();
   void ask(std::function<void()> work);
-  void tell_wanted();
-  void tell_wanted_in(slots& words, std::size_t slot, local_rank local);
-  void tell_copy_wanted_in(slots& words, std::size_t slot, local_rank local);
+  void tell_persist_request();
+  void tell_persist_requests_in(slots& words, std::size_t slot, local_rank local);
+  void tell_copy_requests_in(slots& words, std::size_t slot, local_rank local);
   /// Its memory, sealed. Precondition: its slot is held.
   result<os::shared_memory> mapped(const image_here& image);
-  result<ports::receipt> write_now(const wanted_image& image);
+  result<ports::receipt> write_now(const persist_request& image);
   void copy_now(const image_to_copy& image);
   void copied(const image_to_copy& image, const result<void>& how);
   place_writer& at(const std::string& place);
 
   std::vector<arena> arenas_;
-  std::vector<os::bell> bells_; ///< the first hears training processes
-  os::bell wake_;
+  std::vector<os::wake_event> wake_events_; ///< training processes signal the first
+  os::wake_event wake_;
   const node_name node_;
-  const giver give_;
+  const replicator replicate_;
 
   // The thread's.
-  std::function<void(const wanted_image&)> on_wanted_;
-  std::function<void(const image_to_copy&)> on_copy_wanted_;
+  std::function<void(const persist_request&)> on_request_;
+  std::function<void(const image_to_copy&)> on_copy_request_;
   /// What was told.
   std::set<image_id> told_, told_copies_;
   /// Being copied: its memory, and its waiters, a saver that crashed among them.

@@ -38,10 +38,10 @@ struct process {
     std::vector<int> all{table.descriptor()};
     for (const auto& m : memory)
       all.push_back(m.descriptor());
-    all.push_back(bell.descriptor());
+    all.push_back(wake_event.descriptor());
     return all;
   }
-  std::size_t save(const std::string& place, std::uint64_t step, bool wanted = true) {
+  std::size_t save(const std::string& place, std::uint64_t step, bool requested = true) {
     auto at = words();
     const auto slot = at.begin().value();
     const std::vector<std::uint64_t> sizes{content.size()};
@@ -63,13 +63,13 @@ struct process {
     std::strcpy(to.directory.data(), std::to_string(step).c_str());
     std::strcpy(to.file.data(), "rank_0.pt");
     to.shards = 1;
-    at.finish(slot, what, to, wanted);
-    bell.ring();
+    at.finish(slot, what, to, requested);
+    wake_event.signal();
     return slot;
   }
   os::shared_memory table;
   std::array<os::shared_memory, slot_table::slots_max> memory;
-  os::bell bell = *os::bell::create();
+  os::wake_event wake_event = *os::wake_event::create();
   const std::string content = std::string(3'000'000, 'x');
 };
 
@@ -96,22 +96,22 @@ class box {
   std::deque<T> values_;
 };
 
-std::shared_ptr<image_writer> open(const process& p, image_writer::giver give = {}) {
-  auto opened = image_writer::open({p.descriptors()}, "n0", std::move(give));
+std::shared_ptr<image_writer> open(const process& p, image_writer::replicator replicate = {}) {
+  auto opened = image_writer::open({p.descriptors()}, "n0", std::move(replicate));
   REQUIRE_MESSAGE(opened, opened.error().what);
   return *opened;
 }
 
 } // namespace
 
-TEST_CASE("what a process wants is told, written as a sealed file, and settled") {
+TEST_CASE("what a process wants is told, written as a sealed file, and finalized") {
   const directory there;
   process p;
-  box<wanted_image> wanted;
+  box<persist_request> requested;
   const auto writer = open(p);
-  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  writer->watch([&](const persist_request& w) { requested.put(w); });
   const auto slot = p.save(there.path, 4);
-  const auto image = wanted.take();
+  const auto image = requested.take();
   CHECK(image.step == 4);
   CHECK(image.made_by == generation{3});
   CHECK(image.to.file == "rank_0.pt");
@@ -126,46 +126,46 @@ TEST_CASE("what a process wants is told, written as a sealed file, and settled")
   CHECK(verify(bytes));
 
   const auto sequence = p.words().word(slot).sequence;
-  const auto before = p.words().settlements().load();
-  writer->settle(image, {});
-  while (p.words().settlements().load() == before)
-    REQUIRE(os::wait_while(p.words().settlements(), before, 30s));
-  CHECK(p.words().settled(slot, sequence)->kept);
-  CHECK_FALSE(p.words().word(slot).wanted);
+  const auto before = p.words().outcomes_told().load();
+  writer->finalize(image, {});
+  while (p.words().outcomes_told().load() == before)
+    REQUIRE(os::wait_while(p.words().outcomes_told(), before, 30s));
+  CHECK(p.words().finalized(slot, sequence)->succeeded);
+  CHECK_FALSE(p.words().word(slot).persist_requested);
 }
 
-TEST_CASE("a writer that comes later hears of what was wanted before, and of nothing twice") {
+TEST_CASE("a writer that comes later hears of what was requested before, and of nothing twice") {
   const directory there;
   process p;
   p.save(there.path, 1);
   p.save(there.path, 2, false);
   const auto writer = open(p);
-  box<wanted_image> wanted;
-  writer->watch([&](const wanted_image& w) { wanted.put(w); });
-  CHECK(wanted.take().step == 1);
+  box<persist_request> requested;
+  writer->watch([&](const persist_request& w) { requested.put(w); });
+  CHECK(requested.take().step == 1);
   p.save(there.path, 3);
-  CHECK(wanted.take().step == 3);
+  CHECK(requested.take().step == 3);
 }
 
-TEST_CASE("of several that are wanted the older is told first") {
+TEST_CASE("of several that are requested the older is told first") {
   const directory there;
   process p;
   for (std::uint64_t step = 1; step <= 3; ++step)
     p.save(there.path, step, step == 2);
   p.save(there.path, 4); // where step 1 was, before step 2 in the table
   const auto writer = open(p);
-  box<wanted_image> wanted;
-  writer->watch([&](const wanted_image& w) { wanted.put(w); });
-  CHECK(wanted.take().step == 2);
-  CHECK(wanted.take().step == 4);
+  box<persist_request> requested;
+  writer->watch([&](const persist_request& w) { requested.put(w); });
+  CHECK(requested.take().step == 2);
+  CHECK(requested.take().step == 4);
 }
 
-TEST_CASE("a look ends after everything that was wanted before it has been told") {
+TEST_CASE("a look ends after everything that was requested before it has been told") {
   const directory there;
   process p;
   const auto writer = open(p);
   std::atomic<int> told{0};
-  writer->watch([&](const wanted_image&) { ++told; });
+  writer->watch([&](const persist_request&) { ++told; });
   p.save(there.path, 1);
   p.save(there.path, 2);
   box<int> looked;
@@ -173,48 +173,48 @@ TEST_CASE("a look ends after everything that was wanted before it has been told"
   CHECK(looked.take() == 2);
 }
 
-TEST_CASE("at a breakpoint the newest image is wanted, unless it was written") {
+TEST_CASE("at a breakpoint the newest image is requested, unless it was written") {
   const directory there;
   process p;
   const auto writer = open(p);
-  box<wanted_image> wanted;
-  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  box<persist_request> requested;
+  writer->watch([&](const persist_request& w) { requested.put(w); });
   p.save(there.path, 1, false);
   p.save(there.path, 2, false);
-  writer->want_newest();
-  const auto image = wanted.take();
+  writer->request_newest();
+  const auto image = requested.take();
   CHECK(image.step == 2);
-  writer->settle(image, {});
-  writer->want_newest();
+  writer->finalize(image, {});
+  writer->request_newest();
   p.save(there.path, 3);
-  CHECK(wanted.take().step == 3);
+  CHECK(requested.take().step == 3);
 }
 
-TEST_CASE("at a breakpoint a newer image than all ranks have is not wanted") {
+TEST_CASE("at a breakpoint a newer image than all ranks have is not requested") {
   const directory there;
   process p;
   const auto writer = open(p);
-  box<wanted_image> wanted;
-  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  box<persist_request> requested;
+  writer->watch([&](const persist_request& w) { requested.put(w); });
   const auto common = p.save(there.path, 1, false);
-  p.words().agree(p.words().word(common).sequence);
+  p.words().set_rollback_point(p.words().word(common).sequence);
   p.save(there.path, 2, false);
-  writer->want_newest();
-  CHECK(wanted.take().step == 1);
+  writer->request_newest();
+  CHECK(requested.take().step == 1);
 }
 
-TEST_CASE("what makes no sense is settled, not written") {
+TEST_CASE("what makes no sense is finalized, not written") {
   process p;
   const auto slot = p.save("relative", 1);
   const auto sequence = p.words().word(slot).sequence;
   const auto writer = open(p);
   box<int> looked;
-  writer->watch([](const wanted_image&) { FAIL("told"); });
+  writer->watch([](const persist_request&) { FAIL("told"); });
   writer->look([&] { looked.put(0); });
   looked.take();
-  const auto how = p.words().settled(slot, sequence);
+  const auto how = p.words().finalized(slot, sequence);
   REQUIRE(how);
-  CHECK_FALSE(how->kept);
+  CHECK_FALSE(how->succeeded);
 }
 
 namespace {
@@ -237,32 +237,32 @@ struct gift {
   std::function<void(result<void>)> done;
 };
 
-image_writer::giver into(box<gift>& gifts) {
+image_writer::replicator into(box<gift>& gifts) {
   return [&gifts](const image_to_copy& image, ports::bytes_view memory,
                   std::function<void(result<void>)> done) {
     gifts.put({image, {reinterpret_cast<const char*>(memory.data), memory.size}, std::move(done)});
   };
 }
 
-void wait_for_settlement(process& p, std::uint32_t before) {
-  while (p.words().settlements().load() == before)
-    REQUIRE(os::wait_while(p.words().settlements(), before, 30s));
+void wait_for_outcome(process& p, std::uint32_t before) {
+  while (p.words().outcomes_told().load() == before)
+    REQUIRE(os::wait_while(p.words().outcomes_told(), before, 30s));
 }
 
 } // namespace
 
-TEST_CASE("copies are given sealed, of the group that the process named, and settled") {
+TEST_CASE("copies are given sealed, of the group that the process named, and finalized") {
   process p;
   box<gift> gifts;
-  box<image_to_copy> wanted;
+  box<image_to_copy> requested;
   const auto writer = open(p, into(gifts));
-  writer->watch_copies([&](const image_to_copy& w) { wanted.put(w); });
+  writer->watch_copies([&](const image_to_copy& w) { requested.put(w); });
   const auto kept = p.save("/nowhere", 3, false);
-  p.words().keep_for_others(p.words().word(kept).sequence);
+  p.words().set_replica_base(p.words().word(kept).sequence);
   const auto slot = p.save("/nowhere", 4, false);
-  REQUIRE(p.words().want_copies(slot, two_nodes()));
-  p.bell.ring();
-  const auto image = wanted.take();
+  REQUIRE(p.words().request_copies(slot, two_nodes()));
+  p.wake_event.signal();
+  const auto image = requested.take();
   CHECK(image.step == 4);
   CHECK(image.by.members.size() == 2);
   CHECK(image.by.members[0].address == "a:1");
@@ -281,31 +281,31 @@ TEST_CASE("copies are given sealed, of the group that the process named, and set
   CHECK(copied.take());
   CHECK(p.words().word(slot).readers == 0);
 
-  const auto before = p.words().settlements().load();
-  writer->settle_copy(image, {});
-  wait_for_settlement(p, before);
-  CHECK(p.words().settled(slot, image.sequence, purpose::copies)->kept);
-  CHECK_FALSE(p.words().settled(slot, image.sequence));
+  const auto before = p.words().outcomes_told().load();
+  writer->finalize_copy(image, {});
+  wait_for_outcome(p, before);
+  CHECK(p.words().finalized(slot, image.sequence, purpose::copies)->succeeded);
+  CHECK_FALSE(p.words().finalized(slot, image.sequence));
 }
 
-TEST_CASE("a node that gives no copies says so, and a group that cannot be is settled") {
+TEST_CASE("a node that gives no copies says so, and a group that cannot be is finalized") {
   process p;
   const auto writer = open(p);
-  box<image_to_copy> wanted;
-  writer->watch_copies([&](const image_to_copy& w) { wanted.put(w); });
+  box<image_to_copy> requested;
+  writer->watch_copies([&](const image_to_copy& w) { requested.put(w); });
   const auto slot = p.save("/nowhere", 1, false);
-  const auto before = p.words().settlements().load();
+  const auto before = p.words().outcomes_told().load();
   auto nobody = two_nodes();
   nobody.parity = 2;
-  p.words().want_copies(slot, nobody);
-  p.bell.ring();
-  wait_for_settlement(p, before);
-  CHECK(p.words().settled(slot, p.words().word(slot).sequence, purpose::copies)->why ==
+  p.words().request_copies(slot, nobody);
+  p.wake_event.signal();
+  wait_for_outcome(p, before);
+  CHECK(p.words().finalized(slot, p.words().word(slot).sequence, purpose::copies)->why ==
         "it was not said which nodes hold its pieces");
-  p.words().want_copies(p.save("/nowhere", 2, false), two_nodes());
-  p.bell.ring();
+  p.words().request_copies(p.save("/nowhere", 2, false), two_nodes());
+  p.wake_event.signal();
   box<result<void>> copied;
-  writer->copy(wanted.take(), [&](result<void> how) { copied.put(std::move(how)); });
+  writer->copy(requested.take(), [&](result<void> how) { copied.put(std::move(how)); });
   CHECK(copied.take().error().what == "this node does not give copies to others");
 }
 
@@ -313,10 +313,10 @@ TEST_CASE("an image that has changed under the writer's hands is not written") {
   const directory there;
   process p;
   const auto writer = open(p);
-  box<wanted_image> wanted;
-  writer->watch([&](const wanted_image& w) { wanted.put(w); });
+  box<persist_request> requested;
+  writer->watch([&](const persist_request& w) { requested.put(w); });
   p.save(there.path, 1);
-  auto image = wanted.take();
+  auto image = requested.take();
   ++image.sequence;
   box<result<ports::receipt>> written;
   writer->write(image, [&](result<ports::receipt> r) { written.put(std::move(r)); });

@@ -37,7 +37,7 @@ const found_step* place_writer::saved_before(const step_catalog& known, std::uin
 }
 
 result<ports::receipt> place_writer::receipt_of(const found_step& complete,
-                                                const wanted_image& image) const {
+                                                const persist_request& image) const {
   for (const auto& s : complete.says.shards)
     if (s.name == image.to.file)
       return s.file;
@@ -48,7 +48,7 @@ result<ports::receipt> place_writer::receipt_of(const found_step& complete,
                              complete.says.world_size));
 }
 
-result<ports::receipt> place_writer::write(const wanted_image& image, ports::bytes_view bytes,
+result<ports::receipt> place_writer::write(const persist_request& image, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
   // First of all: a complete step of a newer generation must not pass for this one's.
   if (const auto fenced = check_newest(*storage_, image.made_by); !fenced)

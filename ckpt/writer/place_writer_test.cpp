@@ -20,9 +20,9 @@ struct node {
   explicit node(memory_place& place, node_name who = "n0")
       : name(who), writer(std::make_unique<memory_storage>(place), who) {}
 
-  static wanted_image image(std::uint64_t step, std::uint32_t shard = 0, std::uint32_t shards = 1,
-                            generation by = generation{1}) {
-    wanted_image w;
+  static persist_request image(std::uint64_t step, std::uint32_t shard = 0,
+                               std::uint32_t shards = 1, generation by = generation{1}) {
+    persist_request w;
     w.step = step;
     w.rank = shard;
     w.made_by = by;
@@ -37,10 +37,10 @@ struct node {
             1s};
     return w;
   }
-  result<ports::receipt> write(const wanted_image& w, const std::string& bytes) {
+  result<ports::receipt> write(const persist_request& w, const std::string& bytes) {
     return writer.write(w, ports::bytes_of(bytes), never_stops);
   }
-  commit_order order(const wanted_image& w, const std::vector<ports::receipt>& written,
+  commit_order order(const persist_request& w, const std::vector<ports::receipt>& written,
                      std::uint64_t sequence = 0) const {
     commit_order o;
     o.to = w.to;
@@ -68,15 +68,15 @@ struct node {
 };
 
 /// The image of a step that lies in the place itself.
-wanted_image image_in_place(std::uint64_t step, std::uint32_t shard, std::uint32_t shards,
-                            const std::string& file) {
+persist_request image_in_place(std::uint64_t step, std::uint32_t shard, std::uint32_t shards,
+                               const std::string& file) {
   auto w = node::image(step, shard, shards);
   w.to.directory = ".";
   w.to.file = file;
   return w;
 }
 
-commit_order order_of(const node& n, const wanted_image& w, const std::vector<shard>& shards) {
+commit_order order_of(const node& n, const persist_request& w, const std::vector<shard>& shards) {
   auto o = n.order(w, {});
   o.says.shards = shards;
   return o;

@@ -17,7 +17,7 @@ namespace {
 constexpr auto program = "troupe-saver";
 
 /// The only shard of a step is all of it.
-ckpt::commit_order order_for(const ckpt::wanted_image& image, const ports::receipt& written,
+ckpt::commit_order order_for(const ckpt::persist_request& image, const ports::receipt& written,
                              const node_name& node) {
   ckpt::commit_order order;
   order.to = image.to;
@@ -35,29 +35,29 @@ class private_saver {
   private_saver(std::shared_ptr<ckpt::image_writer> writer, node_name node)
       : writer_(std::move(writer)), node_(std::move(node)) {}
 
-  void take(const ckpt::wanted_image& image) {
+  void take(const ckpt::persist_request& image) {
     if (image.to.shards != 1)
-      return settle(image, failure(errc::refused,
-                                   fmt::format("step {} has {} shards: only actor-launcher knows "
-                                               "when all of them are written",
-                                               image.step, image.to.shards)));
+      return finalize(image, failure(errc::refused,
+                                     fmt::format("step {} has {} shards: only actor-launcher knows "
+                                                 "when all of them are written",
+                                                 image.step, image.to.shards)));
     writer_->write(image, [this, image](const result<ports::receipt>& written) {
       if (!written)
-        return settle(image, tl::make_unexpected(written.error()));
+        return finalize(image, tl::make_unexpected(written.error()));
       writer_->commit(
           order_for(image, *written, node_), [this, image](const result<std::uint64_t>& sequence) {
-            settle(image, sequence ? result<void>{} : tl::make_unexpected(sequence.error()));
+            finalize(image, sequence ? result<void>{} : tl::make_unexpected(sequence.error()));
           });
     });
   }
 
  private:
-  void settle(const ckpt::wanted_image& image, const result<void>& how) {
+  void finalize(const ckpt::persist_request& image, const result<void>& how) {
     if (!how)
       report_error(program,
                    fmt::format("step {} of rank {}: {}", image.step, image.rank, how.error().what),
                    exit_failure);
-    writer_->settle(image, how);
+    writer_->finalize(image, how);
   }
 
   std::shared_ptr<ckpt::image_writer> writer_;
@@ -71,7 +71,7 @@ void wait_for_end_of_input() {
 }
 
 /// Work is done in the order in which it was asked for, and its end asks for what comes next: so
-/// after these looks all that was wanted is told, written, committed, settled.
+/// after these looks all that was requested is told, written, committed, finalized.
 void drain(ckpt::image_writer& writer) {
   for (int stage = 0; stage < 4; ++stage) {
     std::promise<void> looked;
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   if (!writer)
     return report_error(program, writer.error().what, exit_failure);
   private_saver saver(*writer, node);
-  (*writer)->watch([&](const ckpt::wanted_image& image) { saver.take(image); });
+  (*writer)->watch([&](const ckpt::persist_request& image) { saver.take(image); });
   wait_for_end_of_input();
   drain(**writer);
   return exit_success;

@@ -11,7 +11,7 @@ using namespace troupe::launch;
 namespace {
 
 /// What listens somewhere.
-enum class place { nothing, master, holder_of_copies, master_that_goes };
+enum class place { nothing, master, replication_target, master_that_goes };
 
 /// Answers at once, in the caller's thread.
 class scripted_link final : public ports::connection {
@@ -21,9 +21,9 @@ class scripted_link final : public ports::connection {
   void open(ports::connection_events events) override {
     events_ = std::move(events);
     messages::author author("master");
-    if (what_ == place::holder_of_copies)
+    if (what_ == place::replication_target)
       events_.on_message(
-          author.write<messages::Refused>({}, [](auto b) { b.setReason("only givers"); }).any());
+          author.write<messages::Refused>({}, [](auto b) { b.setReason("only sources"); }).any());
     else
       events_.on_message(author.write<messages::Welcome>({}, [](auto) {}).any());
   }
@@ -98,7 +98,7 @@ TEST_CASE("inquiry: a master answers, again and again over one link") {
 
 TEST_CASE("inquiry: what does not answer gives its reason, and is dialled again") {
   CHECK(asking(a, {}).ask_tree("").error().what == "connection refused");
-  CHECK(asking(a, {{a, place::holder_of_copies}}).ask_tree("").error().what == "only givers");
+  CHECK(asking(a, {{a, place::replication_target}}).ask_tree("").error().what == "only sources");
   auto goes = asking(a, {{a, place::master_that_goes}});
   for (int i = 0; i < 2; ++i)
     CHECK(goes.ask_tree("").error().what == "reset by peer");
@@ -112,15 +112,15 @@ TEST_CASE("inquiry: nothing is waited for once the person has enough") {
 }
 
 TEST_CASE("find: exactly one master is taken, whatever else listens") {
-  CHECK(found({{a, place::holder_of_copies}, {b, place::master}}, {a, b, c}) == "127.0.0.1:2");
+  CHECK(found({{a, place::replication_target}, {b, place::master}}, {a, b, c}) == "127.0.0.1:2");
 }
 
 TEST_CASE("find: none, or several: one line that says what to give") {
   CHECK(found({}, {}) == "no master of this user's jobs was found on this machine; --master "
                          "HOST:PORT (or TROUPE_MASTER_ADDR) says which one is meant");
-  CHECK(found({{a, place::holder_of_copies}}, {a, b, c}) ==
+  CHECK(found({{a, place::replication_target}}, {a, b, c}) ==
         "no master of this user's jobs was found on this machine; --master HOST:PORT (or "
-        "TROUPE_MASTER_ADDR) says which one is meant (tried 127.0.0.1:1: only givers; "
+        "TROUPE_MASTER_ADDR) says which one is meant (tried 127.0.0.1:1: only sources; "
         "127.0.0.1:2: connection refused)");
   CHECK(found({{a, place::master}, {b, place::master}}, {a, b}) ==
         "2 jobs of this user run on this machine, their masters are at 127.0.0.1:1, 127.0.0.1:2; "

@@ -28,21 +28,21 @@ image_copies::open(const launcher_options& o, const node_name& node, const ports
   if (!transport)
     return tl::make_unexpected(transport.error());
   made->transport_ = std::move(*transport);
-  auto holder =
-      ckpt::piece_holder::open(made->transport_, where, o.rdzv_id, made->owners_, memory, sink);
-  if (!holder)
-    return tl::make_unexpected(holder.error());
-  made->holder_ = std::move(*holder);
-  made->giver_ = std::make_shared<ckpt::image_giver>(
-      made->transport_, ckpt::giver_options{o.rdzv_id, node, o.copy_rate});
+  auto target = ckpt::replication_target::open(made->transport_, where, o.rdzv_id, made->owners_,
+                                               memory, sink);
+  if (!target)
+    return tl::make_unexpected(target.error());
+  made->target_ = std::move(*target);
+  made->source_ = std::make_shared<ckpt::replication_source>(
+      made->transport_, ckpt::replication_source_options{o.rdzv_id, node, o.copy_rate});
   return made;
 }
 
-ckpt::image_writer::giver image_copies::giver() const {
-  return [giving = std::weak_ptr<ckpt::image_giver>(giver_)](
+ckpt::image_writer::replicator image_copies::replicator() const {
+  return [source = std::weak_ptr<ckpt::replication_source>(source_)](
              const ckpt::image_to_copy& image, ports::bytes_view memory,
              std::function<void(result<void>)> done) {
-    if (const auto living = giving.lock())
+    if (const auto living = source.lock())
       living->give(image, memory, std::move(done));
     else
       done(failure(errc::closed, "this node leaves the job"));

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ckpt/copies/image_giver.hpp"
-#include "ckpt/copies/piece_holder.hpp"
+#include "ckpt/copies/replication_source.hpp"
+#include "ckpt/copies/replication_target.hpp"
 #include "ckpt/writer/image_writer.hpp"
 #include "launch/options/options.hpp"
 #include "runtime/os/io_thread.hpp"
@@ -23,13 +23,13 @@ class image_copies {
        const std::vector<std::vector<int>>& memory, const log::sink& sink);
 
   /// Where others give their pieces.
-  ports::endpoint where() const { return holder_->where(); }
+  ports::endpoint where() const { return target_->where(); }
 
   /// To be told which node runs which ranks; may outlive this.
   const std::shared_ptr<ckpt::rank_owners>& owners() const { return owners_; }
 
   /// For the node's writer, which may outlive this.
-  ckpt::image_writer::giver giver() const;
+  ckpt::image_writer::replicator replicator() const;
 
  private:
   image_copies() = default;
@@ -38,8 +38,8 @@ class image_copies {
   os::io_thread io_;
   std::shared_ptr<ports::transport> transport_;
   const std::shared_ptr<ckpt::rank_owners> owners_ = std::make_shared<ckpt::rank_owners>();
-  std::unique_ptr<ckpt::piece_holder> holder_;
-  std::shared_ptr<ckpt::image_giver> giver_;
+  std::unique_ptr<ckpt::replication_target> target_;
+  std::shared_ptr<ckpt::replication_source> source_;
 };
 
 } // namespace troupe::launch

@@ -172,7 +172,7 @@ class life {
       node_options.on_owners = [owners = copies->owners()](const auto& m) { owners->learn(m); };
     const auto images =
         ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
-                                 copies ? copies->giver() : ckpt::image_writer::giver{});
+                                 copies ? copies->replicator() : ckpt::image_writer::replicator{});
     if (!images)
       return cannot_go_on(images.error().what);
     auto node =

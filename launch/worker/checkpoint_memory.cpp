@@ -10,10 +10,10 @@ namespace troupe::launch {
 
 checkpoint_memory::checkpoint_memory(std::uint32_t local_ranks, bool for_others)
     : arenas_(std::make_shared<arenas>()), others_(std::make_shared<arenas>()) {
-  auto saver = os::bell::create();
+  auto saver = os::wake_event::create();
   if (!saver)
     return;
-  saver_ = std::make_shared<os::bell>(std::move(*saver));
+  saver_ = std::make_shared<os::wake_event>(std::move(*saver));
   *arenas_ = make(local_ranks, "ckpt");
   if (for_others)
     *others_ = make(local_ranks, "ckpt-others");

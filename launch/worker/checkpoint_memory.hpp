@@ -1,8 +1,8 @@
 #pragma once
 
 #include "runtime/base/ids.hpp"
-#include "runtime/os/memory/bell.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
+#include "runtime/os/memory/wake_event.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -42,7 +42,7 @@ class checkpoint_memory {
   std::vector<std::vector<int>> descriptors_of(const arenas& all) const;
 
   std::shared_ptr<arenas> arenas_, others_;
-  std::shared_ptr<os::bell> saver_; ///< for all local ranks; the node's saver hears it
+  std::shared_ptr<os::wake_event> saver_; ///< for all local ranks; it wakes the node's saver
 };
 
 } // namespace troupe::launch

@@ -128,7 +128,7 @@ void give_memory(const worker_contract& c, const actors::assignment& a, ports::p
   env[own] = fmt::format("{}", fmt::join(spec.descriptors, ","));
   const auto show = [&](const char* variable, const std::vector<int>& memory) {
     env[variable] = fmt::format("{}", fmt::join(memory, ","));
-    // The bell is everybody's.
+    // The wake-up event is everybody's.
     spec.descriptors.insert(spec.descriptors.end(), memory.begin(), memory.end() - 1);
   };
   if (local != 0)

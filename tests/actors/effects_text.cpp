@@ -194,15 +194,15 @@ struct in_text {
                        says.shards.size(),
                        e.order.follows ? fmt::format(", as {}", says.sequence) : "");
   }
-  std::string operator()(const checkpoint_saver_core::settle& e) const {
-    return fmt::format("settle {}: {}", image_text(e.image),
+  std::string operator()(const checkpoint_saver_core::finalize& e) const {
+    return fmt::format("finalize {}: {}", image_text(e.image),
                        e.how ? "complete" : e.how.error().what);
   }
   std::string operator()(const checkpoint_saver_core::copy& e) const {
     return fmt::format("copy {} to {} others", image_text(e.image), e.image.by.members.size() - 1);
   }
-  std::string operator()(const checkpoint_saver_core::settle_copy& e) const {
-    return fmt::format("settle {}: {}", image_text(e.image),
+  std::string operator()(const checkpoint_saver_core::finalize_copy& e) const {
+    return fmt::format("finalize {}: {}", image_text(e.image),
                        e.how ? "held by others" : e.how.error().what);
   }
   std::string operator()(const checkpoint_saver_core::look& e) const {

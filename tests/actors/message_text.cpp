@@ -262,8 +262,8 @@ bool told_of_checkpoints(std::string& out, const any_msg& m) {
                                                   b.getNode().cStr(), b.getKey().getStep(),
                                                   number_text(b.getSequence(), b.getWhy().cStr()));
                              }) ||
-         told<StepSettled>(out, m, [](auto& b, auto g) {
-           return fmt::format("StepSettled g{} step {} {}", g, b.getKey().getStep(),
+         told<StepFinalized>(out, m, [](auto& b, auto g) {
+           return fmt::format("StepFinalized g{} step {} {}", g, b.getKey().getStep(),
                               b.getComplete() ? "complete"
                                               : fmt::format("not: {}", b.getWhy().cStr()));
          });

@@ -344,8 +344,8 @@ msg<StepCommitted> step_committed(const node_name& node, std::uint64_t sequence,
   });
 }
 
-msg<StepSettled> step_settled(bool complete, const saving& s) {
-  return someone().write<StepSettled>(generation{s.g}, [&](StepSettled::Builder b) {
+msg<StepFinalized> step_finalized(bool complete, const saving& s) {
+  return someone().write<StepFinalized>(generation{s.g}, [&](StepFinalized::Builder b) {
     write_saving(b.initKey(), s);
     b.setComplete(complete);
     if (!complete)

@@ -106,7 +106,7 @@ messages::msg<messages::CommitStep> commit_step(const std::vector<node_name>& no
                                                 std::uint64_t sequence = 0, const saving& s = {});
 messages::msg<messages::StepCommitted> step_committed(const node_name& node, std::uint64_t sequence,
                                                       const saving& s = {});
-messages::msg<messages::StepSettled> step_settled(bool complete, const saving& s = {});
+messages::msg<messages::StepFinalized> step_finalized(bool complete, const saving& s = {});
 
 // Records of the journal.
 messages::any_msg proposed_record(std::uint64_t g);

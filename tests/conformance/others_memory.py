@@ -1,4 +1,4 @@
-"""A group's images and the memory in which its nodes hold pieces of them, filled as a holder fills it."""
+"""A group's images and the memory in which its nodes hold pieces of them, filled as a target fills it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Header(ctypes.Structure):
         ("magic", ctypes.c_uint64),
         ("members", ctypes.c_uint32),
         ("parity", ctypes.c_uint32),
-        ("holder", ctypes.c_uint32),
+        ("target", ctypes.c_uint32),
         ("stripe", ctypes.c_uint32),
         ("row", ctypes.c_uint32),
         ("ranks", ctypes.c_uint32 * 16),
@@ -82,7 +82,7 @@ def hold(
         library.HELD_BEFORE + parity.numel(),
         step,
         generation=generation,
-        rank=ranks[header.holder],
+        rank=ranks[header.target],
         world_size=len(ranks),
     )
     unfinished.memory[: ctypes.sizeof(header)] = bytes(header)

@@ -83,5 +83,5 @@ def test_pinned_memory_of_images_of_other_sizes(nothing_is_complained_of):
             arena.wait()
             image = arena.newest()
             assert image and image.step == step
-            with open(image.path, "rb") as file:  # no slot is lent
+            with open(image.path, "rb") as file:  # no slot is mapped
                 assert torch.equal(torch.load(file, map_location="cpu")["w"], weight.cpu())

@@ -261,7 +261,7 @@ def test_memory_is_pinned_once_but_for_its_end(arena: Arena, driver: type[Driver
 
 
 def loaded_copy(arena: Arena, step: int) -> torch.Tensor:
-    """Read from the file, so that no slot is lent."""
+    """Read from the file, so that no slot is mapped."""
     arena.wait()
     image = arena.newest()
     assert image and image.step == step

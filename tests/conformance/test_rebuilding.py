@@ -41,7 +41,7 @@ class Nodes:
             for stripe, row in itertools.product(range(code.members), range(code.parity)):
                 gives = [code.piece_of(m, stripe) is not None for m in range(code.members)]
                 parity = Parity(
-                    ranks[code.holder(stripe, row)],
+                    ranks[code.target(stripe, row)],
                     stripe * code.parity + row,
                     made,
                     code,
@@ -222,7 +222,7 @@ def hold_pieces(job: Job, step: int, spoil: bool = False) -> None:
     if spoil:
         images = [image.flip(0) for image in images]
     for stripe in range(3):
-        memory = job.others[CODE.holder(stripe, 0)]
+        memory = job.others[CODE.target(stripe, 0)]
         hold(memory, CODE, images, stripe, 0, step=step, generation=generation)
 
 

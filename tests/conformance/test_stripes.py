@@ -42,7 +42,7 @@ def test_any_ranks_as_many_as_there_are_parities_come_back(code):
             piece = code.piece_of(one, stripe)
             if piece is None:
                 continue
-            rows = [row for row in range(code.parity) if code.holder(stripe, row) in there]
+            rows = [row for row in range(code.parity) if code.target(stripe, row) in there]
             terms = code.terms(stripe, one, there, rows)
             assert terms is not None
             begin, end = code.piece_in(images[one].numel(), piece)
@@ -63,8 +63,8 @@ def test_what_cannot_be_is_none():
     assert Code(3, 1).terms(0, 1, [2], []) is None
     assert Code(3, 1).terms(0, 0, [1, 2], [0]) is None  # it holds that stripe's parity
     assert Code(3, 1).terms(0, 1, [2], [0]) == [Term(True, 0, 1), Term(False, 2, 1)]
-    assert Code(9, 4).holder(0, 0) is None
-    assert Code(3, 1).holder(3, 0) is None and Code(3, 1).holder(0, 1) is None
+    assert Code(9, 4).target(0, 0) is None
+    assert Code(3, 1).target(3, 0) is None and Code(3, 1).target(0, 1) is None
     assert Code(3, 1).piece_of(3, 0) is None and Code(3, 1).piece_of(0, 3) is None
     assert Code(1, 1).piece_bytes(100) == 0
 
@@ -95,7 +95,7 @@ def test_what_a_node_holds_is_seen_and_what_is_none_is_not():
     with view_of(memory) as seen:
         [piece] = held(seen)
         assert (piece.image.step, piece.image.generation) == (7, 3)
-        assert (piece.code, piece.holder, piece.stripe, piece.row) == (code, 2, 2, 0)
+        assert (piece.code, piece.target, piece.stripe, piece.row) == (code, 2, 2, 0)
         assert piece.ranks == (4, 6, 8)
         assert piece.bytes == (1000, 0, 0)  # the third holds the parity
         assert piece.crc32[0] == zlib.crc32(bytes(images[0].numpy()))
@@ -111,7 +111,7 @@ def test_what_a_node_holds_is_seen_and_what_is_none_is_not():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"magic": 1}, {"members": 17}, {"parity": 3}, {"row": 1}, {"stripe": 3}, {"holder": 1}],
+    [{"magic": 1}, {"members": 17}, {"parity": 3}, {"row": 1}, {"stripe": 3}, {"target": 1}],
     ids=str,
 )
 def test_a_header_that_cannot_be_is_no_piece(wrong):

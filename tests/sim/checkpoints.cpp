@@ -16,7 +16,7 @@ constexpr std::size_t slots_max = 8;
 constexpr duration copy_most = 30ms;
 
 /// Other bytes for each image.
-ports::receipt receipt_of(const ckpt::wanted_image& image) {
+ports::receipt receipt_of(const ckpt::persist_request& image) {
   return {image.bytes, static_cast<std::uint32_t>(image.made_by.value * 1'000'003 +
                                                   image.sequence * 101 + image.rank)};
 }
@@ -30,18 +30,18 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
   sim_checkpoint_host(checkpoints& of, host_ptr launcher)
       : all_(of), launcher_(std::move(launcher)) {}
 
-  void watch(std::function<void(const ckpt::wanted_image&)> on_wanted) override {
-    on_wanted_ = std::move(on_wanted);
-    for (const auto& image : all_.memories_[node()].wanted)
-      on_wanted_(image);
+  void watch(std::function<void(const ckpt::persist_request&)> on_request) override {
+    on_request_ = std::move(on_request);
+    for (const auto& image : all_.memories_[node()].requests)
+      on_request_(image);
   }
-  void watch_copies(std::function<void(const ckpt::image_to_copy&)> on_wanted) override {
-    on_copy_wanted_ = std::move(on_wanted);
+  void watch_copies(std::function<void(const ckpt::image_to_copy&)> on_request) override {
+    on_copy_request_ = std::move(on_request);
     for (const auto& image : all_.memories_[node()].to_copy)
-      on_copy_wanted_(image);
+      on_copy_request_(image);
   }
   void look(std::function<void()> done) override { done(); }
-  void write(const ckpt::wanted_image& image,
+  void write(const ckpt::persist_request& image,
              std::function<void(result<ports::receipt>)> done) override {
     const auto& o = all_.options_;
     work(o.write_min, o.write_max,
@@ -51,35 +51,35 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
               std::function<void(result<std::uint64_t>)> done) override {
     work(1ms, 5ms, [this, order, done = std::move(done)] { done(all_.commit(node(), order)); });
   }
-  void settle(const ckpt::wanted_image& image, const result<void>& how) override {
-    all_.settle(node(), image, how);
+  void finalize(const ckpt::persist_request& image, const result<void>& how) override {
+    all_.finalize(node(), image, how);
   }
-  void want_newest() override {}
+  void request_newest() override {}
   void copy(const ckpt::image_to_copy& image, std::function<void(result<void>)> done) override {
     const auto takes = all_.world_.between(all_.options_.write_min, all_.options_.write_max);
     launcher_->call_in(takes, [me = shared_from_this(), image, done = std::move(done)] {
       me->all_.copies_.give(me->launcher_, image, done);
     });
   }
-  void settle_copy(const ckpt::image_to_copy& image, const result<void>& how) override {
-    all_.settle_copy(node(), image, how);
+  void finalize_copy(const ckpt::image_to_copy& image, const result<void>& how) override {
+    all_.finalize_copy(node(), image, how);
   }
 
   void tell(const ckpt::image_to_copy& image) {
     launcher_->call([me = shared_from_this(), image] {
-      if (me->on_copy_wanted_)
-        me->on_copy_wanted_(image);
+      if (me->on_copy_request_)
+        me->on_copy_request_(image);
     });
   }
-  void tell(const ckpt::wanted_image& image) {
+  void tell(const ckpt::persist_request& image) {
     launcher_->call([me = shared_from_this(), image] {
-      if (me->on_wanted_)
-        me->on_wanted_(image);
+      if (me->on_request_)
+        me->on_request_(image);
     });
   }
   void forget_everybody() {
-    on_wanted_ = nullptr;
-    on_copy_wanted_ = nullptr;
+    on_request_ = nullptr;
+    on_copy_request_ = nullptr;
     queue_.clear();
   }
 
@@ -110,8 +110,8 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
 
   checkpoints& all_;
   const host_ptr launcher_;
-  std::function<void(const ckpt::wanted_image&)> on_wanted_;
-  std::function<void(const ckpt::image_to_copy&)> on_copy_wanted_;
+  std::function<void(const ckpt::persist_request&)> on_request_;
+  std::function<void(const ckpt::image_to_copy&)> on_copy_request_;
   std::deque<job> queue_;
 };
 
@@ -171,7 +171,7 @@ void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
     world_.events.in(world_.between(1ms, copy_most),
                      [this, number, step, size = static_cast<std::uint32_t>(ranks.size())] {
                        if (const auto& p = training_.all().at(number - 1); !p.ended)
-                         want(p, step, size);
+                         request_persist(p, step, size);
                      });
   }
   if (options_.copied)
@@ -183,7 +183,7 @@ void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
   for (const auto number : ranks)
     world_.events.in(world_.between(1ms, copy_most), [this, number, step, ranks, parity] {
       if (const auto& p = training_.all().at(number - 1); !p.ended)
-        want_copies(p, step, ranks, parity);
+        request_copies(p, step, ranks, parity);
     });
 }
 
@@ -201,13 +201,14 @@ ckpt::image_here checkpoints::image_of(const process_record& p, std::uint64_t st
   return image;
 }
 
-void checkpoints::want(const process_record& p, std::uint64_t step, std::uint32_t world_size) {
+void checkpoints::request_persist(const process_record& p, std::uint64_t step,
+                                  std::uint32_t world_size) {
   auto& m = memories_[p.node];
-  const auto held = std::count_if(m.wanted.begin(), m.wanted.end(),
+  const auto held = std::count_if(m.requests.begin(), m.requests.end(),
                                   [&p](const auto& i) { return i.local == p.local; });
   if (static_cast<std::size_t>(held) >= slots_max)
     return; // its process is told so
-  ckpt::wanted_image image;
+  ckpt::persist_request image;
   static_cast<ckpt::image_here&>(image) = image_of(p, step, world_size);
   image.to.shard = p.rank;
   image.to.shards = world_size;
@@ -215,16 +216,16 @@ void checkpoints::want(const process_record& p, std::uint64_t step, std::uint32_
   image.to.directory = std::to_string(step);
   image.to.file = fmt::format("rank_{}.pt", p.rank);
   image.to.save_within = options_.save_within;
-  m.wanted.push_back(image);
+  m.requests.push_back(image);
   world_.write(
       p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value, p.rank, step));
-  world_.tell(&observer::image_wanted, p.node, image);
+  world_.tell(&observer::persist_requested, p.node, image);
   if (const auto h = hosts_[p.node].lock())
     h->tell(image);
 }
 
-void checkpoints::want_copies(const process_record& p, std::uint64_t step,
-                              const std::vector<std::uint64_t>& all, std::uint32_t parity) {
+void checkpoints::request_copies(const process_record& p, std::uint64_t step,
+                                 const std::vector<std::uint64_t>& all, std::uint32_t parity) {
   ckpt::image_to_copy image;
   static_cast<ckpt::image_here&>(image) = image_of(p, step, static_cast<std::uint32_t>(all.size()));
   image.by.parity = parity;
@@ -273,7 +274,8 @@ void checkpoints::say_newest_in_memory() const {
 
 // ---- What a saver does ----
 
-result<ports::receipt> checkpoints::put(const std::string& node, const ckpt::wanted_image& image) {
+result<ports::receipt> checkpoints::put(const std::string& node,
+                                        const ckpt::persist_request& image) {
   if (options_.fails > 0 && world_.random.chance(options_.fails)) {
     world_.write(node,
                  fmt::format("ckpt   step {} {} cannot be written", image.step, image.to.file));
@@ -317,21 +319,21 @@ result<std::uint64_t> checkpoints::commit(const std::string& node,
   return s.sequence;
 }
 
-void checkpoints::settle(const std::string& node, const ckpt::wanted_image& image,
-                         const result<void>& how) {
-  auto& wanted = memories_[node].wanted;
-  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
-                              [&image](const auto& i) {
-                                return i.local == image.local && i.sequence == image.sequence;
-                              }),
-               wanted.end());
-  world_.write(node, fmt::format("ckpt   g{} rank {} step {} settled: {}", image.made_by.value,
+void checkpoints::finalize(const std::string& node, const ckpt::persist_request& image,
+                           const result<void>& how) {
+  auto& requests = memories_[node].requests;
+  requests.erase(std::remove_if(requests.begin(), requests.end(),
+                                [&image](const auto& i) {
+                                  return i.local == image.local && i.sequence == image.sequence;
+                                }),
+                 requests.end());
+  world_.write(node, fmt::format("ckpt   g{} rank {} step {} finalized: {}", image.made_by.value,
                                  image.rank, image.step, how ? "complete" : how.error().what));
-  world_.tell(&observer::image_settled, node, image, how.has_value());
+  world_.tell(&observer::persist_finalized, node, image, how.has_value());
 }
 
-void checkpoints::settle_copy(const std::string& node, const ckpt::image_to_copy& image,
-                              const result<void>& how) {
+void checkpoints::finalize_copy(const std::string& node, const ckpt::image_to_copy& image,
+                                const result<void>& how) {
   auto& m = memories_[node];
   const auto same = [&image](const auto& i) {
     return i.local == image.local && i.sequence == image.sequence;
@@ -343,7 +345,7 @@ void checkpoints::settle_copy(const std::string& node, const ckpt::image_to_copy
       m.held.erase(m.held.begin());
   }
   world_.write(node,
-               fmt::format("ckpt   g{} rank {} step {} settled: {}", image.made_by.value,
+               fmt::format("ckpt   g{} rank {} step {} finalized: {}", image.made_by.value,
                            image.rank, image.step, how ? "held by others" : how.error().what));
 }
 

@@ -28,7 +28,7 @@ struct checkpoint_options {
 };
 
 /// The images in the memory of all machines, and the directories that they are written to. An image
-/// is as its process wanted it until it is settled; it outlives the process and its node
+/// is as its process requested it until it is finalized; it outlives the process and its node
 /// supervisor, not its launcher. What is in a directory outlives everybody.
 ///
 /// Of a directory it models what the actors could do wrong: whether the shards that a manifest
@@ -71,7 +71,7 @@ class checkpoints {
     std::uint64_t last_sequence = 0;
   };
   struct memory {
-    std::vector<ckpt::wanted_image> wanted;
+    std::vector<ckpt::persist_request> requests;
     std::map<local_rank, std::uint64_t> saved; ///< images so far
     std::vector<ckpt::image_to_copy> to_copy;
     std::vector<ckpt::image_to_copy> held; ///< by others; whole at all ranks or not
@@ -80,17 +80,18 @@ class checkpoints {
   /// The processes of all ranks, if all train.
   std::vector<std::uint64_t> whole_world() const;
   ckpt::image_here image_of(const process_record& p, std::uint64_t step, std::uint32_t world_size);
-  void want(const process_record& p, std::uint64_t step, std::uint32_t world_size);
-  void want_copies(const process_record& p, std::uint64_t step,
-                   const std::vector<std::uint64_t>& all, std::uint32_t parity);
+  void request_persist(const process_record& p, std::uint64_t step, std::uint32_t world_size);
+  void request_copies(const process_record& p, std::uint64_t step,
+                      const std::vector<std::uint64_t>& all, std::uint32_t parity);
   directory& directory_of(const std::string& node) {
     return directories_[options_.shared ? "" : node];
   }
-  result<ports::receipt> put(const std::string& node, const ckpt::wanted_image& image);
+  result<ports::receipt> put(const std::string& node, const ckpt::persist_request& image);
   result<std::uint64_t> commit(const std::string& node, const ckpt::commit_order& order);
-  void settle(const std::string& node, const ckpt::wanted_image& image, const result<void>& how);
-  void settle_copy(const std::string& node, const ckpt::image_to_copy& image,
-                   const result<void>& how);
+  void finalize(const std::string& node, const ckpt::persist_request& image,
+                const result<void>& how);
+  void finalize_copy(const std::string& node, const ckpt::image_to_copy& image,
+                     const result<void>& how);
 
   world& world_;
   const trainers& training_;

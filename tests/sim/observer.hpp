@@ -62,12 +62,12 @@ class observer {
   virtual void store_opened(const std::string& host) { (void)host; }
   virtual void store_closed(const std::string& host) { (void)host; }
   /// A training process has an image to be written; what became of it; a node's images are lost.
-  virtual void image_wanted(const std::string& node, const ckpt::wanted_image& image) {
+  virtual void persist_requested(const std::string& node, const ckpt::persist_request& image) {
     (void)node;
     (void)image;
   }
-  virtual void image_settled(const std::string& node, const ckpt::wanted_image& image,
-                             bool complete) {
+  virtual void persist_finalized(const std::string& node, const ckpt::persist_request& image,
+                                 bool complete) {
     (void)node;
     (void)image;
     (void)complete;

@@ -10,7 +10,7 @@ struct master_addresses;
 
 /// Which steps are complete: see catalog_core.hpp. State: comes back from the savers. After a crash
 /// of this actor or its master, their nodes dial new links, and on those they say again all that is
-/// not settled.
+/// not finalized.
 namespace troupe::actors::catalog {
 
 using handle = sup::protocol<

@@ -63,13 +63,13 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
   auto r = m.read();
   const auto which = key_of(r->getKey());
   const node_name node = r->getNode().cStr();
-  if (const auto ended = settled_.find(which); ended != settled_.end()) {
+  if (const auto ended = finalized_.find(which); ended != finalized_.end()) {
     TROUPE_RARE("catalog: a shard is reported of a step that has ended");
-    out.push_back(say{{node}, settled(which, ended->second)});
+    out.push_back(say{{node}, finalized(which, ended->second)});
     return out;
   }
   if (const auto why = validation_error(*r)) {
-    out.push_back(say{{node}, settled(which, {false, *why})});
+    out.push_back(say{{node}, finalized(which, {false, *why})});
     return out;
   }
   give_up_older(out, which);
@@ -81,13 +81,13 @@ catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardR
   came_back(node);
   // One number and two meanings: no manifest could be right for both.
   if (s.shards != r->getShards() || s.world_size != r->getWorldSize())
-    settle(out, at, false,
-           fmt::format("step {} has {} shards of {} ranks, and node {} says {} of {}", which.step,
-                       s.shards, s.world_size, node, r->getShards(), r->getWorldSize()));
+    finalize(out, at, false,
+             fmt::format("step {} has {} shards of {} ranks, and node {} says {} of {}", which.step,
+                         s.shards, s.world_size, node, r->getShards(), r->getWorldSize()));
   else if (r->isFailed())
-    settle(out, at, false,
-           fmt::format("shard {} of {} of step {} was not written on node {}: {}", r->getShard(),
-                       s.shards, which.step, node, r->getFailed().cStr()));
+    finalize(out, at, false,
+             fmt::format("shard {} of {} of step {} was not written on node {}: {}", r->getShard(),
+                         s.shards, which.step, node, r->getFailed().cStr()));
   else
     take_file(out, now, at, *r);
   return out;
@@ -103,13 +103,13 @@ void catalog_core::give_up_older(effects& out, const step_key& newer) {
     TROUPE_RARE("catalog: a newer generation saves before an older one's step is complete");
     // Some node has committed it under an earlier master, so all its shards were there.
     if (older->second.sequence != 0)
-      settle(out, older, true, {});
+      finalize(out, older, true, {});
     else
-      settle(out, older, false,
-             fmt::format("{} not written before generation {} saved",
-                         missing_shards(older->second.shards, numbers_of(older->second.files),
-                                        older->first.step),
-                         count_of(newer.made_by)));
+      finalize(out, older, false,
+               fmt::format("{} not written before generation {} saved",
+                           missing_shards(older->second.shards, numbers_of(older->second.files),
+                                          older->first.step),
+                           count_of(newer.made_by)));
   }
 }
 
@@ -122,9 +122,9 @@ catalog_core::open(effects& out, instant now, const step_key& which, ShardReport
         std::min_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
           return a.second.since < b.second.since;
         });
-    settle(out, oldest, false,
-           fmt::format("step {} was given up for step {}: {} steps are being saved at once",
-                       oldest->first.step, which.step, open_.size()));
+    finalize(out, oldest, false,
+             fmt::format("step {} was given up for step {}: {} steps are being saved at once",
+                         oldest->first.step, which.step, open_.size()));
   }
   step s;
   s.shards = first.getShards();
@@ -153,10 +153,10 @@ void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
   // A generation has each rank once, so one of the two is mistaken. In a shared directory either
   // may have overwritten the other.
   if (known != s.files.end() && known->second.node != f.node)
-    return settle(out, at, false,
-                  fmt::format("shard {} of {} of step {} was written by node {} and by node {}",
-                              report.getShard(), s.shards, at->first.step, known->second.node,
-                              f.node));
+    return finalize(out, at, false,
+                    fmt::format("shard {} of {} of step {} was written by node {} and by node {}",
+                                report.getShard(), s.shards, at->first.step, known->second.node,
+                                f.node));
   s.files[report.getShard()] = f;
   // The same report once more: the saver or its link was gone, and with it perhaps the order.
   if (same && s.at != phase::gathering)
@@ -185,7 +185,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
   const auto which = key_of(r->getKey());
   const node_name node = r->getNode().cStr();
   const auto at = open_.find(which);
-  // A saver reports its shard before it says this. If the step is settled, the answer to that
+  // A saver reports its shard before it says this. If the step is finalized, the answer to that
   // report has said so.
   if (at == open_.end())
     return out;
@@ -194,13 +194,14 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
   // Only a node whose answer is awaited can fail the step; an earlier committer's late one cannot.
   if (r->getSequence() == 0) {
     if (s.at == phase::committing && node == s.committer)
-      settle(out, at, false,
-             fmt::format("step {} could not be made complete on node {}: {}", which.step, node,
-                         r->getWhy().cStr()));
+      finalize(out, at, false,
+               fmt::format("step {} could not be made complete on node {}: {}", which.step, node,
+                           r->getWhy().cStr()));
     else if (s.at == phase::following && followers(s).count(node) != 0)
-      settle(out, at, false,
-             fmt::format("step {} is complete on node {}, and could not be made so on node {}: {}",
-                         which.step, *s.committed.begin(), node, r->getWhy().cStr()));
+      finalize(
+          out, at, false,
+          fmt::format("step {} is complete on node {}, and could not be made so on node {}: {}",
+                      which.step, *s.committed.begin(), node, r->getWhy().cStr()));
     return out;
   }
   s.committed.insert(node);
@@ -212,7 +213,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
   if (s.at == phase::committing)
     become_following(out, now, at);
   else if (s.at == phase::following && followers(s).empty())
-    settle(out, at, true, {});
+    finalize(out, at, true, {});
   else if (s.at == phase::following)
     hurry(out, now, at);
   else if (s.at == phase::gathering)
@@ -233,9 +234,9 @@ void catalog_core::become_committing(effects& out, instant now, open_steps::iter
   for (const auto& [shard, f] : s.files)
     bytes += f.name.size() + f.node.size() + file_overhead;
   if (bytes > limits::step_files_max)
-    return settle(out, at, false,
-                  fmt::format("step {} has {} shards; they are too many for one message",
-                              at->first.step, s.shards));
+    return finalize(out, at, false,
+                    fmt::format("step {} has {} shards; they are too many for one message",
+                                at->first.step, s.shards));
   s.at.become(phase::committing);
   // Also those that were asked before a shard was written anew: what they have committed is not
   // that.
@@ -256,10 +257,10 @@ void catalog_core::ask_next_committer(effects& out, instant now, open_steps::ite
   if (next == s.files.end())
     next = next_of([](const node_name&) { return false; });
   if (next == s.files.end())
-    return settle(out, at, false,
-                  fmt::format("step {} is written, but no node that wrote it has made it complete "
-                              "within {}",
-                              at->first.step, troupe::in_words(limits::commit_within)));
+    return finalize(
+        out, at, false,
+        fmt::format("step {} is written, but no node that wrote it has made it complete within {}",
+                    at->first.step, troupe::in_words(limits::commit_within)));
   s.committer = next->second.node;
   s.asked.insert(s.committer);
   s.until = now + (lost_.count(s.committer) != 0 ? duration(limits::lost_writer_within)
@@ -273,7 +274,7 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
   const auto whom = followers(s);
   // Of one node, or all have committed under an earlier master.
   if (whom.empty())
-    return settle(out, at, true, {});
+    return finalize(out, at, true, {});
   // No follower can do it in the place of another, and each may have much to write before.
   s.until = now + std::max<duration>(s.save_within, limits::commit_within);
   out.push_back(say{{whom.begin(), whom.end()}, commit_step(at->first, s)});
@@ -282,7 +283,7 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
 
 /// Final. All that reported hear it, also after a failure: their images must not be overwritten
 /// before, and their processes may wait for the outcome.
-void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, std::string why) {
+void catalog_core::finalize(effects& out, open_steps::iterator at, bool complete, std::string why) {
   const auto which = at->first;
   const auto told = at->second.reporters;
   out.push_back(note{
@@ -296,13 +297,13 @@ void catalog_core::settle(effects& out, open_steps::iterator at, bool complete, 
         {"generation", static_cast<std::int64_t>(which.made_by.value)}}}});
   open_.erase(at);
   // The oldest is the one that is least likely to be asked for again.
-  if (settled_in_order_.size() >= limits::steps_settled_kept) {
-    settled_.erase(settled_in_order_.front());
-    settled_in_order_.pop_front();
+  if (finalized_in_order_.size() >= limits::steps_finalized_kept) {
+    finalized_.erase(finalized_in_order_.front());
+    finalized_in_order_.pop_front();
   }
-  const auto& how = settled_.emplace(which, ending{complete, std::move(why)}).first->second;
-  settled_in_order_.push_back(which);
-  out.push_back(say{{told.begin(), told.end()}, settled(which, how)});
+  const auto& how = finalized_.emplace(which, ending{complete, std::move(why)}).first->second;
+  finalized_in_order_.push_back(which);
+  out.push_back(say{{told.begin(), told.end()}, finalized(which, how)});
 }
 
 // ---- time ----
@@ -327,15 +328,15 @@ void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at
   // count.
   if (s.at == phase::gathering && s.sequence == 0) {
     const auto lost = lost_writer(at->first, s);
-    return settle(out, at, false,
-                  fmt::format("{} not written {}",
-                              missing_shards(s.shards, numbers_of(s.files), at->first.step),
-                              lost ? fmt::format("before node {} was lost", *lost)
-                                   : "within " + troupe::in_words(s.save_within)));
+    return finalize(out, at, false,
+                    fmt::format("{} not written {}",
+                                missing_shards(s.shards, numbers_of(s.files), at->first.step),
+                                lost ? fmt::format("before node {} was lost", *lost)
+                                     : "within " + troupe::in_words(s.save_within)));
   }
   // The step is complete where it was made so. A node that has not answered is lost, and so is its
   // checkpoint directory if that was its own.
-  settle(out, at, true, {});
+  finalize(out, at, true, {});
 }
 
 std::optional<instant> catalog_core::next_wakeup() const {
@@ -367,14 +368,14 @@ any_msg catalog_core::commit_step(const step_key& which, const step& s) {
       .any();
 }
 
-any_msg catalog_core::settled(const step_key& which, const ending& how) {
+any_msg catalog_core::finalized(const step_key& which, const ending& how) {
   return author_
-      .write<StepSettled>(which.made_by,
-                          [&](StepSettled::Builder b) {
-                            write_key(b.initKey(), which);
-                            b.setComplete(how.complete);
-                            b.setWhy(how.why);
-                          })
+      .write<StepFinalized>(which.made_by,
+                            [&](StepFinalized::Builder b) {
+                              write_key(b.initKey(), which);
+                              b.setComplete(how.complete);
+                              b.setWhy(how.why);
+                            })
       .any();
 }
 

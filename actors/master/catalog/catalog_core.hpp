@@ -31,7 +31,7 @@ namespace troupe::actors {
 /// A step is open or it has ended, never both; what has ended does not change any more. While it is
 /// open it has one deadline, so none waits for ever, whatever its nodes do.
 ///
-/// Nothing here outlives the master: after a new link every saver says again what is not settled,
+/// Nothing here outlives the master: after a new link every saver says again what is not finalized,
 /// and whether it has made the step complete.
 class catalog_core {
  public:
@@ -135,7 +135,7 @@ class catalog_core {
   /// From committing, or from gathering where an earlier master had the step committed.
   void become_following(effects& out, instant now, open_steps::iterator at);
   /// The only way out of `open_`.
-  void settle(effects& out, open_steps::iterator at, bool complete, std::string why);
+  void finalize(effects& out, open_steps::iterator at, bool complete, std::string why);
 
   /// Each node is asked once. When all were, the step is given up.
   void ask_next_committer(effects& out, instant now, open_steps::iterator at);
@@ -143,7 +143,7 @@ class catalog_core {
   void ask_again(effects& out, const step_key& which, const step& s, const node_name& node);
   void time_is_up(effects& out, instant now, open_steps::iterator at);
   messages::any_msg commit_step(const step_key& which, const step& s);
-  messages::any_msg settled(const step_key& which, const ending& how);
+  messages::any_msg finalized(const step_key& which, const ending& how);
   /// The node that is to write a shard that is missing; nothing if that is not known.
   std::optional<node_name> writer_of(const step_key& which, const step& s,
                                      std::uint32_t shard) const;
@@ -170,10 +170,10 @@ class catalog_core {
   /// Nothing was heard of them since they were lost. Bounded by limits::nodes_max.
   /// Kept by name also after the steps that waited: the next step may wait for the same node.
   std::set<node_name> lost_;
-  /// Bounded by limits::steps_settled_kept; the order in which they ended.
+  /// Bounded by limits::steps_finalized_kept; the order in which they ended.
   /// Without them a report that repeats would open its step anew, and wait for shards in vain.
-  std::map<step_key, ending> settled_;
-  std::deque<step_key> settled_in_order_;
+  std::map<step_key, ending> finalized_;
+  std::deque<step_key> finalized_in_order_;
 };
 
 } // namespace troupe::actors

@@ -51,7 +51,7 @@ TEST_SUITE("catalog_core: a step") {
     CHECK(s.core.next_wakeup() == dawn + 600s);
     CHECK(s.wrote("a", 0) == "to a: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
     CHECK(s.completed("a", 7) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
     CHECK_FALSE(s.core.next_wakeup());
   }
 
@@ -59,7 +59,7 @@ TEST_SUITE("catalog_core: a step") {
     story s;
     s.wrote("a", 0);
     CHECK(s.wrote("a", 1) == "to a: CommitStep g1 step 100: a/rank_0.pt a/rank_1.pt");
-    CHECK(s.completed("a", 3) == "to a: StepSettled g1 step 100 complete");
+    CHECK(s.completed("a", 3) == "to a: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("is told of again to a node that repeats a report") {
@@ -67,7 +67,7 @@ TEST_SUITE("catalog_core: a step") {
     s.gathers();
     s.completed("a", 7);
     s.completed("b", 7);
-    CHECK(s.wrote("b", 1) == "to b: StepSettled g1 step 100 complete");
+    CHECK(s.wrote("b", 1) == "to b: StepFinalized g1 step 100 complete");
     CHECK(s.completed("b", 7) == "");
   }
 
@@ -85,8 +85,9 @@ TEST_SUITE("catalog_core: a step that is not complete") {
       "a shard that could not be written ends it at once, also for a node that reports later") {
     story s;
     s.wrote("a", 0);
-    const std::string why = "StepSettled g1 step 100 not: shard 1 of 2 of step 100 was not written "
-                            "on node b: no space left on device";
+    const std::string why =
+        "StepFinalized g1 step 100 not: shard 1 of 2 of step 100 was not written "
+        "on node b: no space left on device";
     CHECK(s.could_not("b", 1) == "to a,b: " + why);
     CHECK(s.wrote("c", 0) == "to c: " + why);
   }
@@ -96,16 +97,16 @@ TEST_SUITE("catalog_core: a step that is not complete") {
     const saving of_four{100, 1, 4};
     s.wrote("a", 0, of_four);
     CHECK(s.waits(600s - 1ms) == "");
-    CHECK(s.waits(1ms) == "to a: StepSettled g1 step 100 not: shard 1 of 4 of step 100 and 2 "
+    CHECK(s.waits(1ms) == "to a: StepFinalized g1 step 100 not: shard 1 of 4 of step 100 and 2 "
                           "others were not written within 10 min 0 s");
   }
 
   TEST_CASE("is given up when a newer generation saves there: the missing shards will not come") {
     story s;
     s.wrote("a", 0);
-    CHECK(s.wrote("a", 0, again) == "to a: StepSettled g1 step 100 not: shard 1 of 2 of step 100 "
+    CHECK(s.wrote("a", 0, again) == "to a: StepFinalized g1 step 100 not: shard 1 of 2 of step 100 "
                                     "was not written before generation 2 saved");
-    CHECK(s.wrote("b", 1) == "to b: StepSettled g1 step 100 not: shard 1 of 2 of step 100 "
+    CHECK(s.wrote("b", 1) == "to b: StepFinalized g1 step 100 not: shard 1 of 2 of step 100 "
                              "was not written before generation 2 saved");
   }
 
@@ -114,20 +115,22 @@ TEST_SUITE("catalog_core: a step that is not complete") {
     s.gathers();
     CHECK(s.wrote("a", 0, again) == "");
     s.completed("a", 7);
-    CHECK(s.completed("b", 7) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("nodes that do not mean the same step are told so") {
     story s;
     s.wrote("a", 0);
     const saving of_four{100, 1, 4};
-    CHECK(s.wrote("b", 1, of_four) ==
-          "to a,b: StepSettled g1 step 100 not: step 100 has 2 shards of 2 ranks, and node b says "
-          "4 of 4");
+    CHECK(
+        s.wrote("b", 1, of_four) ==
+        "to a,b: StepFinalized g1 step 100 not: step 100 has 2 shards of 2 ranks, and node b says "
+        "4 of 4");
     s.wrote("a", 0, step_101);
-    CHECK(s.wrote("b", 0, step_101) ==
-          "to a,b: StepSettled g1 step 101 not: shard 0 of 2 of step 101 was written by node a and "
-          "by node b");
+    CHECK(
+        s.wrote("b", 0, step_101) ==
+        "to a,b: StepFinalized g1 step 101 not: shard 0 of 2 of step 101 was written by node a and "
+        "by node b");
   }
 
   TEST_CASE("numbers that mean nothing are refused, and no step is opened for them") {
@@ -146,16 +149,17 @@ TEST_SUITE("catalog_core: a step that is not complete") {
       CHECK(s.wrote("a", 0, {i, 1, 2}) == "");
       s.now += 1ms;
     }
-    CHECK(s.wrote("a", 0, {1'000, 1, 2}) ==
-          "to a: StepSettled g1 step 0 not: step 0 was given up for step 1000: 64 steps are being "
-          "saved at once");
+    CHECK(
+        s.wrote("a", 0, {1'000, 1, 2}) ==
+        "to a: StepFinalized g1 step 0 not: step 0 was given up for step 1000: 64 steps are being "
+        "saved at once");
   }
 
   TEST_CASE("how it ended is forgotten after very many others") {
     story s;
-    for (std::uint64_t i = 0; i <= limits::steps_settled_kept; ++i)
+    for (std::uint64_t i = 0; i <= limits::steps_finalized_kept; ++i)
       s.could_not("a", 0, {i, 1, 1});
-    CHECK(s.wrote("b", 0, {1, 1, 2}).find("to b: StepSettled") == 0);
+    CHECK(s.wrote("b", 0, {1, 1, 2}).find("to b: StepFinalized") == 0);
     CHECK(s.wrote("b", 0, {0, 1, 2}) == "");
   }
 }
@@ -168,7 +172,7 @@ TEST_SUITE("catalog_core: which node completes it") {
     CHECK(s.waits(1ms) == "to b: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
     CHECK(s.completed("b", 7) == "to a: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
     // It is lost, and with it its place if that was its own.
-    CHECK(s.waits(600s) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.waits(600s) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("the first of them may still be the first to have done it") {
@@ -176,24 +180,26 @@ TEST_SUITE("catalog_core: which node completes it") {
     s.gathers();
     s.waits(limits::commit_within);
     CHECK(s.completed("a", 7) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("when none of them does it is not complete") {
     story s;
     s.gathers();
     s.waits(limits::commit_within);
-    CHECK(s.waits(limits::commit_within) ==
-          "to a,b: StepSettled g1 step 100 not: step 100 is written, but no node that wrote it has "
-          "made it complete within 60.0 s");
+    CHECK(
+        s.waits(limits::commit_within) ==
+        "to a,b: StepFinalized g1 step 100 not: step 100 is written, but no node that wrote it has "
+        "made it complete within 60.0 s");
   }
 
   TEST_CASE("a committer that cannot says why") {
     story s;
     s.gathers();
     CHECK(s.completed("b", 0) == "");
-    CHECK(s.completed("a", 0) == "to a,b: StepSettled g1 step 100 not: step 100 could not be made "
-                                 "complete on node a: read-only file system");
+    CHECK(s.completed("a", 0) ==
+          "to a,b: StepFinalized g1 step 100 not: step 100 could not be made "
+          "complete on node a: read-only file system");
   }
 
   TEST_CASE("a node that cannot follow says why") {
@@ -201,7 +207,7 @@ TEST_SUITE("catalog_core: which node completes it") {
     s.gathers();
     s.completed("a", 7);
     CHECK(s.completed("b", 0) ==
-          "to a,b: StepSettled g1 step 100 not: step 100 is complete on node a, and could not be "
+          "to a,b: StepFinalized g1 step 100 not: step 100 is complete on node a, and could not be "
           "made so on node b: read-only file system");
   }
 
@@ -222,7 +228,7 @@ TEST_SUITE("catalog_core: after a master's end") {
     s.wrote("a", 0);
     CHECK(s.completed("a", 7) == "");
     CHECK(s.wrote("b", 1) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE(
@@ -231,14 +237,14 @@ TEST_SUITE("catalog_core: after a master's end") {
     s.wrote("a", 0);
     s.completed("a", 7);
     CHECK(s.waits(limits::commit_within - 1ms) == "");
-    CHECK(s.waits(1ms) == "to a: StepSettled g1 step 100 complete");
+    CHECK(s.waits(1ms) == "to a: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("nor when a newer generation saves") {
     story s;
     s.wrote("a", 0);
     s.completed("a", 7);
-    CHECK(s.wrote("a", 0, again) == "to a: StepSettled g1 step 100 complete");
+    CHECK(s.wrote("a", 0, again) == "to a: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("a committed step of which no shard was reported means nothing") {

@@ -46,7 +46,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
     CHECK(s.core.next_wakeup() == dawn + 600s);
     CHECK(s.loses("b") == "");
     CHECK(s.waits(grace - 1ms) == "");
-    CHECK(s.waits(1ms) == "to a,b: StepSettled g1 step 100 not: shard 3 of 4 of step 100 was not "
+    CHECK(s.waits(1ms) == "to a,b: StepFinalized g1 step 100 not: shard 3 of 4 of step 100 was not "
                           "written before node b was lost");
   }
 
@@ -96,7 +96,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
     REQUIRE(s.wrote("b", 3).find("to a: CommitStep") == 0);
     CHECK(s.loses("a").find("to b: CommitStep") == 0);
     CHECK(s.loses("b") == "");
-    CHECK(s.waits(grace).find("StepSettled g1 step 100 not") != std::string::npos);
+    CHECK(s.waits(grace).find("StepFinalized g1 step 100 not") != std::string::npos);
   }
 
   TEST_CASE("followers that are lost hold no node back: the step is complete") {
@@ -107,7 +107,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
       s.wrote("b", shard);
     REQUIRE(s.completed("a", 7).find("to b: CommitStep") == 0);
     CHECK(s.loses("b") == "");
-    CHECK(s.waits(grace) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("a follower that was lost before the step was complete is not waited for either") {
@@ -118,7 +118,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
       s.wrote("b", shard);
     s.loses("b");
     s.completed("a", 7);
-    CHECK(s.waits(grace) == "to a,b: StepSettled g1 step 100 complete");
+    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("a name that is in the newest world is not lost any more") {

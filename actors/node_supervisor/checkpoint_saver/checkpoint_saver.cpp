@@ -9,18 +9,18 @@
 
 namespace troupe::actors::checkpoint_saver {
 
-struct wanted {
-  ckpt::wanted_image image;
+struct persist_requested {
+  ckpt::persist_request image;
 };
 struct written {
-  ckpt::wanted_image image;
+  ckpt::persist_request image;
   result<ports::receipt> how;
 };
 struct committed {
   step_key which;
   result<std::uint64_t> how;
 };
-struct wanted_copy {
+struct copy_requested {
   ckpt::image_to_copy image;
 };
 struct copied {
@@ -33,10 +33,10 @@ struct looked {
 
 } // namespace troupe::actors::checkpoint_saver
 
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::wanted)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::persist_requested)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::written)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::committed)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::wanted_copy)
+TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::copy_requested)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::copied)
 TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::looked)
 
@@ -56,8 +56,8 @@ struct state {
   sup::alarm alarm;
 };
 
-using private_handle =
-    sup::widened<handle, wanted, written, committed, wanted_copy, copied, looked, sup::wake>;
+using private_handle = sup::widened<handle, persist_requested, written, committed, copy_requested,
+                                    copied, looked, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct performer {
@@ -75,8 +75,8 @@ struct performer {
           sup::post(me, committed{which, std::move(how)});
         });
   }
-  void operator()(const checkpoint_saver_core::settle& e) const {
-    self->state->host->settle(e.image, e.how);
+  void operator()(const checkpoint_saver_core::finalize& e) const {
+    self->state->host->finalize(e.image, e.how);
   }
   void operator()(const checkpoint_saver_core::copy& e) const {
     self->state->host->copy(e.image,
@@ -84,8 +84,8 @@ struct performer {
                               sup::post(me, copied{image, std::move(how)});
                             });
   }
-  void operator()(const checkpoint_saver_core::settle_copy& e) const {
-    self->state->host->settle_copy(e.image, e.how);
+  void operator()(const checkpoint_saver_core::finalize_copy& e) const {
+    self->state->host->finalize_copy(e.image, e.how);
   }
   void operator()(const checkpoint_saver_core::look& e) const {
     self->state->host->look(
@@ -133,21 +133,21 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
                             0,
                             {},
                             {}});
-  self->state->host->watch([me = private_handle{self}](const ckpt::wanted_image& image) {
-    sup::post(me, wanted{image});
+  self->state->host->watch([me = private_handle{self}](const ckpt::persist_request& image) {
+    sup::post(me, persist_requested{image});
   });
   self->state->host->watch_copies([me = private_handle{self}](const ckpt::image_to_copy& image) {
-    sup::post(me, wanted_copy{image});
+    sup::post(me, copy_requested{image});
   });
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::CommitStep>& m) {
         perform(self, self->state->core.commit_step(sup::now(self), m));
       },
-      [self](const messages::msg<messages::StepSettled>& m) {
-        perform(self, self->state->core.step_settled(sup::now(self), m));
+      [self](const messages::msg<messages::StepFinalized>& m) {
+        perform(self, self->state->core.step_finalized(sup::now(self), m));
       },
-      [self](const messages::msg<messages::SaveNewest>&) { self->state->host->want_newest(); },
+      [self](const messages::msg<messages::SaveNewest>&) { self->state->host->request_newest(); },
       [self](const messages::msg<messages::MasterLinked>&) {
         perform(self, self->state->core.linked(sup::now(self)));
       },
@@ -156,15 +156,17 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
         answer_when_drained(self, promise);
         return promise;
       },
-      [self](const wanted& w) { perform(self, self->state->core.wanted(sup::now(self), w.image)); },
+      [self](const persist_requested& w) {
+        perform(self, self->state->core.persist_requested(sup::now(self), w.image));
+      },
       [self](const written& w) {
         perform(self, self->state->core.written(sup::now(self), w.image, w.how));
       },
       [self](const committed& c) {
         perform(self, self->state->core.committed(sup::now(self), c.which, c.how));
       },
-      [self](const wanted_copy& w) {
-        perform(self, self->state->core.wanted_copy(sup::now(self), w.image));
+      [self](const copy_requested& w) {
+        perform(self, self->state->core.copy_requested(sup::now(self), w.image));
       },
       [self](const copied& c) {
         perform(self, self->state->core.copied(sup::now(self), c.image, c.how));

@@ -12,12 +12,13 @@ struct node_addresses;
 
 /// Gets images of this node's training processes to where they are wanted: see
 /// checkpoint_saver_core.hpp. State: comes back from the host, which tells a new saver of all
-/// images that are not settled; what was written is written again.
+/// images that are not finalized; what was written is written again.
 namespace troupe::actors::checkpoint_saver {
 
 using handle = sup::protocol<
     // From the master's catalog, through the uplink.
-    sup::tell<messages::msg<messages::CommitStep>>, sup::tell<messages::msg<messages::StepSettled>>,
+    sup::tell<messages::msg<messages::CommitStep>>,
+    sup::tell<messages::msg<messages::StepFinalized>>,
     // From this node.
     sup::tell<messages::msg<messages::MasterLinked>>,
     sup::tell<messages::msg<messages::SaveNewest>>,

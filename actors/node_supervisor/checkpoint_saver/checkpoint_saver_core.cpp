@@ -18,13 +18,13 @@ namespace {
 
 /// The generation is part of the name: after a restart the same step may be saved again, by another
 /// world and with other contents.
-step_key key_of(const ckpt::wanted_image& image) {
+step_key key_of(const ckpt::persist_request& image) {
   return {image.to.place, image.step, image.made_by};
 }
 
 /// What a training process asks for is its own business only within bounds: a second is too short
 /// for any disk, and an image that is waited for without end holds its slot for as long.
-duration patience_for(const ckpt::wanted_image& image) {
+duration patience_for(const ckpt::persist_request& image) {
   return std::clamp<duration>(image.to.save_within, limits::save_within_min,
                               limits::save_within_max);
 }
@@ -68,19 +68,19 @@ checkpoint_saver_core::image_id checkpoint_saver_core::id_of(const ckpt::image_h
 // ---- the host ----
 
 /// The host may tell of a snapshot again: what is known already is not written twice.
-checkpoint_saver_core::effects checkpoint_saver_core::wanted(instant now,
-                                                             const ckpt::wanted_image& image) {
+checkpoint_saver_core::effects
+checkpoint_saver_core::persist_requested(instant now, const ckpt::persist_request& image) {
   effects out;
   if (images_.count(id_of(image)) != 0)
     return out;
   // Finalized at once, as a failure: a slot whose request was dropped without a word would never be
   // free again.
-  if (images_.size() >= limits::images_wanted_max) {
+  if (images_.size() >= limits::persist_requests_max) {
     out.push_back(
-        settle{image, failure(errc::overloaded,
-                              fmt::format("step {} of rank {} is not written: {} others "
-                                          "are waiting on node {}",
-                                          image.step, image.rank, images_.size(), node_))});
+        finalize{image, failure(errc::overloaded,
+                                fmt::format("step {} of rank {} is not written: {} others "
+                                            "are waiting on node {}",
+                                            image.step, image.rank, images_.size(), node_))});
     return out;
   }
   // Twice the time that the process asked for: the catalog gives the step up after once that time,
@@ -93,7 +93,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::wanted(instant now,
 /// A shard that failed is reported like one that was written: the catalog can then give the step up
 /// at once instead of waiting for what will not come.
 checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
-                                                              const ckpt::wanted_image& image,
+                                                              const ckpt::persist_request& image,
                                                               const result<ports::receipt>& how) {
   effects out;
   const auto found = images_.find(id_of(image));
@@ -125,12 +125,12 @@ checkpoint_saver_core::effects checkpoint_saver_core::committed(instant, const s
 }
 
 checkpoint_saver_core::effects
-checkpoint_saver_core::wanted_copy(instant, const ckpt::image_to_copy& image) {
+checkpoint_saver_core::copy_requested(instant, const ckpt::image_to_copy& image) {
   if (copies_.count(id_of(image)) != 0)
     return {};
   // As for writes: a slot that is refused in silence would never be free again.
-  if (copies_.size() >= limits::images_wanted_max)
-    return {settle_copy{
+  if (copies_.size() >= limits::persist_requests_max)
+    return {finalize_copy{
         image, failure(errc::overloaded, fmt::format("{} other images of node {} are being copied",
                                                      copies_.size(), node_))}};
   copies_.insert(id_of(image));
@@ -142,7 +142,7 @@ checkpoint_saver_core::copied(instant, const ckpt::image_to_copy& image, const r
   if (copies_.erase(id_of(image)) == 0)
     return {};
   effects out;
-  out.push_back(settle_copy{image, how});
+  out.push_back(finalize_copy{image, how});
   // Not tried again: the next save is replicated, and by then this snapshot is old.
   if (!how)
     out.push_back(note{{log::level::warning,
@@ -156,7 +156,7 @@ checkpoint_saver_core::copied(instant, const ckpt::image_to_copy& image, const r
 }
 
 /// Two steps, since a process may have requested a write in its last moment: after the look all
-/// that was wanted before the question is in images_.
+/// that was requested before the question is in images_.
 checkpoint_saver_core::effects checkpoint_saver_core::looked(instant, std::uint64_t question) {
   effects out;
   drains_.insert(question);
@@ -200,8 +200,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
 
 /// The only event by which a snapshot that was written becomes free while the master lives: until
 /// then no save may take its slot.
-checkpoint_saver_core::effects checkpoint_saver_core::step_settled(instant,
-                                                                   const msg<StepSettled>& m) {
+checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
+                                                                     const msg<StepFinalized>& m) {
   effects out;
   auto verdict = m.read();
   const auto which = actors::key_of(verdict->getKey());
@@ -216,7 +216,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_settled(instant,
       continue;
     }
     any = true;
-    out.push_back(settle{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
+    out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = images_.erase(at);
   }
   const auto known = steps_.find(which);
@@ -291,7 +291,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
     out.push_back(
         note{about(key_of(e.what), log::level::warning, "image_is_late",
                    fmt::format("step {} of rank {} is still being written to {}, {} after it was "
-                               "wanted",
+                               "requested",
                                e.what.step, e.what.rank, e.what.to.place,
                                troupe::in_words(2 * patience_for(e.what))))});
     ++at;
@@ -309,7 +309,7 @@ void checkpoint_saver_core::give_up(effects& out, const entry& e) {
   const auto why = fmt::format("step {} of rank {} is not known to be complete: the master did not "
                                "answer",
                                e.what.step, e.what.rank);
-  out.push_back(settle{e.what, failure(errc::unavailable, why)});
+  out.push_back(finalize{e.what, failure(errc::unavailable, why)});
   out.push_back(note{about(key_of(e.what), log::level::warning, "step_not_complete", why)});
 }
 
@@ -389,7 +389,7 @@ std::string checkpoint_saver_core::in_words() const {
     return "nothing is to be written" + copies;
   const auto writing = std::count_if(images_.begin(), images_.end(),
                                      [](const auto& i) { return !i.second.outcome; });
-  return fmt::format("{} image(s) to be written, {} to be settled", writing,
+  return fmt::format("{} image(s) to be written, {} to be finalized", writing,
                      static_cast<std::ptrdiff_t>(images_.size()) - writing) +
          copies;
 }

@@ -19,19 +19,19 @@
 
 namespace troupe::actors {
 
-/// Takes each image that this node's training processes want written from *wanted* to *settled*:
-/// writes it, tells the master's catalog, makes the step complete here when told to, and settles it
-/// when the catalog has. Decides nothing about a step: what it knows is this node's images. What is
-/// lost on the way, with a link or a master, it says again.
+/// Takes each image that this node's training processes want written from *persist requested* to
+/// *finalized*: writes it, tells the master's catalog, makes the step complete here when told to,
+/// and finalizes it when the catalog has. Decides nothing about a step: what it knows is this
+/// node's images. What is lost on the way, with a link or a master, it says again.
 ///
-/// And has pieces of images held at other nodes where that is wanted. Whether all of a step is held
-/// so its ranks find out among themselves. What fails is not tried again: a newer step is.
+/// And has pieces of images held at other nodes where that is requested. Whether all of a step is
+/// held so its ranks find out among themselves. What fails is not tried again: a newer step is.
 class checkpoint_saver_core {
  public:
   /// The host reads the slot until it answers by written(); a write that has begun cannot be taken
   /// back.
   struct write {
-    ckpt::wanted_image image;
+    ckpt::persist_request image;
   };
   /// Answered by committed() under the same key.
   struct commit {
@@ -40,8 +40,8 @@ class checkpoint_saver_core {
   };
   /// The bit in the slot's word goes, and with it what protects the snapshot: the process that
   /// waits for the outcome hears it, and the slot may be used again.
-  struct settle {
-    ckpt::wanted_image image;
+  struct finalize {
+    ckpt::persist_request image;
     result<void> how;
   };
   /// Answered by copied(). Beside the writes and on threads of its own: neither a slow disk nor a
@@ -49,11 +49,11 @@ class checkpoint_saver_core {
   struct copy {
     ckpt::image_to_copy image;
   };
-  struct settle_copy {
+  struct finalize_copy {
     ckpt::image_to_copy image;
     result<void> how;
   };
-  /// Answered by looked() when the images that are wanted by now have been told.
+  /// Answered by looked() when the images that are requested by now have been told.
   struct look {
     std::uint64_t question = 0;
   };
@@ -70,7 +70,7 @@ class checkpoint_saver_core {
     log::event event;
   };
   using effect =
-      std::variant<write, commit, settle, copy, settle_copy, look, drained, report, note>;
+      std::variant<write, commit, finalize, copy, finalize_copy, look, drained, report, note>;
   using effects = std::vector<effect>;
 
   checkpoint_saver_core(node_name node, messages::author author);
@@ -78,13 +78,14 @@ class checkpoint_saver_core {
   // From the host. An image that is known already is the same one.
   /// What can be refused is refused at once and said, so that no slot stays bound by a wish that
   /// was dropped.
-  effects wanted(instant now, const ckpt::wanted_image& image);
-  effects written(instant now, const ckpt::wanted_image& image, const result<ports::receipt>& how);
+  effects persist_requested(instant now, const ckpt::persist_request& image);
+  effects written(instant now, const ckpt::persist_request& image,
+                  const result<ports::receipt>& how);
   /// The first of them, at the committer, gives the step its sequence; followers repeat that one.
   effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
   /// Replicas are no part of a step: nothing here waits for them, and the catalog does not hear of
   /// them.
-  effects wanted_copy(instant now, const ckpt::image_to_copy& image);
+  effects copy_requested(instant now, const ckpt::image_to_copy& image);
   effects copied(instant now, const ckpt::image_to_copy& image, const result<void>& how);
   effects looked(instant now, std::uint64_t question);
 
@@ -93,12 +94,12 @@ class checkpoint_saver_core {
   /// the same each time, or none.
   effects commit_step(instant now, const messages::msg<messages::CommitStep>& m);
   /// Complete or given up, with the reason: to the slot it makes no difference.
-  effects step_settled(instant now, const messages::msg<messages::StepSettled>& m);
+  effects step_finalized(instant now, const messages::msg<messages::StepFinalized>& m);
 
   /// There is a new link: a master that may know nothing.
   effects linked(instant now);
-  /// The agent wants to hear when everything that is wanted by now is settled. An image that is not
-  /// in time, written or settled, is not waited for.
+  /// The agent wants to hear when everything that is requested by now is finalized. An image that
+  /// is not in time, written or finalized, is not waited for.
   effects drain(instant now, std::uint64_t question);
   /// Only for waits that have no other end: a disk or a master that does not answer.
   effects tick(instant now);
@@ -109,8 +110,8 @@ class checkpoint_saver_core {
 
  private:
   struct entry {
-    ckpt::wanted_image what;
-    instant until;                                 ///< it is written, and then settled
+    ckpt::persist_request what;
+    instant until;                                 ///< it is written, and then finalized
     std::optional<result<ports::receipt>> outcome; ///< of writing it
     bool late = false; ///< it is being written still, and no drain waits for it
   };
@@ -141,8 +142,8 @@ class checkpoint_saver_core {
 
   node_name node_;
   messages::author author_;
-  /// Bounded by limits::images_wanted_max. No handover keeps it: the bits in shared memory outlive
-  /// this actor, and the host tells the next one of them.
+  /// Bounded by limits::persist_requests_max. No handover keeps it: the bits in shared memory
+  /// outlive this actor, and the host tells the next one of them.
   std::map<image_id, entry> images_;
   /// Being copied; bounded likewise. No deadline of its own: the host has the time that the process
   /// named, and answers in any case.

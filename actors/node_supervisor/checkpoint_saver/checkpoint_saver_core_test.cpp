@@ -14,8 +14,8 @@ using namespace troupe::actors::testing;
 namespace {
 
 /// What local rank 0 or 1 of node a, ranks 0 and 1 of 2, wants written.
-ckpt::wanted_image image(local_rank local, const saving& s = {}, std::uint64_t sequence = 1) {
-  ckpt::wanted_image i;
+ckpt::persist_request image(local_rank local, const saving& s = {}, std::uint64_t sequence = 1) {
+  ckpt::persist_request i;
   i.local = i.rank = local;
   i.slot = sequence % 8;
   i.sequence = sequence;
@@ -43,11 +43,13 @@ ckpt::image_to_copy to_copy(local_rank local, std::uint64_t sequence = 1) {
 
 struct story {
   // The host.
-  std::string wants(const ckpt::wanted_image& i) { return text(core.wanted(now, i)); }
-  std::string wrote(const ckpt::wanted_image& i) {
+  std::string requests(const ckpt::persist_request& i) {
+    return text(core.persist_requested(now, i));
+  }
+  std::string wrote(const ckpt::persist_request& i) {
     return text(core.written(now, i, ports::receipt{i.bytes, 0}));
   }
-  std::string could_not_write(const ckpt::wanted_image& i) {
+  std::string could_not_write(const ckpt::persist_request& i) {
     return text(core.written(now, i, failure(errc::unavailable, "no space left on device")));
   }
   std::string completed(std::uint64_t sequence, const saving& s = {}) {
@@ -57,7 +59,9 @@ struct story {
     return text(core.committed(now, {"/ckpt", 100, generation{1}},
                                failure(errc::refused, "read-only file system")));
   }
-  std::string wants_copies(const ckpt::image_to_copy& i) { return text(core.wanted_copy(now, i)); }
+  std::string requests_copies(const ckpt::image_to_copy& i) {
+    return text(core.copy_requested(now, i));
+  }
   std::string copied(const ckpt::image_to_copy& i, const result<void>& how) {
     const auto effects = core.copied(now, i, how);
     said = notes(effects);
@@ -69,8 +73,8 @@ struct story {
   std::string hears(const messages::msg<messages::CommitStep>& m) {
     return text(core.commit_step(now, m));
   }
-  std::string hears(const messages::msg<messages::StepSettled>& m) {
-    const auto effects = core.step_settled(now, m);
+  std::string hears(const messages::msg<messages::StepFinalized>& m) {
+    const auto effects = core.step_finalized(now, m);
     said = notes(effects);
     return text(effects);
   }
@@ -83,8 +87,8 @@ struct story {
     said = notes(effects);
     return text(effects);
   }
-  void writes(const ckpt::wanted_image& i) {
-    wants(i);
+  void writes(const ckpt::persist_request& i) {
+    requests(i);
     wrote(i);
   }
 
@@ -98,19 +102,19 @@ const saving alone{100, 1, 1};
 } // namespace
 
 TEST_SUITE("checkpoint_saver_core: an image") {
-  TEST_CASE("is written, reported, completed and settled") {
+  TEST_CASE("is written, reported, completed and finalized") {
     story s;
     CHECK(s.core.in_words() == "nothing is to be written");
-    CHECK(s.wants(image(0)) == "write g1 step 100 rank 0");
-    CHECK(s.wants(image(1)) == "write g1 step 100 rank 1");
-    CHECK(s.core.in_words() == "2 image(s) to be written, 0 to be settled");
+    CHECK(s.requests(image(0)) == "write g1 step 100 rank 0");
+    CHECK(s.requests(image(1)) == "write g1 step 100 rank 1");
+    CHECK(s.core.in_words() == "2 image(s) to be written, 0 to be finalized");
     CHECK(s.wrote(image(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
     CHECK(s.wrote(image(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
     CHECK(s.hears(commit_step({"a", "a"})) ==
           "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
     CHECK(s.completed(7) == "report StepCommitted g1 a step 100 as 7");
-    CHECK(s.hears(step_settled(true)) ==
-          lines("settle g1 step 100 rank 0: complete", "settle g1 step 100 rank 1: complete"));
+    CHECK(s.hears(step_finalized(true)) ==
+          lines("finalize g1 step 100 rank 0: complete", "finalize g1 step 100 rank 1: complete"));
     CHECK(s.said == "step 100 is complete at /ckpt");
     CHECK(s.core.in_words() == "nothing is to be written");
     CHECK_FALSE(s.core.next_wakeup());
@@ -118,28 +122,29 @@ TEST_SUITE("checkpoint_saver_core: an image") {
 
   TEST_CASE("that is told twice is written once") {
     story s;
-    s.wants(image(0));
-    CHECK(s.wants(image(0)) == "");
+    s.requests(image(0));
+    CHECK(s.requests(image(0)) == "");
     s.wrote(image(0));
     CHECK(s.wrote(image(0)) == "");
   }
 
-  TEST_CASE("that could not be written is reported with the reason, and settled when it is told") {
+  TEST_CASE(
+      "that could not be written is reported with the reason, and finalized when it is told") {
     story s;
-    s.wants(image(0));
+    s.requests(image(0));
     CHECK(s.could_not_write(image(0)) ==
           "report ShardReport g1 a step 100 shard 0 of 2: failed: no space left on device");
-    CHECK(s.hears(step_settled(false)) == "settle g1 step 100 rank 0: a shard is missing");
+    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
     CHECK(s.said == "step 100 is not complete at /ckpt: a shard is missing");
   }
 
-  TEST_CASE("that is being written when its step ends is settled once it is written") {
+  TEST_CASE("that is being written when its step ends is finalized once it is written") {
     story s;
     s.writes(image(0));
-    s.wants(image(1));
-    CHECK(s.hears(step_settled(false)) == "settle g1 step 100 rank 0: a shard is missing");
+    s.requests(image(1));
+    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
     CHECK(s.wrote(image(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
-    CHECK(s.hears(step_settled(false)) == "settle g1 step 100 rank 1: a shard is missing");
+    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 1: a shard is missing");
   }
 
   TEST_CASE("another node tells that the step is complete: no line here") {
@@ -147,17 +152,18 @@ TEST_SUITE("checkpoint_saver_core: an image") {
     s.writes(image(0));
     s.hears(commit_step({"b", "a"}, 7));
     s.completed(7);
-    CHECK(s.hears(step_settled(true)) == "settle g1 step 100 rank 0: complete");
+    CHECK(s.hears(step_finalized(true)) == "finalize g1 step 100 rank 0: complete");
     CHECK(s.said == "");
-    CHECK(s.hears(step_settled(true)) == "");
+    CHECK(s.hears(step_finalized(true)) == "");
   }
 
-  TEST_CASE("one too many is settled at once") {
+  TEST_CASE("one too many is finalized at once") {
     story s;
-    for (std::uint64_t i = 0; i < limits::images_wanted_max; ++i)
-      CHECK(s.wants(image(0, {100, 1, 2}, i)) != "");
-    CHECK(s.wants(image(1)) == "settle g1 step 100 rank 1: step 100 of rank 1 is not written: 4096 "
-                               "others are waiting on node a");
+    for (std::uint64_t i = 0; i < limits::persist_requests_max; ++i)
+      CHECK(s.requests(image(0, {100, 1, 2}, i)) != "");
+    CHECK(s.requests(image(1)) ==
+          "finalize g1 step 100 rank 1: step 100 of rank 1 is not written: 4096 "
+          "others are waiting on node a");
   }
 }
 
@@ -192,18 +198,18 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
     story s;
     CHECK(s.hears(commit_step({"a", "b"})) == "");
     CHECK(s.completed(7) == "");
-    CHECK(s.hears(step_settled(true)) == "");
+    CHECK(s.hears(step_finalized(true)) == "");
     s.writes(image(0, {100, 2, 2}));
     CHECK(s.hears(commit_step({"a", "b"})) == "");
   }
 }
 
 TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
-  TEST_CASE("on a new link it says again what is not settled") {
+  TEST_CASE("on a new link it says again what is not finalized") {
     story s;
     CHECK(s.links() == "");
     s.writes(image(0));
-    s.wants(image(1));
+    s.requests(image(1));
     CHECK(s.links() == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
     s.could_not_write(image(1));
     s.hears(commit_step({"a", "b"}));
@@ -212,7 +218,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
           lines("report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt",
                 "report ShardReport g1 a step 100 shard 1 of 2: failed: no space left on device",
                 "report StepCommitted g1 a step 100 as 7"));
-    s.hears(step_settled(true));
+    s.hears(step_finalized(true));
     CHECK(s.links() == "");
   }
 
@@ -221,7 +227,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
     s.writes(image(0));
     const auto patience = 2 * 600s + limits::commit_within;
     CHECK(s.waits(patience - 1ms) == "");
-    CHECK(s.waits(1ms) == "settle g1 step 100 rank 0: step 100 of rank 0 is not known to be "
+    CHECK(s.waits(1ms) == "finalize g1 step 100 rank 0: step 100 of rank 0 is not known to be "
                           "complete: the master did not answer");
     CHECK(s.said != "");
     CHECK(s.links() == "");
@@ -233,32 +239,32 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
     auto brief = image(0), long_lasting = image(1);
     brief.to.save_within = {};
     long_lasting.to.save_within = 9'000h;
-    s.wants(brief);
+    s.requests(brief);
     CHECK(s.core.next_wakeup() == dawn + 2 * limits::save_within_min);
     s.wrote(brief);
-    s.hears(step_settled(true));
-    s.wants(long_lasting);
+    s.hears(step_finalized(true));
+    s.requests(long_lasting);
     CHECK(s.core.next_wakeup() == dawn + 2 * limits::save_within_max);
   }
 }
 
 TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
-  TEST_CASE("are made and settled, whatever the disk does") {
+  TEST_CASE("are made and finalized, whatever the disk does") {
     story s;
-    s.wants(image(0));
-    CHECK(s.wants_copies(to_copy(0)) == "copy g1 step 100 rank 0 to 1 others");
+    s.requests(image(0));
+    CHECK(s.requests_copies(to_copy(0)) == "copy g1 step 100 rank 0 to 1 others");
     CHECK(s.core.in_words() ==
-          "1 image(s) to be written, 0 to be settled; 1 image(s) to be copied");
-    CHECK(s.copied(to_copy(0), {}) == "settle g1 step 100 rank 0: held by others");
+          "1 image(s) to be written, 0 to be finalized; 1 image(s) to be copied");
+    CHECK(s.copied(to_copy(0), {}) == "finalize g1 step 100 rank 0: held by others");
     CHECK(s.said == "");
-    CHECK(s.core.in_words() == "1 image(s) to be written, 0 to be settled");
+    CHECK(s.core.in_words() == "1 image(s) to be written, 0 to be finalized");
   }
 
   TEST_CASE("that fail are not tried again, and it is said why") {
     story s;
-    s.wants_copies(to_copy(0));
+    s.requests_copies(to_copy(0));
     CHECK(s.copied(to_copy(0), failure(errc::closed, "rank 2 at b:1: the connection was closed")) ==
-          "settle g1 step 100 rank 0: rank 2 at b:1: the connection was closed");
+          "finalize g1 step 100 rank 0: rank 2 at b:1: the connection was closed");
     CHECK(s.said == "step 100 of rank 0 is not held by other nodes: rank 2 at b:1: the connection "
                     "was closed");
     CHECK(s.core.in_words() == "nothing is to be written");
@@ -266,8 +272,8 @@ TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
 
   TEST_CASE("are asked for once, and no drain waits for them at the end of a job") {
     story s;
-    s.wants_copies(to_copy(0));
-    CHECK(s.wants_copies(to_copy(0)) == "");
+    s.requests_copies(to_copy(0));
+    CHECK(s.requests_copies(to_copy(0)) == "");
     s.drains(1);
     CHECK(s.looked(1) == "drained 1");
     CHECK_FALSE(s.core.next_wakeup());
@@ -277,45 +283,46 @@ TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
 
   TEST_CASE("are bounded") {
     story s;
-    for (std::uint64_t i = 1; i <= limits::images_wanted_max; ++i)
-      s.wants_copies(to_copy(0, i));
-    CHECK(s.wants_copies(to_copy(1)) ==
-          fmt::format("settle g1 step 100 rank 1: {} other images of node a are being copied",
-                      limits::images_wanted_max));
+    for (std::uint64_t i = 1; i <= limits::persist_requests_max; ++i)
+      s.requests_copies(to_copy(0, i));
+    CHECK(s.requests_copies(to_copy(1)) ==
+          fmt::format("finalize g1 step 100 rank 1: {} other images of node a are being copied",
+                      limits::persist_requests_max));
   }
 }
 
 TEST_SUITE("checkpoint_saver_core: draining") {
-  TEST_CASE("is answered at once when nothing is wanted") {
+  TEST_CASE("is answered at once when nothing is requested") {
     story s;
     CHECK(s.drains(1) == "look 1");
     CHECK(s.looked(1) == "drained 1");
   }
 
-  TEST_CASE("is answered when everything that was wanted is settled") {
+  TEST_CASE("is answered when everything that was requested is finalized") {
     story s;
-    s.wants(image(0, alone));
+    s.requests(image(0, alone));
     s.drains(1);
     s.drains(2);
     CHECK(s.looked(1) == "");
     s.wrote(image(0, alone));
-    CHECK(s.hears(step_settled(true)) == lines("settle g1 step 100 rank 0: complete", "drained 1"));
+    CHECK(s.hears(step_finalized(true)) ==
+          lines("finalize g1 step 100 rank 0: complete", "drained 1"));
     CHECK(s.looked(2) == "drained 2");
   }
 
   TEST_CASE("does not wait for what is never written, nor for a master that is gone") {
     story s;
-    s.wants(image(0));
+    s.requests(image(0));
     s.drains(1);
     s.looked(1);
     CHECK(s.waits(1200s) == "drained 1");
     CHECK(s.said == "step 100 of rank 0 is still being written to /ckpt, 20 min 0 s after it was "
-                    "wanted");
+                    "requested");
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.wrote(image(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
     s.drains(2);
     CHECK(s.looked(2) == "");
-    CHECK(s.waits(2h) == lines("settle g1 step 100 rank 0: step 100 of rank 0 is not known to be "
+    CHECK(s.waits(2h) == lines("finalize g1 step 100 rank 0: step 100 of rank 0 is not known to be "
                                "complete: the master did not answer",
                                "drained 2"));
   }

@@ -97,7 +97,7 @@ void deliver(self_ptr self, const messages::any_msg& said) {
         receivers{[&](const auto& m) { to_agent(m); },
                   [&](const msg<RankOwners>& m) { s.on_owners(m); },
                   [&](const msg<CommitStep>& m) { to_saver(m); },
-                  [&](const msg<StepSettled>& m) { to_saver(m); },
+                  [&](const msg<StepFinalized>& m) { to_saver(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
 }
 

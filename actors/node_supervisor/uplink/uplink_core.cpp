@@ -117,7 +117,7 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
 /// Before the welcome no directive counts: this incarnation is no member yet.
 uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
   effects out;
-  const bool last_saves = phase_ == phase::over && (m.is<CommitStep>() || m.is<StepSettled>());
+  const bool last_saves = phase_ == phase::over && (m.is<CommitStep>() || m.is<StepFinalized>());
   if (phase_ != phase::greeting && phase_ != phase::linked && !last_saves)
     return out;
   if (m.envelope().follows < author_.following()) {

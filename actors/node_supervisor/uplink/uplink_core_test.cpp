@@ -397,8 +397,9 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     story s;
     s.links();
     s.hears(conclude(false).any());
-    const auto settled = messages::author("master").write<messages::StepSettled>({}, [](auto) {});
-    CHECK(s.hears(settled.any()).find("deliver StepSettled") == 0);
+    const auto finalized =
+        messages::author("master").write<messages::StepFinalized>({}, [](auto) {});
+    CHECK(s.hears(finalized.any()).find("deliver StepFinalized") == 0);
     CHECK(s.hears(stop(1).any()) == "");
   }
 

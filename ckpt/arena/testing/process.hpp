@@ -20,7 +20,7 @@ struct process {
     s.finish(*slot, image(step));
     return *slot;
   }
-  bool lend(std::size_t slot) { return s.lend(slot, s.word(slot).sequence); }
+  bool set_mapped(std::size_t slot) { return s.set_mapped(slot, s.word(slot).sequence); }
   static slot_image image(std::uint64_t step) {
     slot_image i;
     i.step = step;

@@ -138,19 +138,19 @@ class View:
 
         `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
         """
-        with self._lent(image):
+        with self._mapped(image):
             return torch.load(
                 image.path, mmap=True, weights_only=weights_only, map_location=map_location
             )
 
     @contextlib.contextmanager
-    def _lent(self, image: Image) -> Iterator[None]:
+    def _mapped(self, image: Image) -> Iterator[None]:
         """While torch maps it. Torch lets the kernel choose where, which would not be where it maps huge pages."""
-        lending = library.call("troupe_lend", self._handle, image.slot, image.sequence)
+        mapping = library.call("troupe_open_for_mapping", self._handle, image.slot, image.sequence)
         try:
             yield
         finally:
-            library.load().troupe_end_lending(lending)
+            library.load().troupe_end_mapping(mapping)
 
 
 class Arena(View):

@@ -42,9 +42,9 @@ class Code:
         piece = library.load().troupe_piece_of(self.members, self.parity, member, stripe)
         return piece if piece >= 0 else None
 
-    def holder(self, stripe: int, row: int) -> int | None:
+    def target(self, stripe: int, row: int) -> int | None:
         """Which member holds a parity."""
-        member = library.load().troupe_holder(self.members, self.parity, stripe, row)
+        member = library.load().troupe_target(self.members, self.parity, stripe, row)
         return member if member >= 0 else None
 
     def terms(
@@ -103,7 +103,7 @@ class HeldPiece:
 
     image: Image
     code: Code
-    holder: int  # which member this node is
+    target: int  # which member this node is
     stripe: int
     row: int
     ranks: tuple[int, ...]  # of the members
@@ -124,7 +124,7 @@ def held(view: View) -> list[HeldPiece]:
             continue
         code = Code(raw.members, raw.parity)
         of_members = [tuple(all_[: raw.members]) for all_ in (raw.ranks, raw.bytes, raw.crc32)]
-        found.append(HeldPiece(image, code, raw.holder, raw.stripe, raw.row, *of_members))
+        found.append(HeldPiece(image, code, raw.target, raw.stripe, raw.row, *of_members))
     return found
 
 

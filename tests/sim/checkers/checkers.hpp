@@ -69,7 +69,7 @@ std::shared_ptr<observer> actors_are_sound(world& w);
 std::shared_ptr<observer> one_verdict(world& w);
 
 /// A step is complete only if all ranks have saved it, no process is told so of another step, and
-/// no node finishes before what its processes saved is settled.
+/// no node finishes before what its processes saved is finalized.
 std::shared_ptr<observer> checkpoints_are_kept(world& w);
 
 /// All of them.

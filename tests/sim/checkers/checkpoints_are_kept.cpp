@@ -15,16 +15,16 @@ class checkpoints_are_kept_checker final : public observer {
  public:
   explicit checkpoints_are_kept_checker(world& w) : world_(w) {}
 
-  void image_wanted(const std::string& node, const ckpt::wanted_image& image) override {
-    unsettled_[node][{image.local, image.sequence}] = {image, world_.events.now()};
-    wanted_.insert({image.step, image.made_by.value, image.rank});
+  void persist_requested(const std::string& node, const ckpt::persist_request& image) override {
+    unfinalized_[node][{image.local, image.sequence}] = {image, world_.events.now()};
+    requests_.insert({image.step, image.made_by.value, image.rank});
   }
 
-  void image_settled(const std::string& node, const ckpt::wanted_image& image,
-                     bool complete) override {
-    if (unsettled_[node].erase({image.local, image.sequence}) == 0)
-      return blame(
-          fmt::format("an image of step {} of rank {} was settled twice", image.step, image.rank));
+  void persist_finalized(const std::string& node, const ckpt::persist_request& image,
+                         bool complete) override {
+    if (unfinalized_[node].erase({image.local, image.sequence}) == 0)
+      return blame(fmt::format("an image of step {} of rank {} was finalized twice", image.step,
+                               image.rank));
     if (complete && completed_.count(image.step) == 0)
       blame(fmt::format("rank {} was told that step {} is complete, and it is not", image.rank,
                         image.step));
@@ -34,7 +34,7 @@ class checkpoints_are_kept_checker final : public observer {
     const auto& says = order.says;
     completed_.insert(says.step);
     for (global_rank r = 0; r < says.world_size; ++r)
-      if (wanted_.count({says.step, says.made_by.value, r}) == 0)
+      if (requests_.count({says.step, says.made_by.value, r}) == 0)
         blame(fmt::format("step {} of generation {} was made complete on {}, and rank {} had not "
                           "saved it",
                           says.step, says.made_by.value, node, r));
@@ -43,17 +43,17 @@ class checkpoints_are_kept_checker final : public observer {
                         says.world_size));
   }
 
-  void images_lost(const std::string& node) override { unsettled_.erase(node); }
+  void images_lost(const std::string& node) override { unfinalized_.erase(node); }
 
   /// No node finishes while what it saved last is on its way, unless that takes longer than it may.
   void sent(const std::string& from, const std::string&, const messages::any_msg& m) override {
     if (!m.is<messages::Finished>())
       return;
-    for (const auto& [id, waits] : unsettled_[from])
+    for (const auto& [id, waits] : unfinalized_[from])
       if (const auto& [image, since] = waits;
           image.made_by == m.envelope().about &&
           world_.events.now() - since < 2 * image.to.save_within - 100ms)
-        blame(fmt::format("{} has finished, and step {} of rank {} is not settled", from,
+        blame(fmt::format("{} has finished, and step {} of rank {} is not finalized", from,
                           image.step, image.rank));
   }
 
@@ -63,8 +63,8 @@ class checkpoints_are_kept_checker final : public observer {
   void blame(std::string what) { world_.blame("checkpoints_are_kept", std::move(what)); }
 
   world& world_;
-  std::map<std::string, std::map<image_id, std::pair<ckpt::wanted_image, instant>>> unsettled_;
-  std::set<std::tuple<std::uint64_t, std::uint64_t, global_rank>> wanted_;
+  std::map<std::string, std::map<image_id, std::pair<ckpt::persist_request, instant>>> unfinalized_;
+  std::set<std::tuple<std::uint64_t, std::uint64_t, global_rank>> requests_;
   std::set<std::uint64_t> completed_;
 };
 

@@ -140,8 +140,8 @@ class agent_core {
     generation which;
     std::string address;
   };
-  /// Ask, after a while, to be told when what the processes wanted saved is settled; answered by
-  /// drained(), with trouble if it is not settled within that time.
+  /// Ask, after a while, to be told when what the processes wanted saved is finalized; answered by
+  /// drained(), with trouble if it is not finalized within that time.
   struct drain {
     generation which;
     duration after{};

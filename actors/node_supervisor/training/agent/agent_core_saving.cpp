@@ -1,4 +1,4 @@
-// How agent_core finishes: not before what the processes wanted saved is settled.
+// How agent_core finishes: not before what the processes wanted saved is finalized.
 
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
 

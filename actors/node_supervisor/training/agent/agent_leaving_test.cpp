@@ -186,7 +186,7 @@ TEST_SUITE("agent_core: leaving") {
 
 /// The last checkpoint is complete before the node says that it has finished.
 TEST_SUITE("agent_core: saving") {
-  TEST_CASE("a node has finished when what its processes wanted saved is settled") {
+  TEST_CASE("a node has finished when what its processes wanted saved is finalized") {
     agent_story s;
     s.saves_at_once = false;
     s.runs(1);

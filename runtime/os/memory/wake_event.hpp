@@ -10,25 +10,25 @@
 
 namespace troupe::os {
 
-/// A wake-up event between processes (eventfd): many rings before one wait wake it once. A ring is
-/// not lost if the waiter does not wait at that moment.
-class bell {
+/// A wake-up event between processes (eventfd): many signals before one wait wake it once. A signal
+/// is not lost if the waiter does not wait at that moment.
+class wake_event {
  public:
-  static result<bell> create();
+  static result<wake_event> create();
   /// Takes the descriptor of one that another process has made.
-  static result<bell> adopt(int descriptor);
-  bell(bell&& other) noexcept;
-  bell& operator=(bell&& other) noexcept;
-  ~bell();
+  static result<wake_event> adopt(int descriptor);
+  wake_event(wake_event&& other) noexcept;
+  wake_event& operator=(wake_event&& other) noexcept;
+  ~wake_event();
 
-  void ring() const;
+  void signal() const;
   int descriptor() const { return descriptor_; }
 
-  /// Waits until one of them has been rung since it was last heard.
-  static void hear(std::initializer_list<const bell*> any_of);
+  /// Waits until one of them has been signalled since the last wait.
+  static void wait(std::initializer_list<const wake_event*> any_of);
 
  private:
-  explicit bell(int descriptor) : descriptor_(descriptor) {}
+  explicit wake_event(int descriptor) : descriptor_(descriptor) {}
   int descriptor_ = -1;
 };
 

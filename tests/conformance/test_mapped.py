@@ -95,9 +95,9 @@ def test_no_memory_is_prepared_instead_of_what_was_dropped(arena):
 
 def test_an_image_that_is_about_to_be_mapped_is_kept(arena):
     image = save(arena, 1)
-    lending = library.call("troupe_lend", arena.handle, image.slot, image.sequence)
+    mapping = library.call("troupe_open_for_mapping", arena.handle, image.slot, image.sequence)
     assert image.slot not in slots_of(arena, range(2, 8))
-    library.load().troupe_end_lending(lending)
+    library.load().troupe_end_mapping(mapping)
     assert image.slot in slots_of(arena, range(8, 12))
 
 
@@ -208,4 +208,4 @@ def test_an_image_that_has_gone_meanwhile_is_not_taken_for_the_one_that_came(are
         assert image.slot in slots_of(arena, range(2, 5))
         with pytest.raises(CheckpointError, match=f"no image {image.sequence} in slot {image.slot}"):
             view.load(image)
-    assert len(slots_of(arena, range(5, 10))) == 2  # nothing is lent
+    assert len(slots_of(arena, range(5, 10))) == 2  # nothing is mapped

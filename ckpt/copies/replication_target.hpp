@@ -13,22 +13,22 @@ namespace troupe::ckpt {
 
 /// Holds pieces of other nodes' images (messages/copies.capnp), in memory that outlives this
 /// process: an arena for each local rank, whose slots are `held_piece`s.
-class piece_holder {
+class replication_target {
  public:
-  /// A giver may give as the ranks that `owners` says are its node's. The descriptors of the arenas
-  /// stay the caller's; what was half there is dropped. `refused` with a line if the memory cannot
-  /// be mapped, or the place cannot be listened at. `sink` hears of stripes that break.
-  static result<std::unique_ptr<piece_holder>>
+  /// A source may give as the ranks that `owners` says are its node's. The descriptors of the
+  /// arenas stay the caller's; what was half there is dropped. `refused` with a line if the memory
+  /// cannot be mapped, or the place cannot be listened at. `sink` hears of stripes that break.
+  static result<std::unique_ptr<replication_target>>
   open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
        const std::string& job, std::shared_ptr<const rank_owners> owners,
        const std::vector<std::vector<int>>& arenas, log::sink sink);
-  ~piece_holder();
+  ~replication_target();
 
   ports::endpoint where() const;
 
  private:
   class impl;
-  explicit piece_holder(std::unique_ptr<impl> own);
+  explicit replication_target(std::unique_ptr<impl> own);
   std::unique_ptr<impl> impl_;
 };
 

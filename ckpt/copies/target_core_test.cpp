@@ -1,7 +1,7 @@
-#include "ckpt/copies/holder_core.hpp"
+#include "ckpt/copies/target_core.hpp"
 
-#include "ckpt/copies/testing/holder_vocabulary.hpp"
-#include "ckpt/copies/testing/holder_world.hpp"
+#include "ckpt/copies/testing/target_vocabulary.hpp"
+#include "ckpt/copies/testing/target_world.hpp"
 #include "tests/actors/fate.hpp"
 #include "tests/rounds.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 using lines = std::vector<std::string>;
 
 struct play {
-  holder_core core{messages::author("piece_holder"), 2};
+  target_core core{messages::author("replication_target"), 2};
 
   lines hears(std::uint64_t from, const messages::any_msg& m) {
     return in_words(core.heard(from, m));
@@ -28,10 +28,10 @@ struct play {
 };
 
 /// Members 20, 21, 22, 23 and one parity: to the first comes one stripe of all others.
-beginning of_four(std::uint32_t giver, std::uint64_t bytes = 30) {
+beginning of_four(std::uint32_t source, std::uint64_t bytes = 30) {
   beginning b;
   b.ranks = {20, 21, 22, 23};
-  b.giver = giver;
+  b.source = source;
   b.bytes = bytes;
   return b;
 }
@@ -47,11 +47,11 @@ TEST_CASE("a pair: the image is held once it was given in full") {
         lines{"add 1 at 6 fresh 6 times 1", "7 hears taken 4"});
   const auto ended = p.core.heard(7, say_end(99));
   CHECK(in_words(ended) == lines{"finish 1: 10", "7 hears held"});
-  const auto& done = std::get<holder_core::finish>(ended.front());
+  const auto& done = std::get<target_core::finish>(ended.front());
   CHECK(done.header.magic == held_piece::magic_value);
   CHECK(done.header.members == 2);
   CHECK(done.header.parity == 1);
-  CHECK(done.header.holder == 0);
+  CHECK(done.header.target == 0);
   CHECK(done.header.stripe == 0);
   CHECK(done.header.row == 0);
   CHECK(done.header.ranks[0] == 20);
@@ -76,7 +76,7 @@ TEST_CASE("what may not go while a step is given is that step, and the one that 
   b.whole_generation = 1;
   b.whole_step = 9;
   const auto begun = p.core.heard(7, say(b));
-  const auto& o = std::get<holder_core::open>(begun.front());
+  const auto& o = std::get<target_core::open>(begun.front());
   CHECK(o.generation == 1);
   CHECK(o.step == 10);
   CHECK(o.whole_generation == 1);
@@ -103,9 +103,9 @@ TEST_CASE("what cannot be is refused") {
        [](auto& b) {
          b.ranks = {20, 100};
        }},
-      {"member 2 gives and 0 holds, in a group of 2", [](auto& b) { b.giver = 2; }},
-      {"member 1 gives and 2 holds, in a group of 2", [](auto& b) { b.holder = 2; }},
-      {"member 1 is to hold pieces of its own image", [](auto& b) { b.holder = 1; }},
+      {"member 2 gives and 0 holds, in a group of 2", [](auto& b) { b.source = 2; }},
+      {"member 1 gives and 2 holds, in a group of 2", [](auto& b) { b.target = 2; }},
+      {"member 1 is to hold pieces of its own image", [](auto& b) { b.target = 1; }},
       {"no image has 0 bytes", [](auto& b) { b.bytes = 0; }},
       {"no image has 17592186044417 bytes", [](auto& b) { b.bytes = (1ull << 44) + 1; }},
   };
@@ -165,7 +165,7 @@ TEST_CASE("nothing comes outside of an image") {
   CHECK(p.hears(1, say_piece(0, 10, "x")) ==
         lines{"1 hears refused: a part of a piece came outside of an image"});
   CHECK(p.core.stripes_open() == 1);
-  // A kind of a newer giver is none of ours.
+  // A kind of a newer source is none of ours.
   CHECK(p.hears(9, messages::build<messages::CopyHeld>({}, [](auto) {}).any()).empty());
 }
 
@@ -188,13 +188,13 @@ TEST_CASE("a stripe is whole when all have ended, and its memory that of the lon
         lines{"finish 1: 12", "1 hears held", "2 hears held", "3 hears held"});
 }
 
-TEST_CASE("with two rows a giver hears of all its stripes at once") {
+TEST_CASE("with two rows a source hears of all its stripes at once") {
   // Member 0 of five holds stripe 0 (row 0) and stripe 4 (row 1). Member 1 holds stripe 0 as well.
-  const auto of_five = [](std::uint32_t giver) {
+  const auto of_five = [](std::uint32_t source) {
     beginning b;
     b.ranks = {20, 21, 22, 23, 24};
     b.parity = 2;
-    b.giver = giver;
+    b.source = source;
     b.bytes = 9;
     return b;
   };
@@ -220,7 +220,8 @@ TEST_CASE("with two rows a giver hears of all its stripes at once") {
         lines{"finish 1: 3", "2 hears held", "3 hears held", "4 hears held"});
 }
 
-TEST_CASE("a giver that goes before its end breaks its stripes; all that gave to them hear which") {
+TEST_CASE(
+    "a source that goes before its end breaks its stripes; all that gave to them hear which") {
   play p;
   for (const std::uint32_t who : {1, 2, 3})
     p.hears(who, say(of_four(who)));
@@ -233,7 +234,7 @@ TEST_CASE("a giver that goes before its end breaks its stripes; all that gave to
   CHECK(p.loses(2).empty());
 }
 
-TEST_CASE("a giver that gives another step instead lets go those that wait for it") {
+TEST_CASE("a source that gives another step instead lets go those that wait for it") {
   for (const auto& [later_step, later_generation] :
        std::vector<std::pair<std::uint64_t, std::uint64_t>>{{11, 1}, {9, 1}, {10, 2}}) {
     play p;
@@ -269,7 +270,7 @@ TEST_CASE("one of another local rank, or one that has given already, keeps none 
   CHECK(p.core.stripes_open() == 3);
 }
 
-TEST_CASE("a giver that goes after its end breaks nothing") {
+TEST_CASE("a source that goes after its end breaks nothing") {
   play p;
   for (const std::uint32_t who : {1, 2, 3}) {
     p.hears(who, say(of_four(who)));
@@ -281,7 +282,7 @@ TEST_CASE("a giver that goes after its end breaks nothing") {
   CHECK(p.hears(3, say_end()) == lines{"finish 1: 10", "2 hears held", "3 hears held"});
 }
 
-TEST_CASE("a giver that repeats a step breaks its stripes: its piece is in the sum already") {
+TEST_CASE("a source that repeats a step breaks its stripes: its piece is in the sum already") {
   play p;
   p.hears(1, say(of_four(1)));
   p.hears(1, say_piece(0, 0, "0123456789"));
@@ -294,14 +295,14 @@ TEST_CASE("a giver that repeats a step breaks its stripes: its piece is in the s
   CHECK(p.core.stripes_open() == 0);
 }
 
-TEST_CASE("other stripes of a refused giver break, unless it had given those in full") {
+TEST_CASE("other stripes of a refused source break, unless it had given those in full") {
   // Member 2 of four with three copies holds stripes 2, 1 and 0, each given by one.
-  const auto copies = [](std::uint32_t giver) {
+  const auto copies = [](std::uint32_t source) {
     beginning b;
     b.ranks = {20, 21, 22, 23};
     b.parity = 3;
-    b.giver = giver;
-    b.holder = 2;
+    b.source = source;
+    b.target = 2;
     return b;
   };
   play p;
@@ -324,7 +325,7 @@ TEST_CASE("where there is no memory all that give there hear why") {
   CHECK(in_words(p.core.no_memory(1, "there is none")).empty());
 }
 
-TEST_CASE("a stripe for which no giver waits goes when the next step comes") {
+TEST_CASE("a stripe for which no source waits goes when the next step comes") {
   play p;
   p.hears(1, say(of_four(1)));
   p.hears(1, say_piece(0, 0, "0123456789"));
@@ -335,7 +336,7 @@ TEST_CASE("a stripe for which no giver waits goes when the next step comes") {
   CHECK(p.hears(2, say(next)) == lines{"drop 1", "open 2 in 0: 10"});
 }
 
-TEST_CASE("a piece with nothing in it counts when its giver ends") {
+TEST_CASE("a piece with nothing in it counts when its source ends") {
   // An image of one byte has all of it in its first piece.
   play p;
   CHECK(p.hears(1, say(of_four(1, 1))).size() == 1);
@@ -351,11 +352,11 @@ TEST_CASE("a piece with nothing in it counts when its giver ends") {
   CHECK(held == 3);
 }
 
-TEST_CASE("whatever givers say, in whatever order: the world says what must hold") {
+TEST_CASE("whatever sources say, in whatever order: the world says what must hold") {
   std::size_t finished = 0;
   for (std::uint64_t seed = 0; seed < rounds(2'000); ++seed) {
     CAPTURE(seed);
-    holder_world world(actors::testing::seeded(seed));
+    target_world world(actors::testing::seeded(seed));
     std::string error_text;
     try {
       for (int i = 0; i < 200; ++i)

@@ -1,4 +1,4 @@
-#include "runtime/os/memory/bell.hpp"
+#include "runtime/os/memory/wake_event.hpp"
 
 #include <fmt/format.h>
 
@@ -18,38 +18,39 @@
 
 namespace troupe::os {
 
-result<bell> bell::create() {
+result<wake_event> wake_event::create() {
   const auto descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (descriptor < 0)
     return failure(errc::refused, fmt::format("making an eventfd: {}", std::strerror(errno)));
-  return bell(descriptor);
+  return wake_event(descriptor);
 }
 
-result<bell> bell::adopt(int descriptor) {
+result<wake_event> wake_event::adopt(int descriptor) {
   if (fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
     return failure(errc::invalid, fmt::format("descriptor {} is not open", descriptor));
-  return bell(descriptor);
+  return wake_event(descriptor);
 }
 
-bell::bell(bell&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+wake_event::wake_event(wake_event&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-bell& bell::operator=(bell&& other) noexcept {
+wake_event& wake_event::operator=(wake_event&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
-bell::~bell() {
+wake_event::~wake_event() {
   if (descriptor_ >= 0)
     close(descriptor_);
 }
 
-void bell::ring() const {
+void wake_event::signal() const {
   const std::uint64_t once = 1;
   // Full means that it was rung and not heard yet, which is as good.
   [[maybe_unused]] const auto written = write(descriptor_, &once, sizeof once);
 }
 
-void bell::hear(std::initializer_list<const bell*> any_of) {
+void wake_event::wait(std::initializer_list<const wake_event*> any_of) {
   std::vector<pollfd> all;
   for (const auto* one : any_of)
     all.push_back({one->descriptor_, POLLIN, 0});

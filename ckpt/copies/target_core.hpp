@@ -20,18 +20,18 @@
 
 namespace troupe::ckpt {
 
-/// What a replication target (holder) does about what its sources (givers) send
-/// (messages/copies.capnp). Nothing that is received is taken for granted.
+/// What a replication target does about what its sources send (messages/copies.capnp). Nothing that
+/// is received is taken for granted.
 ///
-/// Several givers send pieces of one stripe, each over its own link and at its own speed, and the
-/// holder adds every part to the same parity as it arrives. A sum of which one term is missing or
-/// doubled is worthless, and it cannot be seen in the bytes. So a stripe breaks as soon as a giver
-/// leaves before its end or begins again: its memory is free, and all its givers are told. It is
-/// whole when every giver has ended; only then is `CopyHeld` said.
+/// Several sources send pieces of one stripe, each over its own link and at its own speed, and the
+/// target adds every part to the same parity as it arrives. A sum of which one term is missing or
+/// doubled is worthless, and it cannot be seen in the bytes. So a stripe breaks as soon as a source
+/// leaves before its end or begins again: its memory is free, and all its sources are told. It is
+/// whole when every source has ended; only then is `CopyHeld` said.
 ///
 /// Effects are to be done in order. One that is about a stripe for which there was no memory is
 /// left out: `no_memory` says so, and what follows from that comes behind what there was to do.
-class holder_core {
+class target_core {
   static_assert(code::parity_max <= limits::copy_parity_max);
 
  public:
@@ -55,7 +55,7 @@ class holder_core {
   };
   /// The message's content, times that, is added to the parity from `offset` on. From `fresh` on
   /// nothing was added yet: there are zeros, whatever the memory holds. In the order of arrival,
-  /// which differs from giver to giver: a sum does not mind.
+  /// which differs from source to source: a sum does not mind.
   struct add {
     stripe_id which = 0;
     std::uint64_t offset = 0, fresh = 0;
@@ -83,12 +83,12 @@ class holder_core {
   using effect = std::variant<open, grow, add, finish, drop, reply, note>;
   using effects = std::vector<effect>;
 
-  holder_core(messages::author author, std::size_t local_ranks)
+  target_core(messages::author author, std::size_t local_ranks)
       : author_(std::move(author)), local_ranks_(local_ranks) {}
 
-  /// One message is one event: nothing waits here for another giver.
+  /// One message is one event: nothing waits here for another source.
   effects heard(connection_id from, const messages::any_msg& m);
-  /// A giver that leaves in the middle leaves a sum without one of its terms, which nothing can
+  /// A source that leaves in the middle leaves a sum without one of its terms, which nothing can
   /// repair.
   effects closed(connection_id which, const std::string& reason);
   /// What was to be opened, or to grow, could not.
@@ -97,17 +97,17 @@ class holder_core {
   std::size_t stripes_open() const { return stripes_.size(); }
 
  private:
-  /// What all givers to a stripe say alike.
+  /// What all sources to a stripe say alike.
   struct group {
     local_rank local = 0;
     std::uint64_t generation = 0, step = 0;
-    std::uint32_t world_size = 0, parity = 0, holder = 0;
+    std::uint32_t world_size = 0, parity = 0, target = 0;
     std::vector<std::uint32_t> ranks;
 
     code how() const { return {static_cast<std::uint32_t>(ranks.size()), parity}; }
     friend bool operator==(const group& a, const group& b) {
-      return std::tie(a.local, a.generation, a.step, a.world_size, a.parity, a.holder, a.ranks) ==
-             std::tie(b.local, b.generation, b.step, b.world_size, b.parity, b.holder, b.ranks);
+      return std::tie(a.local, a.generation, a.step, a.world_size, a.parity, a.target, a.ranks) ==
+             std::tie(b.local, b.generation, b.step, b.world_size, b.parity, b.target, b.ranks);
     }
   };
   /// `expected` may be 0: such a piece is complete without a part.
@@ -128,7 +128,7 @@ class holder_core {
   };
   /// An image of which pieces are given on one connection, until all is held or something breaks.
   /// The link's part: which stripes it still owes or waits for.
-  struct giving {
+  struct incoming {
     group of;
     std::uint32_t member = 0;
     std::uint64_t bytes = 0;
@@ -144,19 +144,19 @@ class holder_core {
   void piece_came(effects& out, connection_id from, const messages::msg<messages::CopyPiece>& m);
   void ended(effects& out, connection_id from, std::uint32_t crc32);
 
-  result<giving> judged(messages::CopyBegin::Reader says) const;
-  result<stripe_id> judged(const giving& g, piece_reader part) const;
-  /// Which of them is not there in full, in words. Asked for at the end alone: until then a giver
+  result<incoming> judged(messages::CopyBegin::Reader says) const;
+  result<stripe_id> judged(const incoming& g, piece_reader part) const;
+  /// Which of them is not there in full, in words. Asked for at the end alone: until then a source
   /// may take its time.
-  std::optional<std::string> missing(const giving& g) const;
+  std::optional<std::string> missing(const incoming& g) const;
   std::optional<stripe_id> find(const group& of, std::uint32_t number) const;
   /// By links this shows as a second connection of the same rank, after a crash or a cut.
-  bool given_again(effects& out, const giving& g);
+  bool sent_again(effects& out, const incoming& g);
   /// By this a stripe that can never be whole is told from one that is only slow.
   bool awaits(const stripe& s, std::uint32_t rank) const;
-  void drop_forsaken(effects& out, const giving& newer);
-  /// One giver may join several stripes here, and is done when all of them are whole.
-  void join(effects& out, giving& g, std::uint32_t number, std::uint32_t row);
+  void drop_forsaken(effects& out, const incoming& newer);
+  /// One source may join several stripes here, and is done when all of them are whole.
+  void join(effects& out, incoming& g, std::uint32_t number, std::uint32_t row);
   /// All that give have said their end; the bytes were judged by then.
   bool whole(const stripe& s) const;
   void become_whole(effects& out, stripe_id which);
@@ -169,11 +169,11 @@ class holder_core {
   /// Never used twice, so that a late answer of the shell (no_memory) cannot hit another stripe.
   stripe_id last_ = 0;
   /// No more than there are slots: what finds none is broken at once. Looked through, as they are
-  /// few: a code leaves at most four parities at a holder for each local rank and step.
+  /// few: a code leaves at most four parities at a target for each local rank and step.
   std::map<stripe_id, stripe> stripes_;
   /// At most one for each connection, and so bounded as those are. Gone when all is held or
   /// something broke: what remains of it is in the stripes.
-  std::map<connection_id, giving> givings_;
+  std::map<connection_id, incoming> incoming_;
   /// What they still say about the image that was refused is not listened to. A link's number
   /// leaves this with the next CopyBegin on it, or with the link.
   std::set<connection_id> refused_;

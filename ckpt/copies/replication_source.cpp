@@ -1,6 +1,6 @@
-#include "ckpt/copies/image_giver.hpp"
+#include "ckpt/copies/replication_source.hpp"
 
-#include "ckpt/copies/image_giving.hpp"
+#include "ckpt/copies/image_sending.hpp"
 #include "ckpt/limits.hpp"
 
 #include <fmt/format.h>
@@ -13,35 +13,35 @@
 
 namespace troupe::ckpt {
 
-class image_giver::impl {
+class replication_source::impl {
  public:
-  impl(std::shared_ptr<ports::transport> transport, giver_options options)
+  impl(std::shared_ptr<ports::transport> transport, replication_source_options options)
       : options_(std::move(options)), author_(options_.node + "/checkpoint_saver"),
-        rate_(options_.bytes_per_second, limits::copy_burst), links_(std::move(transport), doze_),
-        thread_([this] { run(); }) {}
+        rate_(options_.bytes_per_second, limits::copy_burst),
+        links_(std::move(transport), wake_point_), thread_([this] { run(); }) {}
 
   ~impl() {
     {
-      const std::lock_guard held(doze_->lock);
+      const std::lock_guard held(wake_point_->lock);
       stop_ = true;
     }
-    doze_->wake();
+    wake_point_->wake();
     thread_.join();
   }
 
   void give(const image_to_copy& image, ports::bytes_view memory,
             std::function<void(result<void>)> done) {
     {
-      const std::lock_guard held(doze_->lock);
-      if (waiting_.size() < limits::images_wanted_max) {
+      const std::lock_guard held(wake_point_->lock);
+      if (waiting_.size() < limits::persist_requests_max) {
         waiting_.push_back({image, memory, std::move(done)});
         done = nullptr;
       }
     }
-    doze_->wake();
+    wake_point_->wake();
     if (done)
       done(failure(errc::overloaded, fmt::format("copies of {} images are waited for already",
-                                                 limits::images_wanted_max)));
+                                                 limits::persist_requests_max)));
   }
 
  private:
@@ -53,24 +53,24 @@ class image_giver::impl {
 
   static instant now() { return std::chrono::steady_clock::now(); }
 
-  /// Sleeps until something happens that was not yet when `seen` rings had been heard, or then.
+  /// Sleeps until something happens that was not yet when `seen` wakes had been heard, or then.
   void sleep(std::uint64_t seen, instant until) {
-    std::unique_lock held(doze_->lock);
-    doze_->rung.wait_until(held, until, [this, seen] { return doze_->rings != seen; });
+    std::unique_lock held(wake_point_->lock);
+    wake_point_->woken.wait_until(held, until, [this, seen] { return wake_point_->wakes != seen; });
   }
 
-  std::uint64_t rings() const {
-    const std::lock_guard held(doze_->lock);
-    return doze_->rings;
+  std::uint64_t wakes() const {
+    const std::lock_guard held(wake_point_->lock);
+    return wake_point_->wakes;
   }
 
   bool stopped() const {
-    const std::lock_guard held(doze_->lock);
+    const std::lock_guard held(wake_point_->lock);
     return stop_;
   }
 
   std::optional<job> next_job() {
-    const std::lock_guard held(doze_->lock);
+    const std::lock_guard held(wake_point_->lock);
     if (waiting_.empty())
       return std::nullopt;
     auto next = std::move(waiting_.front());
@@ -81,7 +81,7 @@ class image_giver::impl {
   void run() {
     auto idle_since = now();
     for (;;) {
-      const auto seen = rings();
+      const auto seen = wakes();
       if (const auto next = next_job()) {
         next->done(given(*next));
         idle_since = now();
@@ -89,7 +89,7 @@ class image_giver::impl {
       }
       if (stopped())
         return;
-      // No answer is due now; this only notices holders that have gone, for the next image.
+      // No answer is due now; this only notices targets that have gone, for the next image.
       while (links_.next()) {
       }
       if (now() >= idle_since + limits::copy_links_idle)
@@ -99,15 +99,15 @@ class image_giver::impl {
   }
 
   result<void> given(const job& j) {
-    auto plan = giving_plan::make(j.image.by, j.memory.size);
+    auto plan = sending_plan::make(j.image.by, j.memory.size);
     if (!plan)
       return tl::make_unexpected(plan.error());
-    image_giving one(links_, rate_, author_, j.image, j.memory, std::move(*plan),
-                     now() + j.image.within);
+    image_sending one(links_, rate_, author_, j.image, j.memory, std::move(*plan),
+                      now() + j.image.within);
     if (const auto begun = one.begin(hello()); !begun)
       return begun;
     for (;;) {
-      const auto seen = rings();
+      const auto seen = wakes();
       if (stopped())
         one.give_up({errc::closed, "copies are given up: this process ends"});
       while (const auto news = links_.next())
@@ -129,8 +129,8 @@ class image_giver::impl {
     });
   }
 
-  const std::shared_ptr<doze> doze_ = std::make_shared<doze>();
-  const giver_options options_;
+  const std::shared_ptr<wake_point> wake_point_ = std::make_shared<wake_point>();
+  const replication_source_options options_;
 
   // Under the lock.
   std::deque<job> waiting_;
@@ -139,17 +139,18 @@ class image_giver::impl {
   // The thread's.
   messages::author author_;
   rate_limiter rate_;
-  holder_links links_;
+  target_links links_;
 
   std::thread thread_;
 };
 
-image_giver::image_giver(std::shared_ptr<ports::transport> transport, giver_options options)
+replication_source::replication_source(std::shared_ptr<ports::transport> transport,
+                                       replication_source_options options)
     : impl_(std::make_unique<impl>(std::move(transport), std::move(options))) {}
-image_giver::~image_giver() = default;
+replication_source::~replication_source() = default;
 
-void image_giver::give(const image_to_copy& image, ports::bytes_view memory,
-                       std::function<void(result<void>)> done) {
+void replication_source::give(const image_to_copy& image, ports::bytes_view memory,
+                              std::function<void(result<void>)> done) {
   impl_->give(image, memory, std::move(done));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/copies/holder_core.hpp"
+#include "ckpt/copies/target_core.hpp"
 
 #include <fmt/format.h>
 
@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-/// What givers say to a holder_core, and what it does about that, for tests.
+/// What sources say to a target_core, and what it does about that, for tests.
 namespace troupe::ckpt::testing {
 
 struct beginning {
   std::uint64_t generation = 1, step = 10;
   std::uint32_t world_size = 100, local_rank = 0, parity = 1;
   std::vector<std::uint32_t> ranks = {20, 21};
-  std::uint32_t giver = 1, holder = 0;
+  std::uint32_t source = 1, target = 0;
   std::uint64_t bytes = 10;
   std::uint64_t whole_generation = 0, whole_step = 0;
 };
 
 inline messages::any_msg say(const beginning& b) {
-  return messages::build<messages::CopyBegin>({"giver"},
+  return messages::build<messages::CopyBegin>({"source"},
                                               [&b](messages::CopyBegin::Builder out) {
                                                 auto key = out.initKey();
                                                 key.setGeneration(b.generation);
@@ -33,8 +33,8 @@ inline messages::any_msg say(const beginning& b) {
                                                     static_cast<unsigned>(b.ranks.size()));
                                                 for (unsigned i = 0; i < b.ranks.size(); ++i)
                                                   ranks.set(i, b.ranks[i]);
-                                                out.setGiver(b.giver);
-                                                out.setHolder(b.holder);
+                                                out.setSource(b.source);
+                                                out.setTarget(b.target);
                                                 out.setBytes(b.bytes);
                                                 auto whole = out.initWhole();
                                                 whole.setGeneration(b.whole_generation);
@@ -46,7 +46,7 @@ inline messages::any_msg say(const beginning& b) {
 inline messages::any_msg say_piece(std::uint32_t stripe, std::uint64_t offset,
                                    const std::string& content) {
   return messages::build<messages::CopyPiece>(
-             {"giver"},
+             {"source"},
              [&](messages::CopyPiece::Builder out) {
                out.setStripe(stripe);
                out.setOffset(offset);
@@ -57,7 +57,7 @@ inline messages::any_msg say_piece(std::uint32_t stripe, std::uint64_t offset,
 
 inline messages::any_msg say_end(std::uint32_t crc32 = 0) {
   return messages::build<messages::CopyEnd>(
-             {"giver"}, [crc32](messages::CopyEnd::Builder out) { out.setCrc32(crc32); })
+             {"source"}, [crc32](messages::CopyEnd::Builder out) { out.setCrc32(crc32); })
       .any();
 }
 
@@ -72,29 +72,29 @@ inline std::string in_words(const messages::any_msg& m) {
 }
 
 struct effect_in_words {
-  std::string operator()(const holder_core::open& o) const {
+  std::string operator()(const target_core::open& o) const {
     return fmt::format("open {} in {}: {}", o.which, o.local, o.bytes - held_piece::bytes_before);
   }
-  std::string operator()(const holder_core::grow& g) const {
+  std::string operator()(const target_core::grow& g) const {
     return fmt::format("grow {}: {}", g.which, g.bytes - held_piece::bytes_before);
   }
-  std::string operator()(const holder_core::add& a) const {
+  std::string operator()(const target_core::add& a) const {
     return fmt::format("add {} at {} fresh {} times {}", a.which, a.offset, a.fresh, a.times);
   }
-  std::string operator()(const holder_core::finish& f) const {
+  std::string operator()(const target_core::finish& f) const {
     return fmt::format("finish {}: {}", f.which, f.image.bytes - held_piece::bytes_before);
   }
-  std::string operator()(const holder_core::drop& d) const {
+  std::string operator()(const target_core::drop& d) const {
     return fmt::format("drop {}", d.which);
   }
-  std::string operator()(const holder_core::reply& r) const {
+  std::string operator()(const target_core::reply& r) const {
     return fmt::format("{} hears {}", r.to, in_words(r.message));
   }
-  std::string operator()(const holder_core::note&) const { return {}; }
+  std::string operator()(const target_core::note&) const { return {}; }
 };
 
 /// A line for each, but for notes.
-inline std::vector<std::string> in_words(const holder_core::effects& all) {
+inline std::vector<std::string> in_words(const target_core::effects& all) {
   std::vector<std::string> lines;
   for (const auto& e : all)
     if (auto line = std::visit(effect_in_words{}, e); !line.empty())

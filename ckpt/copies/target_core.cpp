@@ -1,4 +1,4 @@
-#include "ckpt/copies/holder_core.hpp"
+#include "ckpt/copies/target_core.hpp"
 
 #include "runtime/base/generations.hpp"
 
@@ -29,9 +29,9 @@ std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
 
 } // namespace
 
-/// A giver that was refused may not have heard of it yet, and what it sends until then is about an
+/// A source that was refused may not have heard of it yet, and what it sends until then is about an
 /// image that is gone. Only a new beginning is listened to.
-holder_core::effects holder_core::heard(connection_id from, const messages::any_msg& m) {
+target_core::effects target_core::heard(connection_id from, const messages::any_msg& m) {
   effects out;
   if (m.is<messages::CopyBegin>())
     begun(out, from, *m.as<messages::CopyBegin>().read());
@@ -41,15 +41,15 @@ holder_core::effects holder_core::heard(connection_id from, const messages::any_
     piece_came(out, from, m.as<messages::CopyPiece>());
   else if (m.is<messages::CopyEnd>())
     ended(out, from, m.as<messages::CopyEnd>().read()->getCrc32());
-  return out; // a kind of a newer giver is none of ours
+  return out; // a kind of a newer source is none of ours
 }
 
 /// What was given in full is in the sums and stays there: the others may still make the stripe
 /// whole. What was given in part has spoiled them.
-holder_core::effects holder_core::closed(connection_id which, const std::string& reason) {
+target_core::effects target_core::closed(connection_id which, const std::string& reason) {
   effects out;
   refused_.erase(which);
-  const auto gone = givings_.extract(which);
+  const auto gone = incoming_.extract(which);
   if (gone.empty() || gone.mapped().ended)
     return out;
   const auto why = fmt::format("rank {} broke off: {}", gone.mapped().rank(), reason);
@@ -59,27 +59,27 @@ holder_core::effects holder_core::closed(connection_id which, const std::string&
 }
 
 /// Heard after the stripe was joined, as memory is the shell's: so it ends like any other stripe
-/// that breaks, and its givers give up this step at once instead of sending it into nothing.
-holder_core::effects holder_core::no_memory(stripe_id which, const std::string& why) {
+/// that breaks, and its sources give up this step at once instead of sending it into nothing.
+target_core::effects target_core::no_memory(stripe_id which, const std::string& why) {
   effects out;
   break_stripe(out, which, why);
   return out;
 }
 
-// ---- A giver begins ----
+// ---- A source begins ----
 
 /// Everything is judged before anything is taken from it: the numbers decide how much memory is
-/// asked for and which bytes are added where. A giver of another version, or a broken one, costs
+/// asked for and which bytes are added where. A source of another version, or a broken one, costs
 /// this node no more than one refusal.
-result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says) const {
-  giving g;
+result<target_core::incoming> target_core::judged(messages::CopyBegin::Reader says) const {
+  incoming g;
   g.of.local = says.getLocalRank();
   g.of.generation = says.getKey().getGeneration();
   g.of.step = says.getKey().getStep();
   g.of.world_size = says.getKey().getWorldSize();
   g.of.parity = says.getParity();
-  g.of.holder = says.getHolder();
-  g.member = says.getGiver();
+  g.of.target = says.getTarget();
+  g.member = says.getSource();
   g.bytes = says.getBytes();
   g.whole_generation = says.getWhole().getGeneration();
   g.whole_step = says.getWhole().getStep();
@@ -99,20 +99,20 @@ result<holder_core::giving> holder_core::judged(messages::CopyBegin::Reader says
     return tl::make_unexpected(fine.error());
   if (const auto wrong = wrong_ranks(g.of.ranks, g.of.world_size))
     return validation_error(*wrong);
-  if (g.member >= how.members || g.of.holder >= how.members)
+  if (g.member >= how.members || g.of.target >= how.members)
     return validation_error(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
-                                        g.of.holder, how.members));
+                                        g.of.target, how.members));
   // The loss of that node would take the image and its pieces together.
-  if (g.member == g.of.holder)
+  if (g.member == g.of.target)
     return validation_error(fmt::format("member {} is to hold pieces of its own image", g.member));
   if (g.bytes == 0 || g.bytes > limits::copy_image_max)
     return validation_error(fmt::format("no image has {} bytes", g.bytes));
   return g;
 }
 
-/// Two givers mean one stripe only if they agree on all of it, ranks and code included: after a
+/// Two sources mean one stripe only if they agree on all of it, ranks and code included: after a
 /// restart the same step may come from a world that is put together otherwise.
-std::optional<holder_core::stripe_id> holder_core::find(const group& of,
+std::optional<target_core::stripe_id> target_core::find(const group& of,
                                                         std::uint32_t number) const {
   for (const auto& [id, s] : stripes_)
     if (s.number == number && s.of == of)
@@ -120,20 +120,20 @@ std::optional<holder_core::stripe_id> holder_core::find(const group& of,
   return std::nullopt;
 }
 
-/// The order matters: a giver that repeats itself is looked for before old stripes are let go, and
+/// The order matters: a source that repeats itself is looked for before old stripes are let go, and
 /// both before it joins, or it would break what it has just begun.
-void holder_core::begun(effects& out, connection_id from, messages::CopyBegin::Reader says) {
+void target_core::begun(effects& out, connection_id from, messages::CopyBegin::Reader says) {
   // One image at a time for each link, so that a part needs no name of its image.
-  if (givings_.count(from) != 0)
+  if (incoming_.count(from) != 0)
     return refuse(
         out, from,
-        fmt::format("rank {} began another image before all was held", givings_.at(from).rank()));
+        fmt::format("rank {} began another image before all was held", incoming_.at(from).rank()));
   // A new beginning is a new chance, with whatever was wrong before.
   refused_.erase(from);
   auto g = judged(says);
   if (!g)
     return refuse(out, from, g.error().what);
-  if (given_again(out, *g))
+  if (sent_again(out, *g))
     return refuse(out, from,
                   fmt::format("rank {} gives step {} of generation {} again", g->rank(), g->of.step,
                               count_of(generation{g->of.generation})));
@@ -142,16 +142,16 @@ void holder_core::begun(effects& out, connection_id from, messages::CopyBegin::R
   const auto how = g->of.how();
   for (std::uint32_t number = 0; number < how.members; ++number)
     for (std::uint32_t row = 0; row < how.parity; ++row)
-      // The same arithmetic as at the giver, so both know without a word which pieces come here.
-      if (holder(how, number, row) == g->of.holder && piece_of(how, g->member, number))
+      // The same arithmetic as at the source, so both know without a word which pieces come here.
+      if (target(how, number, row) == g->of.target && piece_of(how, g->member, number))
         join(out, *g, number, row);
-  givings_.emplace(from, std::move(*g));
+  incoming_.emplace(from, std::move(*g));
 }
 
 /// What it gave the first time is in sums already, and nothing takes it out again. In a field of
 /// characteristic 2 the same piece added twice is gone from the sum, and nothing shows it but the
 /// checksum at a recovery, when it is too late.
-bool holder_core::given_again(effects& out, const giving& g) {
+bool target_core::sent_again(effects& out, const incoming& g) {
   std::vector<stripe_id> twice;
   for (const auto& [id, s] : stripes_)
     if (s.of == g.of && s.pieces[g.member].begun)
@@ -163,7 +163,7 @@ bool holder_core::given_again(effects& out, const giving& g) {
 
 /// Whether the rank is yet to give to it. Only of a rank that has not begun there is something
 /// still to come; one that has ended its piece may well give the next step.
-bool holder_core::awaits(const stripe& s, std::uint32_t rank) const {
+bool target_core::awaits(const stripe& s, std::uint32_t rank) const {
   const auto at = std::find(s.of.ranks.begin(), s.of.ranks.end(), rank);
   if (at == s.of.ranks.end())
     return false;
@@ -171,14 +171,14 @@ bool holder_core::awaits(const stripe& s, std::uint32_t rank) const {
   return piece_of(s.of.how(), member, s.number) && !s.pieces[member].begun;
 }
 
-/// Stripes of another step that can never be whole: all that gave to them have gone; or the giver
+/// Stripes of another step that can never be whole: all that gave to them have gone; or the source
 /// that is missing gives `newer` instead, as ranks that have started again do. Such a stripe would
 /// hold its memory for ever: no link ends, and no message about it comes any more.
-void holder_core::drop_forsaken(effects& out, const giving& newer) {
+void target_core::drop_forsaken(effects& out, const incoming& newer) {
   std::map<stripe_id, std::string> forsaken;
   for (const auto& [id, s] : stripes_) {
     const auto waited_for =
-        std::any_of(givings_.begin(), givings_.end(),
+        std::any_of(incoming_.begin(), incoming_.end(),
                     [which = id](const auto& g) { return g.second.stripes.count(which) != 0; });
     // Each local rank has memory of its own, and no stripe of the same step is in the way.
     if (s.of.local != newer.of.local ||
@@ -187,20 +187,20 @@ void holder_core::drop_forsaken(effects& out, const giving& newer) {
     if (!waited_for)
       forsaken[id] = "all that gave to it have gone";
     // An older generation has ended: its ranks save nothing any more. Within one generation only
-    // the giver itself can show that it has gone on.
+    // the source itself can show that it has gone on.
     else if (s.of.generation < newer.of.generation || awaits(s, newer.rank()))
       forsaken[id] = fmt::format("rank {} gives step {} of generation {} instead", newer.rank(),
                                  newer.of.step, count_of(generation{newer.of.generation}));
   }
-  // Behind the loop, since breaking one stripe refuses givers and may break more.
+  // Behind the loop, since breaking one stripe refuses sources and may break more.
   for (const auto& [id, why] : forsaken)
     break_stripe(out, id, why);
 }
 
-/// The first giver opens the stripe, whichever that is: links come up in any order. Later ones may
+/// The first source opens the stripe, whichever that is: links come up in any order. Later ones may
 /// bring a longer piece, as images are not of one length; the parity has that of the longest, and
 /// grows.
-void holder_core::join(effects& out, giving& g, std::uint32_t number, std::uint32_t row) {
+void target_core::join(effects& out, incoming& g, std::uint32_t number, std::uint32_t row) {
   const auto known = find(g.of, number);
   const auto id = known ? *known : ++last_;
   auto& s = stripes_[id];
@@ -229,9 +229,9 @@ void holder_core::join(effects& out, giving& g, std::uint32_t number, std::uint3
 
 /// Strictly in order and without a gap: a part that is added twice or to the wrong place spoils the
 /// sum, and the sum does not show it.
-result<holder_core::stripe_id> holder_core::judged(const giving& g, piece_reader part) const {
+result<target_core::stripe_id> target_core::judged(const incoming& g, piece_reader part) const {
   const auto id = find(g.of, part.getStripe());
-  // Also a stripe that is there, but to which this giver has nothing to give, or has given all.
+  // Also a stripe that is there, but to which this source has nothing to give, or has given all.
   if (!id || g.stripes.count(*id) == 0)
     return validation_error(
         fmt::format("rank {} gives nothing to stripe {} here", g.rank(), part.getStripe()));
@@ -251,11 +251,11 @@ result<holder_core::stripe_id> holder_core::judged(const giving& g, piece_reader
 /// Added as it comes, so that the only memory is the parity's. `fresh` says from where on the
 /// memory holds nothing yet: what a slot held before is never added to, and needs no clearing
 /// beforehand.
-void holder_core::piece_came(effects& out, connection_id from,
+void target_core::piece_came(effects& out, connection_id from,
                              const messages::msg<messages::CopyPiece>& m) {
-  const auto at = givings_.find(from);
+  const auto at = incoming_.find(from);
   // An end is final: what comes behind it could change a sum that counts as given.
-  if (at == givings_.end() || at->second.ended)
+  if (at == incoming_.end() || at->second.ended)
     return refuse(out, from, "a part of a piece came outside of an image");
   const auto& g = at->second;
   auto part = m.read();
@@ -268,7 +268,7 @@ void holder_core::piece_came(effects& out, connection_id from,
   out.push_back(add{*id, piece.received, s.written, coefficient(g.of.how(), s.row, g.member), m});
   piece.received += bytes;
   s.written = std::max(s.written, piece.received);
-  // The giver's window opens by this: it has a bound of bytes under way to each holder.
+  // The source's window opens by this: it has a bound of bytes under way to each target.
   out.push_back(reply{from, author_
                                 .write<messages::CopyTaken>(generation{g.of.generation},
                                                             [bytes](auto b) { b.setBytes(bytes); })
@@ -278,7 +278,7 @@ void holder_core::piece_came(effects& out, connection_id from,
 // ---- It ends ----
 
 /// By bytes and not by messages: a piece that has none (a short image) is there from the beginning.
-std::optional<std::string> holder_core::missing(const giving& g) const {
+std::optional<std::string> target_core::missing(const incoming& g) const {
   for (const auto id : g.stripes) {
     const auto& piece = stripes_.at(id).pieces[g.member];
     if (piece.received != piece.expected)
@@ -290,12 +290,12 @@ std::optional<std::string> holder_core::missing(const giving& g) const {
 
 /// The checksum of the image comes last and goes into each header: at a recovery it tells whether
 /// the sum is the image that was given.
-void holder_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
-  const auto at = givings_.find(from);
-  if (at == givings_.end() || at->second.ended)
+void target_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
+  const auto at = incoming_.find(from);
+  if (at == incoming_.end() || at->second.ended)
     return refuse(out, from, "the end of an image came outside of one");
   auto& g = at->second;
-  // A short image is not rounded up with zeros: the giver must have meant to send more.
+  // A short image is not rounded up with zeros: the source must have meant to send more.
   if (const auto lacks = missing(g))
     return refuse(out, from, *lacks);
   g.ended = true;
@@ -309,8 +309,8 @@ void holder_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
   }
 }
 
-/// The holders of the stripe's parities give nothing to it; of all others each has to have ended.
-bool holder_core::whole(const stripe& s) const {
+/// The targets of the stripe's parities give nothing to it; of all others each has to have ended.
+bool target_core::whole(const stripe& s) const {
   const auto how = s.of.how();
   for (std::uint32_t member = 0; member < how.members; ++member)
     if (piece_of(how, member, s.number) && !s.pieces[member].ended)
@@ -319,25 +319,25 @@ bool holder_core::whole(const stripe& s) const {
 }
 
 /// The header is written last: from then on the memory is a piece that a recovery may use. Only
-/// then are givers told, and each of them once it has no stripe left that is not whole: what is
+/// then are sources told, and each of them once it has no stripe left that is not whole: what is
 /// reported as held can be used whatever happens later.
-void holder_core::become_whole(effects& out, stripe_id which) {
+void target_core::become_whole(effects& out, stripe_id which) {
   const auto done = stripes_.extract(which);
   const auto& s = done.mapped();
   auto header = s.header;
   header.magic = held_piece::magic_value;
   header.members = s.of.how().members;
   header.parity = s.of.parity;
-  header.holder = s.of.holder;
+  header.target = s.of.target;
   header.stripe = s.number;
   header.row = s.row;
   std::copy(s.of.ranks.begin(), s.of.ranks.end(), header.ranks.begin());
   out.push_back(finish{which, header,
-                       slot_image{s.of.step, s.of.generation, s.of.ranks[s.of.holder],
+                       slot_image{s.of.step, s.of.generation, s.of.ranks[s.of.target],
                                   s.of.world_size, held_piece::bytes_before + s.longest}});
-  // A giver that ended and whose link has closed since is not among them: its piece counts, and it
+  // A source that ended and whose link has closed since is not among them: its piece counts, and it
   // hears nothing.
-  for (auto g = givings_.begin(); g != givings_.end();) {
+  for (auto g = incoming_.begin(); g != incoming_.end();) {
     if (g->second.stripes.erase(which) == 0 || !g->second.stripes.empty()) {
       ++g;
       continue;
@@ -345,7 +345,7 @@ void holder_core::become_whole(effects& out, stripe_id which) {
     out.push_back(
         reply{g->first,
               author_.write<messages::CopyHeld>(generation{s.of.generation}, [](auto) {}).any()});
-    g = givings_.erase(g);
+    g = incoming_.erase(g);
   }
 }
 
@@ -353,12 +353,12 @@ void holder_core::become_whole(effects& out, stripe_id which) {
 
 /// All that gave to it are told which one broke it, and none tries again: the next save is
 /// replicated anew, and until then the replica base is what a recovery goes back to.
-void holder_core::break_stripe(effects& out, stripe_id which, const std::string& why) {
+void target_core::break_stripe(effects& out, stripe_id which, const std::string& why) {
   const auto broken = stripes_.extract(which);
   if (broken.empty())
     return;
   const auto& s = broken.mapped();
-  // First the memory, then the words: a giver that hears of it may begin at once and need that
+  // First the memory, then the words: a source that hears of it may begin at once and need that
   // memory.
   out.push_back(drop{which});
   out.push_back(note{{log::level::warning,
@@ -370,20 +370,20 @@ void holder_core::break_stripe(effects& out, stripe_id which, const std::string&
                        {"local_rank", static_cast<std::int64_t>(s.of.local)},
                        {"why", why}}}});
   std::vector<connection_id> gave;
-  for (const auto& [who, g] : givings_)
+  for (const auto& [who, g] : incoming_)
     if (g.stripes.count(which) != 0)
       gave.push_back(who);
   // Refusing one may break more, and refuse others of them.
   for (const auto who : gave)
-    if (givings_.count(who) != 0)
+    if (incoming_.count(who) != 0)
       refuse(out, who, why);
 }
 
-/// What it has given in full counts for the others still. Out of givings_ before anything is
-/// broken: break_stripe() comes back here for the other givers, and must not meet this one again.
-void holder_core::refuse(effects& out, connection_id who, const std::string& why) {
+/// What it has given in full counts for the others still. Out of incoming_ before anything is
+/// broken: break_stripe() comes back here for the other sources, and must not meet this one again.
+void target_core::refuse(effects& out, connection_id who, const std::string& why) {
   refused_.insert(who);
-  const auto gone = givings_.extract(who);
+  const auto gone = incoming_.extract(who);
   const auto about = gone.empty() ? generation{} : generation{gone.mapped().of.generation};
   out.push_back(reply{
       who, author_.write<messages::CopyRefused>(about, [&why](auto b) { b.setWhy(why); }).any()});

@@ -13,10 +13,10 @@
 namespace troupe::ckpt {
 
 /// The inverse of ports::to_string. `invalid` for what cannot be dialled.
-result<ports::endpoint> holder_address(const std::string& text);
+result<ports::endpoint> target_address(const std::string& text);
 
 /// What of an image goes to whom, in which order, and how far that is. Pure.
-class giving_plan {
+class sending_plan {
  public:
   /// `content` of the image goes to a member, for a stripe.
   struct part {
@@ -27,13 +27,13 @@ class giving_plan {
   };
 
   /// `invalid` if there can be no such group, or not for such an image.
-  static result<giving_plan> make(const copy_group& by, std::uint64_t image_bytes);
+  static result<sending_plan> make(const copy_group& by, std::uint64_t image_bytes);
 
   /// Members that hold something of this image, in order.
-  std::vector<std::uint32_t> holders() const;
+  std::vector<std::uint32_t> targets() const;
 
-  /// What is to be sent next: holders take turns, and have at most limits::copy_window bytes on the
-  /// way. Nothing: all is sent, or a holder has to take some first.
+  /// What is to be sent next: targets take turns, and have at most limits::copy_window bytes on the
+  /// way. Nothing: all is sent, or a target has to take some first.
   std::optional<part> next() const;
   void sent(const part& p);
   /// False: the member has taken more than was sent.

@@ -1,4 +1,4 @@
-#include "ckpt/copies/giving_plan.hpp"
+#include "ckpt/copies/sending_plan.hpp"
 
 #include "ckpt/limits.hpp"
 
@@ -31,7 +31,7 @@ result<void> sound(const copy_group& by, std::uint64_t image_bytes) {
 
 } // namespace
 
-result<ports::endpoint> holder_address(const std::string& text) {
+result<ports::endpoint> target_address(const std::string& text) {
   const auto wrong = failure(errc::invalid, fmt::format("'{}' is no host:port", text));
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0)
@@ -49,11 +49,11 @@ result<ports::endpoint> holder_address(const std::string& text) {
   return ports::endpoint{host, port};
 }
 
-result<giving_plan> giving_plan::make(const copy_group& by, std::uint64_t image_bytes) {
+result<sending_plan> sending_plan::make(const copy_group& by, std::uint64_t image_bytes) {
   if (const auto fine = sound(by, image_bytes); !fine)
     return tl::make_unexpected(fine.error());
   const code how{static_cast<std::uint32_t>(by.members.size()), by.parity};
-  giving_plan plan;
+  sending_plan plan;
   plan.members_.resize(how.members);
   for (std::uint32_t stripe = 0; stripe < how.members; ++stripe) {
     const auto which = piece_of(how, by.me, stripe);
@@ -61,7 +61,7 @@ result<giving_plan> giving_plan::make(const copy_group& by, std::uint64_t image_
       continue;
     const auto there = piece_in(how, image_bytes, *which);
     for (std::uint32_t row = 0; row < how.parity; ++row)
-      plan.members_[holder(how, stripe, row)].pieces.push_back({stripe, there.from, there.bytes});
+      plan.members_[target(how, stripe, row)].pieces.push_back({stripe, there.from, there.bytes});
   }
   // A piece may have nothing in it: its stripe hears of it by CopyBegin.
   for (auto& m : plan.members_)
@@ -70,7 +70,7 @@ result<giving_plan> giving_plan::make(const copy_group& by, std::uint64_t image_
   return plan;
 }
 
-std::vector<std::uint32_t> giving_plan::holders() const {
+std::vector<std::uint32_t> sending_plan::targets() const {
   std::vector<std::uint32_t> found;
   for (std::uint32_t member = 0; member < members_.size(); ++member)
     if (!members_[member].pieces.empty())
@@ -78,7 +78,7 @@ std::vector<std::uint32_t> giving_plan::holders() const {
   return found;
 }
 
-std::optional<giving_plan::part> giving_plan::next_for(std::uint32_t member) const {
+std::optional<sending_plan::part> sending_plan::next_for(std::uint32_t member) const {
   const auto& m = members_[member];
   if (m.at == m.pieces.size())
     return std::nullopt;
@@ -89,14 +89,14 @@ std::optional<giving_plan::part> giving_plan::next_for(std::uint32_t member) con
   return part{member, p.stripe, m.offset, p.from + m.offset, bytes};
 }
 
-std::optional<giving_plan::part> giving_plan::next() const {
+std::optional<sending_plan::part> sending_plan::next() const {
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const auto found = next_for(static_cast<std::uint32_t>((turn_ + i) % members_.size())))
       return found;
   return std::nullopt;
 }
 
-void giving_plan::sent(const part& p) {
+void sending_plan::sent(const part& p) {
   auto& m = members_[p.member];
   m.on_the_way += p.bytes;
   m.offset += p.bytes;
@@ -107,7 +107,7 @@ void giving_plan::sent(const part& p) {
   turn_ = (p.member + 1) % members_.size();
 }
 
-bool giving_plan::taken(std::uint32_t member, std::uint64_t bytes) {
+bool sending_plan::taken(std::uint32_t member, std::uint64_t bytes) {
   auto& m = members_[member];
   if (bytes > m.on_the_way)
     return false;
@@ -115,7 +115,7 @@ bool giving_plan::taken(std::uint32_t member, std::uint64_t bytes) {
   return true;
 }
 
-bool giving_plan::all_sent(std::uint32_t member) const {
+bool sending_plan::all_sent(std::uint32_t member) const {
   return members_[member].at == members_[member].pieces.size();
 }
 

@@ -12,26 +12,27 @@
 
 namespace troupe::ckpt {
 
-struct giver_options {
+struct replication_source_options {
   std::string job;
   node_name node;
-  std::uint64_t bytes_per_second = 0; ///< to all holders together, at most; 0: no bound
+  std::uint64_t bytes_per_second = 0; ///< to all targets together, at most; 0: no bound
 };
 
-/// The replication source: gives pieces of images to their holders over links of its own
+/// The replication source: gives pieces of images to their targets over links of its own
 /// (messages/copies.capnp), one image after the other, on a thread of its own. Thread-safe.
 ///
 /// It reads the image where the training process has made it, so training does not wait, and it
 /// sends no faster than `bytes_per_second`, so that the network stays free for training.
-class image_giver {
+class replication_source {
  public:
-  image_giver(std::shared_ptr<ports::transport> transport, giver_options options);
+  replication_source(std::shared_ptr<ports::transport> transport,
+                     replication_source_options options);
   /// Callers that wait hear that it was given up.
-  ~image_giver();
+  ~replication_source();
 
   /// `memory` stays as it is until `done` is called, once, from that thread, at the latest a little
   /// after `image.within`. Its checksums are filled in. `done` is called at once, with
-  /// `overloaded`, if limits::images_wanted_max are waiting already.
+  /// `overloaded`, if limits::persist_requests_max are waiting already.
   void give(const image_to_copy& image, ports::bytes_view memory,
             std::function<void(result<void>)> done);
 

@@ -15,24 +15,24 @@
 namespace troupe::ckpt {
 
 /// Where a thread sleeps until another one has something for it.
-class doze {
+class wake_point {
  public:
   void wake() {
     {
       const std::lock_guard held(lock);
-      ++rings;
+      ++wakes;
     }
-    rung.notify_all();
+    woken.notify_all();
   }
 
   std::mutex lock;
-  std::condition_variable rung;
-  std::uint64_t rings = 0; ///< under `lock`
+  std::condition_variable woken;
+  std::uint64_t wakes = 0; ///< under `lock`
 };
 
-/// Links to holders of copies, by address. One thread of its owner uses it; what happens on links
+/// Links to targets of copies, by address. One thread of its owner uses it; what happens on links
 /// waits until that thread asks for it, and wakes it.
-class holder_links {
+class target_links {
  public:
   /// There is a link now that takes messages.
   struct connected {};
@@ -48,8 +48,8 @@ class holder_links {
     std::variant<connected, heard, lost> what;
   };
 
-  holder_links(std::shared_ptr<ports::transport> transport, std::shared_ptr<doze> thread);
-  ~holder_links();
+  target_links(std::shared_ptr<ports::transport> transport, std::shared_ptr<wake_point> thread);
+  ~target_links();
 
   /// Dials unless there is a link already. `where` is what `address` says.
   void dial(const std::string& address, const ports::endpoint& where,
@@ -74,7 +74,7 @@ class holder_links {
   };
   /// Outlives this: callbacks come as long as the transport likes. Bounded by each link's credit.
   struct mailbox {
-    std::shared_ptr<doze> thread;
+    std::shared_ptr<wake_point> thread;
     std::deque<event> events; ///< under the thread's lock
 
     void put(event e);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "ckpt/catalog/checkpoint_host.hpp"
-#include "ckpt/copies/giving_plan.hpp"
-#include "ckpt/copies/holder_links.hpp"
 #include "ckpt/copies/rate_limiter.hpp"
+#include "ckpt/copies/sending_plan.hpp"
+#include "ckpt/copies/target_links.hpp"
 #include "messages/msg.hpp"
 
 #include <optional>
@@ -13,24 +13,24 @@
 
 namespace troupe::ckpt {
 
-/// One image on its way to its holders. Never waits: its owner calls `step` until that says how it
+/// One image on its way to its targets. Never waits: its owner calls `step` until that says how it
 /// ended, and sleeps in between until something happens on links, or until `wake_at`.
-class image_giving {
+class image_sending {
  public:
-  image_giving(holder_links& links, rate_limiter& rate, messages::author& author,
-               const image_to_copy& image, ports::bytes_view memory, giving_plan plan,
-               instant until);
+  image_sending(target_links& links, rate_limiter& rate, messages::author& author,
+                const image_to_copy& image, ports::bytes_view memory, sending_plan plan,
+                instant until);
 
-  /// Dials the holders; other links go.
+  /// Dials the targets; other links go.
   result<void> begin(const messages::msg<messages::Hello>& hello);
-  void hear(const holder_links::news& n);
+  void hear(const target_links::news& n);
   /// Does a little of what there is to do.
   void step(instant now);
   /// Nothing: there is something to do now.
   std::optional<instant> wake_at() const { return wake_at_; }
   /// Nothing: it goes on.
   const std::optional<result<void>>& ended() const { return ended_; }
-  /// All its links go, so that its holders drop what is half there.
+  /// All its links go, so that its targets drop what is half there.
   void give_up(const error& why);
 
  private:
@@ -40,16 +40,16 @@ class image_giving {
   void fail(std::uint32_t member, const error& why);
   void hear(std::uint32_t member, const messages::any_msg& m);
   void say_begin(std::uint32_t member);
-  void say_part(const giving_plan::part& p);
+  void say_part(const sending_plan::part& p);
   void say_end(std::uint32_t member);
   bool sum_some();
 
-  holder_links& links_;
+  target_links& links_;
   rate_limiter& rate_;
   messages::author& author_;
   const image_to_copy& image_;
   const ports::bytes_view memory_;
-  giving_plan plan_;
+  sending_plan plan_;
   const instant until_;
   std::set<std::uint32_t> dialled_, given_, awaited_; ///< without a link; told CopyBegin; not held
   std::set<std::uint32_t> ended_at_;                  ///< told CopyEnd

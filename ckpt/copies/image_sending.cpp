@@ -1,4 +1,4 @@
-#include "ckpt/copies/image_giving.hpp"
+#include "ckpt/copies/image_sending.hpp"
 
 #include "ckpt/limits.hpp"
 
@@ -21,24 +21,24 @@ void write_key(messages::CopyKey::Builder out, generation g, std::uint64_t step,
 
 } // namespace
 
-image_giving::image_giving(holder_links& links, rate_limiter& rate, messages::author& author,
-                           const image_to_copy& image, ports::bytes_view memory, giving_plan plan,
-                           instant until)
+image_sending::image_sending(target_links& links, rate_limiter& rate, messages::author& author,
+                             const image_to_copy& image, ports::bytes_view memory,
+                             sending_plan plan, instant until)
     : links_(links), rate_(rate), author_(author), image_(image), memory_(memory),
       plan_(std::move(plan)), until_(until) {
-  for (const auto member : plan_.holders()) {
+  for (const auto member : plan_.targets()) {
     dialled_.insert(member);
     awaited_.insert(member);
   }
 }
 
-result<void> image_giving::begin(const messages::msg<messages::Hello>& hello) {
+result<void> image_sending::begin(const messages::msg<messages::Hello>& hello) {
   std::set<std::string> group;
   for (const auto member : awaited_)
     group.insert(address(member));
   links_.drop_all_but(group, "copies are held elsewhere now");
   for (const auto member : awaited_) {
-    const auto where = holder_address(address(member));
+    const auto where = target_address(address(member));
     if (!where)
       return tl::make_unexpected(where.error());
     links_.dial(address(member), *where, hello);
@@ -46,35 +46,35 @@ result<void> image_giving::begin(const messages::msg<messages::Hello>& hello) {
   return {};
 }
 
-void image_giving::fail(std::uint32_t member, const error& why) {
+void image_sending::fail(std::uint32_t member, const error& why) {
   give_up({why.code, fmt::format("rank {}'s copy at {}: {}", image_.by.members[member].rank,
                                  address(member), why.what)});
 }
 
-void image_giving::give_up(const error& why) {
+void image_sending::give_up(const error& why) {
   if (ended_)
     return;
   ended_ = tl::make_unexpected(why);
-  for (const auto member : plan_.holders())
+  for (const auto member : plan_.targets())
     links_.drop(address(member), why.what);
 }
 
-// ---- What holders say ----
+// ---- What targets say ----
 
-void image_giving::hear(const holder_links::news& n) {
+void image_sending::hear(const target_links::news& n) {
   if (ended_)
     return;
-  for (const auto member : plan_.holders()) {
+  for (const auto member : plan_.targets()) {
     if (address(member) != n.address)
       continue;
-    if (const auto* const gone = std::get_if<holder_links::lost>(&n.what))
+    if (const auto* const gone = std::get_if<target_links::lost>(&n.what))
       return fail(member, gone->why);
-    if (const auto* const said = std::get_if<holder_links::heard>(&n.what))
+    if (const auto* const said = std::get_if<target_links::heard>(&n.what))
       return hear(member, said->message);
   }
 }
 
-void image_giving::hear(std::uint32_t member, const messages::any_msg& m) {
+void image_sending::hear(std::uint32_t member, const messages::any_msg& m) {
   if (m.is<messages::CopyTaken>()) {
     if (!plan_.taken(member, m.as<messages::CopyTaken>().read()->getBytes()))
       fail(member, {errc::refused, "it has taken more than was sent"});
@@ -93,17 +93,17 @@ void image_giving::hear(std::uint32_t member, const messages::any_msg& m) {
 
 // ---- What is said to them ----
 
-void image_giving::step(instant now) {
+void image_sending::step(instant now) {
   wake_at_ = until_;
   if (now >= until_ && !awaited_.empty())
     return fail(*awaited_.begin(),
                 {errc::unavailable, fmt::format("not held within {}", in_words(image_.within))});
   for (auto member = dialled_.begin(); member != dialled_.end();)
     member = links_.is_connected(address(*member)) ? dialled_.erase(member) : std::next(member);
-  // A holder that is not there costs the others no memory.
+  // A target that is not there costs the others no memory.
   if (!dialled_.empty())
     return;
-  for (const auto member : plan_.holders())
+  for (const auto member : plan_.targets())
     if (given_.insert(member).second)
       say_begin(member);
   const auto part = plan_.next();
@@ -116,13 +116,13 @@ void image_giving::step(instant now) {
     wake_at_ = std::nullopt;
   } else {
     wake_at_ = std::min(until_, when);
-    for (const auto member : plan_.holders())
+    for (const auto member : plan_.targets())
       if (plan_.all_sent(member) && ended_at_.insert(member).second)
         say_end(member);
   }
 }
 
-void image_giving::say_begin(std::uint32_t member) {
+void image_sending::say_begin(std::uint32_t member) {
   links_.send(address(member),
               author_
                   .write<messages::CopyBegin>(image_.made_by,
@@ -136,8 +136,8 @@ void image_giving::say_begin(std::uint32_t member) {
                                                     b.initRanks(static_cast<unsigned>(all.size()));
                                                 for (unsigned i = 0; i < all.size(); ++i)
                                                   ranks.set(i, all[i].rank);
-                                                b.setGiver(image_.by.me);
-                                                b.setHolder(member);
+                                                b.setSource(image_.by.me);
+                                                b.setTarget(member);
                                                 b.setBytes(memory_.size);
                                                 if (image_.whole)
                                                   write_key(b.initWhole(), image_.whole->made_by,
@@ -146,7 +146,7 @@ void image_giving::say_begin(std::uint32_t member) {
                   .any());
 }
 
-void image_giving::say_part(const giving_plan::part& p) {
+void image_sending::say_part(const sending_plan::part& p) {
   const auto* const from = reinterpret_cast<const kj::byte*>(memory_.data) + p.from;
   links_.send(address(p.member), author_
                                      .write<messages::CopyPiece>(
@@ -160,15 +160,15 @@ void image_giving::say_part(const giving_plan::part& p) {
   plan_.sent(p);
 }
 
-/// The checksum grows while holders are waited for. False: it is there.
-bool image_giving::sum_some() {
+/// The checksum grows while targets are waited for. False: it is there.
+bool image_sending::sum_some() {
   const auto bytes = std::min(limits::copy_part, memory_.size - summed_);
   crc32_ = libdeflate_crc32(crc32_, memory_.data + summed_, bytes);
   summed_ += bytes;
   return bytes != 0;
 }
 
-void image_giving::say_end(std::uint32_t member) {
+void image_sending::say_end(std::uint32_t member) {
   links_.send(
       address(member),
       author_.write<messages::CopyEnd>(image_.made_by, [this](auto b) { b.setCrc32(crc32_); })

@@ -1,4 +1,4 @@
-#include "ckpt/copies/giving_plan.hpp"
+#include "ckpt/copies/sending_plan.hpp"
 
 #include "ckpt/limits.hpp"
 
@@ -28,39 +28,39 @@ TEST_CASE("addresses are read as they are written") {
   for (const ports::endpoint& where :
        {ports::endpoint{"10.0.0.1", 400}, ports::endpoint{"node-3.jobs", 65535},
         ports::endpoint{"fe80::1%eth0", 1}}) {
-    const auto again = holder_address(ports::to_string(where));
+    const auto again = target_address(ports::to_string(where));
     REQUIRE(again);
     CHECK(*again == where);
   }
   for (const char* wrong :
        {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "a:-1", "::1:5", "[]:1", "[:1"}) {
     CAPTURE(wrong);
-    CHECK_FALSE(holder_address(wrong));
+    CHECK_FALSE(target_address(wrong));
   }
 }
 
 TEST_CASE("a group that cannot be is refused") {
-  CHECK_FALSE(giving_plan::make(group(1, 1, 0), 10));
-  CHECK_FALSE(giving_plan::make(group(3, 0, 0), 10));
-  CHECK_FALSE(giving_plan::make(group(3, 1, 3), 10));
-  CHECK_FALSE(giving_plan::make(group(3, 1, 0), 0));
-  CHECK_FALSE(giving_plan::make(group(3, 1, 0), limits::copy_image_max + 1));
+  CHECK_FALSE(sending_plan::make(group(1, 1, 0), 10));
+  CHECK_FALSE(sending_plan::make(group(3, 0, 0), 10));
+  CHECK_FALSE(sending_plan::make(group(3, 1, 3), 10));
+  CHECK_FALSE(sending_plan::make(group(3, 1, 0), 0));
+  CHECK_FALSE(sending_plan::make(group(3, 1, 0), limits::copy_image_max + 1));
   auto twice = group(3, 1, 0);
   twice.members[2].address = twice.members[1].address;
-  const auto made = giving_plan::make(twice, 10);
+  const auto made = sending_plan::make(twice, 10);
   REQUIRE_FALSE(made);
   CHECK(made.error().what == "two members of the group are at 10.0.0.1:400");
-  CHECK(giving_plan::make(group(3, 1, 0), 10));
+  CHECK(sending_plan::make(group(3, 1, 0), 10));
 }
 
-TEST_CASE("every piece goes to all holders of its stripe, part by part") {
+TEST_CASE("every piece goes to all targets of its stripe, part by part") {
   for (const auto& c : {code{2, 1}, code{3, 2}, code{4, 1}, code{5, 2}})
     for (std::uint32_t me = 0; me < c.members; ++me)
       for (const std::uint64_t bytes :
            {std::uint64_t{1}, std::uint64_t{100'003}, std::uint64_t{7 * limits::copy_part + 5}}) {
-        auto plan = giving_plan::make(group(c.members, c.parity, me), bytes);
+        auto plan = sending_plan::make(group(c.members, c.parity, me), bytes);
         REQUIRE(plan);
-        // By holder and stripe: how far it is.
+        // By target and stripe: how far it is.
         std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> given;
         while (const auto part = plan->next()) {
           auto& there = given[{part->member, part->stripe}];
@@ -76,16 +76,16 @@ TEST_CASE("every piece goes to all holders of its stripe, part by part") {
         for (std::uint32_t stripe = 0; stripe < c.members; ++stripe)
           for (std::uint32_t row = 0; row < c.parity; ++row)
             if (const auto piece = piece_of(c, me, stripe)) {
-              CHECK(given[{holder(c, stripe, row), stripe}] == piece_in(c, bytes, *piece).bytes);
-              CHECK(plan->all_sent(holder(c, stripe, row)));
+              CHECK(given[{target(c, stripe, row), stripe}] == piece_in(c, bytes, *piece).bytes);
+              CHECK(plan->all_sent(target(c, stripe, row)));
             }
       }
 }
 
-TEST_CASE("holders take turns, and each has a window of its own") {
-  auto plan = giving_plan::make(group(4, 1, 0), 1'000 * limits::copy_part);
+TEST_CASE("targets take turns, and each has a window of its own") {
+  auto plan = sending_plan::make(group(4, 1, 0), 1'000 * limits::copy_part);
   REQUIRE(plan);
-  CHECK(plan->holders() == std::vector<std::uint32_t>{1, 2, 3});
+  CHECK(plan->targets() == std::vector<std::uint32_t>{1, 2, 3});
   std::vector<std::uint32_t> turns;
   std::map<std::uint32_t, std::uint64_t> on_the_way;
   while (const auto part = plan->next()) {

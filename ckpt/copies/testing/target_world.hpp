@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/copies/testing/holder_vocabulary.hpp"
+#include "ckpt/copies/testing/target_vocabulary.hpp"
 #include "runtime/base/invariant.hpp"
 #include "tests/actors/fate.hpp"
 
@@ -15,12 +15,12 @@
 
 namespace troupe::ckpt::testing {
 
-/// A holder_core among givers of chance, some of which do what they should. What must hold throws:
+/// A target_core among sources of chance, some of which do what they should. What must hold throws:
 /// nothing is added beyond the memory that was asked for, nothing happens to a stripe that has
-/// ended, a giver hears one answer to each image, and what is kept is bounded.
-class holder_world {
+/// ended, a source hears one answer to each image, and what is kept is bounded.
+class target_world {
  public:
-  explicit holder_world(actors::testing::fate choose) : choose_(std::move(choose)) {}
+  explicit target_world(actors::testing::fate choose) : choose_(std::move(choose)) {}
 
   void strike() {
     const auto who = choose_(links_max);
@@ -52,7 +52,7 @@ class holder_world {
   struct open_stripe {
     std::uint64_t bytes = 0, written = 0;
   };
-  /// What an honest giver has sent, by stripe.
+  /// What an honest source has sent, by stripe.
   struct image {
     beginning says;
     std::map<std::uint32_t, std::uint64_t> sent;
@@ -70,8 +70,8 @@ class holder_world {
       b.ranks.push_back(20 + m);
     b.parity = c.parity;
     b.step = 1 + choose_(2);
-    b.holder = some(2);
-    b.giver = some(c.members + 1);
+    b.target = some(2);
+    b.source = some(c.members + 1);
     b.bytes = choose_(10);
     b.local_rank = some(3);
     return b;
@@ -83,7 +83,7 @@ class holder_world {
     hears(who, say(b));
   }
 
-  /// The next thing that a well-behaved giver says.
+  /// The next thing that a well-behaved source says.
   void go_on(std::uint64_t who) {
     const auto at = images_.find(who);
     if (at == images_.end() || at->second.ended)
@@ -92,8 +92,8 @@ class holder_world {
     const code c{static_cast<std::uint32_t>(i.says.ranks.size()), i.says.parity};
     for (std::uint32_t s = 0; check_of(c, i.says) && s < c.members; ++s)
       for (std::uint32_t row = 0; row < c.parity; ++row) {
-        const auto piece = piece_of(c, i.says.giver, s);
-        if (holder(c, s, row) != i.says.holder || !piece)
+        const auto piece = piece_of(c, i.says.source, s);
+        if (target(c, s, row) != i.says.target || !piece)
           continue;
         const auto left = piece_in(c, i.says.bytes, *piece).bytes - i.sent[s];
         if (left == 0)
@@ -108,7 +108,7 @@ class holder_world {
   }
 
   static bool check_of(const code& c, const beginning& b) {
-    return ckpt::check(c).has_value() && b.giver < c.members && b.holder < c.members;
+    return ckpt::check(c).has_value() && b.source < c.members && b.target < c.members;
   }
 
   void hears(std::uint64_t who, const messages::any_msg& m) { obey(core_.heard(who, m)); }
@@ -119,15 +119,15 @@ class holder_world {
     obey(core_.closed(who, "gone"));
   }
 
-  void obey(holder_core::effects first) {
-    std::deque<holder_core::effect> todo(first.begin(), first.end());
+  void obey(target_core::effects first) {
+    std::deque<target_core::effect> todo(first.begin(), first.end());
     for (; !todo.empty(); todo.pop_front()) {
       const auto more = std::visit([this](const auto& e) { return perform(e); }, todo.front());
       todo.insert(todo.end(), more.begin(), more.end());
     }
   }
 
-  holder_core::effects perform(const holder_core::open& o) {
+  target_core::effects perform(const target_core::open& o) {
     invariant(o.which > last_, "a stripe's number was used twice");
     last_ = o.which;
     if (open_.size() == slots_max)
@@ -135,7 +135,7 @@ class holder_world {
     open_[o.which] = {o.bytes, 0};
     return {};
   }
-  holder_core::effects perform(const holder_core::grow& g) {
+  target_core::effects perform(const target_core::grow& g) {
     const auto at = open_.find(g.which);
     if (at == open_.end())
       return {};
@@ -145,7 +145,7 @@ class holder_world {
     at->second.bytes = g.bytes;
     return {};
   }
-  holder_core::effects perform(const holder_core::add& a) {
+  target_core::effects perform(const target_core::add& a) {
     auto& s = open_.at(a.which);
     const auto end = a.offset + a.message.read()->getContent().size();
     invariant(held_piece::bytes_before + end <= s.bytes, "something is added beyond the memory");
@@ -154,7 +154,7 @@ class holder_world {
     s.written = std::max(s.written, end);
     return {};
   }
-  holder_core::effects perform(const holder_core::finish& f) {
+  target_core::effects perform(const target_core::finish& f) {
     const auto at = open_.find(f.which);
     invariant(at != open_.end(), "a stripe is finished that is not open");
     invariant(f.image.bytes == held_piece::bytes_before + at->second.written &&
@@ -164,12 +164,12 @@ class holder_world {
     ++finished_;
     return {};
   }
-  holder_core::effects perform(const holder_core::drop& d) {
+  target_core::effects perform(const target_core::drop& d) {
     open_.erase(d.which);
     invariant(d.which <= last_ && dropped_.insert(d.which).second, "a stripe is dropped twice");
     return {};
   }
-  holder_core::effects perform(const holder_core::reply& r) {
+  target_core::effects perform(const target_core::reply& r) {
     if (r.message.is<messages::CopyHeld>()) {
       invariant(asked_[r.to] != 0, "an image is held that was not given");
       asked_[r.to] = 0;
@@ -180,7 +180,7 @@ class holder_world {
     }
     return {};
   }
-  holder_core::effects perform(const holder_core::note& n) {
+  target_core::effects perform(const target_core::note& n) {
     invariant(n.event.text.find('\n') == std::string::npos, "a note has several lines");
     return {};
   }
@@ -191,11 +191,11 @@ class holder_world {
   }
 
   actors::testing::fate choose_;
-  holder_core core_{messages::author("piece_holder"), 2};
-  holder_core::stripe_id last_ = 0;
+  target_core core_{messages::author("replication_target"), 2};
+  target_core::stripe_id last_ = 0;
   std::size_t finished_ = 0;
-  std::map<holder_core::stripe_id, open_stripe> open_;
-  std::set<holder_core::stripe_id> dropped_;
+  std::map<target_core::stripe_id, open_stripe> open_;
+  std::set<target_core::stripe_id> dropped_;
   std::map<std::uint64_t, image> images_;
   std::map<std::uint64_t, std::uint64_t> asked_;
 };

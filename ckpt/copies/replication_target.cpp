@@ -1,7 +1,7 @@
-#include "ckpt/copies/piece_holder.hpp"
+#include "ckpt/copies/replication_target.hpp"
 
-#include "ckpt/copies/holder_core.hpp"
 #include "ckpt/copies/piece_memory.hpp"
+#include "ckpt/copies/target_core.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace troupe::ckpt {
 
 namespace {
 
-const char* const holder_name = "piece_holder";
+const char* const target_name = "replication_target";
 
 } // namespace
 
@@ -28,7 +28,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   holding_place(std::string job, std::shared_ptr<const rank_owners> owners, piece_memory memory,
                 log::sink sink)
       : job_(std::move(job)), owners_(std::move(owners)), memory_(std::move(memory)),
-        sink_(std::move(sink)), core_(messages::author(holder_name), memory_.local_ranks()) {}
+        sink_(std::move(sink)), core_(messages::author(target_name), memory_.local_ranks()) {}
 
   void accept(ports::peer p) {
     const std::lock_guard held(lock_);
@@ -38,7 +38,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
       return turn_away(p, *why);
     const auto id = ++last_;
     const auto link = p.link;
-    links_.emplace(id, giver{link, p.hello.read()->getNode().cStr()});
+    links_.emplace(id, source{link, p.hello.read()->getNode().cStr()});
     link->open({[me = weak_from_this(), id](const messages::any_msg& m) {
                   if (const auto self = me.lock())
                     self->heard(id, m);
@@ -51,7 +51,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
 
   /// Nothing happens after this. What is half there is dropped.
   void end() {
-    std::map<holder_core::connection_id, giver> gone;
+    std::map<target_core::connection_id, source> gone;
     const std::lock_guard held(lock_);
     ended_ = true;
     gone.swap(links_);
@@ -60,21 +60,21 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
 
  private:
   /// One link, and the node that has proven to be at its other end.
-  struct giver {
+  struct source {
     ports::connection_ptr link;
     std::string node;
     bool distrusted = false;
   };
 
   /// Closes the link of a node that gives in another's place; its stripes break with it.
-  bool speaks_for_its_ranks(giver& from, const messages::any_msg& m) {
+  bool speaks_for_its_ranks(source& from, const messages::any_msg& m) {
     const auto why = m.is<messages::CopyBegin>()
                          ? owners_->validation_error(*m.as<messages::CopyBegin>().read(), from.node)
                          : std::nullopt;
     if (!why)
       return !from.distrusted;
     from.distrusted = true;
-    sink_(holder_name, {log::level::warning,
+    sink_(target_name, {log::level::warning,
                         "spoke_for_another",
                         fmt::format("{} ({}): its link is closed", *why, from.link->peer()),
                         {{"node", from.node}}});
@@ -88,20 +88,20 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     if (job_ != hello.getJob().cStr())
       return fmt::format("here copies of images of job \"{}\" are held, not of job \"{}\"", job_,
                          hello.getJob().cStr());
-    if (links_.size() >= limits::copy_givers_max)
-      return fmt::format("{} givers of copies are here already", links_.size());
+    if (links_.size() >= limits::replication_sources_max)
+      return fmt::format("{} sources of copies are here already", links_.size());
     return std::nullopt;
   }
 
   static void turn_away(const ports::peer& p, const std::string& why) {
-    const auto refusal = messages::author(holder_name).write<messages::Refused>({}, [&why](auto b) {
+    const auto refusal = messages::author(target_name).write<messages::Refused>({}, [&why](auto b) {
       b.setReason(why);
     });
     (void)p.link->send(refusal.any());
     p.link->close(why);
   }
 
-  void heard(holder_core::connection_id from, const messages::any_msg& m) {
+  void heard(target_core::connection_id from, const messages::any_msg& m) {
     const std::lock_guard held(lock_);
     const auto at = links_.find(from);
     if (at == links_.end())
@@ -111,15 +111,15 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     at->second.link->taken();
   }
 
-  void closed(holder_core::connection_id which, const std::string& reason) {
+  void closed(target_core::connection_id which, const std::string& reason) {
     const std::lock_guard held(lock_);
     const auto gone = links_.extract(which);
     if (!gone.empty())
       act(core_.closed(which, reason));
   }
 
-  void act(holder_core::effects first) {
-    std::deque<holder_core::effect> todo(std::make_move_iterator(first.begin()),
+  void act(target_core::effects first) {
+    std::deque<target_core::effect> todo(std::make_move_iterator(first.begin()),
                                          std::make_move_iterator(first.end()));
     for (; !todo.empty(); todo.pop_front()) {
       auto more = std::visit([this](const auto& e) { return perform(e); }, todo.front());
@@ -127,34 +127,34 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     }
   }
 
-  holder_core::effects perform(const holder_core::open& o) {
+  target_core::effects perform(const target_core::open& o) {
     const auto made = memory_.open(o);
-    return made ? holder_core::effects{} : core_.no_memory(o.which, made.error().what);
+    return made ? target_core::effects{} : core_.no_memory(o.which, made.error().what);
   }
-  holder_core::effects perform(const holder_core::grow& g) {
+  target_core::effects perform(const target_core::grow& g) {
     const auto made = memory_.grow(g);
-    return made ? holder_core::effects{} : core_.no_memory(g.which, made.error().what);
+    return made ? target_core::effects{} : core_.no_memory(g.which, made.error().what);
   }
-  holder_core::effects perform(const holder_core::add& a) {
+  target_core::effects perform(const target_core::add& a) {
     memory_.add(a);
     return {};
   }
-  holder_core::effects perform(const holder_core::finish& f) {
+  target_core::effects perform(const target_core::finish& f) {
     memory_.finish(f);
     return {};
   }
-  holder_core::effects perform(const holder_core::drop& d) {
+  target_core::effects perform(const target_core::drop& d) {
     memory_.drop(d);
     return {};
   }
-  holder_core::effects perform(const holder_core::reply& r) {
+  target_core::effects perform(const target_core::reply& r) {
     // A link that takes no more closes itself; `closed` follows.
     if (const auto at = links_.find(r.to); at != links_.end())
       (void)at->second.link->send(r.message);
     return {};
   }
-  holder_core::effects perform(const holder_core::note& n) {
-    sink_(holder_name, n.event);
+  target_core::effects perform(const target_core::note& n) {
+    sink_(target_name, n.event);
     return {};
   }
 
@@ -164,12 +164,12 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   bool ended_ = false;
   piece_memory memory_;
   const log::sink sink_;
-  holder_core core_;
-  holder_core::connection_id last_ = 0;
-  std::map<holder_core::connection_id, giver> links_;
+  target_core core_;
+  target_core::connection_id last_ = 0;
+  std::map<target_core::connection_id, source> links_;
 };
 
-class piece_holder::impl {
+class replication_target::impl {
  public:
   impl(std::shared_ptr<ports::transport> transport, std::shared_ptr<holding_place> place,
        std::unique_ptr<ports::listener> listener)
@@ -187,13 +187,14 @@ class piece_holder::impl {
   std::unique_ptr<ports::listener> listener_;
 };
 
-piece_holder::piece_holder(std::unique_ptr<impl> own) : impl_(std::move(own)) {}
-piece_holder::~piece_holder() = default;
+replication_target::replication_target(std::unique_ptr<impl> own) : impl_(std::move(own)) {}
+replication_target::~replication_target() = default;
 
-result<std::unique_ptr<piece_holder>>
-piece_holder::open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
-                   const std::string& job, std::shared_ptr<const rank_owners> owners,
-                   const std::vector<std::vector<int>>& arenas, log::sink sink) {
+result<std::unique_ptr<replication_target>>
+replication_target::open(const std::shared_ptr<ports::transport>& transport,
+                         const ports::endpoint& where, const std::string& job,
+                         std::shared_ptr<const rank_owners> owners,
+                         const std::vector<std::vector<int>>& arenas, log::sink sink) {
   auto memory = piece_memory::map(arenas);
   if (!memory)
     return tl::make_unexpected(memory.error());
@@ -202,11 +203,11 @@ piece_holder::open(const std::shared_ptr<ports::transport>& transport, const por
   auto listener = transport->listen(where, [place](ports::peer p) { place->accept(std::move(p)); });
   if (!listener)
     return tl::make_unexpected(listener.error());
-  return std::unique_ptr<piece_holder>(
-      new piece_holder(std::make_unique<impl>(transport, std::move(place), std::move(*listener))));
+  return std::unique_ptr<replication_target>(new replication_target(
+      std::make_unique<impl>(transport, std::move(place), std::move(*listener))));
 }
 
-ports::endpoint piece_holder::where() const {
+ports::endpoint replication_target::where() const {
   return impl_->where();
 }
 

@@ -1,4 +1,4 @@
-#include "ckpt/copies/holder_links.hpp"
+#include "ckpt/copies/target_links.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,25 +7,25 @@
 
 namespace troupe::ckpt {
 
-void holder_links::mailbox::put(event e) {
+void target_links::mailbox::put(event e) {
   {
     const std::lock_guard held(thread->lock);
     events.push_back(std::move(e));
-    ++thread->rings;
+    ++thread->wakes;
   }
-  thread->rung.notify_all();
+  thread->woken.notify_all();
 }
 
-holder_links::holder_links(std::shared_ptr<ports::transport> transport,
-                           std::shared_ptr<doze> thread)
+target_links::target_links(std::shared_ptr<ports::transport> transport,
+                           std::shared_ptr<wake_point> thread)
     : transport_(std::move(transport)),
       mail_(std::make_shared<mailbox>(mailbox{std::move(thread), {}})) {}
 
-holder_links::~holder_links() {
-  drop_all_but({}, "the giver of copies ends");
+target_links::~target_links() {
+  drop_all_but({}, "the source of copies ends");
 }
 
-void holder_links::dial(const std::string& address, const ports::endpoint& where,
+void target_links::dial(const std::string& address, const ports::endpoint& where,
                         const messages::msg<messages::Hello>& hello) {
   if (links_.count(address) != 0)
     return;
@@ -39,17 +39,17 @@ void holder_links::dial(const std::string& address, const ports::endpoint& where
   });
 }
 
-bool holder_links::is_connected(const std::string& address) const {
+bool target_links::is_connected(const std::string& address) const {
   const auto at = links_.find(address);
   return at != links_.end() && at->second.connection;
 }
 
-void holder_links::send(const std::string& address, const messages::any_msg& m) {
+void target_links::send(const std::string& address, const messages::any_msg& m) {
   if (is_connected(address))
     (void)links_.at(address).connection->send(m);
 }
 
-holder_links::news holder_links::take(dialled what, const std::string& address, link& on) {
+target_links::news target_links::take(dialled what, const std::string& address, link& on) {
   on.connection = std::move(what.link);
   const auto number = on.number;
   on.connection->open({[mail = mail_, number](messages::any_msg m) {
@@ -61,7 +61,7 @@ holder_links::news holder_links::take(dialled what, const std::string& address, 
   return {address, connected{}};
 }
 
-std::optional<holder_links::news> holder_links::next() {
+std::optional<target_links::news> target_links::next() {
   for (;;) {
     event e;
     {
@@ -87,13 +87,13 @@ std::optional<holder_links::news> holder_links::next() {
   }
 }
 
-void holder_links::drop(const std::string& address, const std::string& reason) {
+void target_links::drop(const std::string& address, const std::string& reason) {
   const auto gone = links_.extract(address);
   if (!gone.empty() && gone.mapped().connection)
     gone.mapped().connection->close(reason);
 }
 
-void holder_links::drop_all_but(const std::set<std::string>& addresses, const std::string& reason) {
+void target_links::drop_all_but(const std::set<std::string>& addresses, const std::string& reason) {
   std::vector<std::string> others;
   for (const auto& [address, l] : links_)
     if (addresses.count(address) == 0)
