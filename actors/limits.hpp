@@ -140,7 +140,7 @@ static_assert(4 * journal_compact_bytes < journal_bytes_max);
 // Steps on their way to being complete.
 /// How long a node may take to make a step complete at its place once all shards are there.
 inline constexpr auto commit_within = 60s;
-/// How long a step waits for a node that was lost: it may join anew, with its images.
+/// How long a step waits for a node that was lost: it may join anew, with its snapshots.
 inline constexpr auto lost_writer_within = 15s;
 /// Worlds of older generations whose steps may still be on their way.
 inline constexpr std::size_t worlds_remembered = 8;
@@ -149,7 +149,7 @@ inline constexpr std::size_t steps_open_max = 64;
 inline constexpr std::size_t steps_finalized_kept = 256;
 /// All that says what a step consists of, in one message.
 inline constexpr std::size_t step_files_max = frame_max - (64u << 10);
-/// How long finished workers' images are waited for: the saver gives each of them up before.
+/// How long finished workers' snapshots are waited for: the saver gives each of them up before.
 inline constexpr auto drain_within = 4 * save_within_max + 3 * commit_within;
 /// A node that leaves a job which was ended or has failed waits so long for its last saves.
 inline constexpr auto last_saves_within = 120s;

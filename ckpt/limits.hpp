@@ -17,12 +17,12 @@ inline constexpr std::size_t steps_kept_max = 64u << 10;
 static_assert(shards_max * 2 * 100 <= manifest_bytes_max && shards_max <= storage_list_max);
 
 // Snapshots that are to be written.
-/// Images of one node that are requested and not finalized.
+/// Snapshots of one node that are requested and not finalized.
 inline constexpr std::size_t persist_requests_max = 4 * local_world_max;
 /// What a training process may give all shards of a step.
 inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
 
-// Copies of images at other nodes.
+// Copies of snapshots at other nodes.
 /// One part of a piece, in a message of its own: the memory of such messages is used again and
 /// again, while that of large ones goes back to the system and costs more than all else. And what a
 /// source has on its way to one target.
@@ -32,8 +32,8 @@ inline constexpr std::size_t copy_window = 8u << 20;
 inline constexpr std::uint64_t copy_rate = 512u << 20;
 /// What a source may send at once after a rest, when it is told how fast it may send at most.
 inline constexpr std::size_t copy_burst = 4u << 20;
-/// The largest image of which pieces are held.
-inline constexpr std::uint64_t copy_image_max = std::uint64_t{1} << 44;
+/// The largest snapshot of which pieces are held.
+inline constexpr std::uint64_t copy_snapshot_max = std::uint64_t{1} << 44;
 /// A source that has nothing to give lets go of its links.
 inline constexpr auto copy_links_idle = 30s;
 /// Connections of sources at a target: some for each member of its groups.

@@ -81,11 +81,11 @@ struct MasterLinked {
 }
 
 struct SaveNewest {
-  # agent → saver: the newest image of every training process of this node is requested too.
+  # agent → saver: the newest snapshot of every training process of this node is requested too.
 }
 
 struct Drain {
-  # agent → saver. Answered with Drained when every image that is requested by now has been finalized or given up, which takes no longer
+  # agent → saver. Answered with Drained when every snapshot that is requested by now has been finalized or given up, which takes no longer
   # than limits::drain_within.
 }
 

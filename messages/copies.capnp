@@ -3,9 +3,9 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::messages");
 
-# Conversation: copies — pieces of an image in one node's memory are kept in others' (ckpt/erasure/stripes.hpp says which).
+# Conversation: copies — pieces of a snapshot in one node's memory are kept in others' (ckpt/erasure/stripes.hpp says which).
 #
-# Roles     the *source*, whose image it is, dials each *target* of its group; a link of its own, which carries nothing else. The source says
+# Roles     the *source*, whose snapshot it is, dials each *target* of its group; a link of its own, which carries nothing else. The source says
 #           Hello with role peer; no Welcome follows.
 # Order     CopyBegin → CopyPiece … → CopyEnd, stripe by stripe in any order; then CopyHeld. CopyRefused may come at any time instead. The next
 #           CopyBegin may follow on the same link.
@@ -35,9 +35,9 @@ struct CopyBegin {
   # Which of them; and the receiver:
   target @5 :UInt32;
   bytes @6 :UInt64;
-  # Of the source's image.
+  # Of the source's snapshot.
   whole @7 :CopyKey;
-  # A step whose images are all held, as ranks agreed: all but its pieces and this one's may be dropped. Generation and step 0: none.
+  # A step whose snapshots are all held, as ranks agreed: all but its pieces and this one's may be dropped. Generation and step 0: none.
 }
 
 struct CopyPiece {
@@ -53,7 +53,7 @@ struct CopyTaken {
 
 struct CopyEnd {
   crc32 @0 :UInt32;
-  # Of the source's image.
+  # Of the source's snapshot.
 }
 
 struct CopyHeld {

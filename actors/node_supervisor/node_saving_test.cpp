@@ -48,7 +48,7 @@ const std::string shard_1 = "ShardReport g1 a step 100 shard 1 of 2: rank_1.pt";
 
 } // namespace
 
-/// What becomes of images that a node's training processes want written.
+/// What becomes of snapshots that a node's training processes want written.
 TEST_SUITE("node: saving") {
   TEST_CASE("images are written, the master hears of each, and settles them") {
     saving_node s;
@@ -99,7 +99,7 @@ TEST_SUITE("node: saving") {
 
   TEST_CASE("copies at other nodes are made, and only the process hears of them") {
     saving_node s;
-    ckpt::image_to_copy i;
+    ckpt::snapshot_to_copy i;
     i.sequence = i.by.parity = 1;
     i.step = 100;
     i.by.members = {{0, "a:1"}, {2, "b:1"}};

@@ -40,7 +40,7 @@ TEST_CASE("copies can be requested of what is being written, and are when it is 
   CHECK_FALSE(p.s.request_copies(0, pair())); // there is nothing
   const auto slot = p.s.begin().value();
   REQUIRE(p.s.request_copies(slot, pair()));
-  p.s.finish(slot, process::image(1));
+  p.s.finish(slot, process::snapshot(1));
   CHECK(p.s.word(slot).copied);
   CHECK_FALSE(p.s.word(slot).persist_requested);
   CHECK(p.s.group(slot).members == 2);
@@ -76,7 +76,7 @@ TEST_CASE(
     p.s.readers_died();
     while (p.s.drop_surplus()) {
     }
-    CHECK(p.s.image(first).step == 1);
+    CHECK(p.s.snapshot(first).step == 1);
     CHECK(p.s.word(first).state == slot_state::ready);
   }
   CHECK_FALSE(p.s.finalized(first, sequence, copies));
@@ -93,7 +93,7 @@ TEST_CASE(
 TEST_CASE("disk and copies are finalized apart") {
   process p;
   const auto slot = p.s.begin().value();
-  p.s.finish(slot, process::image(1), somewhere(), true);
+  p.s.finish(slot, process::snapshot(1), somewhere(), true);
   const auto sequence = p.s.word(slot).sequence;
   REQUIRE(p.s.request_copies(slot, pair()));
   p.s.finalize(slot, sequence, {false, "rank 0 has gone"}, copies);
@@ -132,7 +132,7 @@ TEST_CASE("what is finalized late is not what comes to be written in the same sl
   REQUIRE(p.s.request_copies(slot, pair()));
   p.s.finalize(slot, sequence, {false, "late"}, copies);
   CHECK(p.s.word(slot).copied);
-  p.s.finish(slot, process::image(3));
+  p.s.finish(slot, process::snapshot(3));
   CHECK(p.s.word(slot).copied);
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("what stays and what is copied come on top of the images that there ca
   process p;
   p.s.set_replica_base(p.s.word(p.save(1)).sequence);
   REQUIRE(p.s.request_copies(p.save(2), pair()));
-  for (std::uint64_t step = 3; step < 3 + slots::images_max; ++step)
+  for (std::uint64_t step = 3; step < 3 + slots::snapshots_max; ++step)
     REQUIRE(p.s.hold(p.save(step)));
   CHECK_FALSE(p.s.begin());
   p.s.set_replica_base(std::nullopt);
@@ -187,35 +187,36 @@ TEST_CASE("what was mapped counts as no image, copied or not") {
   REQUIRE(p.s.request_copies(mapped, pair()));
   p.s.set_replica_base(p.s.word(mapped).sequence);
   REQUIRE(p.set_mapped(mapped));
-  for (std::uint64_t step = 2; step < 2 + slots::images_max; ++step)
+  for (std::uint64_t step = 2; step < 2 + slots::snapshots_max; ++step)
     REQUIRE(p.s.hold(p.save(step)));
   CHECK_FALSE(p.s.begin());
 }
 
 TEST_CASE("in memory for others' images the oldest that may go comes first, then an empty slot") {
   process p;
-  const auto put = [&p](std::uint64_t step, const std::function<bool(const slot_image&)>& may_go) {
+  const auto put = [&p](std::uint64_t step,
+                        const std::function<bool(const slot_snapshot&)>& may_go) {
     const auto slot = p.s.begin_where(may_go);
     if (slot)
-      p.s.finish(*slot, process::image(step));
+      p.s.finish(*slot, process::snapshot(step));
     return slot;
   };
-  const auto none = [](const slot_image&) { return false; };
+  const auto none = [](const slot_snapshot&) { return false; };
   REQUIRE(put(77, none) == 0);
-  REQUIRE(put(0, [](const slot_image& i) { return i.step == 77; }) == 0);
+  REQUIRE(put(0, [](const slot_snapshot& i) { return i.step == 77; }) == 0);
   for (std::uint64_t step = 1; step < slots::count(); ++step)
     REQUIRE(put(step, none) == step);
   CHECK_FALSE(put(8, none));
-  CHECK(put(8, [](const slot_image& i) { return i.step >= 3; }) == 3);
-  CHECK(put(9, [](const slot_image& i) { return i.step >= 3; }) == 4);
+  CHECK(put(8, [](const slot_snapshot& i) { return i.step >= 3; }) == 3);
+  CHECK(put(9, [](const slot_snapshot& i) { return i.step >= 3; }) == 4);
   // The newest may go as well, and one that is read may not.
-  CHECK(put(10, [](const slot_image& i) { return i.step == 9; }) == 4);
+  CHECK(put(10, [](const slot_snapshot& i) { return i.step == 9; }) == 4);
   REQUIRE(p.s.hold(0));
-  CHECK_FALSE(put(11, [](const slot_image& i) { return i.step == 0; }));
+  CHECK_FALSE(put(11, [](const slot_snapshot& i) { return i.step == 0; }));
   p.s.release(0);
-  const auto begun = p.s.begin_where([](const slot_image& i) { return i.step == 0; });
+  const auto begun = p.s.begin_where([](const slot_snapshot& i) { return i.step == 0; });
   REQUIRE(begun == 0);
-  CHECK_FALSE(put(12, [](const slot_image& i) { return i.step == 0; })); // it is being written
+  CHECK_FALSE(put(12, [](const slot_snapshot& i) { return i.step == 0; })); // it is being written
   p.s.writer_died();
   CHECK(put(12, none) == 0);
 }

@@ -8,8 +8,8 @@
 
 namespace troupe::ckpt {
 
-/// A slot of the memory for others' images holds one parity, this before it. The slot's image says
-/// step, generation and world; its `rank` is the target's, its `bytes` are with this.
+/// A slot of the memory for others' snapshots holds one parity, this before it. The slot's snapshot
+/// says step, generation and world; its `rank` is the target's, its `bytes` are with this.
 struct held_piece {
   static constexpr std::uint64_t magic_value = 0x31636569707274; // "trpiec1"
   static constexpr std::size_t bytes_before = 4096;
@@ -17,8 +17,9 @@ struct held_piece {
   std::uint64_t magic = 0;
   std::uint32_t members = 0, parity = 0, target = 0, stripe = 0, row = 0;
   std::array<std::uint32_t, slot_group::members_max> ranks{}; ///< of the members, global
-  std::array<std::uint64_t, slot_group::members_max> bytes{}; ///< of their images; 0: gave nothing
-  std::array<std::uint32_t, slot_group::members_max> crc32{}; ///< of their images
+  std::array<std::uint64_t, slot_group::members_max>
+      bytes{}; ///< of their snapshots; 0: gave nothing
+  std::array<std::uint32_t, slot_group::members_max> crc32{}; ///< of their snapshots
 };
 static_assert(sizeof(held_piece) <= held_piece::bytes_before);
 

@@ -102,7 +102,7 @@ std::optional<std::size_t> slots::empty() const {
   return std::nullopt;
 }
 
-/// Not by a word of its own: which image stays changes without its slot's.
+/// Not by a word of its own: which snapshot stays changes without its slot's.
 bool slots::stays(std::size_t slot, const slot_word& word) const {
   return word.state == slot_state::ready &&
          (word.sequence == table_.replica_base.load() || table_.last_copied.load() == slot + 1);
@@ -116,8 +116,8 @@ std::optional<std::size_t> slots::whole_with(std::uint64_t sequence) const {
 }
 
 /// Of those that are not mapped: a mapped one counts nowhere.
-std::size_t slots::most_images(const std::vector<std::size_t>& images) const {
-  return images_max + std::count_if(images.begin(), images.end(), [this](std::size_t i) {
+std::size_t slots::most_snapshots(const std::vector<std::size_t>& snapshots) const {
+  return snapshots_max + std::count_if(snapshots.begin(), snapshots.end(), [this](std::size_t i) {
            return word(i).copied || stays(i, word(i));
          });
 }
@@ -134,34 +134,35 @@ bool slots::begin_in(std::size_t slot) {
 }
 
 std::optional<std::size_t> slots::begin() {
-  const auto images = by_age();
+  const auto snapshots = by_age();
   const auto next = empty();
-  if (images.size() < images_ && next && begin_in(*next))
+  if (snapshots.size() < snapshots_ && next && begin_in(*next))
     return next;
-  const auto keep = images_ == 1 ? count() : rollback_point().value_or(newest().value_or(count()));
-  for (const auto oldest : images)
+  const auto keep =
+      snapshots_ == 1 ? count() : rollback_point().value_or(newest().value_or(count()));
+  for (const auto oldest : snapshots)
     if (oldest != keep && begin_in(oldest))
       return oldest;
-  if (images.size() < most_images(images) && next && begin_in(*next))
+  if (snapshots.size() < most_snapshots(snapshots) && next && begin_in(*next))
     return next;
   return std::nullopt;
 }
 
 std::optional<std::size_t>
-slots::begin_where(const std::function<bool(const slot_image&)>& may_go) {
+slots::begin_where(const std::function<bool(const slot_snapshot&)>& may_go) {
   for (const auto oldest : by_age())
-    if (may_go(image(oldest)) && begin_in(oldest))
+    if (may_go(snapshot(oldest)) && begin_in(oldest))
       return oldest;
   const auto next = empty();
   return next && begin_in(*next) ? next : std::nullopt;
 }
 
-void slots::finish(std::size_t slot, const slot_image& image, const slot_destination& to,
+void slots::finish(std::size_t slot, const slot_snapshot& snapshot, const slot_destination& to,
                    bool persist_requested) {
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < count(); ++i)
     last = std::max(last, word(i).sequence);
-  table_.slots[slot].image = image;
+  table_.slots[slot].snapshot = snapshot;
   table_.slots[slot].destination = to;
   const auto done = change(slot, [last, persist_requested](slot_word& w) {
     if (w.state != slot_state::writing)
@@ -210,7 +211,7 @@ bool slots::request_copies(std::size_t slot, const slot_group& by) {
   if (now.copied || now.state == slot_state::empty)
     return false; // the node may be reading the group that was said before
   auto& entry = table_.slots[slot];
-  // What became of copies of this image that were requested before says nothing of these.
+  // What became of copies of this snapshot that were requested before says nothing of these.
   entry.outcomes[static_cast<std::size_t>(purpose::copies)].sequence = 0;
   entry.group = by;
   table_.last_copied = slot + 1;
@@ -234,7 +235,7 @@ void slots::finalize(std::size_t slot, std::uint64_t sequence, const known_outco
                      purpose what) {
   const auto flag = what == purpose::disk ? &slot_word::persist_requested : &slot_word::copied;
   const auto now = word(slot);
-  // A slot that is being written has the sequence of the image before.
+  // A slot that is being written has the sequence of the snapshot before.
   if (now.state != slot_state::ready || !(now.*flag) || now.sequence != sequence)
     return;
   auto& outcome = table_.slots[slot].outcomes[static_cast<std::size_t>(what)];
@@ -250,9 +251,9 @@ void slots::finalize(std::size_t slot, std::uint64_t sequence, const known_outco
 }
 
 std::optional<std::size_t> slots::drop_surplus() {
-  const auto images = by_age();
-  for (std::size_t i = 0; i + images_ < images.size(); ++i) {
-    const auto dropped = change(images[i], [this, slot = images[i]](slot_word& w) {
+  const auto snapshots = by_age();
+  for (std::size_t i = 0; i + snapshots_ < snapshots.size(); ++i) {
+    const auto dropped = change(snapshots[i], [this, slot = snapshots[i]](slot_word& w) {
       if (slot == rollback_point() || w.readers != 0 || w.persist_requested || w.copied ||
           stays(slot, w))
         return false;
@@ -260,7 +261,7 @@ std::optional<std::size_t> slots::drop_surplus() {
       return true;
     });
     if (dropped)
-      return images[i];
+      return snapshots[i];
   }
   return std::nullopt;
 }

@@ -16,7 +16,7 @@ namespace troupe::ckpt {
 enum class slot_state : std::uint8_t {
   empty,
   writing, ///< by the training process; worthless if that dies
-  ready,   ///< a whole image
+  ready,   ///< a whole snapshot
 };
 
 /// A slot in one word, so that every change of it is one atomic step.
@@ -36,22 +36,22 @@ struct slot_word {
   static constexpr std::uint16_t readers_max = 0x03ff;
 };
 
-/// What can be requested of an image, each by itself.
+/// What can be requested of a snapshot, each by itself.
 enum class purpose : std::uint8_t { disk, copies };
 
 std::uint64_t pack(const slot_word& word);
 slot_word unpack(std::uint64_t word);
 
-/// What an image is. Written by the training process while the slot is `writing`, read by others
+/// What a snapshot is. Written by the training process while the slot is `writing`, read by others
 /// while it is `ready`.
-struct slot_image {
+struct slot_snapshot {
   std::uint64_t step = 0;
   std::uint64_t generation = 0;
   std::uint32_t rank = 0, world_size = 0;
   std::uint64_t bytes = 0;
 };
 
-/// Where the image is written, if it is requested. Texts end with a 0 or with their array. The
+/// Where the snapshot is written, if it is requested. Texts end with a 0 or with their array. The
 /// reader shares this memory with the writer, and takes nothing in it for granted.
 struct slot_destination {
   std::array<char, 1024> place{};
@@ -60,8 +60,8 @@ struct slot_destination {
   std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
 };
 
-/// Where pieces of the image are held, if copies of it are requested; ckpt/erasure/stripes.hpp says
-/// what is whose. Read like a destination.
+/// Where pieces of the snapshot are held, if copies of it are requested; ckpt/erasure/stripes.hpp
+/// says what is whose. Read like a destination.
 struct slot_group {
   static constexpr std::size_t members_max = 16;
   std::uint32_t members = 0, parity = 0, me = 0; ///< me: which of them
@@ -70,7 +70,7 @@ struct slot_group {
   std::uint64_t within_ms = 0;
 };
 
-/// What became of the image of this sequence that was requested here; of 0, of none yet.
+/// What became of the snapshot of this sequence that was requested here; of 0, of none yet.
 struct slot_outcome {
   std::atomic<std::uint64_t> sequence;
   std::atomic<bool> succeeded;
@@ -80,24 +80,25 @@ struct slot_outcome {
 /// The table as it lies in memory. `magic` is written last, by the process that makes it.
 struct slot_table {
   static constexpr std::uint64_t magic_value = 0x33746f6c73707274; // "trpslot3"
-  /// Images, and those that were mapped.
+  /// Snapshots, and those that were mapped.
   static constexpr std::size_t slots_max = 8;
 
   struct entry {
     std::atomic<std::uint64_t> word;
-    slot_image image;
+    slot_snapshot snapshot;
     slot_destination destination;
     slot_group group;
     std::array<slot_outcome, 2> outcomes; ///< by purpose
   };
   std::atomic<std::uint64_t> magic;
-  /// The sequence of the image that stays because other ranks rely on it; 0: none does.
+  /// The sequence of the snapshot that stays because other ranks rely on it; 0: none does.
   std::atomic<std::uint64_t> replica_base;
-  /// The sequence of the newest image that all ranks have made, as far as they have said so; 0: of
-  /// none. Without it a rank that dies while it saves could leave the others with newer ones only.
+  /// The sequence of the newest snapshot that all ranks have made, as far as they have said so; 0:
+  /// of none. Without it a rank that dies while it saves could leave the others with newer ones
+  /// only.
   std::atomic<std::uint64_t> rollback_point;
-  /// The slot of the last image of which copies were requested, counted from 1. It stays, too: the
-  /// ranks are yet to agree that all of them have theirs. 0: there is none.
+  /// The slot of the last snapshot of which copies were requested, counted from 1. It stays, too:
+  /// the ranks are yet to agree that all of them have theirs. 0: there is none.
   std::atomic<std::uint64_t> last_copied;
   /// Counts outcomes: the training process sleeps until it changes.
   std::atomic<std::uint32_t> outcomes_told;
@@ -110,20 +111,20 @@ inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 1;
 
 /// The rules of the snapshots in shared memory.
 ///
-/// A training process saves again while other processes still use its earlier images: the saver of
-/// its node writes one to disk, another is being copied to other nodes, tensors that were loaded
+/// A training process saves again while other processes still use its earlier snapshots: the saver
+/// of its node writes one to disk, another is being copied to other nodes, tensors that were loaded
 /// from a third still map it. Each of these processes may die at any moment. A lock that a dead
 /// process holds is never released, so there is none: all that the processes share is a table with
 /// one word for each slot, and every change is one compare-and-swap of that word. What a dead
 /// process left half done can be seen in the word, and its successor clears it.
 class slots {
  public:
-  /// How many images there are to be; and there may be more of them while some are being read.
-  static constexpr std::size_t images_max = 4;
+  /// How many snapshots there are to be; and there may be more of them while some are being read.
+  static constexpr std::size_t snapshots_max = 4;
 
-  /// `images` are to be kept at once. With one, a process that dies while it saves has none.
-  /// Precondition: 1 ≤ images ≤ images_max.
-  slots(slot_table& table, std::size_t images) : table_(table), images_(images) {}
+  /// `snapshots` are to be kept at once. With one, a process that dies while it saves has none.
+  /// Precondition: 1 ≤ snapshots ≤ snapshots_max.
+  slots(slot_table& table, std::size_t snapshots) : table_(table), snapshots_(snapshots) {}
 
   /// Makes all slots empty; for the process that has just made the memory.
   void format();
@@ -131,17 +132,17 @@ class slots {
   bool formatted() const { return table_.magic.load() == slot_table::magic_value; }
 
   static constexpr std::size_t count() { return slot_table::slots_max; }
-  std::size_t images() const { return images_; }
+  std::size_t snapshots() const { return snapshots_; }
   /// From now on so many are kept. Precondition: as for the constructor.
-  void keep(std::size_t images) { images_ = images; }
+  void keep(std::size_t snapshots) { snapshots_ = snapshots; }
   slot_word word(std::size_t slot) const { return unpack(table_.slots[slot].word.load()); }
-  const slot_image& image(std::size_t slot) const { return table_.slots[slot].image; }
+  const slot_snapshot& snapshot(std::size_t slot) const { return table_.slots[slot].snapshot; }
   const slot_destination& destination(std::size_t slot) const {
     return table_.slots[slot].destination;
   }
   const slot_group& group(std::size_t slot) const { return table_.slots[slot].group; }
 
-  /// The newest image that is whole.
+  /// The newest snapshot that is whole.
   std::optional<std::size_t> newest() const;
   /// The newest that all ranks have, if that is known.
   std::optional<std::size_t> rollback_point() const {
@@ -153,59 +154,60 @@ class slots {
   // The training process. One thread of it at a time.
 
   /// The slot that the next save goes to, now `writing`: an empty one until there are as many
-  /// images as are to be kept, then the oldest that has no reader and is not mapped; never the
+  /// snapshots as are to be kept, then the oldest that has no reader and is not mapped; never the
   /// newest that all ranks have (if that is not known, the newest), unless it is the only one to be
   /// kept. While all others are being read, one more than are to be kept. Nothing: there are as
   /// many as there can be, and all are being read. One that stays for others, and one of which
   /// copies are made, come on top of that.
   std::optional<std::size_t> begin();
-  /// The oldest image that may go, which costs no more memory, else an empty slot, now `writing`.
-  /// For memory in which there are others' images.
-  std::optional<std::size_t> begin_where(const std::function<bool(const slot_image&)>& may_go);
+  /// The oldest snapshot that may go, which costs no more memory, else an empty slot, now
+  /// `writing`. For memory in which there are others' snapshots.
+  std::optional<std::size_t> begin_where(const std::function<bool(const slot_snapshot&)>& may_go);
   /// Precondition: `slot` came from `begin`.
-  void finish(std::size_t slot, const slot_image& image, const slot_destination& to = {},
+  void finish(std::size_t slot, const slot_snapshot& snapshot, const slot_destination& to = {},
               bool persist_requested = false);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
-  /// Sets the mapped bit: the image of this sequence is mapped, in whichever process, for however
-  /// long. False: it is no more.
+  /// Sets the mapped bit: the snapshot of this sequence is mapped, in whichever process, for
+  /// however long. False: it is no more.
   bool set_mapped(std::size_t slot, std::uint64_t sequence);
   /// Clears the mapped bit. The caller must then verify with the kernel that no mapping exists, and
   /// set the bit again if one does, before it begins anything.
   void clear_mapped(std::size_t slot);
-  /// False: it is no whole image, or was saved without a destination.
+  /// False: it is no whole snapshot, or was saved without a destination.
   bool request_persist(std::size_t slot);
   /// Pieces of it are to be held by this group, and it stays until copies of another are requested.
   /// Also while it is `writing`. False: it is neither, or they are already, and that is not
   /// finalized yet.
   bool request_copies(std::size_t slot, const slot_group& by);
-  /// From now on this image stays, and the one that did before need not. Nothing: none does.
+  /// From now on this snapshot stays, and the one that did before need not. Nothing: none does.
   void set_replica_base(std::optional<std::uint64_t> sequence) {
     table_.replica_base = sequence.value_or(0);
   }
-  /// The slot of that image, if it is whole.
+  /// The slot of that snapshot, if it is whole.
   std::optional<std::size_t> replica_base() const { return whole_with(table_.replica_base.load()); }
-  /// All ranks have an image of this one's step. 0: nothing is known of others.
+  /// All ranks have a snapshot of this one's step. 0: nothing is known of others.
   void set_rollback_point(std::uint64_t sequence) { table_.rollback_point = sequence; }
   struct known_outcome {
     bool succeeded = false;
     std::string why; ///< if it was not
   };
-  /// Of the image of this sequence that was requested here; nothing as long as it is not finalized.
+  /// Of the snapshot of this sequence that was requested here; nothing as long as it is not
+  /// finalized.
   std::optional<known_outcome> finalized(std::size_t slot, std::uint64_t sequence,
                                          purpose what = purpose::disk) const;
   std::atomic<std::uint32_t>& outcomes_told() { return table_.outcomes_told; }
-  /// The oldest image beyond those that are to be kept, now empty: its memory is of no use. For a
-  /// process that begins and finds what another has left.
+  /// The oldest snapshot beyond those that are to be kept, now empty: its memory is of no use. For
+  /// a process that begins and finds what another has left.
   std::optional<std::size_t> drop_surplus();
 
   // The node supervisor.
 
-  /// The image may be read until `release`. False: it is no whole image any more.
+  /// The snapshot may be read until `release`. False: it is no whole snapshot any more.
   bool hold(std::size_t slot);
   void release(std::size_t slot);
   void mark_sealed(std::size_t slot);
-  /// The image of this sequence, if it is still requested here for that, is not any more.
+  /// The snapshot of this sequence, if it is still requested here for that, is not any more.
   void finalize(std::size_t slot, std::uint64_t sequence, const known_outcome& how,
                 purpose what = purpose::disk);
   /// The training process has died: what it was writing is nothing, what it had mapped is free.
@@ -217,16 +219,16 @@ class slots {
   template<class Change>
   bool change(std::size_t slot, Change&& with);
   bool begin_in(std::size_t slot);
-  /// The image of this sequence, if it is whole.
+  /// The snapshot of this sequence, if it is whole.
   std::optional<std::size_t> whole_with(std::uint64_t sequence) const;
   std::optional<std::size_t> empty() const;
   bool stays(std::size_t slot, const slot_word& word) const;
-  std::size_t most_images(const std::vector<std::size_t>& images) const;
-  /// Images that are not mapped, oldest first.
+  std::size_t most_snapshots(const std::vector<std::size_t>& snapshots) const;
+  /// Snapshots that are not mapped, oldest first.
   std::vector<std::size_t> by_age() const;
 
   slot_table& table_;
-  std::size_t images_;
+  std::size_t snapshots_;
 };
 
 } // namespace troupe::ckpt

@@ -23,7 +23,7 @@ TEST_CASE("a word keeps what it is made of") {
       CHECK(again.readers == slot_word::readers_max);
       CHECK(again.sequence == sequence);
     }
-  CHECK(unpack(3).state == slot_state::writing); // that is never written: it is no image
+  CHECK(unpack(3).state == slot_state::writing); // that is never written: it is no snapshot
 }
 
 TEST_CASE("memory that was never formatted is no table") {
@@ -78,7 +78,7 @@ TEST_CASE("an image that is being written out is kept, and so is the newest: the
   REQUIRE(p.s.hold(on_disk));
   for (std::uint64_t step = 2; step < 10; ++step)
     CHECK(p.save(step) != on_disk);
-  CHECK(p.s.image(on_disk).step == 1);
+  CHECK(p.s.snapshot(on_disk).step == 1);
   CHECK(p.s.word(3).state == slot_state::empty); // three did
   p.s.release(on_disk);
   CHECK(p.s.begin() == on_disk);
@@ -86,10 +86,10 @@ TEST_CASE("an image that is being written out is kept, and so is the newest: the
 
 TEST_CASE("when all images that there can be are being read, no save can begin") {
   process p;
-  for (std::uint64_t step = 1; step <= slots::images_max; ++step)
+  for (std::uint64_t step = 1; step <= slots::snapshots_max; ++step)
     REQUIRE(p.s.hold(p.save(step)));
   CHECK_FALSE(p.s.begin());
-  CHECK(p.newest_step() == slots::images_max);
+  CHECK(p.newest_step() == slots::snapshots_max);
   p.s.release(2);
   CHECK(p.s.begin() == 2);
 }
@@ -99,7 +99,7 @@ TEST_CASE("with one image to be kept a save overwrites it") {
   CHECK(p.save(1) == 0);
   CHECK(p.s.begin() == 0);
   CHECK_FALSE(p.s.newest());
-  p.s.finish(0, process::image(2));
+  p.s.finish(0, process::snapshot(2));
   CHECK(p.newest_step() == 2);
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("what was restored from is not written to until the process has died")
   REQUIRE(p.set_mapped(mapped));
   for (std::uint64_t step = 3; step < 10; ++step)
     CHECK(p.save(step) != mapped);
-  CHECK(p.s.image(mapped).step == 2);
+  CHECK(p.s.snapshot(mapped).step == 2);
 
   p.s.writer_died(); // and with it its mapping
   CHECK(p.s.drop_surplus() == mapped);
@@ -140,7 +140,7 @@ TEST_CASE("what is released is written to again, and is the image that it was un
   CHECK(p.save(4) != mapped);
   p.s.clear_mapped(mapped);
   CHECK(p.s.word(mapped).state == slot_state::ready);
-  CHECK(p.s.image(mapped).step == 2);
+  CHECK(p.s.snapshot(mapped).step == 2);
   CHECK(p.save(5) == mapped);
   CHECK(p.newest_step() == 5);
 }
@@ -160,7 +160,7 @@ TEST_CASE("restoring again and again takes no more slots than are mapped at once
 TEST_CASE("a release changes nothing else of a slot") {
   process p;
   const auto slot = p.save(1);
-  p.s.finish(p.s.begin().value(), process::image(2), somewhere(), true);
+  p.s.finish(p.s.begin().value(), process::snapshot(2), somewhere(), true);
   const auto requested = p.s.newest().value();
   REQUIRE(p.s.hold(requested));
   p.s.mark_sealed(requested);
@@ -237,7 +237,7 @@ TEST_CASE(
       case 2:
       case 3:
         for (const auto b : begun)
-          p.s.finish(b, process::image(newest = ++step));
+          p.s.finish(b, process::snapshot(newest = ++step));
         begun.clear();
         break;
       case 4:
@@ -272,13 +272,13 @@ TEST_CASE(
 TEST_CASE("an image that is requested stays until it is finalized, whichever process dies") {
   process p;
   const auto first = p.s.begin().value();
-  p.s.finish(first, process::image(1), somewhere(), true);
+  p.s.finish(first, process::snapshot(1), somewhere(), true);
   const auto sequence = p.s.word(first).sequence;
   for (std::uint64_t step = 2; step < 10; ++step) {
     p.save(step);
     p.s.writer_died();
     p.s.readers_died();
-    CHECK(p.s.image(first).step == 1);
+    CHECK(p.s.snapshot(first).step == 1);
     CHECK(p.s.word(first).persist_requested);
   }
   CHECK_FALSE(p.s.finalized(first, sequence));
@@ -298,7 +298,7 @@ TEST_CASE("only a whole image that has somewhere to go can be requested") {
   CHECK_FALSE(p.s.request_persist(homeless));
   const auto slot = p.s.begin().value();
   CHECK_FALSE(p.s.request_persist(slot));
-  p.s.finish(slot, process::image(2), somewhere());
+  p.s.finish(slot, process::snapshot(2), somewhere());
   CHECK(p.s.request_persist(slot));
 }
 
@@ -317,13 +317,13 @@ TEST_CASE("the newest image that all ranks have stays, not what one of them has 
   p.s.set_rollback_point(p.s.word(next).sequence);
   CHECK(p.save(7) != next);
   CHECK(p.save(8) != next);
-  CHECK(p.s.image(next).step == 6);
+  CHECK(p.s.snapshot(next).step == 6);
 }
 
 TEST_CASE("what is finalized late is not another image's outcome") {
   process p;
   const auto slot = p.s.begin().value();
-  p.s.finish(slot, process::image(1), somewhere(), true);
+  p.s.finish(slot, process::snapshot(1), somewhere(), true);
   const auto sequence = p.s.word(slot).sequence;
   p.s.finalize(slot, sequence, {true, ""});
   const auto told = p.s.outcomes_told().load();

@@ -1,7 +1,7 @@
 #include "ckpt/c/process_arena.hpp"
 
 #include "ckpt/erasure/stripes.hpp"
-#include "ckpt/image/torch_file.hpp"
+#include "ckpt/snapshot/torch_file.hpp"
 #include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/memory_room.hpp"
 
@@ -35,12 +35,12 @@ tl::unexpected<error> too_little(std::uint64_t bytes, const os::memory_room& roo
 
 } // namespace
 
-result<std::unique_ptr<process_arena>> process_arena::open(std::size_t images, unsigned threads,
+result<std::unique_ptr<process_arena>> process_arena::open(std::size_t snapshots, unsigned threads,
                                                            const std::optional<descriptors>& left) {
-  if (images < 2 || images > slots::images_max)
-    return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", images,
-                                              slots::images_max));
-  auto opened = map(images, threads, left);
+  if (snapshots < 2 || snapshots > slots::snapshots_max)
+    return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", snapshots,
+                                              slots::snapshots_max));
+  auto opened = map(snapshots, threads, left);
   if (!opened)
     return opened;
   if (const auto taken = (*opened)->take_over(); !taken)
@@ -49,7 +49,7 @@ result<std::unique_ptr<process_arena>> process_arena::open(std::size_t images, u
 }
 
 result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of_another) {
-  auto opened = map(slots::images_max, 1, of_another);
+  auto opened = map(slots::snapshots_max, 1, of_another);
   if (!opened)
     return opened;
   if (!(*opened)->slots_.formatted())
@@ -58,7 +58,7 @@ result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of
   return opened;
 }
 
-result<std::unique_ptr<process_arena>> process_arena::map(std::size_t images, unsigned threads,
+result<std::unique_ptr<process_arena>> process_arena::map(std::size_t snapshots, unsigned threads,
                                                           const std::optional<descriptors>& left) {
   const auto piece = [&](std::size_t index, const std::string& name, std::uint64_t bytes) {
     return left ? os::shared_memory::adopt((*left)[index]) : os::shared_memory::create(name, bytes);
@@ -79,14 +79,14 @@ result<std::unique_ptr<process_arena>> process_arena::map(std::size_t images, un
   auto saver = left ? os::wake_event::adopt(left->back()) : os::wake_event::create();
   if (!saver)
     return tl::make_unexpected(saver.error());
-  return std::unique_ptr<process_arena>(
-      new process_arena(std::move(*table), std::move(memory), std::move(*saver), images, threads));
+  return std::unique_ptr<process_arena>(new process_arena(std::move(*table), std::move(memory),
+                                                          std::move(*saver), snapshots, threads));
 }
 
 process_arena::process_arena(os::shared_memory table, slot_memory memory, os::wake_event saver,
-                             std::size_t images, unsigned threads)
+                             std::size_t snapshots, unsigned threads)
     : table_(std::move(table)), memory_(std::move(memory)), saver_(std::move(saver)),
-      slots_(*reinterpret_cast<slot_table*>(table_.data()), images), copier_(threads) {}
+      slots_(*reinterpret_cast<slot_table*>(table_.data()), snapshots), copier_(threads) {}
 
 result<void> process_arena::take_over() {
   if (!slots_.formatted()) {
@@ -123,14 +123,14 @@ result<void> process_arena::copy_on_write() {
   return {};
 }
 
-/// What images have already: it is theirs to use again.
+/// What snapshots have already: it is theirs to use again.
 std::uint64_t process_arena::memory_held() const {
   return std::accumulate(
       memory_.begin(), memory_.end(), std::uint64_t{0},
       [](std::uint64_t sum, const os::shared_memory& m) { return sum + m.bytes(); });
 }
 
-result<void> process_arena::decide_images(std::uint64_t bytes) {
+result<void> process_arena::decide_snapshots(std::uint64_t bytes) {
   if (decided_)
     return {};
   const auto room = os::find_memory_room();
@@ -139,7 +139,7 @@ result<void> process_arena::decide_images(std::uint64_t bytes) {
   if (room->bytes + memory_held() < bytes)
     return too_little(bytes, *room);
   const auto possible = (room->bytes + memory_held()) / std::max<std::uint64_t>(bytes, 1);
-  slots_.keep(std::clamp<std::uint64_t>(possible, 1, slots_.images()));
+  slots_.keep(std::clamp<std::uint64_t>(possible, 1, slots_.snapshots()));
   decided_ = true;
   return {};
 }
@@ -156,7 +156,7 @@ void process_arena::pin(std::size_t slot, std::uint64_t bytes) {
         .reset(); // the pinning itself has told why; what comes is not pinned, which takes longer
 }
 
-/// Memory for an image of that size, unless the slot has it.
+/// Memory for a snapshot of that size, unless the slot has it.
 result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
   auto& memory = memory_[slot];
   if (memory.bytes() >= bytes)
@@ -175,14 +175,14 @@ result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> s
   if (background_)
     background_->wait();
   stop_filling();
-  if (const auto decided = decide_images(bytes); !decided)
+  if (const auto decided = decide_snapshots(bytes); !decided)
     return decided;
   release_unmapped();
-  std::size_t images = 0;
-  for (std::size_t i = 0; i < slots_.count() && images < slots_.images(); ++i) {
+  std::size_t snapshots = 0;
+  for (std::size_t i = 0; i < slots_.count() && snapshots < slots_.snapshots(); ++i) {
     if (slots_.word(i).mapped)
       continue;
-    ++images;
+    ++snapshots;
     if (slots_.word(i).state == slot_state::empty)
       if (const auto fitted = fit(i, bytes); !fitted)
         return fitted;
@@ -226,7 +226,7 @@ result<std::size_t> process_arena::begin(std::uint64_t bytes) {
   last_saved_.reset();
   if (others_)
     return failure(errc::invalid, "this memory is another process's");
-  if (const auto decided = decide_images(bytes); !decided)
+  if (const auto decided = decide_snapshots(bytes); !decided)
     return tl::make_unexpected(decided.error());
   release_unmapped();
   const auto slot = slots_.begin();
@@ -257,20 +257,20 @@ result<void> process_arena::save(const order& o, bytes_at pickle,
   const auto slot = begin(made.what.bytes);
   if (!slot)
     return tl::make_unexpected(slot.error());
-  auto* const image = memory_[*slot].data();
-  file.write_frame(image);
-  std::vector<piece> pieces{{image + file.pickle_at(), pickle.data, pickle.bytes}};
+  auto* const snapshot = memory_[*slot].data();
+  file.write_frame(snapshot);
+  std::vector<piece> pieces{{snapshot + file.pickle_at(), pickle.data, pickle.bytes}};
   if (some_left) {
     if (filler_.joinable()) // which may be pinning it; it has nearly ended, or the copy waits less
       filler_.join();
     pin(*slot, made.what.bytes);
-    *left = {std::vector<char*>(storages.size()), image + pinned_[*slot].bytes()};
+    *left = {std::vector<char*>(storages.size()), snapshot + pinned_[*slot].bytes()};
   }
   for (std::size_t i = 0; i < storages.size(); ++i)
     if (elsewhere(storages[i]))
-      left->places[i] = image + file.storage_at(i);
+      left->places[i] = snapshot + file.storage_at(i);
     else
-      pieces.push_back({image + file.storage_at(i), storages[i].data, storages[i].bytes});
+      pieces.push_back({snapshot + file.storage_at(i), storages[i].data, storages[i].bytes});
   last_saved_ = *slot;
   parts_.begin(some_left, [this, slot = *slot, made](const result<void>& arrived) -> result<void> {
     if (arrived)
@@ -320,7 +320,7 @@ result<std::size_t> process_arena::request_copies(std::optional<std::size_t> slo
   if (!slot && !last_saved_)
     return failure(errc::invalid, "nothing was saved of which there could be copies");
   // The next save could never begin.
-  if (images() == 1)
+  if (snapshots() == 1)
     return failure(errc::refused, "memory suffices for one image only: none can stay for others");
   const auto which = slot.value_or(last_saved_.value_or(0));
   if (which >= slots_.count() || slots_.word(which).state == slot_state::empty)
@@ -362,7 +362,7 @@ result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequen
   held_piece found;
   if (memory_[slot].bytes() >= held_piece::bytes_before)
     std::memcpy(&found, memory_[slot].data(), sizeof found);
-  const auto bytes = slots_.image(slot).bytes;
+  const auto bytes = slots_.snapshot(slot).bytes;
   if (!is_there())
     return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
   const code c{found.members, found.parity};
@@ -428,7 +428,7 @@ result<process_arena::mapping> process_arena::open_for_mapping(std::size_t slot,
     return tl::make_unexpected(reader.error());
   if (!slots_.set_mapped(slot, sequence))
     return failure(errc::invalid, gone);
-  auto way = std::make_unique<os::aligned_choice>(descriptor(slot), slots_.image(slot).bytes);
+  auto way = std::make_unique<os::aligned_choice>(descriptor(slot), slots_.snapshot(slot).bytes);
   return mapping{std::move(*reader), std::move(way)};
 }
 
@@ -446,7 +446,7 @@ void process_arena::release_unmapped() {
 result<void> process_arena::seal(std::size_t slot) {
   if (slot >= slots_.count() || !slots_.hold(slot))
     return failure(errc::invalid, fmt::format("there is no image in slot {}", slot));
-  auto done = ckpt::seal(memory_[slot].data(), slots_.image(slot).bytes);
+  auto done = ckpt::seal(memory_[slot].data(), slots_.snapshot(slot).bytes);
   if (done)
     slots_.mark_sealed(slot);
   slots_.release(slot);

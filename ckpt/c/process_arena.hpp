@@ -33,9 +33,9 @@ struct bytes_at {
 /// A training process's end of its slots: finds memory, copies, says what there is.
 ///
 /// A save looks for a slot whose memory may be overwritten, lays the file out there, and copies the
-/// state's tensors to their places in it. From then on the image belongs to whichever process reads
-/// it (the node's saver, a successor of this process), and this object only learns what became of
-/// it by looking at the table.
+/// state's tensors to their places in it. From then on the snapshot belongs to whichever process
+/// reads it (the node's saver, a successor of this process), and this object only learns what
+/// became of it by looking at the table.
 class process_arena {
  public:
   /// The descriptors of an arena: of the table, of each slot's memory, and of the wake-up event
@@ -43,9 +43,9 @@ class process_arena {
   static constexpr std::size_t descriptors_count = arena_descriptors;
   using descriptors = std::array<int, descriptors_count>;
 
-  /// `images` are to be kept at once. Makes the memory, or takes over what another process has
+  /// `snapshots` are to be kept at once. Makes the memory, or takes over what another process has
   /// left: the descriptors are its own then, and that process has ended.
-  static result<std::unique_ptr<process_arena>> open(std::size_t images, unsigned threads,
+  static result<std::unique_ptr<process_arena>> open(std::size_t snapshots, unsigned threads,
                                                      const std::optional<descriptors>& left);
   /// Another process's, which goes on using it: to be read only.
   static result<std::unique_ptr<process_arena>> view(const descriptors& of_another);
@@ -57,7 +57,7 @@ class process_arena {
   result<void> prepare(std::uint64_t bytes, std::vector<bytes_at> storages);
   result<void> prepared();
   struct order {
-    slot_image what;
+    slot_snapshot what;
     slot_destination to;
     bool persist_requested = false;
   };
@@ -81,13 +81,13 @@ class process_arena {
   result<bool> finalized(std::size_t slot, std::uint64_t sequence, duration within,
                          purpose what = purpose::disk);
 
-  /// An image that comes from elsewhere: a slot with memory for it.
+  /// A snapshot that comes from elsewhere: a slot with memory for it.
   result<std::size_t> begin(std::uint64_t bytes);
   char* memory(std::size_t slot) const { return memory_[slot].data(); }
   result<void> finish(std::size_t slot, const order& o);
   void abandon(std::size_t slot) { slots_.abandon(slot); }
 
-  /// An image that a library opens and maps while this lives; with huge pages, if it can be.
+  /// A snapshot that a library opens and maps while this lives; with huge pages, if it can be.
   struct mapping {
     /// Open from before the mapped bit is set until the slot is mapped. So a slot without a reader
     /// has no mapping, and a load that is about to map it has not set the bit yet.
@@ -97,29 +97,29 @@ class process_arena {
   result<mapping> open_for_mapping(std::size_t slot, std::uint64_t sequence);
   result<void> seal(std::size_t slot);
 
-  /// What the image of this sequence in memory for others' images is, a view. `invalid` if it is
-  /// gone, or no piece.
+  /// What the snapshot of this sequence in memory for others' snapshots is, a view. `invalid` if it
+  /// is gone, or no piece.
   result<held_piece> held_in(std::size_t slot, std::uint64_t sequence);
 
-  /// Whole images, newest first.
+  /// Whole snapshots, newest first.
   std::vector<std::size_t> newest_first() const;
-  const slot_image& image(std::size_t slot) const { return slots_.image(slot); }
+  const slot_snapshot& snapshot(std::size_t slot) const { return slots_.snapshot(slot); }
   std::uint64_t sequence(std::size_t slot) const { return slots_.word(slot).sequence; }
   int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
   descriptors all_descriptors() const;
   /// 0: not decided yet.
-  std::size_t images() const { return decided_ ? slots_.images() : 0; }
+  std::size_t snapshots() const { return decided_ ? slots_.snapshots() : 0; }
 
  private:
   using slot_memory = std::array<os::shared_memory, slot_table::slots_max>;
   process_arena(os::shared_memory table, slot_memory memory, os::wake_event saver,
-                std::size_t images, unsigned threads);
-  static result<std::unique_ptr<process_arena>> map(std::size_t images, unsigned threads,
+                std::size_t snapshots, unsigned threads);
+  static result<std::unique_ptr<process_arena>> map(std::size_t snapshots, unsigned threads,
                                                     const std::optional<descriptors>& left);
 
   result<void> take_over();
   std::uint64_t memory_held() const;
-  result<void> decide_images(std::uint64_t bytes);
+  result<void> decide_snapshots(std::uint64_t bytes);
   void release_unmapped();
   result<void> fit(std::size_t slot, std::uint64_t bytes);
   void fill(std::uint64_t bytes, std::vector<bytes_at> storages);

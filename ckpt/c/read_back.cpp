@@ -40,7 +40,7 @@ result<std::vector<std::uint64_t>> complete_steps(const std::string& place) {
 }
 
 result<std::size_t> read_back(process_arena& arena, const std::string& place, std::uint64_t step,
-                              const std::string& file, slot_image what) {
+                              const std::string& file, slot_snapshot what) {
   os::posix_storage storage(place);
   const auto known = step_catalog::open(storage, no_node);
   if (!known)

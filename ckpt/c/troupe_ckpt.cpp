@@ -3,7 +3,7 @@
 #include "ckpt/c/answer.hpp"
 #include "ckpt/c/process_arena.hpp"
 #include "ckpt/c/read_back.hpp"
-#include "ckpt/image/archive.hpp"
+#include "ckpt/snapshot/archive.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -55,14 +55,14 @@ result<slot_destination> destination_of(const troupe_destination* said) {
   return to;
 }
 
-slot_image image_of(const troupe_image& said) {
+slot_snapshot snapshot_of(const troupe_image& said) {
   return {said.step, said.generation, said.rank, said.world_size, said.bytes};
 }
 
 troupe_image told(const process_arena& arena, std::size_t slot) {
-  const auto& image = arena.image(slot);
-  return {image.step,           image.generation,      image.rank,
-          image.world_size,     image.bytes,           slot,
+  const auto& snapshot = arena.snapshot(slot);
+  return {snapshot.step,        snapshot.generation,   snapshot.rank,
+          snapshot.world_size,  snapshot.bytes,        slot,
           arena.sequence(slot), arena.descriptor(slot)};
 }
 
@@ -71,14 +71,14 @@ troupe_image told(const process_arena& arena, std::size_t slot) {
 static_assert(TROUPE_ARENA_SLOTS == slot_table::slots_max);
 static_assert(TROUPE_ARENA_DESCRIPTORS == process_arena::descriptors_count);
 
-troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why,
-                                size_t why_bytes) {
+troupe_arena* troupe_arena_open(uint32_t snapshots, uint32_t threads, const int32_t* left,
+                                char* why, size_t why_bytes) {
   troupe_arena* opened = nullptr;
   answer(why, why_bytes, [&]() -> result<void> {
     std::optional<process_arena::descriptors> all;
     if (left != nullptr)
       std::copy_n(left, all.emplace().size(), all->begin());
-    auto own = process_arena::open(images, threads, all);
+    auto own = process_arena::open(snapshots, threads, all);
     if (!own)
       return tl::make_unexpected(own.error());
     opened = new troupe_arena{std::move(*own)};
@@ -110,7 +110,7 @@ void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors) {
 }
 
 uint32_t troupe_arena_images(const troupe_arena* arena) {
-  return static_cast<uint32_t>(arena->own->images());
+  return static_cast<uint32_t>(arena->own->snapshots());
 }
 
 troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes) {
@@ -145,7 +145,7 @@ int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_dest
     if (!where)
       return tl::make_unexpected(where.error());
     process_arena::places_left found;
-    if (auto saved = arena->own->save({image_of(*what), *where, wanted != 0},
+    if (auto saved = arena->own->save({snapshot_of(*what), *where, wanted != 0},
                                       {static_cast<const char*>(pickle), pickle_bytes},
                                       all_of(storages, storage_bytes, storage_count),
                                       left != nullptr ? &found : nullptr);
@@ -195,7 +195,7 @@ int troupe_finish(troupe_arena* arena, const troupe_image* made, const troupe_de
     const auto where = destination_of(to);
     if (!where)
       return tl::make_unexpected(where.error());
-    return arena->own->finish(made->slot, {image_of(*made), *where, false});
+    return arena->own->finish(made->slot, {snapshot_of(*made), *where, false});
   });
 }
 
@@ -218,7 +218,7 @@ int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char*
 int troupe_read_back(troupe_arena* arena, const char* place, uint64_t step, const char* file,
                      troupe_image* made, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&]() -> result<void> {
-    const auto slot = read_back(*arena->own, place, step, file, image_of(*made));
+    const auto slot = read_back(*arena->own, place, step, file, snapshot_of(*made));
     if (!slot)
       return tl::make_unexpected(slot.error());
     *made = told(*arena->own, *slot);

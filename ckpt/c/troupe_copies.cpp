@@ -94,9 +94,9 @@ int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_hel
   });
 }
 
-uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t image_bytes) {
+uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t snapshot_bytes) {
   const code c{members, parity};
-  return check(c) ? piece_bytes(c, image_bytes) : 0;
+  return check(c) ? piece_bytes(c, snapshot_bytes) : 0;
 }
 
 int32_t troupe_piece_of(uint32_t members, uint32_t parity, uint32_t member, uint32_t stripe) {
@@ -115,11 +115,11 @@ int32_t troupe_target(uint32_t members, uint32_t parity, uint32_t stripe, uint32
 }
 
 int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t lost,
-                             uint32_t images, uint32_t parities, troupe_term* terms) {
+                             uint32_t snapshots, uint32_t parities, troupe_term* terms) {
   if (troupe_piece_of(members, parity, lost, stripe) < 0)
     return 0;
   const auto sum =
-      rebuilt({members, parity}, stripe, lost, bits(images, members), bits(parities, parity));
+      rebuilt({members, parity}, stripe, lost, bits(snapshots, members), bits(parities, parity));
   if (!sum)
     return 0;
   std::transform(sum->begin(), sum->end(), terms, [](const summand& t) {

@@ -16,7 +16,7 @@
 
 namespace troupe::ckpt {
 
-/// Where a training process wants an image of its state written, and what else belongs to it.
+/// Where a training process wants a snapshot of its state written, and what else belongs to it.
 struct destination {
   std::string place;     ///< a directory, absolute
   std::string directory; ///< of the step, below it; or `.`: the place itself
@@ -27,11 +27,11 @@ struct destination {
   duration save_within{}; ///< for the shards of all ranks
 };
 
-/// An image in the memory of a training process here.
-struct image_here {
+/// A snapshot in the memory of a training process here.
+struct snapshot_here {
   local_rank local = 0;
   std::size_t slot = 0;
-  std::uint64_t sequence = 0; ///< of the image in its process's memory
+  std::uint64_t sequence = 0; ///< of the snapshot in its process's memory
   std::uint64_t step = 0;
   generation made_by;
   global_rank rank = 0;
@@ -41,11 +41,11 @@ struct image_here {
 
 /// One that is to be written. It stays as it is until it is finalized, whatever becomes of its
 /// process.
-struct persist_request : image_here {
+struct persist_request : snapshot_here {
   destination to;
 };
 
-/// The targets of an image's pieces: nodes with one rank each (ckpt/erasure/stripes.hpp).
+/// The targets of a snapshot's pieces: nodes with one rank each (ckpt/erasure/stripes.hpp).
 struct copy_group {
   struct member {
     global_rank rank = 0;
@@ -56,14 +56,14 @@ struct copy_group {
   std::uint32_t me = 0; ///< which member
 };
 
-/// A step whose images all ranks know to be held by others.
+/// A step whose snapshots all ranks know to be held by others.
 struct held_step {
   generation made_by;
   std::uint64_t step = 0;
 };
 
 /// One of which pieces are to be held at other nodes. It stays until that is finalized, too.
-struct image_to_copy : image_here {
+struct snapshot_to_copy : snapshot_here {
   copy_group by;
   duration within{};
   std::optional<held_step> whole; ///< the targets' pieces of it are not dropped
@@ -77,49 +77,49 @@ struct commit_order {
   bool follows = false;
 };
 
-/// The memory of this node's training processes, and the places that images go to. Thread-safe;
+/// The memory of this node's training processes, and the places that snapshots go to. Thread-safe;
 /// nothing blocks; callbacks come from another thread. Work is done in the order in which it was
 /// asked for, one at a time.
 class checkpoint_host {
  public:
   virtual ~checkpoint_host() = default;
 
-  /// From now on each image that is requested is told, first those that are requested already: a
+  /// From now on each snapshot that is requested is told, first those that are requested already: a
   /// saver that comes after one that crashed hears of all again.
   virtual void watch(std::function<void(const persist_request&)> on_request) = 0;
 
-  /// The same for images of which copies are requested.
-  virtual void watch_copies(std::function<void(const image_to_copy&)> on_request) = 0;
+  /// The same for snapshots of which copies are requested.
+  virtual void watch_copies(std::function<void(const snapshot_to_copy&)> on_request) = 0;
 
-  /// `done` is called when every image that was requested before this call has been told.
+  /// `done` is called when every snapshot that was requested before this call has been told.
   virtual void look(std::function<void()> done) = 0;
 
   /// Writes it under its name; it is durable when `done` is called.
-  virtual void write(const persist_request& image,
+  virtual void write(const persist_request& snapshot,
                      std::function<void(result<ports::receipt>)> done) = 0;
 
   /// `done` has the sequence of the step in its place.
   virtual void commit(const commit_order& order,
                       std::function<void(result<std::uint64_t>)> done) = 0;
 
-  /// What became of it: its process may hear, and its memory is free for other images.
-  virtual void finalize(const persist_request& image, const result<void>& how) = 0;
+  /// What became of it: its process may hear, and its memory is free for other snapshots.
+  virtual void finalize(const persist_request& snapshot, const result<void>& how) = 0;
 
   /// Gives its pieces to their targets; all of them hold them when `done` is called, and those of
   /// the others that belong to them. Does not wait for what else is asked for here.
-  virtual void copy(const image_to_copy& image, std::function<void(result<void>)> done) = 0;
-  virtual void finalize_copy(const image_to_copy& image, const result<void>& how) = 0;
+  virtual void copy(const snapshot_to_copy& snapshot, std::function<void(result<void>)> done) = 0;
+  virtual void finalize_copy(const snapshot_to_copy& snapshot, const result<void>& how) = 0;
 
-  /// The newest image of every training process here that all ranks have (if that is not known: its
-  /// newest) is requested too, unless it was before.
+  /// The newest snapshot of every training process here that all ranks have (if that is not known:
+  /// its newest) is requested too, unless it was before.
   virtual void request_newest() = 0;
 };
 
-/// For a node without memory for images.
+/// For a node without memory for snapshots.
 class no_checkpoint_host final : public checkpoint_host {
  public:
   void watch(std::function<void(const persist_request&)>) override {}
-  void watch_copies(std::function<void(const image_to_copy&)>) override {}
+  void watch_copies(std::function<void(const snapshot_to_copy&)>) override {}
   void look(std::function<void()> done) override { done(); }
   void write(const persist_request&, std::function<void(result<ports::receipt>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
@@ -128,10 +128,10 @@ class no_checkpoint_host final : public checkpoint_host {
     done(failure(errc::invalid, "there is no memory for images"));
   }
   void finalize(const persist_request&, const result<void>&) override {}
-  void copy(const image_to_copy&, std::function<void(result<void>)> done) override {
+  void copy(const snapshot_to_copy&, std::function<void(result<void>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
-  void finalize_copy(const image_to_copy&, const result<void>&) override {}
+  void finalize_copy(const snapshot_to_copy&, const result<void>&) override {}
   void request_newest() override {}
 };
 

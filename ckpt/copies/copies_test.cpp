@@ -24,7 +24,7 @@ using troupe::ckpt::testing::memory_of_others;
 
 namespace {
 
-/// Nodes of a group, each with memory for the others' images, on real links.
+/// Nodes of a group, each with memory for the others' snapshots, on real links.
 struct nodes {
   explicit nodes(const code& c) : how(c), memory(c.members), targets(c.members) {
     constexpr std::uint32_t before = 10; // ranks of a node that is in no group
@@ -70,8 +70,8 @@ struct nodes {
     return *sources[member];
   }
 
-  image_to_copy image(std::uint32_t member, std::uint64_t step, std::size_t bytes) const {
-    image_to_copy i;
+  snapshot_to_copy snapshot(std::uint32_t member, std::uint64_t step, std::size_t bytes) const {
+    snapshot_to_copy i;
     i.step = step;
     i.made_by = generation{1};
     i.rank = 10 + member;
@@ -86,22 +86,22 @@ struct nodes {
   }
 
   /// `member` gives this; the answer comes.
-  std::future<result<void>> gives(const image_to_copy& image, const std::string& content) {
+  std::future<result<void>> gives(const snapshot_to_copy& snapshot, const std::string& content) {
     auto answer = std::make_shared<std::promise<result<void>>>();
-    source(image.by.me)
-        .give(image, {reinterpret_cast<const std::byte*>(content.data()), content.size()},
+    source(snapshot.by.me)
+        .give(snapshot, {reinterpret_cast<const std::byte*>(content.data()), content.size()},
               [answer](const result<void>& r) { answer->set_value(r); });
     return answer->get_future();
   }
 
-  /// All give images of this step; nothing goes wrong.
-  void all_give(std::uint64_t step, const std::vector<std::string>& images,
+  /// All give snapshots of this step; nothing goes wrong.
+  void all_give(std::uint64_t step, const std::vector<std::string>& snapshots,
                 std::optional<held_step> whole = {}) {
     std::vector<std::future<result<void>>> answers;
     for (std::uint32_t m = 0; m < how.members; ++m) {
-      auto one = image(m, step, images[m].size());
+      auto one = snapshot(m, step, snapshots[m].size());
       one.whole = whole;
-      answers.push_back(gives(one, images[m]));
+      answers.push_back(gives(one, snapshots[m]));
     }
     for (auto& a : answers) {
       const auto r = a.get();
@@ -128,22 +128,22 @@ std::string some_bytes(std::uint64_t seed, std::size_t size) {
 }
 
 /// Of different lengths, which no piece divides.
-std::vector<std::string> some_images(const code& c, std::uint64_t seed) {
-  std::vector<std::string> images;
+std::vector<std::string> some_snapshots(const code& c, std::uint64_t seed) {
+  std::vector<std::string> snapshots;
   for (std::uint32_t m = 0; m < c.members; ++m)
-    images.push_back(some_bytes(seed + m, 2'500'000 + 300'001 * m));
-  return images;
+    snapshots.push_back(some_bytes(seed + m, 2'500'000 + 300'001 * m));
+  return snapshots;
 }
 
 std::string sum_of(const code& c, std::uint32_t stripe, std::uint32_t row,
-                   const std::vector<std::string>& images) {
+                   const std::vector<std::string>& snapshots) {
   std::string sum;
   for (std::uint32_t m = 0; m < c.members; ++m)
     if (const auto piece = piece_of(c, m, stripe)) {
-      const auto part = piece_in(c, images[m].size(), *piece);
+      const auto part = piece_in(c, snapshots[m].size(), *piece);
       if (sum.size() < part.bytes)
         sum.resize(part.bytes);
-      accumulate(sum.data(), images[m].data() + part.from, part.bytes, coefficient(c, row, m));
+      accumulate(sum.data(), snapshots[m].data() + part.from, part.bytes, coefficient(c, row, m));
     }
   return sum;
 }
@@ -151,26 +151,26 @@ std::string sum_of(const code& c, std::uint32_t stripe, std::uint32_t row,
 std::size_t held_of(const memory_of_others& memory, std::uint64_t step) {
   const auto all = memory.held();
   return static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [step](const auto& p) { return p.image.step == step; }));
+      all.begin(), all.end(), [step](const auto& p) { return p.snapshot.step == step; }));
 }
 
 void check_piece(const code& c, const memory_of_others::piece& p, std::uint32_t at,
-                 const std::vector<std::string>& images) {
+                 const std::vector<std::string>& snapshots) {
   CHECK(p.header.magic == held_piece::magic_value);
   CHECK(p.header.members == c.members);
   CHECK(p.header.parity == c.parity);
   CHECK(p.header.target == at);
   CHECK(target(c, p.header.stripe, p.header.row) == at);
-  CHECK(p.image.generation == 1);
-  CHECK(p.image.rank == 10 + at);
-  CHECK(p.image.world_size == 100);
-  CHECK((p.parity == sum_of(c, p.header.stripe, p.header.row, images)));
+  CHECK(p.snapshot.generation == 1);
+  CHECK(p.snapshot.rank == 10 + at);
+  CHECK(p.snapshot.world_size == 100);
+  CHECK((p.parity == sum_of(c, p.header.stripe, p.header.row, snapshots)));
   for (std::uint32_t m = 0; m < c.members; ++m) {
     const bool gave = piece_of(c, m, p.header.stripe).has_value();
     CHECK(p.header.ranks[m] == 10 + m);
-    CHECK(p.header.bytes[m] == (gave ? images[m].size() : 0));
+    CHECK(p.header.bytes[m] == (gave ? snapshots[m].size() : 0));
     CHECK(p.header.crc32[m] ==
-          (gave ? libdeflate_crc32(0, images[m].data(), images[m].size()) : 0));
+          (gave ? libdeflate_crc32(0, snapshots[m].data(), snapshots[m].size()) : 0));
   }
 }
 
@@ -180,13 +180,13 @@ TEST_CASE("all give, and each holds the sums of what the others gave it") {
   for (const auto& c : {code{2, 1}, code{3, 2}, code{4, 1}, code{5, 2}}) {
     CAPTURE(c.members);
     nodes n(c);
-    const auto images = some_images(c, 1);
-    n.all_give(1, images);
+    const auto snapshots = some_snapshots(c, 1);
+    n.all_give(1, snapshots);
     for (std::uint32_t m = 0; m < c.members; ++m) {
       const auto held = n.memory[m].held();
       REQUIRE(held.size() == c.parity);
       for (const auto& p : held)
-        check_piece(c, p, m, images);
+        check_piece(c, p, m, snapshots);
     }
     CHECK(n.told.empty());
   }
@@ -200,15 +200,15 @@ TEST_CASE(
   for (std::uint64_t step = 1; step <= 8; ++step) {
     CAPTURE(step);
     // Longer and shorter ones in the same memory.
-    auto images = some_images(c, 10 * step);
+    auto snapshots = some_snapshots(c, 10 * step);
     if (step % 2 == 0)
-      for (auto& i : images)
+      for (auto& i : snapshots)
         i.resize(i.size() / 3);
-    n.all_give(step, images, whole);
+    n.all_give(step, snapshots, whole);
     for (std::uint32_t m = 0; m < c.members; ++m) {
       for (const auto& p : n.memory[m].held())
-        if (p.image.step == step)
-          check_piece(c, p, m, images);
+        if (p.snapshot.step == step)
+          check_piece(c, p, m, snapshots);
       CHECK(held_of(n.memory[m], step) == c.parity);
       if (step > 1)
         CHECK(held_of(n.memory[m], step - 1) == c.parity);
@@ -220,20 +220,20 @@ TEST_CASE(
 TEST_CASE("with as many pieces as there may be the step before the whole one goes") {
   const code c{5, 4};
   nodes n(c);
-  n.all_give(1, some_images(c, 1));
-  n.all_give(2, some_images(c, 2), held_step{generation{1}, 1});
+  n.all_give(1, some_snapshots(c, 1));
+  n.all_give(2, some_snapshots(c, 2), held_step{generation{1}, 1});
   for (const auto& memory : n.memory) {
     CHECK(held_of(memory, 1) == 4);
     CHECK(held_of(memory, 2) == 4);
   }
   // No source says that the second is whole: the first stays, and what has to go is the second.
-  n.all_give(3, some_images(c, 3), held_step{generation{1}, 1});
+  n.all_give(3, some_snapshots(c, 3), held_step{generation{1}, 1});
   for (const auto& memory : n.memory) {
     CHECK(held_of(memory, 1) == 4);
     CHECK(held_of(memory, 2) == 0);
     CHECK(held_of(memory, 3) == 4);
   }
-  n.all_give(4, some_images(c, 4), held_step{generation{1}, 3});
+  n.all_give(4, some_snapshots(c, 4), held_step{generation{1}, 3});
   for (const auto& memory : n.memory) {
     CHECK(held_of(memory, 1) == 0);
     CHECK(held_of(memory, 3) == 4);
@@ -246,14 +246,14 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
   nodes n(c);
   for (std::size_t i = 0; i < slots::count(); ++i) {
     auto words = n.memory[0].words();
-    const auto slot = words.begin_where([](const slot_image&) { return false; });
+    const auto slot = words.begin_where([](const slot_snapshot&) { return false; });
     REQUIRE(slot);
     words.finish(*slot, {7, 1, 10, 100, 0});
   }
-  auto image = n.image(1, 8, 10);
-  image.whole = held_step{generation{1}, 7};
+  auto snapshot = n.snapshot(1, 8, 10);
+  snapshot.whole = held_step{generation{1}, 7};
   const std::string content(10, 'x');
-  const auto answer = n.gives(image, content).get();
+  const auto answer = n.gives(snapshot, content).get();
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what ==
         fmt::format("rank 10's copy at {}: the memory for others' images of local rank 0 holds 8 "
@@ -263,12 +263,12 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
 
 TEST_CASE("a target that goes is named, with its rank and address; the others drop their part") {
   const code c{4, 1};
-  const auto images = some_images(c, 1);
+  const auto snapshots = some_snapshots(c, 1);
   nodes n(c);
   // Three of four begin; the stripes that lack the fourth's piece wait for it.
   std::vector<std::future<result<void>>> answers;
   for (std::uint32_t m = 0; m < 3; ++m)
-    answers.push_back(n.gives(n.image(m, 1, images[m].size()), images[m]));
+    answers.push_back(n.gives(n.snapshot(m, 1, snapshots[m].size()), snapshots[m]));
   // Stripe 3 is held by the fourth, which needs nothing of its own.
   REQUIRE(n.world.until([&n] { return n.memory[3].count(slot_state::ready) == 1; }));
   const auto where = ports::to_string(n.targets[2]->where());
@@ -283,13 +283,13 @@ TEST_CASE("a target that goes is named, with its rank and address; the others dr
 
 TEST_CASE("a source that goes breaks what it began, and the others are told which") {
   const code c{3, 1};
-  const auto images = some_images(c, 1);
+  const auto snapshots = some_snapshots(c, 1);
   const auto large = some_bytes(9, 20'000'000);
   std::promise<result<void>> slow_answer;
   nodes n(c);
   auto lone = std::make_unique<replication_source>(n.transport(),
                                                    replication_source_options{"job", "node-0", 1});
-  lone->give(n.image(0, 1, large.size()),
+  lone->give(n.snapshot(0, 1, large.size()),
              {reinterpret_cast<const std::byte*>(large.data()), large.size()},
              [&slow_answer](const result<void>& r) { slow_answer.set_value(r); });
   // It has begun at both, and one byte a second will never be enough.
@@ -297,7 +297,7 @@ TEST_CASE("a source that goes breaks what it began, and the others are told whic
     return n.memory[1].count(slot_state::writing) == 1 &&
            n.memory[2].count(slot_state::writing) == 1;
   }));
-  auto other = n.gives(n.image(1, 1, images[1].size()), images[1]);
+  auto other = n.gives(n.snapshot(1, 1, snapshots[1].size()), snapshots[1]);
   REQUIRE(n.world.until([&n] { return n.memory[0].count(slot_state::writing) == 1; }));
   lone.reset();
   const auto given_up = slow_answer.get_future().get();
@@ -310,7 +310,7 @@ TEST_CASE("a source that goes breaks what it began, and the others are told whic
   // What the other had given in full waits for the third; in the next steps no source waits.
   std::uint64_t step = 1;
   CHECK(n.world.until([&] {
-    n.all_give(++step, images);
+    n.all_give(++step, snapshots);
     return std::all_of(n.memory.begin(), n.memory.end(),
                        [](const auto& m) { return m.count(slot_state::writing) == 0; });
   }));
@@ -322,11 +322,11 @@ TEST_CASE("a source that goes breaks what it began, and the others are told whic
 
 TEST_CASE("time is up: the target that lacks something is named") {
   const code c{3, 1};
-  const auto images = some_images(c, 1);
+  const auto snapshots = some_snapshots(c, 1);
   nodes n(c);
-  auto image = n.image(0, 1, images[0].size());
-  image.within = 200ms;
-  const auto answer = n.gives(image, images[0]).get();
+  auto snapshot = n.snapshot(0, 1, snapshots[0].size());
+  snapshot.within = 200ms;
+  const auto answer = n.gives(snapshot, snapshots[0]).get();
   REQUIRE_FALSE(answer);
   CHECK(answer.error().what == fmt::format("rank 11's copy at {}: not held within 200 ms",
                                            ports::to_string(n.targets[1]->where())));
@@ -335,16 +335,16 @@ TEST_CASE("time is up: the target that lacks something is named") {
 TEST_CASE("a new target finds what the last one held, and drops what was half there") {
   const code c{2, 1};
   nodes n(c);
-  const auto images = some_images(c, 1);
-  n.all_give(1, images);
+  const auto snapshots = some_snapshots(c, 1);
+  n.all_give(1, snapshots);
   auto words = n.memory[0].words();
-  REQUIRE(words.begin_where([](const slot_image&) { return false; }));
+  REQUIRE(words.begin_where([](const slot_snapshot&) { return false; }));
   n.targets[0].reset();
   n.open(0);
   CHECK(n.memory[0].count(slot_state::writing) == 0);
   CHECK(held_of(n.memory[0], 1) == 1);
-  // The source's link has gone with the old target, or goes now: an image may fail of that, once.
-  const auto again = some_images(c, 2);
+  // The source's link has gone with the old target, or goes now: a snapshot may fail of that, once.
+  const auto again = some_snapshots(c, 2);
   n.sources.clear();
   n.all_give(2, again);
   CHECK(held_of(n.memory[0], 2) == 1);
@@ -391,10 +391,10 @@ TEST_CASE("a peer that is no source of this job is turned away") {
 TEST_CASE("what cannot be given is refused at once, or when its turn has come") {
   nodes n({2, 1});
   const std::string content(10, 'x');
-  auto wrong = n.image(1, 1, 10);
+  auto wrong = n.snapshot(1, 1, 10);
   wrong.by.parity = 2;
   CHECK_FALSE(n.gives(wrong, content).get());
-  wrong = n.image(1, 1, 10);
+  wrong = n.snapshot(1, 1, 10);
   wrong.by.members[0].address = "nowhere";
   const auto answer = n.gives(wrong, content).get();
   REQUIRE_FALSE(answer);
@@ -404,13 +404,13 @@ TEST_CASE("what cannot be given is refused at once, or when its turn has come") 
 TEST_CASE(
     "every caller that waits hears once, also of a source that ends; too many are told at once") {
   const code c{3, 1};
-  const auto images = some_images(c, 1);
+  const auto snapshots = some_snapshots(c, 1);
   std::mutex lock;
   std::vector<int> answers(limits::persist_requests_max + 2);
   nodes n(c);
   const auto give = [&](std::size_t which) {
-    n.source(0).give(n.image(0, which, images[0].size()),
-                     {reinterpret_cast<const std::byte*>(images[0].data()), images[0].size()},
+    n.source(0).give(n.snapshot(0, which, snapshots[0].size()),
+                     {reinterpret_cast<const std::byte*>(snapshots[0].data()), snapshots[0].size()},
                      [&lock, &answers, which](const result<void>& r) {
                        const std::lock_guard held(lock);
                        answers[which] += r ? 1'000 : r.error().code == errc::overloaded ? 10 : 1;
@@ -428,12 +428,12 @@ TEST_CASE(
 
 TEST_CASE("a node that gives in another's place is let go, and the stripes of its ranks break") {
   nodes n({3, 1});
-  const auto images = some_images(n.how, 7);
-  // Node 1 gives what would be rank 12's image.
-  auto false_one = n.image(2, 100, images[2].size());
+  const auto snapshots = some_snapshots(n.how, 7);
+  // Node 1 gives what would be rank 12's snapshot.
+  auto false_one = n.snapshot(2, 100, snapshots[2].size());
   auto answer = std::make_shared<std::promise<result<void>>>();
   n.source(1).give(false_one,
-                   {reinterpret_cast<const std::byte*>(images[2].data()), images[2].size()},
+                   {reinterpret_cast<const std::byte*>(snapshots[2].data()), snapshots[2].size()},
                    [answer](const result<void>& r) { answer->set_value(r); });
   const auto given = answer->get_future().get();
   CHECK_FALSE(given);
@@ -443,5 +443,5 @@ TEST_CASE("a node that gives in another's place is let go, and the stripes of it
     CHECK(n.told.front().find(
               "node node-1 gives as rank 12, which it does not run in generation 1") == 0);
   }
-  n.all_give(101, images);
+  n.all_give(101, snapshots);
 }

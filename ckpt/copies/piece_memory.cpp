@@ -48,9 +48,10 @@ result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& aren
 
 result<void> piece_memory::open(const target_core::open& o) {
   auto words = arenas_.at(o.local).words();
-  const auto slot = words.begin_where([&o](const slot_image& image) {
-    const bool same_step = image.generation == o.generation && image.step == o.step;
-    const bool of_whole = image.generation == o.whole_generation && image.step == o.whole_step;
+  const auto slot = words.begin_where([&o](const slot_snapshot& snapshot) {
+    const bool same_step = snapshot.generation == o.generation && snapshot.step == o.step;
+    const bool of_whole =
+        snapshot.generation == o.whole_generation && snapshot.step == o.whole_step;
     return !same_step && !of_whole;
   });
   if (!slot)
@@ -132,7 +133,7 @@ void piece_memory::finish(const target_core::finish& f) {
   header->magic = 0;
   std::atomic_thread_fence(std::memory_order_release);
   header->magic = held_piece::magic_value;
-  arenas_[p.local].words().finish(p.slot, f.image);
+  arenas_[p.local].words().finish(p.slot, f.snapshot);
 }
 
 void piece_memory::drop(const target_core::drop& d) {

@@ -10,7 +10,7 @@
 
 namespace troupe::ckpt {
 
-/// The memory for others' images, one arena for each local rank, while parities come into being
+/// The memory for others' snapshots, one arena for each local rank, while parities come into being
 /// there: does what a target_core decides about stripes. One thread at a time.
 class piece_memory {
  public:

@@ -12,7 +12,7 @@ namespace troupe::ckpt {
 
 namespace {
 
-/// Images of a generation are given while it lasts, and a little longer.
+/// Snapshots of a generation are given while it lasts, and a little longer.
 constexpr std::size_t worlds_max = 8;
 
 } // namespace

@@ -1,6 +1,6 @@
 #include "ckpt/copies/replication_source.hpp"
 
-#include "ckpt/copies/image_sending.hpp"
+#include "ckpt/copies/snapshot_sending.hpp"
 #include "ckpt/limits.hpp"
 
 #include <fmt/format.h>
@@ -29,12 +29,12 @@ class replication_source::impl {
     thread_.join();
   }
 
-  void give(const image_to_copy& image, ports::bytes_view memory,
+  void give(const snapshot_to_copy& snapshot, ports::bytes_view memory,
             std::function<void(result<void>)> done) {
     {
       const std::lock_guard held(wake_point_->lock);
       if (waiting_.size() < limits::persist_requests_max) {
-        waiting_.push_back({image, memory, std::move(done)});
+        waiting_.push_back({snapshot, memory, std::move(done)});
         done = nullptr;
       }
     }
@@ -46,7 +46,7 @@ class replication_source::impl {
 
  private:
   struct job {
-    image_to_copy image;
+    snapshot_to_copy snapshot;
     ports::bytes_view memory;
     std::function<void(result<void>)> done;
   };
@@ -89,7 +89,7 @@ class replication_source::impl {
       }
       if (stopped())
         return;
-      // No answer is due now; this only notices targets that have gone, for the next image.
+      // No answer is due now; this only notices targets that have gone, for the next snapshot.
       while (links_.next()) {
       }
       if (now() >= idle_since + limits::copy_links_idle)
@@ -99,11 +99,11 @@ class replication_source::impl {
   }
 
   result<void> given(const job& j) {
-    auto plan = sending_plan::make(j.image.by, j.memory.size);
+    auto plan = sending_plan::make(j.snapshot.by, j.memory.size);
     if (!plan)
       return tl::make_unexpected(plan.error());
-    image_sending one(links_, rate_, author_, j.image, j.memory, std::move(*plan),
-                      now() + j.image.within);
+    snapshot_sending one(links_, rate_, author_, j.snapshot, j.memory, std::move(*plan),
+                         now() + j.snapshot.within);
     if (const auto begun = one.begin(hello()); !begun)
       return begun;
     for (;;) {
@@ -149,9 +149,9 @@ replication_source::replication_source(std::shared_ptr<ports::transport> transpo
     : impl_(std::make_unique<impl>(std::move(transport), std::move(options))) {}
 replication_source::~replication_source() = default;
 
-void replication_source::give(const image_to_copy& image, ports::bytes_view memory,
+void replication_source::give(const snapshot_to_copy& snapshot, ports::bytes_view memory,
                               std::function<void(result<void>)> done) {
-  impl_->give(image, memory, std::move(done));
+  impl_->give(snapshot, memory, std::move(done));
 }
 
 } // namespace troupe::ckpt

@@ -18,10 +18,10 @@ struct replication_source_options {
   std::uint64_t bytes_per_second = 0; ///< to all targets together, at most; 0: no bound
 };
 
-/// The replication source: gives pieces of images to their targets over links of its own
-/// (messages/copies.capnp), one image after the other, on a thread of its own. Thread-safe.
+/// The replication source: gives pieces of snapshots to their targets over links of its own
+/// (messages/copies.capnp), one snapshot after the other, on a thread of its own. Thread-safe.
 ///
-/// It reads the image where the training process has made it, so training does not wait, and it
+/// It reads the snapshot where the training process has made it, so training does not wait, and it
 /// sends no faster than `bytes_per_second`, so that the network stays free for training.
 class replication_source {
  public:
@@ -31,9 +31,9 @@ class replication_source {
   ~replication_source();
 
   /// `memory` stays as it is until `done` is called, once, from that thread, at the latest a little
-  /// after `image.within`. Its checksums are filled in. `done` is called at once, with
+  /// after `snapshot.within`. Its checksums are filled in. `done` is called at once, with
   /// `overloaded`, if limits::persist_requests_max are waiting already.
-  void give(const image_to_copy& image, ports::bytes_view memory,
+  void give(const snapshot_to_copy& snapshot, ports::bytes_view memory,
             std::function<void(result<void>)> done);
 
  private:

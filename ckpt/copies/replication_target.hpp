@@ -11,7 +11,7 @@
 
 namespace troupe::ckpt {
 
-/// Holds pieces of other nodes' images (messages/copies.capnp), in memory that outlives this
+/// Holds pieces of other nodes' snapshots (messages/copies.capnp), in memory that outlives this
 /// process: an arena for each local rank, whose slots are `held_piece`s.
 class replication_target {
  public:

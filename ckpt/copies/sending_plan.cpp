@@ -13,15 +13,15 @@ namespace troupe::ckpt {
 
 namespace {
 
-result<void> sound(const copy_group& by, std::uint64_t image_bytes) {
+result<void> sound(const copy_group& by, std::uint64_t snapshot_bytes) {
   const code how{static_cast<std::uint32_t>(by.members.size()), by.parity};
   if (const auto fine = check(how); !fine)
     return fine;
   if (by.me >= how.members)
     return failure(errc::invalid,
                    fmt::format("member {} is not in a group of {}", by.me, how.members));
-  if (image_bytes == 0 || image_bytes > limits::copy_image_max)
-    return failure(errc::invalid, fmt::format("no image has {} bytes", image_bytes));
+  if (snapshot_bytes == 0 || snapshot_bytes > limits::copy_snapshot_max)
+    return failure(errc::invalid, fmt::format("no image has {} bytes", snapshot_bytes));
   std::set<std::string> addresses;
   for (const auto& m : by.members)
     if (!addresses.insert(m.address).second)
@@ -49,8 +49,8 @@ result<ports::endpoint> target_address(const std::string& text) {
   return ports::endpoint{host, port};
 }
 
-result<sending_plan> sending_plan::make(const copy_group& by, std::uint64_t image_bytes) {
-  if (const auto fine = sound(by, image_bytes); !fine)
+result<sending_plan> sending_plan::make(const copy_group& by, std::uint64_t snapshot_bytes) {
+  if (const auto fine = sound(by, snapshot_bytes); !fine)
     return tl::make_unexpected(fine.error());
   const code how{static_cast<std::uint32_t>(by.members.size()), by.parity};
   sending_plan plan;
@@ -59,7 +59,7 @@ result<sending_plan> sending_plan::make(const copy_group& by, std::uint64_t imag
     const auto which = piece_of(how, by.me, stripe);
     if (!which)
       continue;
-    const auto there = piece_in(how, image_bytes, *which);
+    const auto there = piece_in(how, snapshot_bytes, *which);
     for (std::uint32_t row = 0; row < how.parity; ++row)
       plan.members_[target(how, stripe, row)].pieces.push_back({stripe, there.from, there.bytes});
   }

@@ -15,21 +15,21 @@ namespace troupe::ckpt {
 /// The inverse of ports::to_string. `invalid` for what cannot be dialled.
 result<ports::endpoint> target_address(const std::string& text);
 
-/// What of an image goes to whom, in which order, and how far that is. Pure.
+/// What of a snapshot goes to whom, in which order, and how far that is. Pure.
 class sending_plan {
  public:
-  /// `content` of the image goes to a member, for a stripe.
+  /// `content` of the snapshot goes to a member, for a stripe.
   struct part {
     std::uint32_t member = 0, stripe = 0;
     std::uint64_t offset = 0; ///< within the piece
-    std::uint64_t from = 0;   ///< within the image
+    std::uint64_t from = 0;   ///< within the snapshot
     std::uint64_t bytes = 0;
   };
 
-  /// `invalid` if there can be no such group, or not for such an image.
-  static result<sending_plan> make(const copy_group& by, std::uint64_t image_bytes);
+  /// `invalid` if there can be no such group, or not for such a snapshot.
+  static result<sending_plan> make(const copy_group& by, std::uint64_t snapshot_bytes);
 
-  /// Members that hold something of this image, in order.
+  /// Members that hold something of this snapshot, in order.
   std::vector<std::uint32_t> targets() const;
 
   /// What is to be sent next: targets take turns, and have at most limits::copy_window bytes on the

@@ -44,7 +44,7 @@ TEST_CASE("a group that cannot be is refused") {
   CHECK_FALSE(sending_plan::make(group(3, 0, 0), 10));
   CHECK_FALSE(sending_plan::make(group(3, 1, 3), 10));
   CHECK_FALSE(sending_plan::make(group(3, 1, 0), 0));
-  CHECK_FALSE(sending_plan::make(group(3, 1, 0), limits::copy_image_max + 1));
+  CHECK_FALSE(sending_plan::make(group(3, 1, 0), limits::copy_snapshot_max + 1));
   auto twice = group(3, 1, 0);
   twice.members[2].address = twice.members[1].address;
   const auto made = sending_plan::make(twice, 10);

@@ -30,7 +30,7 @@ std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
 } // namespace
 
 /// A source that was refused may not have heard of it yet, and what it sends until then is about an
-/// image that is gone. Only a new beginning is listened to.
+/// snapshot that is gone. Only a new beginning is listened to.
 target_core::effects target_core::heard(connection_id from, const messages::any_msg& m) {
   effects out;
   if (m.is<messages::CopyBegin>())
@@ -102,10 +102,10 @@ result<target_core::incoming> target_core::judged(messages::CopyBegin::Reader sa
   if (g.member >= how.members || g.of.target >= how.members)
     return validation_error(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
                                         g.of.target, how.members));
-  // The loss of that node would take the image and its pieces together.
+  // The loss of that node would take the snapshot and its pieces together.
   if (g.member == g.of.target)
     return validation_error(fmt::format("member {} is to hold pieces of its own image", g.member));
-  if (g.bytes == 0 || g.bytes > limits::copy_image_max)
+  if (g.bytes == 0 || g.bytes > limits::copy_snapshot_max)
     return validation_error(fmt::format("no image has {} bytes", g.bytes));
   return g;
 }
@@ -123,7 +123,7 @@ std::optional<target_core::stripe_id> target_core::find(const group& of,
 /// The order matters: a source that repeats itself is looked for before old stripes are let go, and
 /// both before it joins, or it would break what it has just begun.
 void target_core::begun(effects& out, connection_id from, messages::CopyBegin::Reader says) {
-  // One image at a time for each link, so that a part needs no name of its image.
+  // One snapshot at a time for each link, so that a part needs no name of its snapshot.
   if (incoming_.count(from) != 0)
     return refuse(
         out, from,
@@ -198,14 +198,14 @@ void target_core::drop_forsaken(effects& out, const incoming& newer) {
 }
 
 /// The first source opens the stripe, whichever that is: links come up in any order. Later ones may
-/// bring a longer piece, as images are not of one length; the parity has that of the longest, and
-/// grows.
+/// bring a longer piece, as snapshots are not of one length; the parity has that of the longest,
+/// and grows.
 void target_core::join(effects& out, incoming& g, std::uint32_t number, std::uint32_t row) {
   const auto known = find(g.of, number);
   const auto id = known ? *known : ++last_;
   auto& s = stripes_[id];
   const auto how = g.of.how();
-  // Known from the image's length, so that an end that comes too early or too late is seen.
+  // Known from the snapshot's length, so that an end that comes too early or too late is seen.
   const auto expected = piece_in(how, g.bytes, *piece_of(how, g.member, number)).bytes;
   const auto longest = std::max(s.longest, expected);
   const auto bytes = held_piece::bytes_before + longest;
@@ -220,7 +220,7 @@ void target_core::join(effects& out, incoming& g, std::uint32_t number, std::uin
   }
   s.longest = longest;
   s.pieces[g.member] = {true, false, expected, 0};
-  // At a recovery it says how much of the padded sum belongs to this image.
+  // At a recovery it says how much of the padded sum belongs to this snapshot.
   s.header.bytes[g.member] = g.bytes;
   g.stripes.insert(id);
 }
@@ -277,7 +277,8 @@ void target_core::piece_came(effects& out, connection_id from,
 
 // ---- It ends ----
 
-/// By bytes and not by messages: a piece that has none (a short image) is there from the beginning.
+/// By bytes and not by messages: a piece that has none (a short snapshot) is there from the
+/// beginning.
 std::optional<std::string> target_core::missing(const incoming& g) const {
   for (const auto id : g.stripes) {
     const auto& piece = stripes_.at(id).pieces[g.member];
@@ -288,14 +289,14 @@ std::optional<std::string> target_core::missing(const incoming& g) const {
   return std::nullopt;
 }
 
-/// The checksum of the image comes last and goes into each header: at a recovery it tells whether
-/// the sum is the image that was given.
+/// The checksum of the snapshot comes last and goes into each header: at a recovery it tells
+/// whether the sum is the snapshot that was given.
 void target_core::ended(effects& out, connection_id from, std::uint32_t crc32) {
   const auto at = incoming_.find(from);
   if (at == incoming_.end() || at->second.ended)
     return refuse(out, from, "the end of an image came outside of one");
   auto& g = at->second;
-  // A short image is not rounded up with zeros: the source must have meant to send more.
+  // A short snapshot is not rounded up with zeros: the source must have meant to send more.
   if (const auto lacks = missing(g))
     return refuse(out, from, *lacks);
   g.ended = true;
@@ -333,8 +334,8 @@ void target_core::become_whole(effects& out, stripe_id which) {
   header.row = s.row;
   std::copy(s.of.ranks.begin(), s.of.ranks.end(), header.ranks.begin());
   out.push_back(finish{which, header,
-                       slot_image{s.of.step, s.of.generation, s.of.ranks[s.of.target],
-                                  s.of.world_size, held_piece::bytes_before + s.longest}});
+                       slot_snapshot{s.of.step, s.of.generation, s.of.ranks[s.of.target],
+                                     s.of.world_size, held_piece::bytes_before + s.longest}});
   // A source that ended and whose link has closed since is not among them: its piece counts, and it
   // hears nothing.
   for (auto g = incoming_.begin(); g != incoming_.end();) {

@@ -39,8 +39,8 @@ class target_core {
   /// Never used twice.
   using stripe_id = std::uint64_t;
 
-  /// Memory for a parity is to be found; images of these two steps may not go for it. Named are the
-  /// steps that must survive: the one that all ranks know to be held, and this one.
+  /// Memory for a parity is to be found; snapshots of these two steps may not go for it. Named are
+  /// the steps that must survive: the one that all ranks know to be held, and this one.
   struct open {
     stripe_id which = 0;
     local_rank local = 0;
@@ -66,7 +66,7 @@ class target_core {
   struct finish {
     stripe_id which = 0;
     held_piece header;
-    slot_image image;
+    slot_snapshot snapshot;
   };
   /// The memory is free for other pieces at once.
   struct drop {
@@ -126,7 +126,7 @@ class target_core {
     std::array<member_piece, code::members_max> pieces;
     held_piece header;
   };
-  /// An image of which pieces are given on one connection, until all is held or something breaks.
+  /// A snapshot of which pieces are given on one connection, until all is held or something breaks.
   /// The link's part: which stripes it still owes or waits for.
   struct incoming {
     group of;
@@ -174,7 +174,7 @@ class target_core {
   /// At most one for each connection, and so bounded as those are. Gone when all is held or
   /// something broke: what remains of it is in the stripes.
   std::map<connection_id, incoming> incoming_;
-  /// What they still say about the image that was refused is not listened to. A link's number
+  /// What they still say about the snapshot that was refused is not listened to. A link's number
   /// leaves this with the next CopyBegin on it, or with the link.
   std::set<connection_id> refused_;
 };

@@ -59,12 +59,12 @@ TEST_CASE("a pair: the image is held once it was given in full") {
   CHECK(done.header.bytes[0] == 0);
   CHECK(done.header.bytes[1] == 10);
   CHECK(done.header.crc32[1] == 99);
-  CHECK(done.image.step == 10);
-  CHECK(done.image.generation == 1);
-  CHECK(done.image.rank == 20);
-  CHECK(done.image.world_size == 100);
+  CHECK(done.snapshot.step == 10);
+  CHECK(done.snapshot.generation == 1);
+  CHECK(done.snapshot.rank == 20);
+  CHECK(done.snapshot.world_size == 100);
   CHECK(p.core.stripes_open() == 0);
-  // The next image on the same link.
+  // The next snapshot on the same link.
   auto next = beginning{};
   next.step = 11;
   CHECK(p.hears(7, say(next)) == lines{"open 2 in 0: 10"});
@@ -337,7 +337,7 @@ TEST_CASE("a stripe for which no source waits goes when the next step comes") {
 }
 
 TEST_CASE("a piece with nothing in it counts when its source ends") {
-  // An image of one byte has all of it in its first piece.
+  // A snapshot of one byte has all of it in its first piece.
   play p;
   CHECK(p.hears(1, say(of_four(1, 1))).size() == 1);
   CHECK(p.hears(2, say(of_four(2, 1))).size() <= 1);

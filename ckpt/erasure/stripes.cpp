@@ -86,14 +86,14 @@ result<void> check(const code& c) {
   return {};
 }
 
-std::uint64_t piece_bytes(const code& c, std::uint64_t image_bytes) {
-  return image_bytes / c.pieces() + (image_bytes % c.pieces() != 0 ? 1 : 0);
+std::uint64_t piece_bytes(const code& c, std::uint64_t snapshot_bytes) {
+  return snapshot_bytes / c.pieces() + (snapshot_bytes % c.pieces() != 0 ? 1 : 0);
 }
 
-part_of_image piece_in(const code& c, std::uint64_t image_bytes, std::uint32_t piece) {
-  const auto whole = piece_bytes(c, image_bytes);
-  const auto from = std::min(whole * piece, image_bytes);
-  return {from, std::min(whole, image_bytes - from)};
+part_of_snapshot piece_in(const code& c, std::uint64_t snapshot_bytes, std::uint32_t piece) {
+  const auto whole = piece_bytes(c, snapshot_bytes);
+  const auto from = std::min(whole * piece, snapshot_bytes);
+  return {from, std::min(whole, snapshot_bytes - from)};
 }
 
 std::uint32_t target(const code& c, std::uint32_t stripe, std::uint32_t row) {
@@ -133,12 +133,12 @@ void accumulate(char* into, const char* from, std::uint64_t bytes, std::uint8_t 
 }
 
 std::optional<std::vector<summand>> rebuilt(const code& c, std::uint32_t stripe, std::uint32_t lost,
-                                            const std::vector<bool>& images,
+                                            const std::vector<bool>& snapshots,
                                             const std::vector<bool>& parities) {
   std::vector<std::uint32_t> missing, there;
   for (std::uint32_t member = 0; member < c.members; ++member)
     if (piece_of(c, member, stripe))
-      (images[member] && member != lost ? there : missing).push_back(member);
+      (snapshots[member] && member != lost ? there : missing).push_back(member);
   const auto rows = first_rows(parities, missing.size());
   if (rows.size() < missing.size())
     return std::nullopt;

@@ -40,9 +40,9 @@ std::string random_bytes(std::size_t bytes, std::mt19937_64& chance) {
   return made;
 }
 
-/// A group's images and what is held of them: parities[stripe][row].
+/// A group's snapshots and what is held of them: parities[stripe][row].
 struct group {
-  group(const code& of, std::vector<std::string> all) : c(of), images(std::move(all)) {
+  group(const code& of, std::vector<std::string> all) : c(of), snapshots(std::move(all)) {
     for (std::uint32_t stripe = 0; stripe < c.members; ++stripe) {
       auto& rows = parities.emplace_back();
       for (std::uint32_t row = 0; row < c.parity; ++row)
@@ -60,8 +60,8 @@ struct group {
 
   std::uint64_t longest() const {
     std::uint64_t most = 0;
-    for (const auto& image : images)
-      most = std::max(most, piece_bytes(c, image.size()));
+    for (const auto& snapshot : snapshots)
+      most = std::max(most, piece_bytes(c, snapshot.size()));
     return most;
   }
 
@@ -69,14 +69,14 @@ struct group {
     const auto index = piece_of(c, member, stripe);
     if (!index)
       return std::nullopt;
-    const auto part = piece_in(c, images[member].size(), *index);
-    return images[member].substr(part.from, part.bytes);
+    const auto part = piece_in(c, snapshots[member].size(), *index);
+    return snapshots[member].substr(part.from, part.bytes);
   }
 
-  /// The image of one of the lost from what the others have, as long as it was; nothing if one of
-  /// its pieces cannot be had.
+  /// The snapshot of one of the lost from what the others have, as long as it was; nothing if one
+  /// of its pieces cannot be had.
   std::optional<std::string> rebuild(std::uint32_t one, const std::set<std::uint32_t>& lost) const {
-    std::string image(images[one].size(), '\0');
+    std::string snapshot(snapshots[one].size(), '\0');
     for (std::uint32_t stripe = 0; stripe < c.members; ++stripe) {
       const auto index = piece_of(c, one, stripe);
       if (!index)
@@ -95,23 +95,23 @@ struct group {
         const auto from = t.parity ? parities[stripe][t.which] : piece(t.which, stripe).value();
         accumulate(sum.data(), from.data(), from.size(), t.times);
       }
-      const auto part = piece_in(c, image.size(), *index);
-      image.replace(part.from, part.bytes, sum, 0, part.bytes);
+      const auto part = piece_in(c, snapshot.size(), *index);
+      snapshot.replace(part.from, part.bytes, sum, 0, part.bytes);
     }
-    return image;
+    return snapshot;
   }
 
   code c;
-  std::vector<std::string> images;
+  std::vector<std::string> snapshots;
   std::vector<std::vector<std::string>> parities;
 };
 
 group random_group(const code& c, std::mt19937_64& chance) {
   static constexpr std::size_t sizes[] = {0, 1, 63, 64, 4097, 1000, 129};
-  std::vector<std::string> images;
+  std::vector<std::string> snapshots;
   for (std::uint32_t m = 0; m < c.members; ++m)
-    images.push_back(random_bytes(sizes[chance() % std::size(sizes)], chance));
-  return {c, std::move(images)};
+    snapshots.push_back(random_bytes(sizes[chance() % std::size(sizes)], chance));
+  return {c, std::move(snapshots)};
 }
 
 /// All sets of so many members.
@@ -231,7 +231,7 @@ TEST_CASE("the first row is XOR, the second has powers of two, copies are the im
       {3, 2}, {random_bytes(100, chance), random_bytes(100, chance), random_bytes(100, chance)});
   for (std::uint32_t stripe = 0; stripe < 3; ++stripe)
     for (const auto& copy : copies.parities[stripe])
-      CHECK(copy == copies.images[(stripe + 2) % 3]);
+      CHECK(copy == copies.snapshots[(stripe + 2) % 3]);
   const group sums({3, 1}, {std::string(8, '\1'), std::string(8, '\2'), std::string(8, '\4')});
   CHECK(sums.parities[0][0] == std::string(4, '\6'));
   CHECK(sums.parities[1][0] == std::string(4, '\5'));
@@ -250,7 +250,7 @@ TEST_CASE("any members, as many as there are parities, may be lost and come back
           CAPTURE(one);
           const auto again = whole.rebuild(one, lost);
           REQUIRE(again);
-          REQUIRE(*again == whole.images[one]);
+          REQUIRE(*again == whole.snapshots[one]);
         }
       }
 }
@@ -266,7 +266,7 @@ TEST_CASE("large groups bring back one and two as well") {
       for (const auto one : lost) {
         const auto again = whole.rebuild(one, lost);
         REQUIRE(again);
-        REQUIRE(*again == whole.images[one]);
+        REQUIRE(*again == whole.snapshots[one]);
       }
     }
 }
@@ -278,16 +278,16 @@ TEST_CASE("a piece can be had exactly if there are as many parities as pieces th
       const auto stripe = static_cast<std::uint32_t>(chance() % c.members);
       const auto lost =
           target(c, stripe, c.parity + static_cast<std::uint32_t>(chance()) % c.pieces());
-      std::vector<bool> images(c.members), parities(c.parity);
+      std::vector<bool> snapshots(c.members), parities(c.parity);
       for (std::uint32_t m = 0; m < c.members; ++m)
-        images[m] = chance() % 3 != 0;
+        snapshots[m] = chance() % 3 != 0;
       for (std::uint32_t row = 0; row < c.parity; ++row)
         parities[row] = chance() % 3 != 0;
-      std::ptrdiff_t missing = 1; // itself, whatever is said of its image
+      std::ptrdiff_t missing = 1; // itself, whatever is said of its snapshot
       for (std::uint32_t m = 0; m < c.members; ++m)
-        missing += m != lost && piece_of(c, m, stripe) && !images[m] ? 1 : 0;
+        missing += m != lost && piece_of(c, m, stripe) && !snapshots[m] ? 1 : 0;
       const auto there = std::count(parities.begin(), parities.end(), true);
-      const auto terms = rebuilt(c, stripe, lost, images, parities);
+      const auto terms = rebuilt(c, stripe, lost, snapshots, parities);
       CHECK(terms.has_value() == (there >= missing));
       if (!terms)
         continue;
@@ -304,14 +304,14 @@ TEST_CASE("of one more than there are parities not one piece comes back") {
   for (const auto& c : valid_codes(8))
     for (const auto& lost : choices(c.members, c.parity + 1))
       for (std::uint32_t stripe = 0; stripe < c.members; ++stripe) {
-        std::vector<bool> images(c.members), parities(c.parity);
+        std::vector<bool> snapshots(c.members), parities(c.parity);
         for (std::uint32_t m = 0; m < c.members; ++m)
-          images[m] = lost.count(m) == 0;
+          snapshots[m] = lost.count(m) == 0;
         for (std::uint32_t row = 0; row < c.parity; ++row)
           parities[row] = lost.count(target(c, stripe, row)) == 0;
         for (const auto one : lost)
           if (piece_of(c, one, stripe))
-            CHECK_FALSE(rebuilt(c, stripe, one, images, parities));
+            CHECK_FALSE(rebuilt(c, stripe, one, snapshots, parities));
       }
 }
 

@@ -37,44 +37,45 @@ const found_step* place_writer::saved_before(const step_catalog& known, std::uin
 }
 
 result<ports::receipt> place_writer::receipt_of(const found_step& complete,
-                                                const persist_request& image) const {
+                                                const persist_request& snapshot) const {
   for (const auto& s : complete.says.shards)
-    if (s.name == image.to.file)
+    if (s.name == snapshot.to.file)
       return s.file;
   return failure(errc::refused,
                  fmt::format("step {} is complete in '{}', without a file {}: a world of {} saved "
                              "it; it stays",
-                             image.step, complete.directory, image.to.file,
+                             snapshot.step, complete.directory, snapshot.to.file,
                              complete.says.world_size));
 }
 
-result<ports::receipt> place_writer::write(const persist_request& image, ports::bytes_view bytes,
+result<ports::receipt> place_writer::write(const persist_request& snapshot, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
   // First of all: a complete step of a newer generation must not pass for this one's.
-  if (const auto fenced = check_newest(*storage_, image.made_by); !fenced)
+  if (const auto fenced = check_newest(*storage_, snapshot.made_by); !fenced)
     return tl::make_unexpected(fenced.error());
-  const auto known = catalog(image.to.whose);
+  const auto known = catalog(snapshot.to.whose);
   if (!known)
     return tl::make_unexpected(known.error());
-  const auto this_save = std::make_pair(image.step, image.made_by);
+  const auto this_save = std::make_pair(snapshot.step, snapshot.made_by);
   // Another node may have completed it: a shard that comes late must not replace one of that.
   if (begun_.count(this_save) == 0)
-    if (const auto again = (*known)->look_again(image.step); !again)
+    if (const auto again = (*known)->look_again(snapshot.step); !again)
       return tl::make_unexpected(again.error());
-  if (const auto* before = saved_before(**known, image.step))
-    return receipt_of(*before, image);
+  if (const auto* before = saved_before(**known, snapshot.step))
+    return receipt_of(*before, snapshot);
   if (begun_.count(this_save) == 0) {
-    if (const auto begun = (*known)->begin(image.step, image.to.directory); !begun) {
+    if (const auto begun = (*known)->begin(snapshot.step, snapshot.to.directory); !begun) {
       forget();
       return tl::make_unexpected(begun.error());
     }
     begun_.insert(this_save);
   }
-  auto put = (*known)->claim(image.step, image.to.file).and_then([this, &image, bytes, &stop] {
-    return storage_->put(file_in(image.to.directory, image.to.file), bytes, stop);
-  });
+  auto put =
+      (*known)->claim(snapshot.step, snapshot.to.file).and_then([this, &snapshot, bytes, &stop] {
+        return storage_->put(file_in(snapshot.to.directory, snapshot.to.file), bytes, stop);
+      });
   if (!put) {
-    (*known)->give_up(image.step);
+    (*known)->give_up(snapshot.step);
     begun_.erase(this_save);
   }
   return put;

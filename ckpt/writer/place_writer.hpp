@@ -20,8 +20,9 @@ class place_writer {
       : storage_(std::move(storage)), node_(std::move(node)) {}
 
   /// A shard that is durable under its name already, of this very save, is not written again.
-  /// `refused` if a newer generation than the image's has completed a step here; a commit as well.
-  result<ports::receipt> write(const persist_request& image, ports::bytes_view bytes,
+  /// `refused` if a newer generation than the snapshot's has completed a step here; a commit as
+  /// well.
+  result<ports::receipt> write(const persist_request& snapshot, ports::bytes_view bytes,
                                const std::atomic<bool>& stop);
   /// The sequence of the step here.
   result<std::uint64_t> commit(const commit_order& order);
@@ -32,7 +33,8 @@ class place_writer {
   result<step_catalog*> catalog(framework whose);
   void forget();
   const found_step* saved_before(const step_catalog& known, std::uint64_t step) const;
-  result<ports::receipt> receipt_of(const found_step& complete, const persist_request& image) const;
+  result<ports::receipt> receipt_of(const found_step& complete,
+                                    const persist_request& snapshot) const;
 
   std::unique_ptr<ports::storage> storage_;
   node_name node_;

@@ -20,8 +20,8 @@ struct node {
   explicit node(memory_place& place, node_name who = "n0")
       : name(who), writer(std::make_unique<memory_storage>(place), who) {}
 
-  static persist_request image(std::uint64_t step, std::uint32_t shard = 0,
-                               std::uint32_t shards = 1, generation by = generation{1}) {
+  static persist_request snapshot(std::uint64_t step, std::uint32_t shard = 0,
+                                  std::uint32_t shards = 1, generation by = generation{1}) {
     persist_request w;
     w.step = step;
     w.rank = shard;
@@ -56,7 +56,7 @@ struct node {
   }
   result<std::uint64_t> save(std::uint64_t step, const std::string& bytes,
                              generation by = generation{1}) {
-    const auto w = image(step, 0, 1, by);
+    const auto w = snapshot(step, 0, 1, by);
     const auto written = write(w, bytes);
     if (!written)
       return tl::make_unexpected(written.error());
@@ -67,10 +67,10 @@ struct node {
   place_writer writer;
 };
 
-/// The image of a step that lies in the place itself.
-persist_request image_in_place(std::uint64_t step, std::uint32_t shard, std::uint32_t shards,
-                               const std::string& file) {
-  auto w = node::image(step, shard, shards);
+/// The snapshot of a step that lies in the place itself.
+persist_request snapshot_in_place(std::uint64_t step, std::uint32_t shard, std::uint32_t shards,
+                                  const std::string& file) {
+  auto w = node::snapshot(step, shard, shards);
   w.to.directory = ".";
   w.to.file = file;
   return w;
@@ -104,7 +104,7 @@ TEST_CASE("what was saved is not written again, by a successor either") {
     return std::nullopt;
   };
   node successor(place);
-  const auto w = node::image(7);
+  const auto w = node::snapshot(7);
   const auto written = successor.write(w, "state");
   REQUIRE(written);
   CHECK(written->bytes == 5);
@@ -128,7 +128,7 @@ TEST_CASE("the newest step stays when another world wants it") {
   memory_place place;
   node n(place);
   REQUIRE(n.save(5, "of one"));
-  const auto refused = n.write(node::image(5, 1, 2, generation{2}), "of two");
+  const auto refused = n.write(node::snapshot(5, 1, 2, generation{2}), "of two");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().what ==
         "step 5 is complete in '5', without a file rank_1.pt: a world of 1 saved it; it stays");
@@ -155,7 +155,7 @@ TEST_CASE("a step that could not be written harms none, and its room is had agai
 TEST_CASE("two nodes of one directory make one step, committed once") {
   memory_place place;
   node first(place, "n0"), second(place, "n1");
-  const auto w0 = node::image(1, 0, 2), w1 = node::image(1, 1, 2);
+  const auto w0 = node::snapshot(1, 0, 2), w1 = node::snapshot(1, 1, 2);
   const std::vector<ports::receipt> written{first.write(w0, "a").value(),
                                             second.write(w1, "bb").value()};
   const auto sequence = first.writer.commit(first.order(w0, written));
@@ -175,7 +175,7 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
   memory_place place;
   node n(place);
   REQUIRE(n.save(1, "state 1"));
-  const auto slow = node::image(2);
+  const auto slow = node::snapshot(2);
   const auto written = n.write(slow, "state 2");
   REQUIRE(n.save(3, "state 3") == 2);
   CHECK(n.writer.commit(n.order(slow, {*written})) == 2);
@@ -204,7 +204,7 @@ TEST_CASE("the isolated side completes nothing once the others have") {
   memory_place place;
   node here(place, "n0"), there(place, "n1");
   REQUIRE(here.save(1, "before the cut", isolated));
-  const auto slow = node::image(3, 0, 1, isolated);
+  const auto slow = node::snapshot(3, 0, 1, isolated);
   const auto written = here.write(slow, "of one side");
   REQUIRE(there.save(2, "of the others", of_the_others));
   const auto late = here.writer.commit(here.order(slow, {*written}));
@@ -240,7 +240,7 @@ TEST_CASE("what the isolated side completes while the newer one writes is not th
   memory_place place;
   node here(place, "n0"), there(place, "n1");
   REQUIRE(here.save(10, "before the cut", isolated));
-  const auto newer = node::image(11, 0, 1, of_the_others);
+  const auto newer = node::snapshot(11, 0, 1, of_the_others);
   const auto written = there.write(newer, "of the others");
   REQUIRE(here.save(12, "of one side", isolated));
   REQUIRE(there.writer.commit(there.order(newer, {*written})));
@@ -253,7 +253,7 @@ TEST_CASE("what the isolated side completes while the newer one writes is not th
 TEST_CASE("a late commit of an older generation of one master does not undo that it went back") {
   memory_place place;
   node n(place);
-  const auto slow = node::image(100, 0, 1, generation{1});
+  const auto slow = node::snapshot(100, 0, 1, generation{1});
   const auto written = n.write(slow, "first life");
   REQUIRE(n.save(60, "second life", generation{2}));
   CHECK_FALSE(n.writer.commit(n.order(slow, {*written})));
@@ -285,8 +285,8 @@ TEST_CASE("steps in the place itself, with a shard of each of two nodes") {
   memory_place shared;
   node first(shared, "n0"), second(shared, "n1");
   for (std::uint64_t step = 1; step <= 3; ++step) {
-    const auto a = image_in_place(step, 0, 2, "a-" + std::to_string(step));
-    const auto b = image_in_place(step, 1, 2, "b-" + std::to_string(step));
+    const auto a = snapshot_in_place(step, 0, 2, "a-" + std::to_string(step));
+    const auto b = snapshot_in_place(step, 1, 2, "b-" + std::to_string(step));
     const auto order = order_of(first, a,
                                 {{a.to.file, first.write(a, "a").value(), "n0"},
                                  {b.to.file, second.write(b, "bb").value(), "n1"}});
@@ -304,8 +304,8 @@ TEST_CASE("steps in the place itself, where each of two nodes has a directory of
   memory_place here, there;
   node first(here, "n0"), second(there, "n1");
   for (std::uint64_t step = 1; step <= 3; ++step) {
-    const auto a = image_in_place(step, 0, 2, "a-" + std::to_string(step));
-    const auto b = image_in_place(step, 1, 2, "b-" + std::to_string(step));
+    const auto a = snapshot_in_place(step, 0, 2, "a-" + std::to_string(step));
+    const auto b = snapshot_in_place(step, 1, 2, "b-" + std::to_string(step));
     auto order = order_of(first, a,
                           {{a.to.file, first.write(a, "a").value(), "n0"},
                            {b.to.file, second.write(b, "bb").value(), "n1"}});
@@ -322,7 +322,7 @@ TEST_CASE("a file in the place that is another step's is told, and stays with it
   memory_place place;
   node n(place);
   const auto save = [&n](std::uint64_t step, const std::string& bytes) -> result<std::uint64_t> {
-    const auto w = image_in_place(step, 0, 1, "model.pt");
+    const auto w = snapshot_in_place(step, 0, 1, "model.pt");
     const auto written = n.write(w, bytes);
     if (!written)
       return tl::make_unexpected(written.error());
@@ -343,7 +343,7 @@ TEST_CASE("a file in the place that is another step's is told, and stays with it
 TEST_CASE("two nodes with a directory each commit the same step in both") {
   memory_place here, there;
   node first(here, "n0"), second(there, "n1");
-  const auto w0 = node::image(1, 0, 2), w1 = node::image(1, 1, 2);
+  const auto w0 = node::snapshot(1, 0, 2), w1 = node::snapshot(1, 1, 2);
   auto order = first.order(w0, {first.write(w0, "a").value(), second.write(w1, "bb").value()});
   order.says.shards[1].node = "n1";
   order.says.sequence = first.writer.commit(order).value();

@@ -27,8 +27,8 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-/// What the keeper said next. It is this program's own image, so it says nothing that this process
-/// does not understand; a supervisor that cannot rely on that begins anew.
+/// What the keeper said next. It is this program's own snapshot, so it says nothing that this
+/// process does not understand; a supervisor that cannot rely on that begins anew.
 any_msg heard(const received_packet& got) {
   invariant(got.what.has_value(), "the keeper says what is no message");
   return *got.what;

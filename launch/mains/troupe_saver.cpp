@@ -1,4 +1,4 @@
-#include "ckpt/writer/image_writer.hpp"
+#include "ckpt/writer/snapshot_writer.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/program.hpp"
 
@@ -17,50 +17,53 @@ namespace {
 constexpr auto program = "troupe-saver";
 
 /// The only shard of a step is all of it.
-ckpt::commit_order order_for(const ckpt::persist_request& image, const ports::receipt& written,
+ckpt::commit_order order_for(const ckpt::persist_request& snapshot, const ports::receipt& written,
                              const node_name& node) {
   ckpt::commit_order order;
-  order.to = image.to;
-  order.says.step = image.step;
-  order.says.made_by = image.made_by;
-  order.says.world_size = image.world_size;
-  order.says.layout = ckpt::layout_of(image.to.whose);
-  order.says.shards = {{image.to.file, written, node}};
+  order.to = snapshot.to;
+  order.says.step = snapshot.step;
+  order.says.made_by = snapshot.made_by;
+  order.says.world_size = snapshot.world_size;
+  order.says.layout = ckpt::layout_of(snapshot.to.whose);
+  order.says.shards = {{snapshot.to.file, written, node}};
   return order;
 }
 
 /// What actor-launcher's checkpoint_saver and catalog do for a whole job, for one process.
 class private_saver {
  public:
-  private_saver(std::shared_ptr<ckpt::image_writer> writer, node_name node)
+  private_saver(std::shared_ptr<ckpt::snapshot_writer> writer, node_name node)
       : writer_(std::move(writer)), node_(std::move(node)) {}
 
-  void take(const ckpt::persist_request& image) {
-    if (image.to.shards != 1)
-      return finalize(image, failure(errc::refused,
-                                     fmt::format("step {} has {} shards: only actor-launcher knows "
-                                                 "when all of them are written",
-                                                 image.step, image.to.shards)));
-    writer_->write(image, [this, image](const result<ports::receipt>& written) {
+  void take(const ckpt::persist_request& snapshot) {
+    if (snapshot.to.shards != 1)
+      return finalize(
+          snapshot,
+          failure(errc::refused, fmt::format("step {} has {} shards: only actor-launcher knows "
+                                             "when all of them are written",
+                                             snapshot.step, snapshot.to.shards)));
+    writer_->write(snapshot, [this, snapshot](const result<ports::receipt>& written) {
       if (!written)
-        return finalize(image, tl::make_unexpected(written.error()));
-      writer_->commit(
-          order_for(image, *written, node_), [this, image](const result<std::uint64_t>& sequence) {
-            finalize(image, sequence ? result<void>{} : tl::make_unexpected(sequence.error()));
-          });
+        return finalize(snapshot, tl::make_unexpected(written.error()));
+      writer_->commit(order_for(snapshot, *written, node_),
+                      [this, snapshot](const result<std::uint64_t>& sequence) {
+                        finalize(snapshot,
+                                 sequence ? result<void>{} : tl::make_unexpected(sequence.error()));
+                      });
     });
   }
 
  private:
-  void finalize(const ckpt::persist_request& image, const result<void>& how) {
+  void finalize(const ckpt::persist_request& snapshot, const result<void>& how) {
     if (!how)
-      report_error(program,
-                   fmt::format("step {} of rank {}: {}", image.step, image.rank, how.error().what),
-                   exit_failure);
-    writer_->finalize(image, how);
+      report_error(
+          program,
+          fmt::format("step {} of rank {}: {}", snapshot.step, snapshot.rank, how.error().what),
+          exit_failure);
+    writer_->finalize(snapshot, how);
   }
 
-  std::shared_ptr<ckpt::image_writer> writer_;
+  std::shared_ptr<ckpt::snapshot_writer> writer_;
   node_name node_;
 };
 
@@ -72,7 +75,7 @@ void wait_for_end_of_input() {
 
 /// Work is done in the order in which it was asked for, and its end asks for what comes next: so
 /// after these looks all that was requested is told, written, committed, finalized.
-void drain(ckpt::image_writer& writer) {
+void drain(ckpt::snapshot_writer& writer) {
   for (int stage = 0; stage < 4; ++stage) {
     std::promise<void> looked;
     writer.look([&] { looked.set_value(); });
@@ -106,11 +109,11 @@ int main(int argc, char** argv) {
         "not start; it takes the descriptors of their memory for images",
         exit_failure);
   const auto node = host_name();
-  const auto writer = ckpt::image_writer::open({*descriptors}, node);
+  const auto writer = ckpt::snapshot_writer::open({*descriptors}, node);
   if (!writer)
     return report_error(program, writer.error().what, exit_failure);
   private_saver saver(*writer, node);
-  (*writer)->watch([&](const ckpt::persist_request& image) { saver.take(image); });
+  (*writer)->watch([&](const ckpt::persist_request& snapshot) { saver.take(snapshot); });
   wait_for_end_of_input();
   drain(**writer);
   return exit_success;

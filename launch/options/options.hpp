@@ -91,7 +91,7 @@ struct launcher_options {
   /// Workers get --local-rank=N as their first argument, as torch.distributed.launch does it.
   bool local_rank_argument = false;
   numa_binding numa = numa_binding::none;
-  /// Bytes in a second that this node gives to others as copies of its images, at most; 0: no
+  /// Bytes in a second that this node gives to others as copies of its snapshots, at most; 0: no
   /// bound.
   std::uint64_t copy_rate = limits::copy_rate;
   std::optional<std::int64_t> copy_rate_said; ///< MiB

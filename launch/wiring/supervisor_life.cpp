@@ -2,14 +2,13 @@
 
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/identity.hpp"
-#include "ckpt/writer/image_writer.hpp"
+#include "ckpt/writer/snapshot_writer.hpp"
 #include "launch/keeper/kept_messages.hpp"
 #include "launch/keeper/kept_process_host.hpp"
 #include "launch/keeper/kept_store_host.hpp"
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
-#include "launch/wiring/image_copies.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
 #include "launch/wiring/master_wiring.hpp"
@@ -18,6 +17,7 @@
 #include "launch/wiring/outcome_file.hpp"
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
+#include "launch/wiring/snapshot_copies.hpp"
 #include "launch/worker/training_program.hpp"
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/console/console_relay.hpp"
@@ -60,9 +60,9 @@ std::string own_address_told(const launcher_options& o) {
   return said.empty() && alone && os::is_loopback(r.endpoint.host) ? r.endpoint.host : said;
 }
 
-/// Where this node listens for copies of other nodes' images. Its address for others is known once
-/// it has a link; until then a master at a loopback address, or a node that no other machine can
-/// know, says that no other machine comes.
+/// Where this node listens for copies of other nodes' snapshots. Its address for others is known
+/// once it has a link; until then a master at a loopback address, or a node that no other machine
+/// can know, says that no other machine comes.
 std::string listens_for_copies_at(const launcher_options& o, const ports::endpoint& master) {
   const auto said = own_address_said(o);
   if (!said.empty())
@@ -170,13 +170,13 @@ class life {
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     if (copies)
       node_options.on_owners = [owners = copies->owners()](const auto& m) { owners->learn(m); };
-    const auto images =
-        ckpt::image_writer::open(contract.checkpoint_memory, facts_.node,
-                                 copies ? copies->replicator() : ckpt::image_writer::replicator{});
-    if (!images)
-      return cannot_go_on(images.error().what);
+    const auto snapshots = ckpt::snapshot_writer::open(
+        contract.checkpoint_memory, facts_.node,
+        copies ? copies->replicator() : ckpt::snapshot_writer::replicator{});
+    if (!snapshots)
+      return cannot_go_on(snapshots.error().what);
     auto node =
-        node_run::start(engine_.system(), {*transport, processes, stores, keeping_, *images},
+        node_run::start(engine_.system(), {*transport, processes, stores, keeping_, *snapshots},
                         node_options, master ? log_->sink() : told_by_node(log_->sink()));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
@@ -185,7 +185,7 @@ class life {
                              {{"earlier_lives", std::int64_t{keeper_.earlier_lives()}}}});
     keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
     const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
-    copies.reset(); // the writer of images, which goes after it, hears what was given up
+    copies.reset(); // the writer of snapshots, which goes after it, hears what was given up
     // What it captured goes now; the I/O thread may be about to call it.
     keeper_.on_user_signal([](int) {});
     os::call_on(slow_, [] {});
@@ -235,14 +235,14 @@ class life {
 
   /// In a job of several nodes, if this one can have a part in it; `contract` is told where.
   /// Without it training goes on, and a worker that wants copies is told that there are none.
-  std::unique_ptr<image_copies> give_copies(worker_contract& contract,
-                                            const std::string& own) const {
+  std::unique_ptr<snapshot_copies> give_copies(worker_contract& contract,
+                                               const std::string& own) const {
     if (contract.memory_for_others.empty())
       return nullptr;
     const auto kept = keeping_->kept(copies_slot);
     const std::uint16_t port = kept ? kept.read()->getPort() : 0;
-    auto opened = image_copies::open(options_, facts_.node, {own, port}, contract.memory_for_others,
-                                     log_->sink());
+    auto opened = snapshot_copies::open(options_, facts_.node, {own, port},
+                                        contract.memory_for_others, log_->sink());
     if (!opened) {
       log_->sink()(program,
                    {log::level::warning,

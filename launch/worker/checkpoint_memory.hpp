@@ -10,7 +10,7 @@
 
 namespace troupe::launch {
 
-/// Memory in which workers keep images of their state (ckpt/arena): made by the keeper, empty,
+/// Memory in which workers keep snapshots of their state (ckpt/arena): made by the keeper, empty,
 /// before there is any other process, and inherited by all that come. So it outlives every worker
 /// and every node supervisor, and is gone with the launcher.
 class checkpoint_memory {
@@ -26,13 +26,13 @@ class checkpoint_memory {
   }
 
   /// `for_others`: in a job of several nodes each local rank has as much again, for pieces of
-  /// other nodes' images.
+  /// other nodes' snapshots.
   checkpoint_memory(std::uint32_t local_ranks, bool for_others);
 
   /// Of each local rank, as ckpt/c/troupe_ckpt.h wants them. Fewer local ranks where the system
   /// gives no more.
   std::vector<std::vector<int>> descriptors() const { return descriptors_of(*arenas_); }
-  /// The same for others' images.
+  /// The same for others' snapshots.
   std::vector<std::vector<int>> descriptors_for_others() const { return descriptors_of(*others_); }
 
  private:

@@ -28,9 +28,9 @@ struct worker_contract {
   std::string zone;
   /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.
   std::vector<std::string> cpus;
-  /// Of each local rank's memory for images of its state; may be fewer.
+  /// Of each local rank's memory for snapshots of its state; may be fewer.
   std::vector<std::vector<int>> checkpoint_memory;
-  /// The same for pieces of other nodes' images, and the port at which those are given to this
+  /// The same for pieces of other nodes' snapshots, and the port at which those are given to this
   /// node; 0: it takes none.
   std::vector<std::vector<int>> memory_for_others;
   std::uint16_t copies_port = 0;

@@ -27,8 +27,8 @@ const char* result_text(bool success) {
   return success ? "success" : "failure";
 }
 
-std::string image_text(const ckpt::image_here& image) {
-  return fmt::format("g{} step {} rank {}", image.made_by.value, image.step, image.rank);
+std::string snapshot_text(const ckpt::snapshot_here& snapshot) {
+  return fmt::format("g{} step {} rank {}", snapshot.made_by.value, snapshot.step, snapshot.rank);
 }
 
 // ---- one effect each; empty for notes ----
@@ -185,7 +185,7 @@ struct in_text {
 
   // checkpoint_saver
   std::string operator()(const checkpoint_saver_core::write& e) const {
-    return fmt::format("write {}", image_text(e.image));
+    return fmt::format("write {}", snapshot_text(e.snapshot));
   }
   std::string operator()(const checkpoint_saver_core::commit& e) const {
     const auto& says = e.order.says;
@@ -195,14 +195,15 @@ struct in_text {
                        e.order.follows ? fmt::format(", as {}", says.sequence) : "");
   }
   std::string operator()(const checkpoint_saver_core::finalize& e) const {
-    return fmt::format("finalize {}: {}", image_text(e.image),
+    return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
                        e.how ? "complete" : e.how.error().what);
   }
   std::string operator()(const checkpoint_saver_core::copy& e) const {
-    return fmt::format("copy {} to {} others", image_text(e.image), e.image.by.members.size() - 1);
+    return fmt::format("copy {} to {} others", snapshot_text(e.snapshot),
+                       e.snapshot.by.members.size() - 1);
   }
   std::string operator()(const checkpoint_saver_core::finalize_copy& e) const {
-    return fmt::format("finalize {}: {}", image_text(e.image),
+    return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
                        e.how ? "held by others" : e.how.error().what);
   }
   std::string operator()(const checkpoint_saver_core::look& e) const {

@@ -10,14 +10,14 @@
 
 namespace troupe::testing {
 
-/// Images that a test wants written; what a saver then asks for waits until the test has it done.
-/// For one thread.
+/// Snapshots that a test wants written; what a saver then asks for waits until the test has it
+/// done. For one thread.
 class fake_checkpoints final : public ckpt::checkpoint_host {
  public:
-  void request_persist(const ckpt::persist_request& image) {
-    requests_.push_back(image);
+  void request_persist(const ckpt::persist_request& snapshot) {
+    requests_.push_back(snapshot);
     if (on_request_)
-      on_request_(image);
+      on_request_(snapshot);
   }
   /// The oldest that waits, of either kind.
   void write_ends(result<ports::receipt> how) { next(writes_)(std::move(how)); }
@@ -30,8 +30,8 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
 
   void watch(std::function<void(const ckpt::persist_request&)> on_request) override {
     on_request_ = std::move(on_request);
-    for (const auto& image : requests_)
-      on_request_(image);
+    for (const auto& snapshot : requests_)
+      on_request_(snapshot);
   }
   void look(std::function<void()> done) override { done(); }
   void write(const ckpt::persist_request&,
@@ -41,27 +41,27 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   void commit(const ckpt::commit_order&, std::function<void(result<std::uint64_t>)> done) override {
     commits_.push_back(std::move(done));
   }
-  void finalize(const ckpt::persist_request& image, const result<void>& how) override {
-    finalized.push_back("rank " + std::to_string(image.rank) + ": " +
+  void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override {
+    finalized.push_back("rank " + std::to_string(snapshot.rank) + ": " +
                         (how ? "complete" : how.error().what));
     for (auto at = requests_.begin(); at != requests_.end(); ++at)
-      if (at->local == image.local && at->sequence == image.sequence) {
+      if (at->local == snapshot.local && at->sequence == snapshot.sequence) {
         requests_.erase(at);
         return;
       }
   }
   void request_newest() override {}
-  void watch_copies(std::function<void(const ckpt::image_to_copy&)> on_request) override {
+  void watch_copies(std::function<void(const ckpt::snapshot_to_copy&)> on_request) override {
     on_copy_request_ = std::move(on_request);
   }
-  void copy(const ckpt::image_to_copy&, std::function<void(result<void>)> done) override {
+  void copy(const ckpt::snapshot_to_copy&, std::function<void(result<void>)> done) override {
     copies_.push_back(std::move(done));
   }
-  void finalize_copy(const ckpt::image_to_copy& image, const result<void>& how) override {
-    finalized.push_back("rank " + std::to_string(image.rank) + ": " +
+  void finalize_copy(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override {
+    finalized.push_back("rank " + std::to_string(snapshot.rank) + ": " +
                         (how ? "held by others" : how.error().what));
   }
-  void request_copies(const ckpt::image_to_copy& image) { on_copy_request_(image); }
+  void request_copies(const ckpt::snapshot_to_copy& snapshot) { on_copy_request_(snapshot); }
   void copy_ends(result<void> how) { next(copies_)(std::move(how)); }
   std::size_t copying() const { return copies_.size(); }
 
@@ -74,7 +74,7 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   }
 
   std::function<void(const ckpt::persist_request&)> on_request_;
-  std::function<void(const ckpt::image_to_copy&)> on_copy_request_;
+  std::function<void(const ckpt::snapshot_to_copy&)> on_copy_request_;
   std::vector<ckpt::persist_request> requests_;
   std::deque<std::function<void(result<void>)>> copies_;
   std::deque<std::function<void(result<ports::receipt>)>> writes_;

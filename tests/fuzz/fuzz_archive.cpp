@@ -1,4 +1,4 @@
-#include "ckpt/image/archive.hpp"
+#include "ckpt/snapshot/archive.hpp"
 #include "runtime/base/invariant.hpp"
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 /// and what was sealed is whole.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe;
-  std::string image(reinterpret_cast<const char*>(data), size);
-  image.shrink_to_fit();
-  const auto entries = ckpt::read_archive(image);
+  std::string snapshot(reinterpret_cast<const char*>(data), size);
+  snapshot.shrink_to_fit();
+  const auto entries = ckpt::read_archive(snapshot);
   if (entries)
     for (const auto& e : *entries)
-      invariant(e.data <= image.size() && e.bytes <= image.size() - e.data,
+      invariant(e.data <= snapshot.size() && e.bytes <= snapshot.size() - e.data,
                 "a record lies outside");
-  invariant(ckpt::seal(image.data(), image.size()).has_value() == entries.has_value(),
+  invariant(ckpt::seal(snapshot.data(), snapshot.size()).has_value() == entries.has_value(),
             "sealing judges otherwise than reading");
-  (void)ckpt::verify(image);
+  (void)ckpt::verify(snapshot);
   return 0;
 }

@@ -12,13 +12,13 @@ namespace {
 
 constexpr const char* everybodys_place = "/ckpt";
 constexpr std::size_t slots_max = 8;
-/// From the call to an image that is whole.
+/// From the call to a snapshot that is whole.
 constexpr duration copy_most = 30ms;
 
-/// Other bytes for each image.
-ports::receipt receipt_of(const ckpt::persist_request& image) {
-  return {image.bytes, static_cast<std::uint32_t>(image.made_by.value * 1'000'003 +
-                                                  image.sequence * 101 + image.rank)};
+/// Other bytes for each snapshot.
+ports::receipt receipt_of(const ckpt::persist_request& snapshot) {
+  return {snapshot.bytes, static_cast<std::uint32_t>(snapshot.made_by.value * 1'000'003 +
+                                                     snapshot.sequence * 101 + snapshot.rank)};
 }
 
 } // namespace
@@ -32,49 +32,50 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
 
   void watch(std::function<void(const ckpt::persist_request&)> on_request) override {
     on_request_ = std::move(on_request);
-    for (const auto& image : all_.memories_[node()].requests)
-      on_request_(image);
+    for (const auto& snapshot : all_.memories_[node()].requests)
+      on_request_(snapshot);
   }
-  void watch_copies(std::function<void(const ckpt::image_to_copy&)> on_request) override {
+  void watch_copies(std::function<void(const ckpt::snapshot_to_copy&)> on_request) override {
     on_copy_request_ = std::move(on_request);
-    for (const auto& image : all_.memories_[node()].to_copy)
-      on_copy_request_(image);
+    for (const auto& snapshot : all_.memories_[node()].to_copy)
+      on_copy_request_(snapshot);
   }
   void look(std::function<void()> done) override { done(); }
-  void write(const ckpt::persist_request& image,
+  void write(const ckpt::persist_request& snapshot,
              std::function<void(result<ports::receipt>)> done) override {
     const auto& o = all_.options_;
     work(o.write_min, o.write_max,
-         [this, image, done = std::move(done)] { done(all_.put(node(), image)); });
+         [this, snapshot, done = std::move(done)] { done(all_.put(node(), snapshot)); });
   }
   void commit(const ckpt::commit_order& order,
               std::function<void(result<std::uint64_t>)> done) override {
     work(1ms, 5ms, [this, order, done = std::move(done)] { done(all_.commit(node(), order)); });
   }
-  void finalize(const ckpt::persist_request& image, const result<void>& how) override {
-    all_.finalize(node(), image, how);
+  void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override {
+    all_.finalize(node(), snapshot, how);
   }
   void request_newest() override {}
-  void copy(const ckpt::image_to_copy& image, std::function<void(result<void>)> done) override {
+  void copy(const ckpt::snapshot_to_copy& snapshot,
+            std::function<void(result<void>)> done) override {
     const auto takes = all_.world_.between(all_.options_.write_min, all_.options_.write_max);
-    launcher_->call_in(takes, [me = shared_from_this(), image, done = std::move(done)] {
-      me->all_.copies_.give(me->launcher_, image, done);
+    launcher_->call_in(takes, [me = shared_from_this(), snapshot, done = std::move(done)] {
+      me->all_.copies_.give(me->launcher_, snapshot, done);
     });
   }
-  void finalize_copy(const ckpt::image_to_copy& image, const result<void>& how) override {
-    all_.finalize_copy(node(), image, how);
+  void finalize_copy(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override {
+    all_.finalize_copy(node(), snapshot, how);
   }
 
-  void tell(const ckpt::image_to_copy& image) {
-    launcher_->call([me = shared_from_this(), image] {
+  void tell(const ckpt::snapshot_to_copy& snapshot) {
+    launcher_->call([me = shared_from_this(), snapshot] {
       if (me->on_copy_request_)
-        me->on_copy_request_(image);
+        me->on_copy_request_(snapshot);
     });
   }
-  void tell(const ckpt::persist_request& image) {
-    launcher_->call([me = shared_from_this(), image] {
+  void tell(const ckpt::persist_request& snapshot) {
+    launcher_->call([me = shared_from_this(), snapshot] {
       if (me->on_request_)
-        me->on_request_(image);
+        me->on_request_(snapshot);
     });
   }
   void forget_everybody() {
@@ -111,7 +112,7 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
   checkpoints& all_;
   const host_ptr launcher_;
   std::function<void(const ckpt::persist_request&)> on_request_;
-  std::function<void(const ckpt::image_to_copy&)> on_copy_request_;
+  std::function<void(const ckpt::snapshot_to_copy&)> on_copy_request_;
   std::deque<job> queue_;
 };
 
@@ -133,7 +134,7 @@ void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
   if (how == ending_kind::crashed)
     return;
   memories_.erase(launcher->name());
-  world_.tell(&observer::images_lost, launcher->name());
+  world_.tell(&observer::snapshots_lost, launcher->name());
 }
 
 // ---- Training ----
@@ -187,18 +188,18 @@ void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
     });
 }
 
-ckpt::image_here checkpoints::image_of(const process_record& p, std::uint64_t step,
-                                       std::uint32_t world_size) {
-  ckpt::image_here image;
-  image.local = p.local;
-  image.sequence = ++memories_[p.node].saved[p.local];
-  image.slot = image.sequence % slots_max;
-  image.step = step;
-  image.made_by = p.which;
-  image.rank = p.rank;
-  image.world_size = world_size;
-  image.bytes = 1'000 + p.rank;
-  return image;
+ckpt::snapshot_here checkpoints::snapshot_of(const process_record& p, std::uint64_t step,
+                                             std::uint32_t world_size) {
+  ckpt::snapshot_here snapshot;
+  snapshot.local = p.local;
+  snapshot.sequence = ++memories_[p.node].saved[p.local];
+  snapshot.slot = snapshot.sequence % slots_max;
+  snapshot.step = step;
+  snapshot.made_by = p.which;
+  snapshot.rank = p.rank;
+  snapshot.world_size = world_size;
+  snapshot.bytes = 1'000 + p.rank;
+  return snapshot;
 }
 
 void checkpoints::request_persist(const process_record& p, std::uint64_t step,
@@ -208,58 +209,59 @@ void checkpoints::request_persist(const process_record& p, std::uint64_t step,
                                   [&p](const auto& i) { return i.local == p.local; });
   if (static_cast<std::size_t>(held) >= slots_max)
     return; // its process is told so
-  ckpt::persist_request image;
-  static_cast<ckpt::image_here&>(image) = image_of(p, step, world_size);
-  image.to.shard = p.rank;
-  image.to.shards = world_size;
-  image.to.place = everybodys_place;
-  image.to.directory = std::to_string(step);
-  image.to.file = fmt::format("rank_{}.pt", p.rank);
-  image.to.save_within = options_.save_within;
-  m.requests.push_back(image);
+  ckpt::persist_request snapshot;
+  static_cast<ckpt::snapshot_here&>(snapshot) = snapshot_of(p, step, world_size);
+  snapshot.to.shard = p.rank;
+  snapshot.to.shards = world_size;
+  snapshot.to.place = everybodys_place;
+  snapshot.to.directory = std::to_string(step);
+  snapshot.to.file = fmt::format("rank_{}.pt", p.rank);
+  snapshot.to.save_within = options_.save_within;
+  m.requests.push_back(snapshot);
   world_.write(
       p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value, p.rank, step));
-  world_.tell(&observer::persist_requested, p.node, image);
+  world_.tell(&observer::persist_requested, p.node, snapshot);
   if (const auto h = hosts_[p.node].lock())
-    h->tell(image);
+    h->tell(snapshot);
 }
 
 void checkpoints::request_copies(const process_record& p, std::uint64_t step,
                                  const std::vector<std::uint64_t>& all, std::uint32_t parity) {
-  ckpt::image_to_copy image;
-  static_cast<ckpt::image_here&>(image) = image_of(p, step, static_cast<std::uint32_t>(all.size()));
-  image.by.parity = parity;
-  image.within = options_.save_within;
+  ckpt::snapshot_to_copy snapshot;
+  static_cast<ckpt::snapshot_here&>(snapshot) =
+      snapshot_of(p, step, static_cast<std::uint32_t>(all.size()));
+  snapshot.by.parity = parity;
+  snapshot.within = options_.save_within;
   for (const auto number : all) {
     const auto& other = training_.all().at(number - 1);
     if (other.local != p.local)
       continue;
     if (other.rank == p.rank)
-      image.by.me = static_cast<std::uint32_t>(image.by.members.size());
-    image.by.members.push_back({other.rank, other.node});
+      snapshot.by.me = static_cast<std::uint32_t>(snapshot.by.members.size());
+    snapshot.by.members.push_back({other.rank, other.node});
   }
-  if (image.by.members.size() < 2)
+  if (snapshot.by.members.size() < 2)
     return;
   auto& m = memories_[p.node];
   if (m.to_copy.size() >= slots_max)
     return;
-  m.to_copy.push_back(image);
+  m.to_copy.push_back(snapshot);
   world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} held by others", p.which.value,
                                    p.rank, step));
   if (const auto h = hosts_[p.node].lock())
-    h->tell(image);
+    h->tell(snapshot);
 }
 
 void checkpoints::say_newest_in_memory() const {
   std::map<std::pair<generation, std::uint64_t>, std::map<global_rank, std::string>> steps;
   std::map<std::pair<generation, std::uint64_t>, std::uint32_t> worlds;
   for (const auto& [node, m] : memories_)
-    for (const auto& image : m.held) {
-      auto& ranks = steps[{image.made_by, image.step}];
-      worlds[{image.made_by, image.step}] = image.world_size;
-      ranks[image.rank] = "its own memory";
-      for (const auto& other : image.by.members)
-        if (copies_.can_be_rebuilt(image))
+    for (const auto& snapshot : m.held) {
+      auto& ranks = steps[{snapshot.made_by, snapshot.step}];
+      worlds[{snapshot.made_by, snapshot.step}] = snapshot.world_size;
+      ranks[snapshot.rank] = "its own memory";
+      for (const auto& other : snapshot.by.members)
+        if (copies_.can_be_rebuilt(snapshot))
           ranks.emplace(other.rank, "pieces that others hold");
     }
   for (auto at = steps.rbegin(); at != steps.rend(); ++at)
@@ -275,24 +277,24 @@ void checkpoints::say_newest_in_memory() const {
 // ---- What a saver does ----
 
 result<ports::receipt> checkpoints::put(const std::string& node,
-                                        const ckpt::persist_request& image) {
+                                        const ckpt::persist_request& snapshot) {
   if (options_.fails > 0 && world_.random.chance(options_.fails)) {
-    world_.write(node,
-                 fmt::format("ckpt   step {} {} cannot be written", image.step, image.to.file));
+    world_.write(
+        node, fmt::format("ckpt   step {} {} cannot be written", snapshot.step, snapshot.to.file));
     return failure(errc::unavailable, "no space left on device");
   }
   auto& d = directory_of(node);
-  auto& s = d.steps[image.step];
-  const auto known = s.files.find(image.to.file);
+  auto& s = d.steps[snapshot.step];
+  const auto known = s.files.find(snapshot.to.file);
   if (s.complete && s.sequence == d.last_sequence)
-    return known == s.files.end() ? receipt_of(image) : known->second.what; // it is there
-  if (known != s.files.end() && image.made_by < known->second.made_by)
+    return known == s.files.end() ? receipt_of(snapshot) : known->second.what; // it is there
+  if (known != s.files.end() && snapshot.made_by < known->second.made_by)
     return failure(errc::refused, "a newer generation has written it");
   // The first shard of a step that is saved again.
   s.complete.reset();
-  s.files[image.to.file] = {receipt_of(image), image.made_by};
-  world_.write(node, fmt::format("ckpt   step {} {} is written", image.step, image.to.file));
-  return receipt_of(image);
+  s.files[snapshot.to.file] = {receipt_of(snapshot), snapshot.made_by};
+  world_.write(node, fmt::format("ckpt   step {} {} is written", snapshot.step, snapshot.to.file));
+  return receipt_of(snapshot);
 }
 
 result<std::uint64_t> checkpoints::commit(const std::string& node,
@@ -319,34 +321,36 @@ result<std::uint64_t> checkpoints::commit(const std::string& node,
   return s.sequence;
 }
 
-void checkpoints::finalize(const std::string& node, const ckpt::persist_request& image,
+void checkpoints::finalize(const std::string& node, const ckpt::persist_request& snapshot,
                            const result<void>& how) {
   auto& requests = memories_[node].requests;
   requests.erase(std::remove_if(requests.begin(), requests.end(),
-                                [&image](const auto& i) {
-                                  return i.local == image.local && i.sequence == image.sequence;
+                                [&snapshot](const auto& i) {
+                                  return i.local == snapshot.local &&
+                                         i.sequence == snapshot.sequence;
                                 }),
                  requests.end());
-  world_.write(node, fmt::format("ckpt   g{} rank {} step {} finalized: {}", image.made_by.value,
-                                 image.rank, image.step, how ? "complete" : how.error().what));
-  world_.tell(&observer::persist_finalized, node, image, how.has_value());
+  world_.write(node,
+               fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
+                           snapshot.rank, snapshot.step, how ? "complete" : how.error().what));
+  world_.tell(&observer::persist_finalized, node, snapshot, how.has_value());
 }
 
-void checkpoints::finalize_copy(const std::string& node, const ckpt::image_to_copy& image,
+void checkpoints::finalize_copy(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                                 const result<void>& how) {
   auto& m = memories_[node];
-  const auto same = [&image](const auto& i) {
-    return i.local == image.local && i.sequence == image.sequence;
+  const auto same = [&snapshot](const auto& i) {
+    return i.local == snapshot.local && i.sequence == snapshot.sequence;
   };
   m.to_copy.erase(std::remove_if(m.to_copy.begin(), m.to_copy.end(), same), m.to_copy.end());
   if (how) {
-    m.held.push_back(image);
+    m.held.push_back(snapshot);
     if (m.held.size() > slots_max)
       m.held.erase(m.held.begin());
   }
-  world_.write(node,
-               fmt::format("ckpt   g{} rank {} step {} finalized: {}", image.made_by.value,
-                           image.rank, image.step, how ? "held by others" : how.error().what));
+  world_.write(node, fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
+                                 snapshot.rank, snapshot.step,
+                                 how ? "held by others" : how.error().what));
 }
 
 } // namespace troupe::sim

@@ -27,9 +27,9 @@ struct checkpoint_options {
   bool copied = false; ///< what is saved is held by other nodes, too
 };
 
-/// The images in the memory of all machines, and the directories that they are written to. An image
-/// is as its process requested it until it is finalized; it outlives the process and its node
-/// supervisor, not its launcher. What is in a directory outlives everybody.
+/// The snapshots in the memory of all machines, and the directories that they are written to. A
+/// snapshot is as its process requested it until it is finalized; it outlives the process and its
+/// node supervisor, not its launcher. What is in a directory outlives everybody.
 ///
 /// Of a directory it models what the actors could do wrong: whether the shards that a manifest
 /// names are there as it says. A shard of an older generation does not replace one of a newer.
@@ -45,7 +45,7 @@ class checkpoints {
 
   checkpoint_options& options() { return options_; }
 
-  /// If all ranks train: each has its image a moment later, unless it ends before.
+  /// If all ranks train: each has its snapshot a moment later, unless it ends before.
   void save(std::uint64_t step, std::optional<global_rank> without = std::nullopt);
   /// The same for copies at other nodes, of which so many may be lost.
   void copy(std::uint64_t step, std::uint32_t parity);
@@ -72,25 +72,26 @@ class checkpoints {
   };
   struct memory {
     std::vector<ckpt::persist_request> requests;
-    std::map<local_rank, std::uint64_t> saved; ///< images so far
-    std::vector<ckpt::image_to_copy> to_copy;
-    std::vector<ckpt::image_to_copy> held; ///< by others; whole at all ranks or not
+    std::map<local_rank, std::uint64_t> saved; ///< snapshots so far
+    std::vector<ckpt::snapshot_to_copy> to_copy;
+    std::vector<ckpt::snapshot_to_copy> held; ///< by others; whole at all ranks or not
   };
 
   /// The processes of all ranks, if all train.
   std::vector<std::uint64_t> whole_world() const;
-  ckpt::image_here image_of(const process_record& p, std::uint64_t step, std::uint32_t world_size);
+  ckpt::snapshot_here snapshot_of(const process_record& p, std::uint64_t step,
+                                  std::uint32_t world_size);
   void request_persist(const process_record& p, std::uint64_t step, std::uint32_t world_size);
   void request_copies(const process_record& p, std::uint64_t step,
                       const std::vector<std::uint64_t>& all, std::uint32_t parity);
   directory& directory_of(const std::string& node) {
     return directories_[options_.shared ? "" : node];
   }
-  result<ports::receipt> put(const std::string& node, const ckpt::persist_request& image);
+  result<ports::receipt> put(const std::string& node, const ckpt::persist_request& snapshot);
   result<std::uint64_t> commit(const std::string& node, const ckpt::commit_order& order);
-  void finalize(const std::string& node, const ckpt::persist_request& image,
+  void finalize(const std::string& node, const ckpt::persist_request& snapshot,
                 const result<void>& how);
-  void finalize_copy(const std::string& node, const ckpt::image_to_copy& image,
+  void finalize_copy(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                      const result<void>& how);
 
   world& world_;

@@ -12,23 +12,23 @@ constexpr duration told_after = 1ms;
 
 } // namespace
 
-void copies::give(const host_ptr& launcher, const ckpt::image_to_copy& image,
+void copies::give(const host_ptr& launcher, const ckpt::snapshot_to_copy& snapshot,
                   std::function<void(result<void>)> done) {
-  auto& g = groups_[key_of(image)];
-  g.members = static_cast<std::uint32_t>(image.by.members.size());
-  g.parity = image.by.parity;
-  for (const auto& m : image.by.members)
+  auto& g = groups_[key_of(snapshot)];
+  g.members = static_cast<std::uint32_t>(snapshot.by.members.size());
+  g.parity = snapshot.by.parity;
+  for (const auto& m : snapshot.by.members)
     if (present_.count(m.address) == 0)
       return done(
           failure(errc::closed, fmt::format("rank {} at {}: no node answers", m.rank, m.address)));
   if (g.whole)
     return done({}); // by one that crashed since
-  g.given[launcher->name()] = {launcher, image, std::move(done)};
+  g.given[launcher->name()] = {launcher, snapshot, std::move(done)};
   if (g.given.size() < g.members)
     return;
   g.whole = true;
-  world_.write(
-      "-", fmt::format("ckpt   g{} step {} is held by others", image.made_by.value, image.step));
+  world_.write("-", fmt::format("ckpt   g{} step {} is held by others", snapshot.made_by.value,
+                                snapshot.step));
   for (const auto& entry : g.given)
     entry.second.launcher->call_in(told_after, [each = entry.second] { each.done({}); });
 }
@@ -49,7 +49,7 @@ void copies::launcher_ended(const std::string& node, bool memory_is_lost) {
 
 void copies::refuse(group& g, const std::string& gone) {
   for (const auto& entry : std::exchange(g.given, {}))
-    for (const auto& m : entry.second.image.by.members)
+    for (const auto& m : entry.second.snapshot.by.members)
       if (m.address == gone)
         entry.second.launcher->call_in(told_after, [each = entry.second, rank = m.rank, gone] {
           each.done(failure(errc::closed,
@@ -57,8 +57,8 @@ void copies::refuse(group& g, const std::string& gone) {
         });
 }
 
-bool copies::can_be_rebuilt(const ckpt::image_to_copy& image) const {
-  const auto found = groups_.find(key_of(image));
+bool copies::can_be_rebuilt(const ckpt::snapshot_to_copy& snapshot) const {
+  const auto found = groups_.find(key_of(snapshot));
   return found != groups_.end() && found->second.whole &&
          found->second.lost.size() <= found->second.parity;
 }

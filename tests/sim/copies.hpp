@@ -12,27 +12,27 @@
 
 namespace troupe::sim {
 
-/// Pieces of images at other nodes, as messages/copies.capnp has them come and go: a stripe is
+/// Pieces of snapshots at other nodes, as messages/copies.capnp has them come and go: a stripe is
 /// whole when all have given to it, and broken when one goes before. Knows what is where, no bytes.
 class copies {
  public:
   explicit copies(world& of) : world_(of) {}
 
-  /// `launcher` gives an image's pieces; `done` is called in its context when all of the group have
-  /// given theirs, or one has gone.
-  void give(const host_ptr& launcher, const ckpt::image_to_copy& image,
+  /// `launcher` gives a snapshot's pieces; `done` is called in its context when all of the group
+  /// have given theirs, or one has gone.
+  void give(const host_ptr& launcher, const ckpt::snapshot_to_copy& snapshot,
             std::function<void(result<void>)> done);
   /// Its links have gone, and if it did not crash only, what it held and gave.
   void launcher_ended(const std::string& node, bool memory_is_lost);
   void launcher_started(const std::string& node) { present_.insert(node); }
 
-  /// Whether what is held of an image, and its group's own images, suffice to have it again.
-  bool can_be_rebuilt(const ckpt::image_to_copy& image) const;
+  /// Whether what is held of a snapshot, and its group's own snapshots, suffice to have it again.
+  bool can_be_rebuilt(const ckpt::snapshot_to_copy& snapshot) const;
 
  private:
   struct gift {
     host_ptr launcher;
-    ckpt::image_to_copy image;
+    ckpt::snapshot_to_copy snapshot;
     std::function<void(result<void>)> done;
   };
   struct group {
@@ -42,8 +42,8 @@ class copies {
     std::set<std::string> lost;
   };
   using key = std::tuple<generation, std::uint64_t, local_rank>;
-  static key key_of(const ckpt::image_here& image) {
-    return {image.made_by, image.step, image.local};
+  static key key_of(const ckpt::snapshot_here& snapshot) {
+    return {snapshot.made_by, snapshot.step, snapshot.local};
   }
   static void refuse(group& g, const std::string& gone);
 

@@ -61,18 +61,19 @@ class observer {
   /// A launcher has opened the workers' store, or closed it while it lived.
   virtual void store_opened(const std::string& host) { (void)host; }
   virtual void store_closed(const std::string& host) { (void)host; }
-  /// A training process has an image to be written; what became of it; a node's images are lost.
-  virtual void persist_requested(const std::string& node, const ckpt::persist_request& image) {
+  /// A training process has a snapshot to be written; what became of it; a node's snapshots are
+  /// lost.
+  virtual void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) {
     (void)node;
-    (void)image;
+    (void)snapshot;
   }
-  virtual void persist_finalized(const std::string& node, const ckpt::persist_request& image,
+  virtual void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
                                  bool complete) {
     (void)node;
-    (void)image;
+    (void)snapshot;
     (void)complete;
   }
-  virtual void images_lost(const std::string& node) { (void)node; }
+  virtual void snapshots_lost(const std::string& node) { (void)node; }
   /// A node has written a step's manifest.
   virtual void step_completed(const std::string& node, const ckpt::commit_order& order) {
     (void)node;

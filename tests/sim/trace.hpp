@@ -25,7 +25,7 @@ namespace troupe::sim {
 ///     link …      a connection: proven, closed, with its number and the reason
 ///     run …       a training process started (g generation, r rank) or ended
 ///     disk …      a record became durable
-///     ckpt …      an image, a shard or a step: requested, written, complete, finalized
+///     ckpt …      a snapshot, a shard or a step: requested, written, complete, finalized
 ///     up, down …  a simulated process (launcher or master) started or ended
 ///     ! …         a fault was injected
 ///     others      an actor's log event: its place in the tree, then the text

@@ -139,7 +139,7 @@ catalog_core::open(effects& out, instant now, const step_key& which, ShardReport
   return open_.emplace(which, std::move(s)).first;
 }
 
-/// A shard may be written twice, by a saver that crashed and found the image again. The newest
+/// A shard may be written twice, by a saver that crashed and found the snapshot again. The newest
 /// telling counts, as that is what lies in the directory.
 void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
                              ShardReport::Reader report) {
@@ -281,7 +281,7 @@ void catalog_core::become_following(effects& out, instant now, open_steps::itera
   hurry(out, now, at);
 }
 
-/// Final. All that reported hear it, also after a failure: their images must not be overwritten
+/// Final. All that reported hear it, also after a failure: their snapshots must not be overwritten
 /// before, and their processes may wait for the outcome.
 void catalog_core::finalize(effects& out, open_steps::iterator at, bool complete, std::string why) {
   const auto which = at->first;

@@ -25,8 +25,8 @@ namespace troupe::actors {
 /// all hear how it ended. What was ended is remembered for a while, since reports repeat.
 ///
 /// A step waits for no node that is lost: it is given limits::lost_writer_within to be back with
-/// its images, and then the step goes on, or is given up, without it. Without that the last step of
-/// a job would wait until its time for saving is over, and all other nodes with it.
+/// its snapshots, and then the step goes on, or is given up, without it. Without that the last step
+/// of a job would wait until its time for saving is over, and all other nodes with it.
 ///
 /// A step is open or it has ended, never both; what has ended does not change any more. While it is
 /// open it has one deadline, so none waits for ever, whatever its nodes do.
@@ -54,7 +54,7 @@ class catalog_core {
   effects step_committed(instant now, const messages::msg<messages::StepCommitted>& m);
   /// Which node has which ranks of a generation, and so writes which shards.
   void sealed(const messages::msg<messages::Sealed>& m);
-  /// The node may join anew with its images, so this shortens waits and decides nothing.
+  /// The node may join anew with its snapshots, so this shortens waits and decides nothing.
   effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
   /// The one way in which a step ends of which no node says anything more.
   effects tick(instant now);

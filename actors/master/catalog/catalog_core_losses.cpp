@@ -46,7 +46,8 @@ catalog_core::effects catalog_core::node_lost(instant now, const msg<NodeLost>& 
 }
 
 /// Its time for saving is for nodes that are at work.
-/// One that is lost may join anew, with its images in memory; so it has a little time, and no more.
+/// One that is lost may join anew, with its snapshots in memory; so it has a little time, and no
+/// more.
 void catalog_core::hurry(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
   // Most reports come while no node is lost, so that is asked first: the rest walks all shards.
@@ -97,7 +98,7 @@ std::optional<node_name> catalog_core::lost_writer(const step_key& which, const 
 /// In all other cases the program chose them, so no node is known to owe a shard.
 std::optional<node_name> catalog_core::writer_of(const step_key& which, const step& s,
                                                  std::uint32_t shard) const {
-  // An image may be of a generation that this master has not seen sealed.
+  // A snapshot may be of a generation that this master has not seen sealed.
   const auto known = worlds_.find(which.made_by);
   if (known == worlds_.end() || known->second.world_size != s.world_size ||
       (s.shards != s.world_size && s.shards != 1))

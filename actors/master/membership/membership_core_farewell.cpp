@@ -21,7 +21,7 @@ membership_core::effects membership_core::job_over(instant now) {
   return out;
 }
 
-/// A node ends its workers, has their last images written and says goodbye. Its saver needs the
+/// A node ends its workers, has their last snapshots written and says goodbye. Its saver needs the
 /// master for that: only the master can say that a step is complete.
 /// Without this wait a master left while nodes still saved, and the last step of the job, or the
 /// one of a breakpoint, was never completed. Never shortened: a node that comes late adds its own

@@ -51,7 +51,7 @@ void go_apart(planner_story& older, const node_name& there, planner_story& newer
 } // namespace
 
 /// Two masters of one job, which cannot hear each other. A number is in every fence and in the
-/// name of every image: used for two worlds, ranks of one would go on from the other's state.
+/// name of every snapshot: used for two worlds, ranks of one would go on from the other's state.
 TEST_SUITE("recovery_core: two masters") {
   TEST_CASE("after a cut, the newer without a journal: no number is proposed by both") {
     auto older = master_of(older_term), newer = master_of(newer_term);

@@ -10,10 +10,10 @@
 namespace troupe::actors::checkpoint_saver {
 
 struct persist_requested {
-  ckpt::persist_request image;
+  ckpt::persist_request snapshot;
 };
 struct written {
-  ckpt::persist_request image;
+  ckpt::persist_request snapshot;
   result<ports::receipt> how;
 };
 struct committed {
@@ -21,10 +21,10 @@ struct committed {
   result<std::uint64_t> how;
 };
 struct copy_requested {
-  ckpt::image_to_copy image;
+  ckpt::snapshot_to_copy snapshot;
 };
 struct copied {
-  ckpt::image_to_copy image;
+  ckpt::snapshot_to_copy snapshot;
   result<void> how;
 };
 struct looked {
@@ -65,8 +65,8 @@ struct performer {
 
   void operator()(const checkpoint_saver_core::write& e) const {
     self->state->host->write(
-        e.image, [me = private_handle{self}, image = e.image](result<ports::receipt> how) {
-          sup::post(me, written{image, std::move(how)});
+        e.snapshot, [me = private_handle{self}, snapshot = e.snapshot](result<ports::receipt> how) {
+          sup::post(me, written{snapshot, std::move(how)});
         });
   }
   void operator()(const checkpoint_saver_core::commit& e) const {
@@ -76,16 +76,16 @@ struct performer {
         });
   }
   void operator()(const checkpoint_saver_core::finalize& e) const {
-    self->state->host->finalize(e.image, e.how);
+    self->state->host->finalize(e.snapshot, e.how);
   }
   void operator()(const checkpoint_saver_core::copy& e) const {
-    self->state->host->copy(e.image,
-                            [me = private_handle{self}, image = e.image](result<void> how) {
-                              sup::post(me, copied{image, std::move(how)});
+    self->state->host->copy(e.snapshot,
+                            [me = private_handle{self}, snapshot = e.snapshot](result<void> how) {
+                              sup::post(me, copied{snapshot, std::move(how)});
                             });
   }
   void operator()(const checkpoint_saver_core::finalize_copy& e) const {
-    self->state->host->finalize_copy(e.image, e.how);
+    self->state->host->finalize_copy(e.snapshot, e.how);
   }
   void operator()(const checkpoint_saver_core::look& e) const {
     self->state->host->look(
@@ -133,12 +133,13 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
                             0,
                             {},
                             {}});
-  self->state->host->watch([me = private_handle{self}](const ckpt::persist_request& image) {
-    sup::post(me, persist_requested{image});
+  self->state->host->watch([me = private_handle{self}](const ckpt::persist_request& snapshot) {
+    sup::post(me, persist_requested{snapshot});
   });
-  self->state->host->watch_copies([me = private_handle{self}](const ckpt::image_to_copy& image) {
-    sup::post(me, copy_requested{image});
-  });
+  self->state->host->watch_copies(
+      [me = private_handle{self}](const ckpt::snapshot_to_copy& snapshot) {
+        sup::post(me, copy_requested{snapshot});
+      });
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::CommitStep>& m) {
@@ -157,19 +158,19 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
         return promise;
       },
       [self](const persist_requested& w) {
-        perform(self, self->state->core.persist_requested(sup::now(self), w.image));
+        perform(self, self->state->core.persist_requested(sup::now(self), w.snapshot));
       },
       [self](const written& w) {
-        perform(self, self->state->core.written(sup::now(self), w.image, w.how));
+        perform(self, self->state->core.written(sup::now(self), w.snapshot, w.how));
       },
       [self](const committed& c) {
         perform(self, self->state->core.committed(sup::now(self), c.which, c.how));
       },
       [self](const copy_requested& w) {
-        perform(self, self->state->core.copy_requested(sup::now(self), w.image));
+        perform(self, self->state->core.copy_requested(sup::now(self), w.snapshot));
       },
       [self](const copied& c) {
-        perform(self, self->state->core.copied(sup::now(self), c.image, c.how));
+        perform(self, self->state->core.copied(sup::now(self), c.snapshot, c.how));
       },
       [self](looked l) { perform(self, self->state->core.looked(sup::now(self), l.question)); },
       [self](sup::wake w) {

@@ -10,9 +10,9 @@ namespace troupe::actors {
 struct node_addresses;
 }
 
-/// Gets images of this node's training processes to where they are wanted: see
+/// Gets snapshots of this node's training processes to where they are wanted: see
 /// checkpoint_saver_core.hpp. State: comes back from the host, which tells a new saver of all
-/// images that are not finalized; what was written is written again.
+/// snapshots that are not finalized; what was written is written again.
 namespace troupe::actors::checkpoint_saver {
 
 using handle = sup::protocol<

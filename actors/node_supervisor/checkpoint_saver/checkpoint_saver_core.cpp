@@ -18,14 +18,14 @@ namespace {
 
 /// The generation is part of the name: after a restart the same step may be saved again, by another
 /// world and with other contents.
-step_key key_of(const ckpt::persist_request& image) {
-  return {image.to.place, image.step, image.made_by};
+step_key key_of(const ckpt::persist_request& snapshot) {
+  return {snapshot.to.place, snapshot.step, snapshot.made_by};
 }
 
 /// What a training process asks for is its own business only within bounds: a second is too short
-/// for any disk, and an image that is waited for without end holds its slot for as long.
-duration patience_for(const ckpt::persist_request& image) {
-  return std::clamp<duration>(image.to.save_within, limits::save_within_min,
+/// for any disk, and a snapshot that is waited for without end holds its slot for as long.
+duration patience_for(const ckpt::persist_request& snapshot) {
+  return std::clamp<duration>(snapshot.to.save_within, limits::save_within_min,
                               limits::save_within_max);
 }
 
@@ -61,43 +61,43 @@ checkpoint_saver_core::checkpoint_saver_core(node_name node, messages::author au
 
 /// A slot is used again and again, and a process may save one step twice. Only the sequence tells
 /// one snapshot from the next in the same slot.
-checkpoint_saver_core::image_id checkpoint_saver_core::id_of(const ckpt::image_here& image) {
-  return {image.local, image.slot, image.sequence};
+checkpoint_saver_core::snapshot_id checkpoint_saver_core::id_of(const ckpt::snapshot_here& s) {
+  return {s.local, s.slot, s.sequence};
 }
 
 // ---- the host ----
 
 /// The host may tell of a snapshot again: what is known already is not written twice.
 checkpoint_saver_core::effects
-checkpoint_saver_core::persist_requested(instant now, const ckpt::persist_request& image) {
+checkpoint_saver_core::persist_requested(instant now, const ckpt::persist_request& snapshot) {
   effects out;
-  if (images_.count(id_of(image)) != 0)
+  if (snapshots_.count(id_of(snapshot)) != 0)
     return out;
   // Finalized at once, as a failure: a slot whose request was dropped without a word would never be
   // free again.
-  if (images_.size() >= limits::persist_requests_max) {
-    out.push_back(
-        finalize{image, failure(errc::overloaded,
-                                fmt::format("step {} of rank {} is not written: {} others "
-                                            "are waiting on node {}",
-                                            image.step, image.rank, images_.size(), node_))});
+  if (snapshots_.size() >= limits::persist_requests_max) {
+    out.push_back(finalize{
+        snapshot, failure(errc::overloaded,
+                          fmt::format("step {} of rank {} is not written: {} others "
+                                      "are waiting on node {}",
+                                      snapshot.step, snapshot.rank, snapshots_.size(), node_))});
     return out;
   }
   // Twice the time that the process asked for: the catalog gives the step up after once that time,
   // and its word comes first as a rule.
-  images_.emplace(id_of(image), entry{image, now + 2 * patience_for(image), {}, false});
-  out.push_back(write{image});
+  snapshots_.emplace(id_of(snapshot), entry{snapshot, now + 2 * patience_for(snapshot), {}, false});
+  out.push_back(write{snapshot});
   return out;
 }
 
 /// A shard that failed is reported like one that was written: the catalog can then give the step up
 /// at once instead of waiting for what will not come.
 checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
-                                                              const ckpt::persist_request& image,
+                                                              const ckpt::persist_request& snapshot,
                                                               const result<ports::receipt>& how) {
   effects out;
-  const auto found = images_.find(id_of(image));
-  if (found == images_.end() || found->second.outcome)
+  const auto found = snapshots_.find(id_of(snapshot));
+  if (found == snapshots_.end() || found->second.outcome)
     return out;
   auto& e = found->second;
   e.outcome = how;
@@ -105,7 +105,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
   // along.
   e.late = false;
   // The master waits for the other shards, and then for the nodes that complete the step.
-  e.until = std::max(e.until, now + 2 * patience_for(image) + limits::commit_within);
+  e.until = std::max(e.until, now + 2 * patience_for(snapshot) + limits::commit_within);
   say_shard(out, e);
   return out;
 }
@@ -125,38 +125,38 @@ checkpoint_saver_core::effects checkpoint_saver_core::committed(instant, const s
 }
 
 checkpoint_saver_core::effects
-checkpoint_saver_core::copy_requested(instant, const ckpt::image_to_copy& image) {
-  if (copies_.count(id_of(image)) != 0)
+checkpoint_saver_core::copy_requested(instant, const ckpt::snapshot_to_copy& s) {
+  if (copies_.count(id_of(s)) != 0)
     return {};
   // As for writes: a slot that is refused in silence would never be free again.
   if (copies_.size() >= limits::persist_requests_max)
     return {finalize_copy{
-        image, failure(errc::overloaded, fmt::format("{} other images of node {} are being copied",
-                                                     copies_.size(), node_))}};
-  copies_.insert(id_of(image));
-  return {copy{image}};
+        s, failure(errc::overloaded, fmt::format("{} other images of node {} are being copied",
+                                                 copies_.size(), node_))}};
+  copies_.insert(id_of(s));
+  return {copy{s}};
 }
 
 checkpoint_saver_core::effects
-checkpoint_saver_core::copied(instant, const ckpt::image_to_copy& image, const result<void>& how) {
-  if (copies_.erase(id_of(image)) == 0)
+checkpoint_saver_core::copied(instant, const ckpt::snapshot_to_copy& s, const result<void>& how) {
+  if (copies_.erase(id_of(s)) == 0)
     return {};
   effects out;
-  out.push_back(finalize_copy{image, how});
+  out.push_back(finalize_copy{s, how});
   // Not tried again: the next save is replicated, and by then this snapshot is old.
   if (!how)
     out.push_back(note{{log::level::warning,
                         "step_not_copied",
-                        fmt::format("step {} of rank {} is not held by other nodes: {}", image.step,
-                                    image.rank, how.error().what),
-                        {{"step", static_cast<std::int64_t>(image.step)},
-                         {"rank", static_cast<std::int64_t>(image.rank)},
-                         {"generation", static_cast<std::int64_t>(image.made_by.value)}}}});
+                        fmt::format("step {} of rank {} is not held by other nodes: {}", s.step,
+                                    s.rank, how.error().what),
+                        {{"step", static_cast<std::int64_t>(s.step)},
+                         {"rank", static_cast<std::int64_t>(s.rank)},
+                         {"generation", static_cast<std::int64_t>(s.made_by.value)}}}});
   return out;
 }
 
 /// Two steps, since a process may have requested a write in its last moment: after the look all
-/// that was requested before the question is in images_.
+/// that was requested before the question is in snapshots_.
 checkpoint_saver_core::effects checkpoint_saver_core::looked(instant, std::uint64_t question) {
   effects out;
   drains_.insert(question);
@@ -171,9 +171,9 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
   effects out;
   auto order = m.read();
   const auto which = actors::key_of(order->getKey());
-  // A saver that has just crashed hears of its images again, and reports them again: then it is
+  // A saver that has just crashed hears of its snapshots again, and reports them again: then it is
   // asked again.
-  const auto* any = image_of(which);
+  const auto* any = entry_of(which);
   if (any == nullptr)
     return out;
   auto& s = steps_[which];
@@ -208,7 +208,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
   const bool complete = verdict->getComplete();
   const std::string why = verdict->getWhy().cStr();
   bool any = false;
-  for (auto at = images_.begin(); at != images_.end();) {
+  for (auto at = snapshots_.begin(); at != snapshots_.end();) {
     const auto& e = at->second;
     // One that is being written is the writer's still; its report is answered like this one.
     if (!(key_of(e.what) == which) || !e.outcome) {
@@ -217,7 +217,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
     }
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
-    at = images_.erase(at);
+    at = snapshots_.erase(at);
   }
   const auto known = steps_.find(which);
   // The user hears of each step once from all nodes together: the loss from the nodes that lose
@@ -229,7 +229,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
   else if (any && known != steps_.end() && known->second.leads)
     out.push_back(note{about(which, log::level::info, "step_complete",
                              fmt::format("step {} is complete at {}", which.step, which.place))});
-  forget_step_without_images(which);
+  forget_step_without_snapshots(which);
   answer_drains(out);
   return out;
 }
@@ -238,7 +238,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
 /// what savers repeat. To a master that knows all this already a repeat says nothing.
 checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
   effects out;
-  for (const auto& [id, e] : images_)
+  for (const auto& [id, e] : snapshots_)
     if (e.outcome)
       say_shard(out, e);
   TROUPE_RARE_IF(!steps_.empty(), "saver: a new link while a step is completed");
@@ -256,11 +256,11 @@ checkpoint_saver_core::effects checkpoint_saver_core::drain(instant, std::uint64
   return {look{question}};
 }
 
-/// Late images hold up no drain: a disk that hangs must not keep a finished job from ending. Copies
-/// hold up none either, since memory of other nodes of a job that ends is of no use to it.
+/// Late snapshots hold up no drain: a disk that hangs must not keep a finished job from ending.
+/// Copies hold up none either, since memory of other nodes of a job that ends is of no use to it.
 void checkpoint_saver_core::answer_drains(effects& out) {
-  const bool pending =
-      std::any_of(images_.begin(), images_.end(), [](const auto& i) { return !i.second.late; });
+  const bool pending = std::any_of(snapshots_.begin(), snapshots_.end(),
+                                   [](const auto& i) { return !i.second.late; });
   if (pending)
     return;
   for (const auto question : std::exchange(drains_, {}))
@@ -268,11 +268,11 @@ void checkpoint_saver_core::answer_drains(effects& out) {
 }
 
 /// Two kinds of waiting end differently. A write cannot be taken back: the thread still reads the
-/// slot, so the image stays and is only called late. A verdict that does not come lets the slot go.
+/// slot, so the snapshot stays and is only called late. A missing verdict lets the slot go.
 checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
   effects out;
   std::set<step_key> left;
-  for (auto at = images_.begin(); at != images_.end();) {
+  for (auto at = snapshots_.begin(); at != snapshots_.end();) {
     auto& e = at->second;
     if (e.late || e.until > now) {
       ++at;
@@ -283,7 +283,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
       TROUPE_RARE("saver: the master does not say how a step ended");
       give_up(out, e);
       left.insert(key_of(e.what));
-      at = images_.erase(at);
+      at = snapshots_.erase(at);
       continue;
     }
     TROUPE_RARE("saver: an image is still being written when its time is over");
@@ -296,9 +296,9 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
                                troupe::in_words(2 * patience_for(e.what))))});
     ++at;
   }
-  // Behind the loop: several images of this node may be of one step.
+  // Behind the loop: several snapshots of this node may be of one step.
   for (const auto& which : left)
-    forget_step_without_images(which);
+    forget_step_without_snapshots(which);
   answer_drains(out);
   return out;
 }
@@ -317,24 +317,24 @@ void checkpoint_saver_core::give_up(effects& out, const entry& e) {
 
 /// Whole each time, so that a catalog that has never heard of the step can begin with any of them.
 void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
-  const auto& image = e.what;
+  const auto& s = e.what;
   out.push_back(report{
       author_
           .write<ShardReport>(
-              image.made_by,
+              s.made_by,
               [&](ShardReport::Builder b) {
                 b.setNode(node_);
-                write_key(b.initKey(), key_of(image));
-                b.setShard(image.to.shard);
-                b.setShards(image.to.shards);
-                b.setWorldSize(image.world_size);
-                b.setSaveWithinMs(static_cast<std::uint64_t>(milliseconds_of(patience_for(image))));
+                write_key(b.initKey(), key_of(s));
+                b.setShard(s.to.shard);
+                b.setShards(s.to.shards);
+                b.setWorldSize(s.world_size);
+                b.setSaveWithinMs(static_cast<std::uint64_t>(milliseconds_of(patience_for(s))));
                 // Bounded: the reason comes from a file system or a driver, and the message has to
                 // fit.
                 if (!e.outcome->has_value())
                   return b.setFailed(e.outcome->error().what.substr(0, limits::failure_line_max));
                 auto file = b.initWritten();
-                file.setName(image.to.file);
+                file.setName(s.to.file);
                 file.setBytes((*e.outcome)->bytes);
                 file.setCrc32((*e.outcome)->crc32);
                 file.setNode(node_);
@@ -358,25 +358,25 @@ void checkpoint_saver_core::say_committed(effects& out, const step_key& which, c
                            .any()});
 }
 
-/// Any of the step's images will do: they agree on the place and the framework, which is all that a
-/// commit needs of them.
-const checkpoint_saver_core::entry* checkpoint_saver_core::image_of(const step_key& which) const {
-  const auto found = std::find_if(images_.begin(), images_.end(), [&which](const auto& i) {
+/// Any of the step's snapshots will do: they agree on the place and the framework, which is all
+/// that a commit needs of them.
+const checkpoint_saver_core::entry* checkpoint_saver_core::entry_of(const step_key& which) const {
+  const auto found = std::find_if(snapshots_.begin(), snapshots_.end(), [&which](const auto& i) {
     return key_of(i.second.what) == which;
   });
-  return found == images_.end() ? nullptr : &found->second;
+  return found == snapshots_.end() ? nullptr : &found->second;
 }
 
-/// So steps_ cannot outgrow images_, whatever a master orders.
-void checkpoint_saver_core::forget_step_without_images(const step_key& which) {
-  if (image_of(which) == nullptr)
+/// So steps_ cannot outgrow snapshots_, whatever a master orders.
+void checkpoint_saver_core::forget_step_without_snapshots(const step_key& which) {
+  if (entry_of(which) == nullptr)
     steps_.erase(which);
 }
 
-/// A late image has no deadline: only the end of its write says something new.
+/// A late snapshot has no deadline: only the end of its write says something new.
 std::optional<instant> checkpoint_saver_core::next_wakeup() const {
   std::optional<instant> first;
-  for (const auto& [id, e] : images_)
+  for (const auto& [id, e] : snapshots_)
     if (!e.late && (!first || e.until < *first))
       first = e.until;
   return first;
@@ -385,12 +385,12 @@ std::optional<instant> checkpoint_saver_core::next_wakeup() const {
 std::string checkpoint_saver_core::in_words() const {
   const auto copies =
       copies_.empty() ? "" : fmt::format("; {} image(s) to be copied", copies_.size());
-  if (images_.empty())
+  if (snapshots_.empty())
     return "nothing is to be written" + copies;
-  const auto writing = std::count_if(images_.begin(), images_.end(),
+  const auto writing = std::count_if(snapshots_.begin(), snapshots_.end(),
                                      [](const auto& i) { return !i.second.outcome; });
   return fmt::format("{} image(s) to be written, {} to be finalized", writing,
-                     static_cast<std::ptrdiff_t>(images_.size()) - writing) +
+                     static_cast<std::ptrdiff_t>(snapshots_.size()) - writing) +
          copies;
 }
 

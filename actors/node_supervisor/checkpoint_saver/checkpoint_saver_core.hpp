@@ -19,19 +19,19 @@
 
 namespace troupe::actors {
 
-/// Takes each image that this node's training processes want written from *persist requested* to
+/// Takes each snapshot that this node's training processes want written from *persist requested* to
 /// *finalized*: writes it, tells the master's catalog, makes the step complete here when told to,
 /// and finalizes it when the catalog has. Decides nothing about a step: what it knows is this
-/// node's images. What is lost on the way, with a link or a master, it says again.
+/// node's snapshots. What is lost on the way, with a link or a master, it says again.
 ///
-/// And has pieces of images held at other nodes where that is requested. Whether all of a step is
-/// held so its ranks find out among themselves. What fails is not tried again: a newer step is.
+/// And has pieces of snapshots held at other nodes where that is requested. Whether all of a step
+/// is held so its ranks find out among themselves. What fails is not tried again: a newer step is.
 class checkpoint_saver_core {
  public:
   /// The host reads the slot until it answers by written(); a write that has begun cannot be taken
   /// back.
   struct write {
-    ckpt::persist_request image;
+    ckpt::persist_request snapshot;
   };
   /// Answered by committed() under the same key.
   struct commit {
@@ -41,19 +41,19 @@ class checkpoint_saver_core {
   /// The bit in the slot's word goes, and with it what protects the snapshot: the process that
   /// waits for the outcome hears it, and the slot may be used again.
   struct finalize {
-    ckpt::persist_request image;
+    ckpt::persist_request snapshot;
     result<void> how;
   };
   /// Answered by copied(). Beside the writes and on threads of its own: neither a slow disk nor a
   /// slow network holds up the other.
   struct copy {
-    ckpt::image_to_copy image;
+    ckpt::snapshot_to_copy snapshot;
   };
   struct finalize_copy {
-    ckpt::image_to_copy image;
+    ckpt::snapshot_to_copy snapshot;
     result<void> how;
   };
-  /// Answered by looked() when the images that are requested by now have been told.
+  /// Answered by looked() when the snapshots that are requested by now have been told.
   struct look {
     std::uint64_t question = 0;
   };
@@ -75,18 +75,18 @@ class checkpoint_saver_core {
 
   checkpoint_saver_core(node_name node, messages::author author);
 
-  // From the host. An image that is known already is the same one.
+  // From the host. A snapshot that is known already is the same one.
   /// What can be refused is refused at once and said, so that no slot stays bound by a wish that
   /// was dropped.
-  effects persist_requested(instant now, const ckpt::persist_request& image);
-  effects written(instant now, const ckpt::persist_request& image,
+  effects persist_requested(instant now, const ckpt::persist_request& snapshot);
+  effects written(instant now, const ckpt::persist_request& snapshot,
                   const result<ports::receipt>& how);
   /// The first of them, at the committer, gives the step its sequence; followers repeat that one.
   effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
   /// Replicas are no part of a step: nothing here waits for them, and the catalog does not hear of
   /// them.
-  effects copy_requested(instant now, const ckpt::image_to_copy& image);
-  effects copied(instant now, const ckpt::image_to_copy& image, const result<void>& how);
+  effects copy_requested(instant now, const ckpt::snapshot_to_copy& snapshot);
+  effects copied(instant now, const ckpt::snapshot_to_copy& snapshot, const result<void>& how);
   effects looked(instant now, std::uint64_t question);
 
   // From the master.
@@ -98,13 +98,13 @@ class checkpoint_saver_core {
 
   /// There is a new link: a master that may know nothing.
   effects linked(instant now);
-  /// The agent wants to hear when everything that is requested by now is finalized. An image that
+  /// The agent wants to hear when everything that is requested by now is finalized. A snapshot that
   /// is not in time, written or finalized, is not waited for.
   effects drain(instant now, std::uint64_t question);
   /// Only for waits that have no other end: a disk or a master that does not answer.
   effects tick(instant now);
 
-  /// Of the images alone: drains and copies have no clock here.
+  /// Of the snapshots alone: drains and copies have no clock here.
   std::optional<instant> next_wakeup() const;
   std::string in_words() const;
 
@@ -122,33 +122,33 @@ class checkpoint_saver_core {
     bool leads = false; ///< the first to complete it, not a follower
     std::optional<result<std::uint64_t>> outcome;
   };
-  using image_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
+  using snapshot_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
 
-  static image_id id_of(const ckpt::image_here& image);
+  static snapshot_id id_of(const ckpt::snapshot_here& snapshot);
   /// After the write, and again on each new link until the step is finalized.
   void say_shard(effects& out, const entry& e);
   /// To a catalog that lost its memory this is the one sign that a step is complete: it learns
   /// nothing from a disk.
   void say_committed(effects& out, const step_key& which, const step& s);
-  /// The image was written, so nothing is lost but the knowledge.
+  /// The snapshot was written, so nothing is lost but the knowledge.
   void give_up(effects& out, const entry& e);
   /// Without one a step is no business of this node: an order about it comes from a master that
   /// knew another life of this saver.
-  const entry* image_of(const step_key& which) const;
-  /// What is left without images is nothing that this node could be asked about.
-  void forget_step_without_images(const step_key& which);
-  /// After each event that may have let go of an image.
+  const entry* entry_of(const step_key& which) const;
+  /// What is left without snapshots is nothing that this node could be asked about.
+  void forget_step_without_snapshots(const step_key& which);
+  /// After each event that may have let go of a snapshot.
   void answer_drains(effects& out);
 
   node_name node_;
   messages::author author_;
   /// Bounded by limits::persist_requests_max. No handover keeps it: the bits in shared memory
   /// outlive this actor, and the host tells the next one of them.
-  std::map<image_id, entry> images_;
+  std::map<snapshot_id, entry> snapshots_;
   /// Being copied; bounded likewise. No deadline of its own: the host has the time that the process
   /// named, and answers in any case.
-  std::set<image_id> copies_;
-  /// Of steps that have an image here. Only what a repeated order needs. Whether the step is
+  std::set<snapshot_id> copies_;
+  /// Of steps that have a snapshot here. Only what a repeated order needs. Whether the step is
   /// complete is known to the catalog alone.
   std::map<step_key, step> steps_;
   /// Several may be open, each under a number of its own.

@@ -14,7 +14,7 @@ using namespace troupe::actors::testing;
 namespace {
 
 /// What local rank 0 or 1 of node a, ranks 0 and 1 of 2, wants written.
-ckpt::persist_request image(local_rank local, const saving& s = {}, std::uint64_t sequence = 1) {
+ckpt::persist_request snapshot(local_rank local, const saving& s = {}, std::uint64_t sequence = 1) {
   ckpt::persist_request i;
   i.local = i.rank = local;
   i.slot = sequence % 8;
@@ -33,9 +33,9 @@ ckpt::persist_request image(local_rank local, const saving& s = {}, std::uint64_
 }
 
 /// The same, held by others: ranks of two nodes.
-ckpt::image_to_copy to_copy(local_rank local, std::uint64_t sequence = 1) {
-  ckpt::image_to_copy i;
-  static_cast<ckpt::image_here&>(i) = image(local, {}, sequence);
+ckpt::snapshot_to_copy to_copy(local_rank local, std::uint64_t sequence = 1) {
+  ckpt::snapshot_to_copy i;
+  static_cast<ckpt::snapshot_here&>(i) = snapshot(local, {}, sequence);
   i.by.members = {{0, "a:1"}, {2, "b:1"}};
   i.by.parity = 1;
   return i;
@@ -59,10 +59,10 @@ struct story {
     return text(core.committed(now, {"/ckpt", 100, generation{1}},
                                failure(errc::refused, "read-only file system")));
   }
-  std::string requests_copies(const ckpt::image_to_copy& i) {
+  std::string requests_copies(const ckpt::snapshot_to_copy& i) {
     return text(core.copy_requested(now, i));
   }
-  std::string copied(const ckpt::image_to_copy& i, const result<void>& how) {
+  std::string copied(const ckpt::snapshot_to_copy& i, const result<void>& how) {
     const auto effects = core.copied(now, i, how);
     said = notes(effects);
     return text(effects);
@@ -105,11 +105,11 @@ TEST_SUITE("checkpoint_saver_core: an image") {
   TEST_CASE("is written, reported, completed and finalized") {
     story s;
     CHECK(s.core.in_words() == "nothing is to be written");
-    CHECK(s.requests(image(0)) == "write g1 step 100 rank 0");
-    CHECK(s.requests(image(1)) == "write g1 step 100 rank 1");
+    CHECK(s.requests(snapshot(0)) == "write g1 step 100 rank 0");
+    CHECK(s.requests(snapshot(1)) == "write g1 step 100 rank 1");
     CHECK(s.core.in_words() == "2 image(s) to be written, 0 to be finalized");
-    CHECK(s.wrote(image(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
-    CHECK(s.wrote(image(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
+    CHECK(s.wrote(snapshot(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
+    CHECK(s.wrote(snapshot(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
     CHECK(s.hears(commit_step({"a", "a"})) ==
           "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
     CHECK(s.completed(7) == "report StepCommitted g1 a step 100 as 7");
@@ -122,17 +122,17 @@ TEST_SUITE("checkpoint_saver_core: an image") {
 
   TEST_CASE("that is told twice is written once") {
     story s;
-    s.requests(image(0));
-    CHECK(s.requests(image(0)) == "");
-    s.wrote(image(0));
-    CHECK(s.wrote(image(0)) == "");
+    s.requests(snapshot(0));
+    CHECK(s.requests(snapshot(0)) == "");
+    s.wrote(snapshot(0));
+    CHECK(s.wrote(snapshot(0)) == "");
   }
 
   TEST_CASE(
       "that could not be written is reported with the reason, and finalized when it is told") {
     story s;
-    s.requests(image(0));
-    CHECK(s.could_not_write(image(0)) ==
+    s.requests(snapshot(0));
+    CHECK(s.could_not_write(snapshot(0)) ==
           "report ShardReport g1 a step 100 shard 0 of 2: failed: no space left on device");
     CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
     CHECK(s.said == "step 100 is not complete at /ckpt: a shard is missing");
@@ -140,16 +140,16 @@ TEST_SUITE("checkpoint_saver_core: an image") {
 
   TEST_CASE("that is being written when its step ends is finalized once it is written") {
     story s;
-    s.writes(image(0));
-    s.requests(image(1));
+    s.writes(snapshot(0));
+    s.requests(snapshot(1));
     CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
-    CHECK(s.wrote(image(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
+    CHECK(s.wrote(snapshot(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
     CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 1: a shard is missing");
   }
 
   TEST_CASE("another node tells that the step is complete: no line here") {
     story s;
-    s.writes(image(0));
+    s.writes(snapshot(0));
     s.hears(commit_step({"b", "a"}, 7));
     s.completed(7);
     CHECK(s.hears(step_finalized(true)) == "finalize g1 step 100 rank 0: complete");
@@ -160,8 +160,8 @@ TEST_SUITE("checkpoint_saver_core: an image") {
   TEST_CASE("one too many is finalized at once") {
     story s;
     for (std::uint64_t i = 0; i < limits::persist_requests_max; ++i)
-      CHECK(s.requests(image(0, {100, 1, 2}, i)) != "");
-    CHECK(s.requests(image(1)) ==
+      CHECK(s.requests(snapshot(0, {100, 1, 2}, i)) != "");
+    CHECK(s.requests(snapshot(1)) ==
           "finalize g1 step 100 rank 1: step 100 of rank 1 is not written: 4096 "
           "others are waiting on node a");
   }
@@ -170,14 +170,14 @@ TEST_SUITE("checkpoint_saver_core: an image") {
 TEST_SUITE("checkpoint_saver_core: completing a step") {
   TEST_CASE("after another node it says so to the host") {
     story s;
-    s.writes(image(0));
+    s.writes(snapshot(0));
     CHECK(s.hears(commit_step({"b", "a"}, 7)) ==
           "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files, as 7");
   }
 
   TEST_CASE("asked again it does it once, and says again what came of it") {
     story s;
-    s.writes(image(0));
+    s.writes(snapshot(0));
     s.hears(commit_step({"a", "b"}));
     CHECK(s.hears(commit_step({"a", "b"})) == "");
     s.completed(7);
@@ -186,7 +186,7 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
 
   TEST_CASE("what failed is tried again when it is asked again") {
     story s;
-    s.writes(image(0));
+    s.writes(snapshot(0));
     s.hears(commit_step({"a", "b"}));
     CHECK(s.could_not_complete() ==
           "report StepCommitted g1 a step 100 not: read-only file system");
@@ -199,7 +199,7 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
     CHECK(s.hears(commit_step({"a", "b"})) == "");
     CHECK(s.completed(7) == "");
     CHECK(s.hears(step_finalized(true)) == "");
-    s.writes(image(0, {100, 2, 2}));
+    s.writes(snapshot(0, {100, 2, 2}));
     CHECK(s.hears(commit_step({"a", "b"})) == "");
   }
 }
@@ -208,10 +208,10 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
   TEST_CASE("on a new link it says again what is not finalized") {
     story s;
     CHECK(s.links() == "");
-    s.writes(image(0));
-    s.requests(image(1));
+    s.writes(snapshot(0));
+    s.requests(snapshot(1));
     CHECK(s.links() == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
-    s.could_not_write(image(1));
+    s.could_not_write(snapshot(1));
     s.hears(commit_step({"a", "b"}));
     s.completed(7);
     CHECK(s.links() ==
@@ -224,7 +224,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
 
   TEST_CASE("a master that never answers is not waited for without end") {
     story s;
-    s.writes(image(0));
+    s.writes(snapshot(0));
     const auto patience = 2 * 600s + limits::commit_within;
     CHECK(s.waits(patience - 1ms) == "");
     CHECK(s.waits(1ms) == "finalize g1 step 100 rank 0: step 100 of rank 0 is not known to be "
@@ -236,7 +236,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
 
   TEST_CASE("a process that asks for a second, or for a year, gets what is sensible") {
     story s;
-    auto brief = image(0), long_lasting = image(1);
+    auto brief = snapshot(0), long_lasting = snapshot(1);
     brief.to.save_within = {};
     long_lasting.to.save_within = 9'000h;
     s.requests(brief);
@@ -251,7 +251,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
 TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
   TEST_CASE("are made and finalized, whatever the disk does") {
     story s;
-    s.requests(image(0));
+    s.requests(snapshot(0));
     CHECK(s.requests_copies(to_copy(0)) == "copy g1 step 100 rank 0 to 1 others");
     CHECK(s.core.in_words() ==
           "1 image(s) to be written, 0 to be finalized; 1 image(s) to be copied");
@@ -300,11 +300,11 @@ TEST_SUITE("checkpoint_saver_core: draining") {
 
   TEST_CASE("is answered when everything that was requested is finalized") {
     story s;
-    s.requests(image(0, alone));
+    s.requests(snapshot(0, alone));
     s.drains(1);
     s.drains(2);
     CHECK(s.looked(1) == "");
-    s.wrote(image(0, alone));
+    s.wrote(snapshot(0, alone));
     CHECK(s.hears(step_finalized(true)) ==
           lines("finalize g1 step 100 rank 0: complete", "drained 1"));
     CHECK(s.looked(2) == "drained 2");
@@ -312,14 +312,14 @@ TEST_SUITE("checkpoint_saver_core: draining") {
 
   TEST_CASE("does not wait for what is never written, nor for a master that is gone") {
     story s;
-    s.requests(image(0));
+    s.requests(snapshot(0));
     s.drains(1);
     s.looked(1);
     CHECK(s.waits(1200s) == "drained 1");
     CHECK(s.said == "step 100 of rank 0 is still being written to /ckpt, 20 min 0 s after it was "
                     "requested");
     CHECK_FALSE(s.core.next_wakeup());
-    CHECK(s.wrote(image(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
+    CHECK(s.wrote(snapshot(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
     s.drains(2);
     CHECK(s.looked(2) == "");
     CHECK(s.waits(2h) == lines("finalize g1 step 100 rank 0: step 100 of rank 0 is not known to be "

@@ -17,17 +17,17 @@ struct process {
   std::size_t save(std::uint64_t step) {
     const auto slot = s.begin();
     REQUIRE(slot);
-    s.finish(*slot, image(step));
+    s.finish(*slot, snapshot(step));
     return *slot;
   }
   bool set_mapped(std::size_t slot) { return s.set_mapped(slot, s.word(slot).sequence); }
-  static slot_image image(std::uint64_t step) {
-    slot_image i;
+  static slot_snapshot snapshot(std::uint64_t step) {
+    slot_snapshot i;
     i.step = step;
     i.bytes = 100 * step;
     return i;
   }
-  std::uint64_t newest_step() const { return s.image(s.newest().value()).step; }
+  std::uint64_t newest_step() const { return s.snapshot(s.newest().value()).step; }
 
   std::unique_ptr<slot_table> table;
   slots s;

@@ -16,7 +16,7 @@
 
 namespace troupe::ckpt::testing {
 
-/// The memory of one local rank for others' images, as a keeper makes it, and a look into it.
+/// The memory of one local rank for others' snapshots, as a keeper makes it, and a look into it.
 class memory_of_others {
  public:
   memory_of_others() : wake_event_(made(os::wake_event::create())) {
@@ -36,7 +36,7 @@ class memory_of_others {
   slots words() const { return {*reinterpret_cast<slot_table*>(table_.data()), 2}; }
 
   struct piece {
-    slot_image image;
+    slot_snapshot snapshot;
     held_piece header;
     std::string parity;
   };
@@ -47,10 +47,10 @@ class memory_of_others {
     for (std::size_t slot = 0; slot < slots::count(); ++slot)
       if (words().word(slot).state == slot_state::ready) {
         const auto memory = made(os::shared_memory::adopt(::dup(slots_[slot].descriptor())));
-        const auto image = words().image(slot);
-        found.push_back({image, *reinterpret_cast<const held_piece*>(memory.data()),
+        const auto snapshot = words().snapshot(slot);
+        found.push_back({snapshot, *reinterpret_cast<const held_piece*>(memory.data()),
                          std::string(memory.data() + held_piece::bytes_before,
-                                     image.bytes - held_piece::bytes_before)});
+                                     snapshot.bytes - held_piece::bytes_before)});
       }
     return found;
   }

@@ -82,7 +82,7 @@ struct effect_in_words {
     return fmt::format("add {} at {} fresh {} times {}", a.which, a.offset, a.fresh, a.times);
   }
   std::string operator()(const target_core::finish& f) const {
-    return fmt::format("finish {}: {}", f.which, f.image.bytes - held_piece::bytes_before);
+    return fmt::format("finish {}: {}", f.which, f.snapshot.bytes - held_piece::bytes_before);
   }
   std::string operator()(const target_core::drop& d) const {
     return fmt::format("drop {}", d.which);

@@ -17,7 +17,7 @@ namespace troupe::ckpt::testing {
 
 /// A target_core among sources of chance, some of which do what they should. What must hold throws:
 /// nothing is added beyond the memory that was asked for, nothing happens to a stripe that has
-/// ended, a source hears one answer to each image, and what is kept is bounded.
+/// ended, a source hears one answer to each snapshot, and what is kept is bounded.
 class target_world {
  public:
   explicit target_world(actors::testing::fate choose) : choose_(std::move(choose)) {}
@@ -53,7 +53,7 @@ class target_world {
     std::uint64_t bytes = 0, written = 0;
   };
   /// What an honest source has sent, by stripe.
-  struct image {
+  struct snapshot {
     beginning says;
     std::map<std::uint32_t, std::uint64_t> sent;
     bool ended = false;
@@ -78,15 +78,15 @@ class target_world {
   }
 
   void begin(std::uint64_t who, const beginning& b) {
-    images_[who] = {b, {}, false};
+    snapshots_[who] = {b, {}, false};
     ++asked_[who];
     hears(who, say(b));
   }
 
   /// The next thing that a well-behaved source says.
   void go_on(std::uint64_t who) {
-    const auto at = images_.find(who);
-    if (at == images_.end() || at->second.ended)
+    const auto at = snapshots_.find(who);
+    if (at == snapshots_.end() || at->second.ended)
       return begin(who, some_beginning());
     auto& i = at->second;
     const code c{static_cast<std::uint32_t>(i.says.ranks.size()), i.says.parity};
@@ -114,7 +114,7 @@ class target_world {
   void hears(std::uint64_t who, const messages::any_msg& m) { obey(core_.heard(who, m)); }
 
   void lose(std::uint64_t who) {
-    images_.erase(who);
+    snapshots_.erase(who);
     asked_.erase(who);
     obey(core_.closed(who, "gone"));
   }
@@ -157,8 +157,8 @@ class target_world {
   target_core::effects perform(const target_core::finish& f) {
     const auto at = open_.find(f.which);
     invariant(at != open_.end(), "a stripe is finished that is not open");
-    invariant(f.image.bytes == held_piece::bytes_before + at->second.written &&
-                  f.image.bytes <= at->second.bytes,
+    invariant(f.snapshot.bytes == held_piece::bytes_before + at->second.written &&
+                  f.snapshot.bytes <= at->second.bytes,
               "a parity is not as long as what was added");
     open_.erase(at);
     ++finished_;
@@ -173,10 +173,10 @@ class target_world {
     if (r.message.is<messages::CopyHeld>()) {
       invariant(asked_[r.to] != 0, "an image is held that was not given");
       asked_[r.to] = 0;
-      images_.erase(r.to);
+      snapshots_.erase(r.to);
     } else if (r.message.is<messages::CopyRefused>()) {
       asked_[r.to] = 0;
-      images_.erase(r.to);
+      snapshots_.erase(r.to);
     }
     return {};
   }
@@ -196,7 +196,7 @@ class target_world {
   std::size_t finished_ = 0;
   std::map<target_core::stripe_id, open_stripe> open_;
   std::set<target_core::stripe_id> dropped_;
-  std::map<std::uint64_t, image> images_;
+  std::map<std::uint64_t, snapshot> snapshots_;
   std::map<std::uint64_t, std::uint64_t> asked_;
 };
 

@@ -150,11 +150,11 @@ TEST_CASE("what a device writes to pinned memory is in the file, however the fil
   }
   REQUIRE(part.bytes() == 12 * mib);
   const std::string text = "from a device";
-  // Images of other sizes, in the middle of pages of either size.
-  for (const std::uint64_t image : {15 * mib, 13 * mib + 5000, 12 * mib, 9 * mib, 16 * mib}) {
-    CAPTURE(image);
-    part.cut(image);
-    REQUIRE(memory->show(image));
+  // Snapshots of other sizes, in the middle of pages of either size.
+  for (const std::uint64_t snapshot : {15 * mib, 13 * mib + 5000, 12 * mib, 9 * mib, 16 * mib}) {
+    CAPTURE(snapshot);
+    part.cut(snapshot);
+    REQUIRE(memory->show(snapshot));
     REQUIRE(memory->show(16 * mib));
     REQUIRE(part.pin(memory->data(), 15 * mib, by));
     REQUIRE(part.bytes() == 12 * mib);

@@ -15,19 +15,19 @@ class checkpoints_are_kept_checker final : public observer {
  public:
   explicit checkpoints_are_kept_checker(world& w) : world_(w) {}
 
-  void persist_requested(const std::string& node, const ckpt::persist_request& image) override {
-    unfinalized_[node][{image.local, image.sequence}] = {image, world_.events.now()};
-    requests_.insert({image.step, image.made_by.value, image.rank});
+  void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
+    unfinalized_[node][{snapshot.local, snapshot.sequence}] = {snapshot, world_.events.now()};
+    requests_.insert({snapshot.step, snapshot.made_by.value, snapshot.rank});
   }
 
-  void persist_finalized(const std::string& node, const ckpt::persist_request& image,
+  void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
                          bool complete) override {
-    if (unfinalized_[node].erase({image.local, image.sequence}) == 0)
-      return blame(fmt::format("an image of step {} of rank {} was finalized twice", image.step,
-                               image.rank));
-    if (complete && completed_.count(image.step) == 0)
-      blame(fmt::format("rank {} was told that step {} is complete, and it is not", image.rank,
-                        image.step));
+    if (unfinalized_[node].erase({snapshot.local, snapshot.sequence}) == 0)
+      return blame(fmt::format("an image of step {} of rank {} was finalized twice", snapshot.step,
+                               snapshot.rank));
+    if (complete && completed_.count(snapshot.step) == 0)
+      blame(fmt::format("rank {} was told that step {} is complete, and it is not", snapshot.rank,
+                        snapshot.step));
   }
 
   void step_completed(const std::string& node, const ckpt::commit_order& order) override {
@@ -43,27 +43,28 @@ class checkpoints_are_kept_checker final : public observer {
                         says.world_size));
   }
 
-  void images_lost(const std::string& node) override { unfinalized_.erase(node); }
+  void snapshots_lost(const std::string& node) override { unfinalized_.erase(node); }
 
   /// No node finishes while what it saved last is on its way, unless that takes longer than it may.
   void sent(const std::string& from, const std::string&, const messages::any_msg& m) override {
     if (!m.is<messages::Finished>())
       return;
     for (const auto& [id, waits] : unfinalized_[from])
-      if (const auto& [image, since] = waits;
-          image.made_by == m.envelope().about &&
-          world_.events.now() - since < 2 * image.to.save_within - 100ms)
+      if (const auto& [snapshot, since] = waits;
+          snapshot.made_by == m.envelope().about &&
+          world_.events.now() - since < 2 * snapshot.to.save_within - 100ms)
         blame(fmt::format("{} has finished, and step {} of rank {} is not finalized", from,
-                          image.step, image.rank));
+                          snapshot.step, snapshot.rank));
   }
 
  private:
-  using image_id = std::pair<local_rank, std::uint64_t>;
+  using snapshot_id = std::pair<local_rank, std::uint64_t>;
 
   void blame(std::string what) { world_.blame("checkpoints_are_kept", std::move(what)); }
 
   world& world_;
-  std::map<std::string, std::map<image_id, std::pair<ckpt::persist_request, instant>>> unfinalized_;
+  std::map<std::string, std::map<snapshot_id, std::pair<ckpt::persist_request, instant>>>
+      unfinalized_;
   std::set<std::tuple<std::uint64_t, std::uint64_t, global_rank>> requests_;
   std::set<std::uint64_t> completed_;
 };

@@ -147,7 +147,7 @@ class agent_core {
     duration after{};
     duration within = limits::drain_within;
   };
-  /// The newest image of each process is wanted as well.
+  /// The newest snapshot of each process is wanted as well.
   struct save_newest {};
   /// For the master; lost if there is no link, and then told by state() in the next hello.
   struct report {

@@ -1,9 +1,9 @@
-#include "ckpt/writer/image_writer.hpp"
+#include "ckpt/writer/snapshot_writer.hpp"
 
 #include "ckpt/catalog/step_names.hpp"
 #include "ckpt/erasure/stripes.hpp"
-#include "ckpt/image/archive.hpp"
 #include "ckpt/limits.hpp"
+#include "ckpt/snapshot/archive.hpp"
 #include "runtime/base/invariant.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 
@@ -22,9 +22,9 @@ std::string text_of(const std::array<char, Size>& from) {
   return {from.begin(), std::find(from.begin(), from.end(), '\0')};
 }
 
-tl::unexpected<error> gone(const image_here& image) {
-  return failure(errc::invalid,
-                 fmt::format("the image of step {} of rank {} is gone", image.step, image.rank));
+tl::unexpected<error> gone(const snapshot_here& snapshot) {
+  return failure(errc::invalid, fmt::format("the image of step {} of rank {} is gone",
+                                            snapshot.step, snapshot.rank));
 }
 
 ports::bytes_view view_of(const os::shared_memory& memory) {
@@ -38,13 +38,15 @@ duration patience_of(std::uint64_t milliseconds) {
 }
 
 /// And its waiters hear.
-void finalize_in(slots& words, const image_here& image, const result<void>& how, purpose what) {
-  words.finalize(image.slot, image.sequence, {how.has_value(), how ? "" : how.error().what}, what);
+void finalize_in(slots& words, const snapshot_here& snapshot, const result<void>& how,
+                 purpose what) {
+  words.finalize(snapshot.slot, snapshot.sequence, {how.has_value(), how ? "" : how.error().what},
+                 what);
   os::wake_all(words.outcomes_told());
 }
 
-image_here here(const slots& words, std::size_t slot, local_rank local) {
-  const auto& says = words.image(slot);
+snapshot_here here(const slots& words, std::size_t slot, local_rank local) {
+  const auto& says = words.snapshot(slot);
   return {local,
           slot,
           words.word(slot).sequence,
@@ -55,12 +57,12 @@ image_here here(const slots& words, std::size_t slot, local_rank local) {
           says.bytes};
 }
 
-/// What the table says of a slot's image that is requested; nothing if it says what cannot be.
+/// What the table says of a slot's snapshot that is requested; nothing if it says what cannot be.
 std::optional<persist_request> requested_in(const slots& words, std::size_t slot,
                                             local_rank local) {
   const auto& to = words.destination(slot);
   persist_request w;
-  static_cast<image_here&>(w) = here(words, slot, local);
+  static_cast<snapshot_here&>(w) = here(words, slot, local);
   w.to = {text_of(to.place),
           text_of(to.directory),
           text_of(to.file),
@@ -77,10 +79,10 @@ std::optional<persist_request> requested_in(const slots& words, std::size_t slot
 }
 
 /// The same for one of which copies are requested.
-std::optional<image_to_copy> to_copy_in(const slots& words, std::size_t slot, local_rank local) {
+std::optional<snapshot_to_copy> to_copy_in(const slots& words, std::size_t slot, local_rank local) {
   const auto& by = words.group(slot);
-  image_to_copy w;
-  static_cast<image_here&>(w) = here(words, slot, local);
+  snapshot_to_copy w;
+  static_cast<snapshot_here&>(w) = here(words, slot, local);
   if (by.members > slot_group::members_max || by.me >= by.members ||
       !check(code{by.members, by.parity}))
     return std::nullopt;
@@ -90,15 +92,15 @@ std::optional<image_to_copy> to_copy_in(const slots& words, std::size_t slot, lo
   w.by.me = by.me;
   w.within = patience_of(by.within_ms);
   if (const auto kept = words.replica_base())
-    w.whole = held_step{generation{words.image(*kept).generation}, words.image(*kept).step};
+    w.whole = held_step{generation{words.snapshot(*kept).generation}, words.snapshot(*kept).step};
   return w;
 }
 
 } // namespace
 
-result<std::shared_ptr<image_writer>>
-image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node,
-                   replicator replicate) {
+result<std::shared_ptr<snapshot_writer>>
+snapshot_writer::open(const std::vector<std::vector<int>>& arenas, node_name node,
+                      replicator replicate) {
   std::vector<arena> mapped;
   std::vector<os::wake_event> wake_events;
   for (const auto& descriptors : arenas) {
@@ -124,23 +126,23 @@ image_writer::open(const std::vector<std::vector<int>>& arenas, node_name node,
   auto wake = os::wake_event::create();
   if (!wake)
     return tl::make_unexpected(wake.error());
-  return std::shared_ptr<image_writer>(new image_writer(std::move(mapped), std::move(wake_events),
-                                                        std::move(*wake), std::move(node),
-                                                        std::move(replicate)));
+  return std::shared_ptr<snapshot_writer>(
+      new snapshot_writer(std::move(mapped), std::move(wake_events), std::move(*wake),
+                          std::move(node), std::move(replicate)));
 }
 
-image_writer::image_writer(std::vector<arena> arenas, std::vector<os::wake_event> wake_events,
-                           os::wake_event wake, node_name node, replicator replicate)
+snapshot_writer::snapshot_writer(std::vector<arena> arenas, std::vector<os::wake_event> wake_events,
+                                 os::wake_event wake, node_name node, replicator replicate)
     : arenas_(std::move(arenas)), wake_events_(std::move(wake_events)), wake_(std::move(wake)),
       node_(std::move(node)), replicate_(std::move(replicate)), thread_([this] { run(); }) {}
 
-image_writer::~image_writer() {
+snapshot_writer::~snapshot_writer() {
   stop_ = true;
   wake_.signal();
   thread_.join();
 }
 
-void image_writer::ask(std::function<void()> work) {
+void snapshot_writer::ask(std::function<void()> work) {
   {
     const std::lock_guard held(lock_);
     work_.push_back(std::move(work));
@@ -148,7 +150,7 @@ void image_writer::ask(std::function<void()> work) {
   wake_.signal();
 }
 
-void image_writer::run() {
+void snapshot_writer::run() {
   while (!stop_) {
     tell_persist_request();
     std::function<void()> next;
@@ -168,7 +170,7 @@ void image_writer::run() {
   }
 }
 
-void image_writer::tell_persist_request() {
+void snapshot_writer::tell_persist_request() {
   for (local_rank local = 0; local < arenas_.size(); ++local) {
     auto words = arenas_[local].words();
     if (!words.formatted())
@@ -186,79 +188,79 @@ void image_writer::tell_persist_request() {
   }
 }
 
-void image_writer::tell_persist_requests_in(slots& words, std::size_t slot, local_rank local) {
-  const auto image = requested_in(words, slot, local);
-  if (!image)
+void snapshot_writer::tell_persist_requests_in(slots& words, std::size_t slot, local_rank local) {
+  const auto snapshot = requested_in(words, slot, local);
+  if (!snapshot)
     finalize_in(words, {local, slot, words.word(slot).sequence},
                 failure(errc::invalid, "it was not said where it goes"), purpose::disk);
-  else if (told_.insert(id_of(*image)).second)
-    on_request_(*image);
+  else if (told_.insert(id_of(*snapshot)).second)
+    on_request_(*snapshot);
 }
 
-void image_writer::tell_copy_requests_in(slots& words, std::size_t slot, local_rank local) {
-  const auto image = to_copy_in(words, slot, local);
-  if (!image)
+void snapshot_writer::tell_copy_requests_in(slots& words, std::size_t slot, local_rank local) {
+  const auto snapshot = to_copy_in(words, slot, local);
+  if (!snapshot)
     finalize_in(words, {local, slot, words.word(slot).sequence},
                 failure(errc::invalid, "it was not said which nodes hold its pieces"),
                 purpose::copies);
-  else if (told_copies_.insert(id_of(*image)).second)
-    on_copy_request_(*image);
+  else if (told_copies_.insert(id_of(*snapshot)).second)
+    on_copy_request_(*snapshot);
 }
 
-void image_writer::watch(std::function<void(const persist_request&)> on_request) {
+void snapshot_writer::watch(std::function<void(const persist_request&)> on_request) {
   ask([this, on_request = std::move(on_request)] {
     on_request_ = on_request;
     told_.clear();
   });
 }
 
-void image_writer::watch_copies(std::function<void(const image_to_copy&)> on_request) {
+void snapshot_writer::watch_copies(std::function<void(const snapshot_to_copy&)> on_request) {
   ask([this, on_request = std::move(on_request)] {
     on_copy_request_ = on_request;
     told_copies_.clear();
   });
 }
 
-void image_writer::look(std::function<void()> done) {
+void snapshot_writer::look(std::function<void()> done) {
   ask([this, done = std::move(done)] {
     tell_persist_request();
     done();
   });
 }
 
-void image_writer::write(const persist_request& image,
-                         std::function<void(result<ports::receipt>)> done) {
-  ask([this, image, done = std::move(done)] { done(write_now(image)); });
+void snapshot_writer::write(const persist_request& snapshot,
+                            std::function<void(result<ports::receipt>)> done) {
+  ask([this, snapshot, done = std::move(done)] { done(write_now(snapshot)); });
 }
 
-result<os::shared_memory> image_writer::mapped(const image_here& image) {
-  auto words = arenas_.at(image.local).words();
-  auto memory = os::shared_memory::share(arenas_[image.local].memory.at(image.slot));
+result<os::shared_memory> snapshot_writer::mapped(const snapshot_here& snapshot) {
+  auto words = arenas_.at(snapshot.local).words();
+  auto memory = os::shared_memory::share(arenas_[snapshot.local].memory.at(snapshot.slot));
   if (!memory)
     return memory;
-  if (words.word(image.slot).sequence != image.sequence || memory->bytes() != image.bytes)
+  if (words.word(snapshot.slot).sequence != snapshot.sequence || memory->bytes() != snapshot.bytes)
     return failure(errc::invalid, fmt::format("the image of step {} of rank {} is another's now",
-                                              image.step, image.rank));
-  if (!words.word(image.slot).sealed) {
+                                              snapshot.step, snapshot.rank));
+  if (!words.word(snapshot.slot).sealed) {
     if (const auto sealed = seal(memory->data(), memory->bytes()); !sealed)
       return tl::make_unexpected(sealed.error());
-    words.mark_sealed(image.slot);
+    words.mark_sealed(snapshot.slot);
   }
   return memory;
 }
 
-result<ports::receipt> image_writer::write_now(const persist_request& image) {
-  auto words = arenas_.at(image.local).words();
-  if (!words.hold(image.slot))
-    return gone(image);
-  auto written = mapped(image).and_then([&](const os::shared_memory& memory) {
-    return at(image.to.place).write(image, view_of(memory), stop_);
+result<ports::receipt> snapshot_writer::write_now(const persist_request& snapshot) {
+  auto words = arenas_.at(snapshot.local).words();
+  if (!words.hold(snapshot.slot))
+    return gone(snapshot);
+  auto written = mapped(snapshot).and_then([&](const os::shared_memory& memory) {
+    return at(snapshot.to.place).write(snapshot, view_of(memory), stop_);
   });
-  words.release(image.slot);
+  words.release(snapshot.slot);
   return written;
 }
 
-place_writer& image_writer::at(const std::string& place) {
+place_writer& snapshot_writer::at(const std::string& place) {
   if (places_.count(place) == 0 && places_.size() == limits::checkpoint_places_max)
     places_.clear();
   auto& there = places_[place];
@@ -267,67 +269,68 @@ place_writer& image_writer::at(const std::string& place) {
   return *there;
 }
 
-void image_writer::commit(const commit_order& order,
-                          std::function<void(result<std::uint64_t>)> done) {
+void snapshot_writer::commit(const commit_order& order,
+                             std::function<void(result<std::uint64_t>)> done) {
   ask([this, order, done = std::move(done)] { done(at(order.to.place).commit(order)); });
 }
 
-void image_writer::finalize(const persist_request& image, const result<void>& how) {
-  ask([this, image, how] {
-    auto words = arenas_.at(image.local).words();
-    finalize_in(words, image, how, purpose::disk);
-    told_.erase(id_of(image));
+void snapshot_writer::finalize(const persist_request& snapshot, const result<void>& how) {
+  ask([this, snapshot, how] {
+    auto words = arenas_.at(snapshot.local).words();
+    finalize_in(words, snapshot, how, purpose::disk);
+    told_.erase(id_of(snapshot));
   });
 }
 
-void image_writer::copy(const image_to_copy& image, std::function<void(result<void>)> done) {
-  ask([this, image, done = std::move(done)] {
-    const auto known = copies_.find(id_of(image));
+void snapshot_writer::copy(const snapshot_to_copy& snapshot,
+                           std::function<void(result<void>)> done) {
+  ask([this, snapshot, done = std::move(done)] {
+    const auto known = copies_.find(id_of(snapshot));
     if (known != copies_.end()) {
       known->second.done.push_back(done);
       return;
     }
-    copies_[id_of(image)].done = {done};
-    copy_now(image);
+    copies_[id_of(snapshot)].done = {done};
+    copy_now(snapshot);
   });
 }
 
-void image_writer::copy_now(const image_to_copy& image) {
+void snapshot_writer::copy_now(const snapshot_to_copy& snapshot) {
   if (!replicate_)
-    return copied(image, failure(errc::refused, "this node does not give copies to others"));
-  auto words = arenas_.at(image.local).words();
-  if (!words.hold(image.slot))
-    return copied(image, gone(image));
-  auto memory = mapped(image);
+    return copied(snapshot, failure(errc::refused, "this node does not give copies to others"));
+  auto words = arenas_.at(snapshot.local).words();
+  if (!words.hold(snapshot.slot))
+    return copied(snapshot, gone(snapshot));
+  auto memory = mapped(snapshot);
   if (!memory) {
-    words.release(image.slot);
-    return copied(image, tl::make_unexpected(memory.error()));
+    words.release(snapshot.slot);
+    return copied(snapshot, tl::make_unexpected(memory.error()));
   }
-  auto& kept = copies_[id_of(image)].memory;
+  auto& kept = copies_[id_of(snapshot)].memory;
   kept = std::move(*memory);
-  replicate_(image, view_of(kept), [this, image](const result<void>& how) {
-    ask([this, image, how] {
-      arenas_.at(image.local).words().release(image.slot);
-      copied(image, how);
+  replicate_(snapshot, view_of(kept), [this, snapshot](const result<void>& how) {
+    ask([this, snapshot, how] {
+      arenas_.at(snapshot.local).words().release(snapshot.slot);
+      copied(snapshot, how);
     });
   });
 }
 
-void image_writer::copied(const image_to_copy& image, const result<void>& how) {
-  const auto ended = copies_.extract(id_of(image));
+void snapshot_writer::copied(const snapshot_to_copy& snapshot, const result<void>& how) {
+  const auto ended = copies_.extract(id_of(snapshot));
   for (const auto& done : ended.mapped().done)
     done(how);
 }
 
-void image_writer::finalize_copy(const image_to_copy& image, const result<void>& how) {
-  ask([this, image, how] {
-    auto words = arenas_.at(image.local).words();
-    finalize_in(words, image, how, purpose::copies);
-    told_copies_.erase(id_of(image));
+void snapshot_writer::finalize_copy(const snapshot_to_copy& snapshot, const result<void>& how) {
+  ask([this, snapshot, how] {
+    auto words = arenas_.at(snapshot.local).words();
+    finalize_in(words, snapshot, how, purpose::copies);
+    told_copies_.erase(id_of(snapshot));
   });
 }
 
-void image_writer::request_newest() {
+void snapshot_writer::request_newest() {
   ask([this] {
     for (auto& a : arenas_) {
       auto words = a.words();

@@ -38,8 +38,8 @@ class archive_layout {
   std::uint64_t data_of(std::size_t index) const { return places_[index].data; }
 
   /// Writes all that is not data: headers, padding, descriptors and the directory, with 0 for each
-  /// CRC-32 that `seal` will know. `image` has room for `bytes()`.
-  void write_frame(char* image) const;
+  /// CRC-32 that `seal` will know. `snapshot` has room for `bytes()`.
+  void write_frame(char* snapshot) const;
 
  private:
   struct place {
@@ -61,7 +61,7 @@ class archive_layout {
 
 /// A record as the directory of an archive tells.
 struct archive_entry {
-  std::string_view name; ///< as it stands there; points into the image
+  std::string_view name; ///< as it stands there; points into the snapshot
   std::uint64_t data = 0, bytes = 0;
   std::uint32_t crc = 0;
   std::uint64_t crc_at = 0;             ///< where the directory has it
@@ -69,13 +69,13 @@ struct archive_entry {
 };
 
 /// Reads the directory of an archive whose records are stored. Every position is judged, so that an
-/// image of anybody's making may be read; `invalid` says what is wrong and where.
-result<std::vector<archive_entry>> read_archive(std::string_view image);
+/// snapshot of anybody's making may be read; `invalid` says what is wrong and where.
+result<std::vector<archive_entry>> read_archive(std::string_view snapshot);
 
 /// Fills in the CRC-32 of every record, in the descriptors and in the directory.
-result<void> seal(char* image, std::size_t bytes);
+result<void> seal(char* snapshot, std::size_t bytes);
 
 /// Compares every record with its CRC-32; `invalid` names the first that is damaged.
-result<void> verify(std::string_view image);
+result<void> verify(std::string_view snapshot);
 
 } // namespace troupe::ckpt

@@ -1,4 +1,4 @@
-#include "launch/wiring/image_copies.hpp"
+#include "launch/wiring/snapshot_copies.hpp"
 
 #include "launch/wiring/master_wiring.hpp"
 #include "launch/wiring/program.hpp"
@@ -19,10 +19,11 @@ void keep_memory_of_parts() {
 
 } // namespace
 
-result<std::unique_ptr<image_copies>>
-image_copies::open(const launcher_options& o, const node_name& node, const ports::endpoint& where,
-                   const std::vector<std::vector<int>>& memory, const log::sink& sink) {
-  std::unique_ptr<image_copies> made(new image_copies);
+result<std::unique_ptr<snapshot_copies>>
+snapshot_copies::open(const launcher_options& o, const node_name& node,
+                      const ports::endpoint& where, const std::vector<std::vector<int>>& memory,
+                      const log::sink& sink) {
+  std::unique_ptr<snapshot_copies> made(new snapshot_copies);
   keep_memory_of_parts();
   auto transport = open_transport(made->io_, o.common, sink, link_timing_of(o), where.host);
   if (!transport)
@@ -38,12 +39,12 @@ image_copies::open(const launcher_options& o, const node_name& node, const ports
   return made;
 }
 
-ckpt::image_writer::replicator image_copies::replicator() const {
+ckpt::snapshot_writer::replicator snapshot_copies::replicator() const {
   return [source = std::weak_ptr<ckpt::replication_source>(source_)](
-             const ckpt::image_to_copy& image, ports::bytes_view memory,
+             const ckpt::snapshot_to_copy& snapshot, ports::bytes_view memory,
              std::function<void(result<void>)> done) {
     if (const auto living = source.lock())
-      living->give(image, memory, std::move(done));
+      living->give(snapshot, memory, std::move(done));
     else
       done(failure(errc::closed, "this node leaves the job"));
   };

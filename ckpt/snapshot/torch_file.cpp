@@ -1,6 +1,6 @@
-#include "ckpt/image/torch_file.hpp"
+#include "ckpt/snapshot/torch_file.hpp"
 
-#include "ckpt/image/bytes.hpp"
+#include "ckpt/snapshot/bytes.hpp"
 
 #include <array>
 #include <string>
@@ -43,11 +43,11 @@ std::uint64_t torch_file::storage_at(std::size_t index) const {
   return layout_.data_of(1 + heads.size() + index);
 }
 
-void torch_file::write_frame(char* image) const {
-  layout_.write_frame(image);
+void torch_file::write_frame(char* snapshot) const {
+  layout_.write_frame(snapshot);
   for (std::size_t i = 0; i < heads.size(); ++i)
-    put(image + layout_.data_of(1 + i), heads[i].data);
-  put(image + layout_.data_of(1 + heads.size() + storages_), version.data);
+    put(snapshot + layout_.data_of(1 + i), heads[i].data);
+  put(snapshot + layout_.data_of(1 + heads.size() + storages_), version.data);
 }
 
 } // namespace troupe::ckpt

@@ -1,6 +1,6 @@
-#include "ckpt/image/archive.hpp"
+#include "ckpt/snapshot/archive.hpp"
 
-#include "ckpt/image/bytes.hpp"
+#include "ckpt/snapshot/bytes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,19 +25,19 @@ std::vector<record> records_of(const contents& all) {
 }
 
 /// `before`: what the memory holds.
-std::string image_of(const contents& all, char before = '?') {
+std::string snapshot_of(const contents& all, char before = '?') {
   const archive_layout layout("archive", records_of(all));
-  std::string image(layout.bytes(), before);
-  layout.write_frame(image.data());
+  std::string snapshot(layout.bytes(), before);
+  layout.write_frame(snapshot.data());
   for (std::size_t i = 0; i < all.size(); ++i)
-    image.replace(layout.data_of(i), all[i].second.size(), all[i].second);
-  return image;
+    snapshot.replace(layout.data_of(i), all[i].second.size(), all[i].second);
+  return snapshot;
 }
 
 std::string sealed(const contents& all) {
-  auto image = image_of(all);
-  REQUIRE(seal(image.data(), image.size()));
-  return image;
+  auto snapshot = snapshot_of(all);
+  REQUIRE(seal(snapshot.data(), snapshot.size()));
+  return snapshot;
 }
 
 const contents some = {{"data.pkl", "\x80\x02."},
@@ -53,33 +53,33 @@ std::string told(const troupe::result<void>& r) {
 } // namespace
 
 TEST_CASE("what goes in is found again, aligned, and every byte of the image is written") {
-  CHECK(image_of(some, '?') == image_of(some, '!'));
-  const auto image = sealed(some);
-  const auto entries = read_archive(image);
+  CHECK(snapshot_of(some, '?') == snapshot_of(some, '!'));
+  const auto snapshot = sealed(some);
+  const auto entries = read_archive(snapshot);
   REQUIRE(entries);
   REQUIRE(entries->size() == some.size());
   for (std::size_t i = 0; i < some.size(); ++i) {
     const auto& e = (*entries)[i];
     CHECK(e.name == "archive/" + some[i].first);
     CHECK(e.data % archive_layout::alignment == 0);
-    CHECK(image.substr(e.data, e.bytes) == some[i].second);
+    CHECK(snapshot.substr(e.data, e.bytes) == some[i].second);
   }
-  CHECK(told(verify(image)) == "");
+  CHECK(told(verify(snapshot)) == "");
 }
 
 TEST_CASE("the CRC-32 of the format's own example stands in the directory and behind the data") {
-  const auto image = sealed({{"check", "123456789"}}); // the check value of every CRC catalogue
-  const auto entries = read_archive(image);
+  const auto snapshot = sealed({{"check", "123456789"}}); // the check value of every CRC catalogue
+  const auto entries = read_archive(snapshot);
   REQUIRE(entries);
   const auto& e = entries->front();
   CHECK(e.crc == 0xcbf43926);
-  CHECK(take<std::uint32_t>(image, e.crc_behind_data_at) == 0xcbf43926);
+  CHECK(take<std::uint32_t>(snapshot, e.crc_behind_data_at) == 0xcbf43926);
 }
 
 TEST_CASE("an archive of no records is one") {
-  const auto image = sealed({});
-  REQUIRE(read_archive(image));
-  CHECK(read_archive(image)->empty());
+  const auto snapshot = sealed({});
+  REQUIRE(read_archive(snapshot));
+  CHECK(read_archive(snapshot)->empty());
 }
 
 TEST_CASE("sizes and places of 4 GiB and more stand in extensions") {
@@ -95,26 +95,26 @@ TEST_CASE("sizes and places of 4 GiB and more stand in extensions") {
 }
 
 TEST_CASE("what is not sealed, and what was changed, is noticed by name") {
-  auto image = image_of(some);
-  CHECK(told(verify(image)).find("archive/data.pkl is damaged") == 0);
-  image = sealed(some);
-  const auto entries = read_archive(image);
+  auto snapshot = snapshot_of(some);
+  CHECK(told(verify(snapshot)).find("archive/data.pkl is damaged") == 0);
+  snapshot = sealed(some);
+  const auto entries = read_archive(snapshot);
   REQUIRE(entries);
-  image[(*entries)[3].data + 63] ^= 1;
-  CHECK(told(verify(image)).find("archive/data/2 is damaged") == 0);
+  snapshot[(*entries)[3].data + 63] ^= 1;
+  CHECK(told(verify(snapshot)).find("archive/data/2 is damaged") == 0);
 }
 
 TEST_CASE("an image that was cut off anywhere is no archive") {
-  const auto image = sealed(some);
-  for (std::size_t bytes = 0; bytes < image.size(); ++bytes)
-    CHECK_FALSE(read_archive(std::string_view(image).substr(0, bytes)));
+  const auto snapshot = sealed(some);
+  for (std::size_t bytes = 0; bytes < snapshot.size(); ++bytes)
+    CHECK_FALSE(read_archive(std::string_view(snapshot).substr(0, bytes)));
 }
 
 TEST_CASE("any byte may be wrong: either it is noticed, or nothing of what is read has changed") {
-  const auto image = sealed(some);
-  for (std::size_t at = 0; at < image.size(); ++at)
+  const auto snapshot = sealed(some);
+  for (std::size_t at = 0; at < snapshot.size(); ++at)
     for (const char flip : {1, 0x80, 0xff}) {
-      auto other = image;
+      auto other = snapshot;
       other[at] = static_cast<char>(other[at] ^ flip);
       if (!verify(other))
         continue;
@@ -128,9 +128,9 @@ TEST_CASE("any byte may be wrong: either it is noticed, or nothing of what is re
 
 TEST_CASE("no image can make us write or read outside of it") {
   std::mt19937_64 chance(7);
-  const auto image = sealed(some);
+  const auto snapshot = sealed(some);
   for (int round = 0; round < 20'000; ++round) {
-    auto other = image;
+    auto other = snapshot;
     // The last 400 bytes are directory and ends, where positions are.
     for (int i = 0; i < 4; ++i)
       other[other.size() - 1 - chance() % 400] = static_cast<char>(chance());

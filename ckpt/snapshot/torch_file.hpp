@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/image/archive.hpp"
+#include "ckpt/snapshot/archive.hpp"
 
 #include <cstdint>
 #include <string_view>
@@ -20,7 +20,7 @@ class torch_file {
   std::uint64_t pickle_at() const { return layout_.data_of(0); }
   std::uint64_t storage_at(std::size_t index) const;
   /// Everything but the pickle and the storages.
-  void write_frame(char* image) const;
+  void write_frame(char* snapshot) const;
 
  private:
   archive_layout layout_;

@@ -1,4 +1,4 @@
-#include "ckpt/copies/image_sending.hpp"
+#include "ckpt/copies/snapshot_sending.hpp"
 
 #include "ckpt/limits.hpp"
 
@@ -21,10 +21,10 @@ void write_key(messages::CopyKey::Builder out, generation g, std::uint64_t step,
 
 } // namespace
 
-image_sending::image_sending(target_links& links, rate_limiter& rate, messages::author& author,
-                             const image_to_copy& image, ports::bytes_view memory,
-                             sending_plan plan, instant until)
-    : links_(links), rate_(rate), author_(author), image_(image), memory_(memory),
+snapshot_sending::snapshot_sending(target_links& links, rate_limiter& rate,
+                                   messages::author& author, const snapshot_to_copy& snapshot,
+                                   ports::bytes_view memory, sending_plan plan, instant until)
+    : links_(links), rate_(rate), author_(author), snapshot_(snapshot), memory_(memory),
       plan_(std::move(plan)), until_(until) {
   for (const auto member : plan_.targets()) {
     dialled_.insert(member);
@@ -32,7 +32,7 @@ image_sending::image_sending(target_links& links, rate_limiter& rate, messages::
   }
 }
 
-result<void> image_sending::begin(const messages::msg<messages::Hello>& hello) {
+result<void> snapshot_sending::begin(const messages::msg<messages::Hello>& hello) {
   std::set<std::string> group;
   for (const auto member : awaited_)
     group.insert(address(member));
@@ -46,12 +46,12 @@ result<void> image_sending::begin(const messages::msg<messages::Hello>& hello) {
   return {};
 }
 
-void image_sending::fail(std::uint32_t member, const error& why) {
-  give_up({why.code, fmt::format("rank {}'s copy at {}: {}", image_.by.members[member].rank,
+void snapshot_sending::fail(std::uint32_t member, const error& why) {
+  give_up({why.code, fmt::format("rank {}'s copy at {}: {}", snapshot_.by.members[member].rank,
                                  address(member), why.what)});
 }
 
-void image_sending::give_up(const error& why) {
+void snapshot_sending::give_up(const error& why) {
   if (ended_)
     return;
   ended_ = tl::make_unexpected(why);
@@ -61,7 +61,7 @@ void image_sending::give_up(const error& why) {
 
 // ---- What targets say ----
 
-void image_sending::hear(const target_links::news& n) {
+void snapshot_sending::hear(const target_links::news& n) {
   if (ended_)
     return;
   for (const auto member : plan_.targets()) {
@@ -74,7 +74,7 @@ void image_sending::hear(const target_links::news& n) {
   }
 }
 
-void image_sending::hear(std::uint32_t member, const messages::any_msg& m) {
+void snapshot_sending::hear(std::uint32_t member, const messages::any_msg& m) {
   if (m.is<messages::CopyTaken>()) {
     if (!plan_.taken(member, m.as<messages::CopyTaken>().read()->getBytes()))
       fail(member, {errc::refused, "it has taken more than was sent"});
@@ -93,11 +93,11 @@ void image_sending::hear(std::uint32_t member, const messages::any_msg& m) {
 
 // ---- What is said to them ----
 
-void image_sending::step(instant now) {
+void snapshot_sending::step(instant now) {
   wake_at_ = until_;
   if (now >= until_ && !awaited_.empty())
     return fail(*awaited_.begin(),
-                {errc::unavailable, fmt::format("not held within {}", in_words(image_.within))});
+                {errc::unavailable, fmt::format("not held within {}", in_words(snapshot_.within))});
   for (auto member = dialled_.begin(); member != dialled_.end();)
     member = links_.is_connected(address(*member)) ? dialled_.erase(member) : std::next(member);
   // A target that is not there costs the others no memory.
@@ -122,35 +122,35 @@ void image_sending::step(instant now) {
   }
 }
 
-void image_sending::say_begin(std::uint32_t member) {
-  links_.send(address(member),
-              author_
-                  .write<messages::CopyBegin>(image_.made_by,
-                                              [&](messages::CopyBegin::Builder b) {
-                                                write_key(b.initKey(), image_.made_by, image_.step,
-                                                          image_.world_size);
-                                                b.setLocalRank(image_.local);
-                                                b.setParity(image_.by.parity);
-                                                const auto& all = image_.by.members;
-                                                auto ranks =
-                                                    b.initRanks(static_cast<unsigned>(all.size()));
-                                                for (unsigned i = 0; i < all.size(); ++i)
-                                                  ranks.set(i, all[i].rank);
-                                                b.setSource(image_.by.me);
-                                                b.setTarget(member);
-                                                b.setBytes(memory_.size);
-                                                if (image_.whole)
-                                                  write_key(b.initWhole(), image_.whole->made_by,
-                                                            image_.whole->step, image_.world_size);
-                                              })
-                  .any());
+void snapshot_sending::say_begin(std::uint32_t member) {
+  links_.send(
+      address(member),
+      author_
+          .write<messages::CopyBegin>(snapshot_.made_by,
+                                      [&](messages::CopyBegin::Builder b) {
+                                        write_key(b.initKey(), snapshot_.made_by, snapshot_.step,
+                                                  snapshot_.world_size);
+                                        b.setLocalRank(snapshot_.local);
+                                        b.setParity(snapshot_.by.parity);
+                                        const auto& all = snapshot_.by.members;
+                                        auto ranks = b.initRanks(static_cast<unsigned>(all.size()));
+                                        for (unsigned i = 0; i < all.size(); ++i)
+                                          ranks.set(i, all[i].rank);
+                                        b.setSource(snapshot_.by.me);
+                                        b.setTarget(member);
+                                        b.setBytes(memory_.size);
+                                        if (snapshot_.whole)
+                                          write_key(b.initWhole(), snapshot_.whole->made_by,
+                                                    snapshot_.whole->step, snapshot_.world_size);
+                                      })
+          .any());
 }
 
-void image_sending::say_part(const sending_plan::part& p) {
+void snapshot_sending::say_part(const sending_plan::part& p) {
   const auto* const from = reinterpret_cast<const kj::byte*>(memory_.data) + p.from;
   links_.send(address(p.member), author_
                                      .write<messages::CopyPiece>(
-                                         image_.made_by,
+                                         snapshot_.made_by,
                                          [&](messages::CopyPiece::Builder b) {
                                            b.setStripe(p.stripe);
                                            b.setOffset(p.offset);
@@ -161,17 +161,17 @@ void image_sending::say_part(const sending_plan::part& p) {
 }
 
 /// The checksum grows while targets are waited for. False: it is there.
-bool image_sending::sum_some() {
+bool snapshot_sending::sum_some() {
   const auto bytes = std::min(limits::copy_part, memory_.size - summed_);
   crc32_ = libdeflate_crc32(crc32_, memory_.data + summed_, bytes);
   summed_ += bytes;
   return bytes != 0;
 }
 
-void image_sending::say_end(std::uint32_t member) {
+void snapshot_sending::say_end(std::uint32_t member) {
   links_.send(
       address(member),
-      author_.write<messages::CopyEnd>(image_.made_by, [this](auto b) { b.setCrc32(crc32_); })
+      author_.write<messages::CopyEnd>(snapshot_.made_by, [this](auto b) { b.setCrc32(crc32_); })
           .any());
 }
 

@@ -1,6 +1,6 @@
-#include "ckpt/writer/image_writer.hpp"
+#include "ckpt/writer/snapshot_writer.hpp"
 
-#include "ckpt/image/torch_file.hpp"
+#include "ckpt/snapshot/torch_file.hpp"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -49,11 +49,11 @@ struct process {
     const auto bytes = file.layout().bytes();
     REQUIRE(memory[slot].bytes() <= bytes);
     REQUIRE(memory[slot].grow(bytes));
-    auto* image = memory[slot].data();
-    file.write_frame(image);
-    image[file.pickle_at()] = '.';
-    std::memcpy(image + file.storage_at(0), content.data(), content.size());
-    slot_image what;
+    auto* snapshot = memory[slot].data();
+    file.write_frame(snapshot);
+    snapshot[file.pickle_at()] = '.';
+    std::memcpy(snapshot + file.storage_at(0), content.data(), content.size());
+    slot_snapshot what;
     what.step = step;
     what.generation = 3;
     what.world_size = 1;
@@ -96,8 +96,9 @@ class box {
   std::deque<T> values_;
 };
 
-std::shared_ptr<image_writer> open(const process& p, image_writer::replicator replicate = {}) {
-  auto opened = image_writer::open({p.descriptors()}, "n0", std::move(replicate));
+std::shared_ptr<snapshot_writer> open(const process& p,
+                                      snapshot_writer::replicator replicate = {}) {
+  auto opened = snapshot_writer::open({p.descriptors()}, "n0", std::move(replicate));
   REQUIRE_MESSAGE(opened, opened.error().what);
   return *opened;
 }
@@ -111,13 +112,13 @@ TEST_CASE("what a process wants is told, written as a sealed file, and finalized
   const auto writer = open(p);
   writer->watch([&](const persist_request& w) { requested.put(w); });
   const auto slot = p.save(there.path, 4);
-  const auto image = requested.take();
-  CHECK(image.step == 4);
-  CHECK(image.made_by == generation{3});
-  CHECK(image.to.file == "rank_0.pt");
+  const auto snapshot = requested.take();
+  CHECK(snapshot.step == 4);
+  CHECK(snapshot.made_by == generation{3});
+  CHECK(snapshot.to.file == "rank_0.pt");
 
   box<result<ports::receipt>> written;
-  writer->write(image, [&](result<ports::receipt> r) { written.put(std::move(r)); });
+  writer->write(snapshot, [&](result<ports::receipt> r) { written.put(std::move(r)); });
   const auto receipt = written.take();
   REQUIRE_MESSAGE(receipt, receipt.error().what);
   std::ifstream file(there.path + "/4/rank_0.pt", std::ios::binary);
@@ -127,7 +128,7 @@ TEST_CASE("what a process wants is told, written as a sealed file, and finalized
 
   const auto sequence = p.words().word(slot).sequence;
   const auto before = p.words().outcomes_told().load();
-  writer->finalize(image, {});
+  writer->finalize(snapshot, {});
   while (p.words().outcomes_told().load() == before)
     REQUIRE(os::wait_while(p.words().outcomes_told(), before, 30s));
   CHECK(p.words().finalized(slot, sequence)->succeeded);
@@ -182,9 +183,9 @@ TEST_CASE("at a breakpoint the newest image is requested, unless it was written"
   p.save(there.path, 1, false);
   p.save(there.path, 2, false);
   writer->request_newest();
-  const auto image = requested.take();
-  CHECK(image.step == 2);
-  writer->finalize(image, {});
+  const auto snapshot = requested.take();
+  CHECK(snapshot.step == 2);
+  writer->finalize(snapshot, {});
   writer->request_newest();
   p.save(there.path, 3);
   CHECK(requested.take().step == 3);
@@ -232,15 +233,16 @@ slot_group two_nodes() {
 }
 
 struct gift {
-  image_to_copy image;
+  snapshot_to_copy snapshot;
   std::string bytes;
   std::function<void(result<void>)> done;
 };
 
-image_writer::replicator into(box<gift>& gifts) {
-  return [&gifts](const image_to_copy& image, ports::bytes_view memory,
+snapshot_writer::replicator into(box<gift>& gifts) {
+  return [&gifts](const snapshot_to_copy& snapshot, ports::bytes_view memory,
                   std::function<void(result<void>)> done) {
-    gifts.put({image, {reinterpret_cast<const char*>(memory.data), memory.size}, std::move(done)});
+    gifts.put(
+        {snapshot, {reinterpret_cast<const char*>(memory.data), memory.size}, std::move(done)});
   };
 }
 
@@ -254,25 +256,25 @@ void wait_for_outcome(process& p, std::uint32_t before) {
 TEST_CASE("copies are given sealed, of the group that the process named, and finalized") {
   process p;
   box<gift> gifts;
-  box<image_to_copy> requested;
+  box<snapshot_to_copy> requested;
   const auto writer = open(p, into(gifts));
-  writer->watch_copies([&](const image_to_copy& w) { requested.put(w); });
+  writer->watch_copies([&](const snapshot_to_copy& w) { requested.put(w); });
   const auto kept = p.save("/nowhere", 3, false);
   p.words().set_replica_base(p.words().word(kept).sequence);
   const auto slot = p.save("/nowhere", 4, false);
   REQUIRE(p.words().request_copies(slot, two_nodes()));
   p.wake_event.signal();
-  const auto image = requested.take();
-  CHECK(image.step == 4);
-  CHECK(image.by.members.size() == 2);
-  CHECK(image.by.members[0].address == "a:1");
-  CHECK(image.by.me == 1);
-  CHECK(image.within == 5s);
-  CHECK(image.whole->step == 3);
+  const auto snapshot = requested.take();
+  CHECK(snapshot.step == 4);
+  CHECK(snapshot.by.members.size() == 2);
+  CHECK(snapshot.by.members[0].address == "a:1");
+  CHECK(snapshot.by.me == 1);
+  CHECK(snapshot.within == 5s);
+  CHECK(snapshot.whole->step == 3);
 
   box<result<void>> copied;
-  writer->copy(image, [&](result<void> how) { copied.put(std::move(how)); });
-  writer->copy(image, [&](result<void> how) { copied.put(std::move(how)); }); // after a crash
+  writer->copy(snapshot, [&](result<void> how) { copied.put(std::move(how)); });
+  writer->copy(snapshot, [&](result<void> how) { copied.put(std::move(how)); }); // after a crash
   const auto given = gifts.take();
   CHECK(verify(given.bytes));
   CHECK(p.words().word(slot).readers == 1);
@@ -282,17 +284,17 @@ TEST_CASE("copies are given sealed, of the group that the process named, and fin
   CHECK(p.words().word(slot).readers == 0);
 
   const auto before = p.words().outcomes_told().load();
-  writer->finalize_copy(image, {});
+  writer->finalize_copy(snapshot, {});
   wait_for_outcome(p, before);
-  CHECK(p.words().finalized(slot, image.sequence, purpose::copies)->succeeded);
-  CHECK_FALSE(p.words().finalized(slot, image.sequence));
+  CHECK(p.words().finalized(slot, snapshot.sequence, purpose::copies)->succeeded);
+  CHECK_FALSE(p.words().finalized(slot, snapshot.sequence));
 }
 
 TEST_CASE("a node that gives no copies says so, and a group that cannot be is finalized") {
   process p;
   const auto writer = open(p);
-  box<image_to_copy> requested;
-  writer->watch_copies([&](const image_to_copy& w) { requested.put(w); });
+  box<snapshot_to_copy> requested;
+  writer->watch_copies([&](const snapshot_to_copy& w) { requested.put(w); });
   const auto slot = p.save("/nowhere", 1, false);
   const auto before = p.words().outcomes_told().load();
   auto nobody = two_nodes();
@@ -316,10 +318,10 @@ TEST_CASE("an image that has changed under the writer's hands is not written") {
   box<persist_request> requested;
   writer->watch([&](const persist_request& w) { requested.put(w); });
   p.save(there.path, 1);
-  auto image = requested.take();
-  ++image.sequence;
+  auto snapshot = requested.take();
+  ++snapshot.sequence;
   box<result<ports::receipt>> written;
-  writer->write(image, [&](result<ports::receipt> r) { written.put(std::move(r)); });
+  writer->write(snapshot, [&](result<ports::receipt> r) { written.put(std::move(r)); });
   const auto refused = written.take();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().what == "the image of step 1 of rank 0 is another's now");

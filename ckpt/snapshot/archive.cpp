@@ -1,7 +1,7 @@
-#include "ckpt/image/archive.hpp"
+#include "ckpt/snapshot/archive.hpp"
 
-#include "ckpt/image/bytes.hpp"
-#include "ckpt/image/zip.hpp"
+#include "ckpt/snapshot/bytes.hpp"
+#include "ckpt/snapshot/zip.hpp"
 #include "runtime/base/invariant.hpp"
 
 #include <algorithm>
@@ -62,12 +62,12 @@ archive_layout::archive_layout(std::string_view name, const std::vector<record>&
   bytes_ = end_ + end64_bytes + locator_bytes + end_bytes;
 }
 
-void archive_layout::write_frame(char* image) const {
-  auto* entry = image + directory_;
+void archive_layout::write_frame(char* snapshot) const {
+  auto* entry = snapshot + directory_;
   for (const auto& p : places_) {
-    write_header(image + p.header, p);
+    write_header(snapshot + p.header, p);
     if (p.bytes != 0) {
-      auto* to = put(image + p.data + p.bytes, descriptor_sign);
+      auto* to = put(snapshot + p.data + p.bytes, descriptor_sign);
       to = put(to, std::uint32_t{0});
       if (p.extended())
         put(put(to, p.bytes), p.bytes);

@@ -2,7 +2,7 @@
 
 #include "ckpt/copies/replication_source.hpp"
 #include "ckpt/copies/replication_target.hpp"
-#include "ckpt/writer/image_writer.hpp"
+#include "ckpt/writer/snapshot_writer.hpp"
 #include "launch/options/options.hpp"
 #include "runtime/os/io_thread.hpp"
 
@@ -12,13 +12,13 @@
 
 namespace troupe::launch {
 
-/// Copies of images between the nodes of a job, with a thread and links of their own: so many bytes
-/// are not to delay a sign of life.
-class image_copies {
+/// Copies of snapshots between the nodes of a job, with a thread and links of their own: so many
+/// bytes are not to delay a sign of life.
+class snapshot_copies {
  public:
   /// `where`: this node's own address; port 0 picks a free one. `memory`: of each local rank, for
-  /// others' images. The error says why this node can have no part in it.
-  static result<std::unique_ptr<image_copies>>
+  /// others' snapshots. The error says why this node can have no part in it.
+  static result<std::unique_ptr<snapshot_copies>>
   open(const launcher_options& o, const node_name& node, const ports::endpoint& where,
        const std::vector<std::vector<int>>& memory, const log::sink& sink);
 
@@ -29,10 +29,10 @@ class image_copies {
   const std::shared_ptr<ckpt::rank_owners>& owners() const { return owners_; }
 
   /// For the node's writer, which may outlive this.
-  ckpt::image_writer::replicator replicator() const;
+  ckpt::snapshot_writer::replicator replicator() const;
 
  private:
-  image_copies() = default;
+  snapshot_copies() = default;
 
   // In this order: links end before the thread does.
   os::io_thread io_;

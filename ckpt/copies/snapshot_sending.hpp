@@ -13,13 +13,13 @@
 
 namespace troupe::ckpt {
 
-/// One image on its way to its targets. Never waits: its owner calls `step` until that says how it
-/// ended, and sleeps in between until something happens on links, or until `wake_at`.
-class image_sending {
+/// One snapshot on its way to its targets. Never waits: its owner calls `step` until that says how
+/// it ended, and sleeps in between until something happens on links, or until `wake_at`.
+class snapshot_sending {
  public:
-  image_sending(target_links& links, rate_limiter& rate, messages::author& author,
-                const image_to_copy& image, ports::bytes_view memory, sending_plan plan,
-                instant until);
+  snapshot_sending(target_links& links, rate_limiter& rate, messages::author& author,
+                   const snapshot_to_copy& snapshot, ports::bytes_view memory, sending_plan plan,
+                   instant until);
 
   /// Dials the targets; other links go.
   result<void> begin(const messages::msg<messages::Hello>& hello);
@@ -35,7 +35,7 @@ class image_sending {
 
  private:
   const std::string& address(std::uint32_t member) const {
-    return image_.by.members[member].address;
+    return snapshot_.by.members[member].address;
   }
   void fail(std::uint32_t member, const error& why);
   void hear(std::uint32_t member, const messages::any_msg& m);
@@ -47,7 +47,7 @@ class image_sending {
   target_links& links_;
   rate_limiter& rate_;
   messages::author& author_;
-  const image_to_copy& image_;
+  const snapshot_to_copy& snapshot_;
   const ports::bytes_view memory_;
   sending_plan plan_;
   const instant until_;

@@ -21,37 +21,37 @@
 
 namespace troupe::ckpt {
 
-/// The real checkpoint_host: reads images in the memory of a node's training processes and writes
-/// them to files in directories. One thread of its own does all of it.
+/// The real checkpoint_host: reads snapshots in the memory of a node's training processes and
+/// writes them to files in directories. One thread of its own does all of it.
 ///
 /// Without it a training process would have to wait for the disk, and a process that has died could
-/// not have its last image written. The memory is inherited from the keeper, so an image can be
-/// found and written whatever became of the process that made it.
+/// not have its last snapshot written. The memory is inherited from the keeper, so a snapshot can
+/// be found and written whatever became of the process that made it.
 ///
 /// A training process could take away the memory that is being read, and end this one with that; it
-/// shares a user and a fate with it, and a successor hears of all requested images again.
-class image_writer final : public checkpoint_host {
+/// shares a user and a fate with it, and a successor hears of all requested snapshots again.
+class snapshot_writer final : public checkpoint_host {
  public:
-  /// Gives an image's pieces to their targets: replication_source::give, or a refusal.
-  using replicator = std::function<void(const image_to_copy&, ports::bytes_view,
+  /// Gives a snapshot's pieces to their targets: replication_source::give, or a refusal.
+  using replicator = std::function<void(const snapshot_to_copy&, ports::bytes_view,
                                         std::function<void(result<void>)>)>;
 
   /// The descriptors of each local rank's arena, as troupe_ckpt.h has them; they stay the
   /// caller's. `refused` if the memory cannot be mapped. Without `replicate` copies are refused.
   /// What it was asked for and has not ended when this goes, it must not call back for.
-  static result<std::shared_ptr<image_writer>> open(const std::vector<std::vector<int>>& arenas,
-                                                    node_name node, replicator replicate = {});
-  ~image_writer() override;
+  static result<std::shared_ptr<snapshot_writer>> open(const std::vector<std::vector<int>>& arenas,
+                                                       node_name node, replicator replicate = {});
+  ~snapshot_writer() override;
 
   void watch(std::function<void(const persist_request&)> on_request) override;
-  void watch_copies(std::function<void(const image_to_copy&)> on_request) override;
+  void watch_copies(std::function<void(const snapshot_to_copy&)> on_request) override;
   void look(std::function<void()> done) override;
-  void write(const persist_request& image,
+  void write(const persist_request& snapshot,
              std::function<void(result<ports::receipt>)> done) override;
   void commit(const commit_order& order, std::function<void(result<std::uint64_t>)> done) override;
-  void finalize(const persist_request& image, const result<void>& how) override;
-  void copy(const image_to_copy& image, std::function<void(result<void>)> done) override;
-  void finalize_copy(const image_to_copy& image, const result<void>& how) override;
+  void finalize(const persist_request& snapshot, const result<void>& how) override;
+  void copy(const snapshot_to_copy& snapshot, std::function<void(result<void>)> done) override;
+  void finalize_copy(const snapshot_to_copy& snapshot, const result<void>& how) override;
   void request_newest() override;
 
  private:
@@ -61,13 +61,13 @@ class image_writer final : public checkpoint_host {
     slots words() const { return {*reinterpret_cast<slot_table*>(table.data()), 2}; }
   };
 
-  using image_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
-  static image_id id_of(const image_here& image) {
-    return {image.local, image.slot, image.sequence};
+  using snapshot_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
+  static snapshot_id id_of(const snapshot_here& snapshot) {
+    return {snapshot.local, snapshot.slot, snapshot.sequence};
   }
 
-  image_writer(std::vector<arena> arenas, std::vector<os::wake_event> wake_events,
-               os::wake_event wake, node_name node, replicator replicate);
+  snapshot_writer(std::vector<arena> arenas, std::vector<os::wake_event> wake_events,
+                  os::wake_event wake, node_name node, replicator replicate);
 
   void run();
   void ask(std::function<void()> work);
@@ -75,10 +75,10 @@ class image_writer final : public checkpoint_host {
   void tell_persist_requests_in(slots& words, std::size_t slot, local_rank local);
   void tell_copy_requests_in(slots& words, std::size_t slot, local_rank local);
   /// Its memory, sealed. Precondition: its slot is held.
-  result<os::shared_memory> mapped(const image_here& image);
-  result<ports::receipt> write_now(const persist_request& image);
-  void copy_now(const image_to_copy& image);
-  void copied(const image_to_copy& image, const result<void>& how);
+  result<os::shared_memory> mapped(const snapshot_here& snapshot);
+  result<ports::receipt> write_now(const persist_request& snapshot);
+  void copy_now(const snapshot_to_copy& snapshot);
+  void copied(const snapshot_to_copy& snapshot, const result<void>& how);
   place_writer& at(const std::string& place);
 
   std::vector<arena> arenas_;
@@ -89,15 +89,15 @@ class image_writer final : public checkpoint_host {
 
   // The thread's.
   std::function<void(const persist_request&)> on_request_;
-  std::function<void(const image_to_copy&)> on_copy_request_;
+  std::function<void(const snapshot_to_copy&)> on_copy_request_;
   /// What was told.
-  std::set<image_id> told_, told_copies_;
+  std::set<snapshot_id> told_, told_copies_;
   /// Being copied: its memory, and its waiters, a saver that crashed among them.
   struct copying {
     os::shared_memory memory;
     std::vector<std::function<void(result<void>)>> done;
   };
-  std::map<image_id, copying> copies_;
+  std::map<snapshot_id, copying> copies_;
   std::map<std::string, std::unique_ptr<place_writer>> places_;
 
   std::mutex lock_;
