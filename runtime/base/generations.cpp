@@ -17,18 +17,18 @@ constexpr std::string_view before_term = " of term ";
 
 /// The first term that there can be is 1; an actor that follows no master has 0.
 /// Bounded, so that a clock that is wrong by many thousand years makes no number small.
-generation first_of(term term) {
+generation first_of(term master) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() / counts - 1;
-  return generation{(std::clamp<std::uint64_t>(term.value, 1, most) - 1) * counts};
+  return generation{(std::clamp<std::uint64_t>(master.value, 1, most) - 1) * counts};
 }
 
 } // namespace
 
 /// `known` is above the first of this term if this master has proposed some already. It is too if a
 /// clock was set back; then the journal's number counts and not the clock.
-generation next_generation(generation known, term term) {
+generation next_generation(generation known, term master) {
   const auto next = known.next();
-  return std::max(next, generation{first_of(term).value + count_of(next)});
+  return std::max(next, generation{first_of(master).value + count_of(next)});
 }
 
 std::uint64_t count_of(generation g) {
@@ -46,9 +46,9 @@ std::optional<generation> generation_in(const std::string& full) {
   const auto number_at = [&full](std::size_t at) {
     return std::strtoull(full.c_str() + at, nullptr, 10);
   };
-  const auto term = full.find(before_term);
+  const auto from = full.find(before_term);
   const generation found{
-      (term == std::string::npos ? 0 : first_of(term{number_at(term + before_term.size())}).value) +
+      (from == std::string::npos ? 0 : first_of(term{number_at(from + before_term.size())}).value) +
       number_at(before_count.size())};
   // Whatever the text was, it is a name only if it is this generation's.
   return full == in_full(found) ? std::optional(found) : std::nullopt;

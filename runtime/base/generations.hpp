@@ -25,7 +25,7 @@ namespace troupe {
 
 /// The number after `known`, the newest that this master knows of: from its journal, or from its
 /// nodes. The count goes on from there.
-generation next_generation(generation known, term term);
+generation next_generation(generation known, term master);
 
 /// What people are told: 3 for the third generation of a job. Two masters of one job may both have
 /// a third generation; where one could be taken for the other, in_full is told.

@@ -55,9 +55,8 @@ std::optional<std::string> validation_error(ShardReport::Reader r) {
 
 // ---- reports ----
 
-/// Reports repeat: on each new link, and after a crash of the saver. So the answer depends on where
-/// the step stands and not on how often it was told. A step that has ended comes first, as its
-/// answer is final.
+/// Reports repeat, on each new link and after a crash of the saver: so the answer depends on where
+/// the step stands. A step that has ended comes first, as its answer is final.
 catalog_core::effects catalog_core::shard_reported(instant now, const msg<ShardReport>& m) {
   effects out;
   auto r = m.read();
