@@ -122,6 +122,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, journal_op
       [self](const messages::msg<messages::ReadBack>&) -> sup::answer<history> {
         auto& s = *self->state;
         auto promise = sup::promise_answer<history>(self);
+        perform(self, s.core.withdraw());
         const auto ticket = ++s.tickets;
         s.reads.emplace(ticket, promise);
         s.store->read_all([me = private_handle{self}, ticket](auto r) {

@@ -41,6 +41,17 @@ journal_core::effects journal_core::written(instant now, ticket which,
   const bool oldest = !waiting_.empty() && waiting_.front().which == which;
   // Acknowledged from memory before: no second answer.
   const bool acknowledged = oldest && waiting_.front().acknowledged;
+  if (!outcome && outcome.error().code == errc::unavailable && which <= withdrawn_ &&
+      !acknowledged) {
+    if (oldest)
+      waiting_.pop_front();
+    out.push_back(refuse{which, outcome.error()});
+    if (waiting_.empty())
+      forget_trouble();
+    else if (oldest)
+      trouble_->retry_at = now + trouble_->wait.next();
+    return out;
+  }
   if (!outcome && outcome.error().code == errc::unavailable) {
     TROUPE_RARE_IF(!trouble_, "journal: the disk takes no record");
     TROUPE_RARE_IF(oldest, "journal: the disk takes the oldest record still not");
@@ -73,6 +84,34 @@ journal_core::effects journal_core::written(instant now, ticket which,
     }
   }
   return out;
+}
+
+/// A planner that has fallen leaves decisions behind that wait for a full disk. Its successor does
+/// not find them on record, and decides anew; if they were written all the same, the journal would
+/// say two things: one number for two worlds, or a verdict with a generation behind it. One that is
+/// with the store cannot be called back; the store is read after it.
+journal_core::effects journal_core::withdraw() {
+  effects out;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    withdrawn_ = std::max(withdrawn_, at->which);
+    if (at->acknowledged || with_store_.count(at->which) != 0) {
+      ++at;
+      continue;
+    }
+    TROUPE_RARE("journal: a record that waits is withdrawn");
+    out.push_back(refuse{at->which, error{errc::closed, "the planner has begun anew"}});
+    at = waiting_.erase(at);
+  }
+  if (!with_store_.empty())
+    withdrawn_ = std::max(withdrawn_, with_store_.rbegin()->first);
+  if (waiting_.empty() && with_store_.empty())
+    forget_trouble();
+  return out;
+}
+
+void journal_core::forget_trouble() {
+  trouble_.reset();
+  reminder_.end();
 }
 
 /// Those that were with the store together come back together: they keep their order.
@@ -137,8 +176,7 @@ void journal_core::become_well(effects& out, instant now) {
                         options_.where, troupe::in_words(reminder_.waited(now)), trouble_->late),
             {{"journal", options_.where}, {"waited_ms", milliseconds_of(reminder_.waited(now))}}}});
   TROUPE_RARE("journal: the disk takes records again");
-  trouble_.reset();
-  reminder_.end();
+  forget_trouble();
 }
 
 /// By records and by bytes: many small generations, or few large worlds. Only what the store has

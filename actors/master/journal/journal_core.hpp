@@ -71,6 +71,9 @@ class journal_core {
   /// Tickets count upwards.
   effects append(ticket which, const messages::any_msg& record);
   effects written(instant now, ticket which, const result<std::uint64_t>& outcome);
+  /// Before the store is read: the actors that append have begun anew, and withdraw what they had
+  /// not announced.
+  effects withdraw();
   /// A failure is no trouble: the journal is only longer than it need be.
   effects compacted(const result<void>& outcome);
   /// The next try, and what the user is told of the wait.
@@ -101,6 +104,8 @@ class journal_core {
   };
 
   void hold(effects& out, entry e);
+  /// Nothing is left to be tried.
+  void forget_trouble();
   void become_troubled(effects& out, instant now, const std::string& what);
   /// When the last of those that waited is taken, and not at the first.
   void become_well(effects& out, instant now);
@@ -114,6 +119,8 @@ class journal_core {
   std::map<ticket, messages::any_msg> with_store_;
   /// By ticket. As long as there is trouble only the first of these is sent to the store.
   std::deque<entry> waiting_; ///< in trouble; bounded by limits::journal_unwritten_max
+  /// Up to this one only what was acknowledged is still wanted.
+  ticket withdrawn_ = 0;
   std::optional<trouble> trouble_;
   reminder reminder_;
   // Since the last compaction:

@@ -140,6 +140,42 @@ TEST_SUITE("journal_core") {
     CHECK(s.core.unwritten().empty());
   }
 
+  TEST_CASE("a planner that begins anew withdraws what waits and was not announced") {
+    story s;
+    s.append(1);
+    s.full(1);
+    s.append(2);
+    SUBCASE("the disk has no room for the one that is with the store either") {
+      CHECK(s.passes(100ms) == "write 1");
+      CHECK(s.tell(s.core.withdraw()) == "refuse 2: the planner has begun anew");
+      CHECK(s.append(3, 2) == "");
+      CHECK(s.full(1) == "refuse 1: journal '/j': disk full");
+      CHECK(s.passes(200ms) == "write 3");
+      CHECK(s.took(3, 1) == "acknowledge 3 as 1");
+    }
+    SUBCASE("the one that is with the store is written, and read after it") {
+      CHECK(s.passes(100ms) == "write 1");
+      CHECK(s.tell(s.core.withdraw()) == "refuse 2: the planner has begun anew");
+      CHECK(s.took(1, 1) == "acknowledge 1 as 1");
+      CHECK(s.append(3, 2) == "write 3");
+    }
+    SUBCASE("none is with the store: the next decision is tried at once") {
+      CHECK(s.tell(s.core.withdraw()) ==
+            lines("refuse 1: the planner has begun anew", "refuse 2: the planner has begun anew"));
+      CHECK_FALSE(s.core.next_wakeup());
+      CHECK(s.append(3, 2) == "write 3");
+    }
+  }
+
+  TEST_CASE("what was announced from memory is not withdrawn") {
+    story s(false);
+    s.append(1);
+    CHECK(s.full(1) == "acknowledge 1 as 0");
+    CHECK(s.tell(s.core.withdraw()) == "");
+    CHECK(s.core.unwritten().size() == 1);
+    CHECK(s.passes(100ms) == "write 1");
+  }
+
   TEST_CASE("what waits is bounded") {
     story s(false);
     s.append(1);
