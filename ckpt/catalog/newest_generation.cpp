@@ -13,22 +13,22 @@ namespace troupe::ckpt {
 
 namespace {
 
-constexpr std::string_view folder = ".troupe/generations";
+constexpr std::string_view records = ".troupe/generations";
 
 std::string record_of(generation which) {
-  return fmt::format("{}/{}", folder, which.value);
+  return fmt::format("{}/{}", records, which.value);
 }
 
 /// Those on record; other people's files are none.
 result<std::vector<generation>> on_record(ports::storage& storage) {
-  const auto listed = storage.list(std::string(folder));
+  const auto listed = storage.list(std::string(records));
   if (!listed)
     return tl::make_unexpected(listed.error());
   std::vector<generation> all;
   for (const auto& file : *listed) {
     generation found;
     const char* end = file.name.data() + file.name.size();
-    const char* begin = std::min(file.name.data() + folder.size() + 1, end);
+    const char* begin = std::min(file.name.data() + records.size() + 1, end);
     std::from_chars(begin, end, found.value);
     if (record_of(found) == file.name)
       all.push_back(found);
