@@ -82,7 +82,7 @@ def parts_of(run: Run) -> dict[str, int]:
         if parts[f"node {n}"] == p.pid:
             continue
         parts[f"node {n}, keeper"] = p.pid
-        for name in ("store", "last"):
+        for name in ("store", "reaper"):
             if pid := run.part(f"troupe-{name}", n):
                 parts[f"node {n}, {name}"] = pid
     return parts
