@@ -268,7 +268,7 @@ def main() -> None:
     harness.report(
         "elastic",
         f"Two nodes, --nnodes=1:2, ms: median (p10 – p90) of {chosen.rounds} ({chosen.peer_rounds})",
-        ["", "goal", *(one.name for one in chosen.launchers), "torchrun : ours"],
+        ["", "goal", *(one.name for one in chosen.launchers), "peer : ours"],
         rows,
         data,
         [*missing, "limit: a closed connection is seen in 0.1 ms, two processes start in 1 ms; but a "

@@ -119,7 +119,7 @@ def main() -> None:
             for part, cost in launcher_costs(launcher).items():
                 seen.setdefault(f"{launcher.name}, {part}", []).append(cost)
             if master := master_cost(launcher):
-                seen.setdefault("actor-master", []).append(master)
+                seen.setdefault(f"{launcher.name}, master alone", []).append(master)
 
     fields = ["pss_mib", "rss_mib", "threads", "idle_percent"]
     summaries = {
@@ -131,7 +131,7 @@ def main() -> None:
     if ours and peer:
         for part in ("node 0", "node 1"):
             mine, theirs = summaries[f"{ours}, {part}"], summaries[f"{peer}, {part}"]
-            rows.append([f"torchrun : ours, {part}", *(ratio(mine[f], theirs[f]) for f in fields)])
+            rows.append([f"peer : ours, {part}", *(ratio(mine[f], theirs[f]) for f in fields)])
     data = {n: {f: vars(s) for f, s in by.items()} for n, by in summaries.items()}
     harness.report(
         "footprint",

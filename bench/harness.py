@@ -129,9 +129,9 @@ def options(
 
 
 def peer_of(launchers: Sequence[Launcher]) -> tuple[str | None, str | None]:
-    """Names of ours and of the peer among those measured."""
+    """Names of ours, the first build among those measured, and of its peer: torchrun or an earlier build."""
     ours = next((one.name for one in launchers if not one.is_torchrun), None)
-    return ours, TORCHRUN.name if TORCHRUN in launchers else None
+    return ours, next((one.name for one in launchers if one.name != ours), None)
 
 
 def report_against_limit(name: str, title: str, seconds: dict[str, list[float]], limit: str):

@@ -72,10 +72,10 @@ def actor_launcher(
 
 
 def launcher_named(name: str) -> Launcher:
-    """`torchrun`, `actor-launcher` (the release build), or the path of another build of ours."""
+    """`torchrun`, `actor-launcher` (the release build), or the path of another build of ours, which is its name."""
     if name == TORCHRUN.name:
         return TORCHRUN
-    return actor_launcher() if name == "actor-launcher" else actor_launcher(name)
+    return actor_launcher() if name == "actor-launcher" else Launcher(name, name)
 
 
 def base_environment() -> dict[str, str]:

@@ -152,7 +152,7 @@ def main() -> None:
     harness.report(
         "recover",
         f"kill -9 of one of two ranks with {chosen.mib} MiB each → the next step of both, ms: median (p10 – p90) of {chosen.rounds}",
-        ["", *(one.name for one in chosen.launchers), "torchrun : ours"],
+        ["", *(one.name for one in chosen.launchers), "peer : ours"],
         rows,
         data,
         [f"limit: importing torch in two processes, {floor:.0f} ms here."],

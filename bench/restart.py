@@ -129,7 +129,7 @@ def main() -> None:
     harness.report(
         "restart",
         f"Worker exit to last replacement's first act, ms: median (p10 – p90) of {chosen.rounds}",
-        ["", *(one.name for one in chosen.launchers), "torchrun : ours"],
+        ["", *(one.name for one in chosen.launchers), "peer : ours"],
         rows,
         data,
         [
