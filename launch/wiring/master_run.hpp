@@ -17,8 +17,10 @@ namespace troupe::launch {
 /// A running master tree, and what it came to.
 class master_run {
  public:
-  /// Of the engine it is to run on, which it shares with no other tree.
-  static constexpr unsigned threads = 2;
+  /// Of the engine it is to run on, which it shares with no other tree. Nothing in the tree blocks,
+  /// and what costs time, TLS and the journal, has threads of its own: a second one here would only
+  /// hand messages to and fro.
+  static constexpr unsigned threads = 1;
 
   /// Starts the tree and waits until it listens; the error says why it cannot.
   static result<std::unique_ptr<master_run>> start(caf::actor_system& system,

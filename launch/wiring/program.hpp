@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/options/options.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/link/options.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/os/net/asio_transport.hpp"
@@ -51,7 +52,8 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
 void prepare_process(const char* program);
 
 /// The console and, if asked for, the JSON file; dropping it writes what is queued.
-result<std::unique_ptr<os::logs>> open_log(const common_options& o);
+result<std::unique_ptr<os::logs>> open_log(const common_options& o,
+                                           std::size_t queue_max = limits::log_queue_max);
 
 /// `dial_from`: this machine's address to dial from; empty means any.
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,

@@ -433,7 +433,7 @@ void serve_store(const launch_facts& facts, const store_order& order, const os::
     for (const auto& of_one_rank : inherited)
       for (const int descriptor : of_one_rank)
         ::close(descriptor);
-  const auto log = open_log(facts.options.common);
+  const auto log = open_log(facts.options.common, limits::store_log_queue_max);
   os::store_host_options options;
   if (log)
     options.log = (*log)->sink();

@@ -92,6 +92,8 @@ inline constexpr auto journal_sync_within = 1s;
 // The log.
 /// Lines that wait for a slow terminal or disk; past this the oldest is dropped.
 inline constexpr std::size_t log_queue_max = 1'024;
+/// The same of a store's process, which starts with every generation and says little.
+inline constexpr std::size_t store_log_queue_max = 64;
 /// How long the end of a program waits for a terminal or a disk that takes no more.
 inline constexpr auto log_end_within = 2s;
 /// The same when the console is a file.

@@ -3,6 +3,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/sup/engine_config.hpp"
+#include "runtime/sup/scheduler.hpp"
 
 #include <caf/actor_registry.hpp>
 #include <caf/actor_system.hpp>
@@ -14,13 +15,20 @@
 
 namespace troupe::sup {
 
+namespace {
+
+/// One actor's, before the others and the timers have their turn.
+constexpr std::size_t messages_in_a_row = 64;
+
+} // namespace
+
 struct engine::parts {
   explicit parts(unsigned threads) : config(threads), system(config) {}
 
   struct settings : detail::engine_config {
     explicit settings(unsigned threads) {
-      // Work stealing costs a hundred wake-ups per second and thread even when nothing happens.
-      set("scheduler.policy", caf::atom("sharing"));
+      load<detail::scheduler>();
+      set("scheduler.max-throughput", messages_in_a_row);
       set("scheduler.max-threads", static_cast<std::size_t>(threads));
     }
   };

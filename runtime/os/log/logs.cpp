@@ -90,7 +90,7 @@ result<std::shared_ptr<spdlog::sinks::sink>> make_file(const std::string& path) 
 class logs::outputs {
  public:
   outputs(const log_options& options, std::shared_ptr<spdlog::sinks::sink> file)
-      : least_(least_told(options.console)), writer_(make_writer()),
+      : least_(least_told(options.console)), writer_(make_writer(options.queue_max)),
         screen_(make_console(options.stream)), console_(logger("console", screen_, writer_)),
         patience_(is_regular_file(::fileno(options.stream)) ? limits::log_end_on_disk_within
                                                             : limits::log_end_within) {
@@ -98,7 +98,7 @@ class logs::outputs {
     console_->set_error_handler([](const std::string&) {});
     if (!file)
       return;
-    file_writer_ = make_writer();
+    file_writer_ = make_writer(options.queue_max);
     file_ = logger("file", std::move(file), file_writer_);
     // Called by the file's thread.
     file_->set_error_handler([this, path = options.json_file](const std::string& what) {
@@ -150,8 +150,8 @@ class logs::outputs {
   using writer = std::shared_ptr<spdlog::details::thread_pool>;
 
   /// A thread for each place: a terminal that takes nothing does not hold the file up.
-  static writer make_writer() {
-    return std::make_shared<spdlog::details::thread_pool>(limits::log_queue_max, 1, block_signals);
+  static writer make_writer(std::size_t queue_max) {
+    return std::make_shared<spdlog::details::thread_pool>(queue_max, 1, block_signals);
   }
 
   static std::shared_ptr<spdlog::async_logger>

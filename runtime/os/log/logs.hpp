@@ -1,8 +1,10 @@
 #pragma once
 
+#include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/result.hpp"
 
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -21,11 +23,14 @@ struct log_options {
   std::FILE* stream = stderr;
   /// Gets everything, one JSON object per line, behind what is there already; empty: none.
   std::string json_file;
+  /// Past this many lines that wait for a slow place, the oldest is dropped. Each takes 250 bytes
+  /// from the start.
+  std::size_t queue_max = limits::log_queue_max;
 };
 
 /// Where log events go: plain lines for people, JSON lines for machines, each written by a
 /// thread of its own. A caller never waits for a terminal or a disk: when more than
-/// limits::log_queue_max lines wait, the oldest is dropped, and at the end it is said how many
+/// `queue_max` lines wait, the oldest is dropped, and at the end it is said how many
 /// were. A place that cannot be written to any more is announced once on the other one, and ends
 /// nothing.
 class logs {

@@ -33,7 +33,7 @@ ip::address plain(const ip::address& a) {
 store_server::store_server(asio::io_context& context, const store_host_options& options,
                            ports::store_reach reach, listening open)
     : context_(context), options_(options), reach_(reach), core_(options.bounds),
-      buffer_(limits::store_read_buffer) {
+      buffer_(new char[limits::store_read_buffer]) {
   for (auto& acceptor : open.acceptors)
     listeners_.push_back({std::move(acceptor), asio::steady_timer(context)});
 }
@@ -156,14 +156,14 @@ void store_server::await_input(const session_ptr& s) {
 
 void store_server::read(const session_ptr& s) {
   for (int n = 0; n < reads_at_once && s->socket.is_open() && core_.wants_input(s->who); ++n) {
-    const auto got = ::recv(s->socket.native_handle(), buffer_.data(), buffer_.size(), 0);
+    const auto got = ::recv(s->socket.native_handle(), buffer_.get(), limits::store_read_buffer, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
       break;
     if (got <= 0)
       return drop(s);
-    core_.received(s->who, {buffer_.data(), static_cast<std::size_t>(got)});
+    core_.received(s->who, {buffer_.get(), static_cast<std::size_t>(got)});
     follow_changes();
-    if (static_cast<std::size_t>(got) < buffer_.size())
+    if (static_cast<std::size_t>(got) < limits::store_read_buffer)
       break;
   }
   if (s->socket.is_open())

@@ -61,7 +61,8 @@ class store_server : public std::enable_shared_from_this<store_server> {
   std::vector<listener> listeners_;
   tcpstore::store_core core_;
   std::vector<session_ptr> sessions_; ///< by client; null for none
-  std::vector<char> buffer_;
+  /// Its pages are taken when a request first fills them: a store starts with every generation.
+  std::unique_ptr<char[]> buffer_;
   bool starved_ = false; ///< accepting failed last time
   bool shut_ = false;
 };
