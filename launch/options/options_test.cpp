@@ -171,7 +171,7 @@ TEST_CASE("sizes and budgets") {
   const auto o = accepted({"--nnodes=2:7", "--node_unit=3", "--elasticity-config=ds.json",
                            "--elasticity-variant=uncapped", "--node-relaunches=0",
                            "--no-progress-limit=4", "--progress-after=0.5",
-                           "--hardware-exit-codes=7, 8", "--hardware-words=a,,b,c", "t.py"})
+                           "--hardware-exit-codes=7, 8", "--hardware-words=a,,b, c d ", "t.py"})
                      .policy;
   CHECK(o.node_unit == 3);
   CHECK_FALSE(o.save_at_breakpoint);
@@ -182,12 +182,14 @@ TEST_CASE("sizes and budgets") {
   CHECK(*o.no_progress_limit == 4);
   CHECK(o.progress_after == 500ms);
   CHECK(*o.hardware_exit_codes == std::vector<std::int32_t>{7, 8});
-  CHECK(*o.hardware_words == std::vector<std::string>{"a,b", "c"});
+  CHECK(*o.hardware_words == std::vector<std::string>{"a,b", "c d"});
   CHECK(accepted({"--hardware-exit-codes=", "t.py"}).policy.hardware_exit_codes->empty());
+  CHECK(accepted({"--hardware-words= ", "t.py"}).policy.hardware_words->empty());
   for (const auto* wrong :
        {"--node_unit=0", "--node_unit=2", "--elasticity-variant=both", "--node-relaunches=-1",
         "--no-progress-limit=0", "--progress-after=-1", "--progress-after=nan",
-        "--hardware-exit-codes=0", "--hardware-exit-codes=x"}) {
+        "--hardware-exit-codes=0", "--hardware-exit-codes=x", "--hardware-words=a, ,b",
+        "--hardware-words=,"}) {
     const std::string option = wrong;
     CHECK_MESSAGE(
         mentions(refused({"--nnodes=3", option, "t.py"}), option.substr(0, option.find('='))),

@@ -84,6 +84,19 @@ result<std::vector<std::int32_t>> exit_codes_of(const std::string& text) {
   return codes;
 }
 
+/// A blank one would be found in every log, and each failure be the hardware's.
+result<std::vector<std::string>> words_to_find(const std::string& text) {
+  std::vector<std::string> words;
+  if (stripped(text).empty())
+    return words;
+  for (const auto& given : parse_words(text)) {
+    words.push_back(stripped(given));
+    if (words.back().empty())
+      return failure(errc::invalid, fmt::format("--hardware-words: '{}' has a blank word", text));
+  }
+  return words;
+}
+
 } // namespace
 
 result<job_policy> derive_policy(const policy_arguments& w,
@@ -116,8 +129,12 @@ result<job_policy> derive_policy(const policy_arguments& w,
       return tl::make_unexpected(codes.error());
     p.hardware_exit_codes = *codes;
   }
-  if (w.hardware_words)
-    p.hardware_words = parse_words(*w.hardware_words);
+  if (w.hardware_words) {
+    const auto words = words_to_find(*w.hardware_words);
+    if (!words)
+      return tl::make_unexpected(words.error());
+    p.hardware_words = *words;
+  }
   return p;
 }
 

@@ -1,6 +1,7 @@
 #include "launch/shell/tree_lines.hpp"
 
 #include "launch/shell/columns.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/os/log/printable.hpp"
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace troupe::launch {
 
@@ -70,8 +72,38 @@ std::string activity(const sup::node_report& r) {
   return fmt::format("{}", fmt::join(facts, ", "));
 }
 
-raw_line line_of(const sup::node_report& r, std::string branches) {
-  raw_line line{std::move(branches), os::printable(r.name), {}, {}, {}, mood_of(r)};
+std::optional<generation> newest_generation(const sup::node_report& r) {
+  auto newest = generation_in(r.name);
+  for (const auto& child : r.children)
+    newest = std::max(newest, newest_generation(child));
+  return newest;
+}
+
+/// Names as a person reads them. The term of the newest generation goes without saying; that of
+/// another master's generations is told.
+class short_names {
+ public:
+  explicit short_names(const sup::node_report& tree) {
+    const auto newest = newest_generation(tree);
+    const auto full = newest ? in_full(*newest) : std::string();
+    const auto shown = newest ? fmt::format("generation {}", count_of(*newest)).size() : 0;
+    of_term_ = full.substr(shown);
+  }
+
+  std::string of(const sup::node_report& r) const {
+    auto name = r.name;
+    if (generation_in(name) && name.size() > of_term_.size() &&
+        name.compare(name.size() - of_term_.size(), of_term_.size(), of_term_) == 0)
+      name.resize(name.size() - of_term_.size());
+    return os::printable(name);
+  }
+
+ private:
+  std::string of_term_; ///< " of term 1763935000123"
+};
+
+raw_line line_of(const sup::node_report& r, std::string name, std::string branches) {
+  raw_line line{std::move(branches), std::move(name), {}, {}, {}, mood_of(r)};
   const bool lives = r.state == "running" || r.state == "starting" || r.state == "stopping";
   if (lives) {
     line.state = r.state;
@@ -91,28 +123,12 @@ raw_line line_of(const sup::budget_use& b, std::string branches) {
           b.used > 0 && b.used >= b.allowed ? mood::alert : mood::calm};
 }
 
-raw_line line_of_ended_well(const std::vector<const sup::node_report*>& all, std::string branches) {
-  if (all.size() == 1)
-    return line_of(*all.front(), std::move(branches));
-  std::vector<std::string> names;
-  for (const auto* one : all)
-    names.push_back(os::printable(one->name));
-  return {std::move(branches),
-          fmt::format("{} ended well", all.size()),
-          {},
-          {},
-          fmt::format("{}", fmt::join(names, ", ")),
-          mood::over};
-}
-
 /// Writes a row and those below it: budgets of names, then what has ended well, then the others.
 class writer {
  public:
-  explicit writer(std::vector<raw_line>& out) : out_(out) {}
-
-  void write(const sup::node_report& r) {
-    out_.push_back(line_of(r, {}));
-    write_below(r, {});
+  writer(std::vector<raw_line>& out, const sup::node_report& tree) : out_(out), names_(tree) {
+    out_.push_back(line_of(tree, names_.of(tree), {}));
+    write_below(tree, {});
   }
 
  private:
@@ -131,12 +147,28 @@ class writer {
     if (!over.empty())
       out_.push_back(line_of_ended_well(over, branches()));
     for (const auto* child : others) {
-      out_.push_back(line_of(*child, branches()));
+      out_.push_back(line_of(*child, names_.of(*child), branches()));
       write_below(*child, indent + (left == 0 ? "  " : "│ "));
     }
   }
 
+  raw_line line_of_ended_well(const std::vector<const sup::node_report*>& all,
+                              std::string branches) const {
+    if (all.size() == 1)
+      return line_of(*all.front(), names_.of(*all.front()), std::move(branches));
+    std::vector<std::string> names;
+    for (const auto* one : all)
+      names.push_back(names_.of(*one));
+    return {std::move(branches),
+            fmt::format("{} ended well", all.size()),
+            {},
+            {},
+            fmt::format("{}", fmt::join(names, ", ")),
+            mood::over};
+  }
+
   std::vector<raw_line>& out_;
+  short_names names_;
 };
 
 /// Names take what they need, but not the room for what is said about them.
@@ -171,7 +203,7 @@ std::string short_time(duration d) {
 
 std::vector<tree_line> lay_out(const sup::node_report& tree, std::size_t width) {
   std::vector<raw_line> raw;
-  writer(raw).write(tree);
+  writer(raw, tree);
   const auto names = name_columns(raw, width);
   std::vector<tree_line> lines;
   for (const auto& l : raw) {

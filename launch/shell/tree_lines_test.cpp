@@ -2,6 +2,7 @@
 
 #include "launch/shell/columns.hpp"
 #include "launch/shell/testing/job_tree.hpp"
+#include "runtime/base/generations.hpp"
 
 #include <doctest/doctest.h>
 
@@ -42,6 +43,19 @@ master                  running    12m  restarts 0/5
 │     └ uplink          running    12m  ended 41s ago: actor_threw, 3 messages …
 └ gateway               running    12m  listening on 127.0.0.1:29400
 )");
+}
+
+TEST_CASE("lines: the newest master's generations go without its term, an older one's do not") {
+  const auto over = [](generation g) { return tree_row(in_full(g), 0s).in("ended").ended(2s); };
+  const auto first = next_generation({}, term{5}), second = next_generation(first, term{7});
+  auto tree = tree_row("job", 1s);
+  tree.above({over(first), over(second), tree_row(in_full(second.next()), 1s)});
+  CHECK(plain(tree, 0) == R"(
+job             running     1s
+├ 2 ended well  generation 1 of term 5, generation 2
+└ generation 3  running     1s
+)");
+  CHECK(plain(tree_row("generation 1", 1s), 0) == "\ngeneration 1  running     1s\n");
 }
 
 TEST_CASE("lines: no line is wider than the terminal, however narrow; every row has its line") {

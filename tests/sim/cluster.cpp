@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* job_name = "job";
 constexpr auto progress_after = 5s;
+/// Newer than that of any master that begins before it; real ones go by the clock.
+constexpr term rival_term{1'000};
 
 /// 7 of "n7".
 std::uint64_t number_in(const std::string& node) {
@@ -33,6 +35,11 @@ const std::string& cluster::master_name() {
   return name;
 }
 
+const std::string& cluster::rival_name() {
+  static const std::string name = "rival";
+  return name;
+}
+
 std::string cluster::node_name_of(std::uint32_t number) {
   return fmt::format("n{}", number);
 }
@@ -40,10 +47,12 @@ std::string cluster::node_name_of(std::uint32_t number) {
 cluster::cluster(const cluster_options& options)
     : options_(options), world_(options.seed), network_(world_, links_of(options)),
       trainers_(world_, options.trainers), stores_(world_),
-      checkpoints_(world_, trainers_, options.checkpoints), disk_(world_),
-      trees_(std::make_unique<trees>()) {
+      checkpoints_(world_, trainers_, options.checkpoints), trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
     nodes_[node_name_of(i)];
+  for (const auto* name : {&master_name(), &rival_name()})
+    masters_.try_emplace(*name, world_);
+  masters_.at(rival_name()).disk.openings = rival_term;
   if (options_.checkpoints.every > duration::zero()) {
     trainers_.options().before_end = [this] { checkpoints_.save_next(); };
     save_in_turn();
@@ -66,8 +75,9 @@ cluster::~cluster() {
       checkpoints_.launcher_ends(n.process);
       n.process->end(ending_kind::power_cut);
     }
-  if (master_.process)
-    master_.process->end(ending_kind::power_cut);
+  for (auto& [name, m] : masters_)
+    if (m.process)
+      m.process->end(ending_kind::power_cut);
   if (shell_.process)
     shell_.process->end(ending_kind::power_cut);
   world_.events.forget();
@@ -88,9 +98,10 @@ const host_ptr& cluster::boot(const std::string& name, machine& on) {
   return on.process = std::make_shared<host>(world_, name, ++on.boots, o);
 }
 
-void cluster::start_master() {
-  const auto& h = boot(master_name(), master_);
-  trees_->master = {};
+void cluster::start_master(const std::string& name) {
+  auto& m = masters_.at(name);
+  const auto& h = boot(name, m);
+  auto& at = trees_->masters[name] = {};
   actors::master_options o;
   o.membership.job = job_name;
   o.membership.return_within = options_.return_within;
@@ -103,15 +114,15 @@ void cluster::start_master() {
   o.recovery.max_restarts = options_.max_restarts;
   o.recovery.without_progress_max = options_.without_progress_max;
   o.recovery.progress_after = progress_after;
-  o.gateway.listen_on = {master_name(), master_port};
+  o.gateway.listen_on = {name, master_port};
   actors::master_events events;
   events.on_listening = [](const ports::endpoint&) {};
-  events.on_verdict = [this, which = h->boot()](const actors::recovery_core::verdict& v) {
-    world_.events.in({}, [this, which, v] { master_decided(which, v); });
+  events.on_verdict = [this, h = h](const actors::recovery_core::verdict& v) {
+    world_.events.in({}, [this, h, v] { master_decided(h, v); });
   };
   events.on_everyone_left = [this, h = h] { world_.events.in({}, [h] { h->stop_tree(); }); };
-  const actors::master_world ports{network_.transport_of(h), disk_.store_of(h)};
-  h->run_tree(actors::master_tree(ports, o, trees_->master, events),
+  const actors::master_world ports{network_.transport_of(h), m.disk.store_of(h)};
+  h->run_tree(actors::master_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }
 
@@ -183,11 +194,10 @@ void cluster::node_over(const std::string& name, std::uint64_t boot,
   h->stop_tree();
 }
 
-void cluster::master_decided(std::uint64_t boot, const actors::recovery_core::verdict& v) {
-  const auto& h = master_.process;
-  if (!h || h->boot() != boot || !h->alive())
+void cluster::master_decided(const host_ptr& h, const actors::recovery_core::verdict& v) {
+  if (!h->alive())
     return;
-  world_.write(master_name(),
+  world_.write(h->name(),
                fmt::format("over   {}: {}", v.success ? "success" : "failure", v.reason));
   verdict_ = v;
   // Its program waits for the nodes to leave.
@@ -199,8 +209,8 @@ void cluster::gone(const host_ptr& h, ending_kind how) {
   checkpoints_.launcher_ends(h);
   h->end(how);
   network_.host_ended(h, how == ending_kind::power_cut);
-  if (h == master_.process)
-    disk_.process_ended();
+  if (const auto master = masters_.find(h->name()); master != masters_.end())
+    master->second.disk.process_ended();
   else
     launcher_ended(h, how);
 }
@@ -214,7 +224,8 @@ void cluster::launcher_ended(const host_ptr& h, ending_kind how) {
 void cluster::crash(const std::string& name, ending_kind how) {
   if (!up(name))
     return;
-  auto& m = name == master_name() ? master_ : nodes_.at(name);
+  const auto master = masters_.find(name);
+  auto& m = master != masters_.end() ? master->second : nodes_.at(name);
   if (how == ending_kind::power_cut)
     m.dark = true;
   if (!std::exchange(m.successor_due, false))
@@ -228,7 +239,7 @@ void cluster::crash(const std::string& name, ending_kind how) {
 
 void cluster::crash_supervisor(const std::string& name, duration rest) {
   const auto h = find(name);
-  if (!h || name == master_name())
+  if (!h || masters_.count(name) != 0)
     return;
   auto& m = nodes_.at(name);
   m.kept->crash();
@@ -263,8 +274,8 @@ void cluster::resume(const std::string& name) {
 
 host_ptr cluster::find(const std::string& name) const {
   host_ptr h;
-  if (name == master_name())
-    h = master_.process;
+  if (const auto master = masters_.find(name); master != masters_.end())
+    h = master->second.process;
   else if (const auto found = nodes_.find(name); found != nodes_.end())
     h = found->second.process;
   return h && h->alive() ? h : nullptr;
@@ -276,9 +287,9 @@ bool cluster::up(const std::string& name) const {
 }
 
 bool cluster::over() const {
-  const bool any_up =
-      std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& n) { return up(n.first); });
-  return verdict_ && !any_up && !up(master_name());
+  const auto is_up = [this](const auto& m) { return up(m.first); };
+  return verdict_ && std::none_of(nodes_.begin(), nodes_.end(), is_up) &&
+         std::none_of(masters_.begin(), masters_.end(), is_up);
 }
 
 // ---- Time ----

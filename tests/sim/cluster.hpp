@@ -47,8 +47,9 @@ struct cluster_options {
   std::int64_t drift_ppm_max = 0;
 };
 
-/// A whole job in one thread: a master and N nodes, each a process of its own with the real actor
-/// trees of actors/topology.cpp on simulated ports. The caller plays operator and fate.
+/// A whole job in one thread: a master, a rival of it if wanted, and N nodes, each a process of its
+/// own with the real actor trees of actors/topology.cpp on simulated ports. The caller plays
+/// operator and fate.
 class cluster {
  public:
   explicit cluster(const cluster_options& options);
@@ -58,16 +59,19 @@ class cluster {
 
   static constexpr std::uint16_t master_port = 29'400;
   static const std::string& master_name();
+  /// Of a second master of the same job, with a disk of its own. Nodes find it where
+  /// `network::resolve` says so.
+  static const std::string& rival_name();
   static std::string node_name_of(std::uint32_t number); ///< 1 → "n1"
 
   world& all() { return world_; }
   sim::network& net() { return network_; }
   sim::trainers& training() { return trainers_; }
   sim::checkpoints& saves() { return checkpoints_; }
-  sim_disk& disk() { return disk_; }
+  sim_disk& disk() { return masters_.at(master_name()).disk; }
   const cluster_options& options() const { return options_; }
 
-  void start_master();
+  void start_master(const std::string& name = master_name());
   void start_node(const std::string& name);
   void start_everything();
   /// Ends a process, or the machine with it.
@@ -111,6 +115,11 @@ class cluster {
   /// Where the actors of each process find each other.
   struct trees;
 
+  struct master_machine : machine {
+    explicit master_machine(world& of) : disk(of) {}
+    sim_disk disk;
+  };
+
   const host_ptr& boot(const std::string& name, machine& on);
   void save_in_turn();
   void supervise(const std::string& name);
@@ -122,7 +131,7 @@ class cluster {
   void ask_on(question& asked, result<ports::connection_ptr> link);
   void answer(question& asked, result<messages::msg<messages::TreeReport>> with);
   void node_over(const std::string& name, std::uint64_t boot, const actors::node_outcome& o);
-  void master_decided(std::uint64_t boot, const actors::recovery_core::verdict& v);
+  void master_decided(const host_ptr& h, const actors::recovery_core::verdict& v);
 
   const cluster_options options_;
   world world_;
@@ -130,8 +139,7 @@ class cluster {
   sim::trainers trainers_;
   sim::stores stores_;
   sim::checkpoints checkpoints_;
-  sim_disk disk_;
-  machine master_;
+  std::map<std::string, master_machine> masters_;
   std::map<std::string, machine> nodes_;
   std::unique_ptr<trees> trees_;
   std::map<std::string, actors::node_outcome> outcomes_;

@@ -21,7 +21,7 @@ void end_abruptly(const sup::address<H>& where) {
 } // namespace
 
 void cluster::interrupt(const std::string& name, int signal) {
-  if (!up(name) || name == master_name())
+  if (!up(name) || masters_.count(name) != 0)
     return;
   world_.write(name, fmt::format("! signal {}", signal));
   nodes_.at(name).wishes_to_end.push_back(signal);
@@ -98,8 +98,8 @@ void cluster::crash_actor(const std::string& host_name, const std::string& role)
   if (!h)
     return;
   world_.write(host_name, "! " + role + " crashes");
-  if (host_name == master_name())
-    return h->call([m = trees_->master, role] {
+  if (const auto master = trees_->masters.find(host_name); master != trees_->masters.end())
+    return h->call([m = master->second, role] {
       role == "journal"      ? end_abruptly(m.journal)
       : role == "membership" ? end_abruptly(m.membership)
       : role == "rendezvous" ? end_abruptly(m.rendezvous)

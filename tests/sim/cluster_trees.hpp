@@ -9,7 +9,7 @@
 namespace troupe::sim {
 
 struct cluster::trees {
-  actors::master_addresses master;
+  std::map<std::string, actors::master_addresses> masters;
   std::map<std::string, actors::node_addresses> nodes;
 };
 

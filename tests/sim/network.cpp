@@ -143,8 +143,11 @@ struct network::dial_attempt {
   }
 };
 
-void network::dial(const host_ptr& h, const ports::endpoint& where,
+void network::dial(const host_ptr& h, const ports::endpoint& named,
                    messages::msg<messages::Hello> hello, ports::transport::dialled done) {
+  auto where = named;
+  if (const auto found = resolved_.find({h->name(), named.host}); found != resolved_.end())
+    where.host = found->second;
   auto attempt = std::make_shared<dial_attempt>(
       dial_attempt{h, where, std::move(hello), std::move(done), h->now() + limits::dial_within,
                    world_.next_question()});
@@ -296,6 +299,11 @@ void network::break_links(const std::string& host) {
 void network::refuse_dials(const std::string& host, instant until) {
   world_.write(host, "! refuses dials");
   refusing_until_[host] = until;
+}
+
+void network::resolve(const std::string& from, const std::string& target, const std::string& to) {
+  world_.write(from, fmt::format("! finds {} at {}", target, to));
+  resolved_[{from, target}] = to;
 }
 
 void network::host_ended(const host_ptr& h, bool silently) {

@@ -43,6 +43,9 @@ class network {
   /// Dialling this host is refused until `when`, as if no process listened.
   void refuse_dials(const std::string& host, instant until);
 
+  /// From now on this host finds `target` at another host, as after a change of DNS.
+  void resolve(const std::string& from, const std::string& target, const std::string& to);
+
   /// The process has ended: its connections are closed by its kernel, or are just gone.
   void host_ended(const host_ptr& h, bool silently);
   /// The machine runs again after a power cut.
@@ -88,7 +91,8 @@ class network {
   std::map<std::string, std::vector<std::weak_ptr<sim_link>>> links_; ///< by host
   std::map<ports::endpoint, listener_ptr> listeners_;
   std::map<std::string, instant> refusing_until_;
-  std::set<std::string> dark_; ///< machines without power
+  std::map<std::pair<std::string, std::string>, std::string> resolved_; ///< by dialler and name
+  std::set<std::string> dark_;                                          ///< machines without power
   std::uint64_t connections_ = 0;
   std::uint16_t next_port_ = 29'500;
 };

@@ -263,7 +263,7 @@ class recovery_core {
   messages::msg<messages::RankOwners> owners_message();
   log::event joined_in_words(const node_name& node) const;
   log::event waits_in_words(const node_name& node) const;
-  log::event waiting_for_more_in_words() const;
+  log::event waiting_for_more_in_words(instant now) const;
   log::event relaunched_in_words() const;
   log::event started_in_words(instant now) const;
   log::event reminder_in_words(instant now) const;

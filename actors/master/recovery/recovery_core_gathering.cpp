@@ -37,7 +37,7 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     enough_since_ = now;
     waiting_.end();
     if (!complete && waiting_for_more(now))
-      out.push_back(note{waiting_for_more_in_words()});
+      out.push_back(note{waiting_for_more_in_words(now)});
   }
   if (!waiting_for_more(now) || (complete && !gathers_losses()))
     propose(out, now, std::move(present), size);

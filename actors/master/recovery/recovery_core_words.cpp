@@ -65,9 +65,14 @@ log::event recovery_core::waits_in_words(const node_name& node) const {
 }
 
 /// Told once, when the wait begins: a user whose nodes are here must see that the job has not hung.
-log::event recovery_core::waiting_for_more_in_words() const {
+log::event recovery_core::waiting_for_more_in_words(instant now) const {
+  const auto until = settled_at();
   const auto how =
       !first_world_ ? std::string("when the other nodes are back or lost")
+      : others_come_until_ && until == others_come_until_
+          ? fmt::format("in {} unless the others come first; they ran before this master began, "
+                        "and may be on their way",
+                        troupe::in_words(*until - now))
       : sizes_.last_call
           ? fmt::format("in {} unless the others come first", troupe::in_words(*sizes_.last_call))
           : fmt::format("when no node has come for {}, within {}", troupe::in_words(sizes_.settle),

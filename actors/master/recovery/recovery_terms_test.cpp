@@ -61,6 +61,9 @@ TEST_SUITE("recovery_core: two masters") {
     older.is_lost_and_ends("b");
     const auto without_b = forms(older);
     newer.comes("b", {}, running_in(shared.value));
+    // Longer than it waits for strangers: the user is told how long, and why.
+    CHECK(newer.said.find("starting in 15.0 s unless the others come first; they ran before this "
+                          "master began, and may be on their way") != std::string::npos);
     CHECK(forms(newer) > without_b);
     go_apart(older, "a", newer, "b");
   }
