@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 namespace troupe::launch {
 
@@ -135,11 +136,13 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
   // One that worked for a while had bad luck. From the second in a row on that did not it waits
   // longer each time.
   const bool worked = lives_ > 0 && now - supervisor_since_ >= limits::supervisor_works_after;
-  hasty_ = worked ? 1 : std::min<std::size_t>(hasty_ + 1, limits::supervisor_crashes_max);
+  if (worked) {
+    crashed_before_ = false;
+    restart_pause_.reset();
+  }
   restart_at_ = now;
-  if (hasty_ > 1)
-    *restart_at_ += std::min<duration>(limits::supervisor_restart_first * (1 << (hasty_ - 2)),
-                                       limits::supervisor_restart_max);
+  if (std::exchange(crashed_before_, true))
+    *restart_at_ += restart_pause_.next();
   for (auto& e : tick(now))
     out.push_back(std::move(e));
   return out;
@@ -208,7 +211,6 @@ std::optional<instant> keeper_core::next_wakeup() const {
 keeper_core::effects keeper_core::orphan_reaper_started(instant now, pid_t pid) {
   orphan_reaper_ = pid;
   orphan_reaper_since_ = now;
-  orphan_reaper_fork_.since.reset();
   return {};
 }
 
@@ -329,11 +331,13 @@ keeper_core::effects keeper_core::child_ended(instant now, pid_t pid,
   inherited_.erase(pid);
   if (pid == orphan_reaper_) {
     orphan_reaper_ = 0;
-    // One that ends at once, again and again, is not forked as fast as it ends.
-    if (now - orphan_reaper_since_ < limits::supervisor_works_after)
+    // One that ends at once, again and again, is forked less and less often.
+    if (now - orphan_reaper_since_ < limits::supervisor_works_after) {
       (void)orphan_reaper_fork_.refused(now);
-    else
+    } else {
+      orphan_reaper_fork_ = {};
       out.push_back(start_orphan_reaper{});
+    }
   }
   if (ending_.erase(pid) != 0 && ending_.empty() && sweep_until_)
     out.push_back(look{});

@@ -3,6 +3,7 @@
 #include "launch/keeper/refused_fork.hpp"
 #include "messages/keeper.capnp.h"
 #include "messages/msg.hpp"
+#include "runtime/base/back_off.hpp"
 #include "runtime/base/restart_budget.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/ports/process.hpp"
@@ -219,11 +220,12 @@ class keeper_core {
   /// The user's wishes to end; each supervisor hears them. Two are enough: the second means "no
   /// more patience", and a third could mean no more than that.
   std::vector<int> endings_asked_for_;
-  /// This bounds a supervisor that crashes now and then; hasty_ slows down one that always does.
+  /// This bounds a supervisor that crashes now and then; the pauses slow down one that always does.
   restart_budget restarts_{limits::supervisor_crashes_max, limits::supervisor_crashes_within};
-  std::size_t hasty_ = 0; ///< crashes in a row of supervisors that had hardly begun
-  /// Back-off after a crash. A fork that the system refuses has its own, below: the one is a bug
-  /// here, the other a machine without room.
+  bool crashed_before_ = false; ///< and no supervisor has worked for a while since
+  back_off restart_pause_{limits::supervisor_restart_first, limits::supervisor_restart_max};
+  /// The next start after a crash. A fork that the system refuses has its own, below: the one is a
+  /// bug here, the other a machine without room.
   std::optional<instant> restart_at_;
   refused_fork supervisor_fork_;
   std::optional<instant> continue_at_; ///< while the supervisor is stopped

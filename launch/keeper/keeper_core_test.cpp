@@ -241,9 +241,20 @@ TEST_SUITE("keeper_core") {
     CHECK(core.next_wakeup() == now + limits::fork_again_first);
     now += limits::fork_again_first;
     CHECK(text(core.tick(now)) == "start orphan reaper");
+    // One that ends at once is forked less and less often, until one has worked for a while.
+    for (const int times : {2, 4, 8}) {
+      core.orphan_reaper_started(now, 51);
+      CHECK(text(core.child_ended(now, 51, killed)) == "");
+      CHECK(core.next_wakeup() == now + times * limits::fork_again_first);
+      now += times * limits::fork_again_first;
+      CHECK(text(core.tick(now)) == "start orphan reaper");
+    }
     core.orphan_reaper_started(now, 51);
-    // One that ends at once is not forked as fast as it ends.
-    CHECK(text(core.child_ended(now, 51, killed)) == "");
+    now += limits::supervisor_works_after;
+    CHECK(text(core.child_ended(now, 51, killed)) == "start orphan reaper");
+    core.orphan_reaper_started(now, 52);
+    CHECK(text(core.child_ended(now, 52, killed)) == "");
+    CHECK(core.next_wakeup() == now + limits::fork_again_first);
     now += limits::fork_again_first;
     CHECK(text(core.tick(now)) == "start orphan reaper");
     core.orphan_reaper_started(now, 52);

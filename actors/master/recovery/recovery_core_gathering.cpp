@@ -96,12 +96,12 @@ std::optional<instant> recovery_core::settled_at() const {
     until =
         std::min(roster_.last_arrival() + sizes_.growth.quiet, *enough_since_ + sizes_.growth.most);
   TROUPE_RARE_IF(gathers_losses(), "planner: several nodes are lost, and others may follow");
-  // Nodes that fall silent together are noticed up to a beat apart. The bound is what silence takes
-  // to be noticed at all: what shows later has another cause.
+  // The bound is what silence takes to be noticed at all: what shows later has another cause.
   if (gathers_losses())
-    until =
-        std::max(until, std::min(*roster_.last_loss() + options_.lease / limits::beats_in_a_lease,
-                                 phase_since_ + options_.lease));
+    until = std::max(until,
+                     std::min(roster_.others_show_until(sizes_.growth.quiet,
+                                                        options_.lease / limits::beats_in_a_lease),
+                              phase_since_ + options_.lease));
   return until;
 }
 

@@ -167,6 +167,19 @@ TEST_SUITE("recovery_core: losses that come together") {
           lines("record GenerationProposed g2", "begin WorldProposed g2: d(0,1) e(2,3) f(4,5)"));
   }
 
+  TEST_CASE(
+      "are waited for a moment only if their connections were closed, however long the lease") {
+    auto s = planner_story::that_runs(six, planner_story::sizes(2, 6));
+    s.goes_away("a");
+    s.goes_away("b");
+    s.is_lost("a");
+    CHECK(s.is_lost("b") == "");
+    CHECK(s.ends("node a is lost") == "");
+    CHECK(s.core.next_wakeup() == s.now + 100ms);
+    CHECK(s.passes(99ms) == "");
+    CHECK(s.passes(1ms).find("record GenerationProposed g2") == 0);
+  }
+
   TEST_CASE("are waited for with as many standbys as it takes, which may be lost with them") {
     auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2));
     for (const auto* standby : {"c", "d", "e"})

@@ -75,6 +75,8 @@ void roster::forget(instant now, const node_name& node) {
   last_lost_ = node;
   if (known->second.away)
     --away_count_;
+  else
+    last_silence_ = now;
   // Free for the node that is started in its place, which has the same rank and another name.
   if (const auto rank = known->second.who.wanted_rank)
     wanted_ranks_.erase(*rank);
@@ -191,6 +193,13 @@ void roster::remember_world(const std::vector<seat>& world) {
 bool roster::losses_come_together(instant since) const {
   const bool one = last_loss_ && *last_loss_ >= since;
   return one && ((loss_before_ && *loss_before_ >= since) || a_member_is_away());
+}
+
+/// The kernels of machines that fail together close their connections at one moment. Nodes that
+/// fall silent together are noticed up to a beat apart, which is seconds where the lease is long.
+instant roster::others_show_until(duration quiet, duration beat) const {
+  const auto closed = *last_loss_ + quiet;
+  return last_silence_ ? std::max(closed, *last_silence_ + beat) : closed;
 }
 
 /// While no world was sealed, any node that is away may have been meant for the one that was

@@ -47,9 +47,11 @@ class roster {
   std::size_t here() const { return nodes_.size() - away_count_; }
   bool any_away() const { return away_count_ > 0; }
   instant last_arrival() const { return last_arrival_; }
-  std::optional<instant> last_loss() const { return last_loss_; }
   /// Several nodes were lost since then, or one was and a member is away, which may be lost next.
   bool losses_come_together(instant since) const;
+  /// Until when another node that is lost with them would show: `quiet` after a connection that was
+  /// closed, `beat` after a node that fell silent. There must be a loss.
+  instant others_show_until(duration quiet, duration beat) const;
 
   /// The nodes that are here, but for `without`, in the order of their claims.
   std::vector<candidate> claimants(const node_name& without = {}) const;
@@ -84,6 +86,7 @@ class roster {
   instant last_arrival_{};
   /// The last loss, and the last one of another node: one that comes and goes is no group.
   std::optional<instant> last_loss_, loss_before_;
+  std::optional<instant> last_silence_; ///< the last loss of a node that had not been away
   node_name last_lost_;
   /// Beside nodes_, so that a hello is judged without walking all nodes.
   std::map<std::uint32_t, node_name> wanted_ranks_;
