@@ -56,7 +56,7 @@ cluster_options a_job(std::uint64_t seed) {
   return o;
 }
 
-/// What holds whoever commands. The others count what one journal says.
+/// What holds under each of them. The other checkers count what one journal says.
 void watch(cluster& c) {
   c.all().observers = {
       std::make_shared<newest_master_commands>(c.all()),
@@ -123,7 +123,7 @@ TEST_CASE("each side of a cut trains under its master; once it heals all follow 
   CHECK(runs(c, "n2") == older);
   CHECK(runs(c, "n4") == newer);
 
-  // The address has moved for everyone, but who still has a link with the older master keeps it.
+  // The address has moved for all nodes, but a node that has a link with the older master keeps it.
   c.net().calm();
   sends_to_rival(c, "n1");
   sends_to_rival(c, "n2");
