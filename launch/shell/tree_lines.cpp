@@ -35,9 +35,9 @@ std::string ago(const sup::past_end& end) {
                      end.reason());
 }
 
-/// Why it is not there.
+/// Why it is not there. One that has done its work is not "down": it is not started again.
 std::string absence(const sup::node_report& r) {
-  if (r.state == "ended" && r.last_end)
+  if (r.last_end && (r.state == "ended" || !r.last_end->why))
     return ago(*r.last_end);
   auto text = r.state;
   if (!r.phase.empty())

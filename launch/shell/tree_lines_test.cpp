@@ -87,6 +87,7 @@ TEST_CASE("lines: what a living row says, trouble first") {
         row{long_ago, "a  running     5h  works, restarted 2 times, ended 5h ago: actor_threw"},
         row{tree_row("a", 1s).budget(1, 3), "a  running     1s  restarts 1/3"},
         row{tree_row("a", 0s).in("ended").ended(90s), "a  ended 90s ago"},
+        row{tree_row("a", 0s).in("down").ended(90s), "a  ended 90s ago"},
         row{tree_row("a", 0s, "x").in("down").ended(1s, "y"), "a  down: x, ended 1s ago: y"},
         row{tree_row("a", 0s, "no link: reset").in("silent"), "a  silent: no link: reset"}})
     CHECK(plain(r.of, 0) == "\n" + std::string(r.text) + "\n");

@@ -147,11 +147,8 @@ void ask_nodes(self_ptr self, const std::shared_ptr<survey>& all,
     all->nodes[node] = {node, std::nullopt, std::nullopt, why};
 }
 
-sup::promise<tree_report> look_around(self_ptr self, const tree_request& asked) {
-  auto all = std::make_shared<survey>();
-  all->promise = sup::promise_answer<tree_report>(self);
-  all->only = asked.read()->getNode().cStr();
-  all->awaited = 2;
+void ask_master(self_ptr self, const std::shared_ptr<survey>& all) {
+  ++all->awaited;
   sup::request(
       self, self->state->master.root, limits::request_within, sup::dump{},
       [self, all](const sup::node_report& r) {
@@ -162,15 +159,28 @@ sup::promise<tree_report> look_around(self_ptr self, const tree_request& asked) 
         all->master = sup::node_report{"master", "unknown", "silent", e.what};
         part_came_in(self, all);
       });
+}
+
+/// The master's tree is asked last, since it shows how many messages wait for each actor: what this
+/// survey asks the others is not to be among them.
+sup::promise<tree_report> look_around(self_ptr self, const tree_request& asked) {
+  auto all = std::make_shared<survey>();
+  all->promise = sup::promise_answer<tree_report>(self);
+  all->only = asked.read()->getNode().cStr();
+  all->awaited = 1;
   sup::request(
       self, self->state->master.membership, limits::request_within,
       messages::local<messages::ListNodes>(self->state->ctx.path()),
       [self, all](const membership::present& p) {
         ask_nodes(self, all, p);
+        ask_master(self, all);
         part_came_in(self, all);
       },
       // The master's own tree shows membership's silence.
-      [self, all](const error&) { part_came_in(self, all); });
+      [self, all](const error&) {
+        ask_master(self, all);
+        part_came_in(self, all);
+      });
   return all->promise;
 }
 
