@@ -1,8 +1,11 @@
 // Which peers may talk to each other, and what the user reads when the answer is no.
 
+#include "runtime/os/net/tls_peer.hpp"
 #include "tests/link/asio_world.hpp"
 #include "tests/link/raw_peer.hpp"
 
+#include <boost/asio/ssl/error.hpp>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 namespace {
@@ -327,4 +330,13 @@ TEST_CASE("many nodes at once are no attack: all of them get their handshake") {
     CHECK_MESSAGE(answer.has_value(), answer.error().what);
   }
   CHECK(accepted.names().size() == answers.size());
+}
+
+TEST_CASE("want of memory is this process's fault, and not the peer's") {
+  const boost::system::error_code ec(
+      static_cast<int>(ERR_PACK(ERR_LIB_PROV, 0, ERR_R_MALLOC_FAILURE)),
+      boost::asio::error::get_ssl_category());
+  const auto why = os::tls_failure(nullptr, ec);
+  CHECK(why.code == errc::unavailable);
+  CHECK(why.what.find("this process is out of memory (see ulimit -v; TLS: ") == 0);
 }

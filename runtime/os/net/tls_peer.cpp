@@ -71,6 +71,9 @@ constexpr words of_certificates[] = {
 
 error tls_failure(SSL* session, const boost::system::error_code& ec) {
   const int reason = ERR_GET_REASON(static_cast<unsigned long>(ec.value()));
+  if (reason == ERR_R_MALLOC_FAILURE)
+    return {errc::unavailable,
+            fmt::format("this process is out of memory (see ulimit -v; TLS: {})", ec.message())};
   if (const char* stranger = find(of_strangers, reason))
     return {errc::unavailable, fmt::format("{} (TLS: {})", stranger, ec.message())};
   const bool token = proves_token(session);
