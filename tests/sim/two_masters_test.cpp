@@ -96,8 +96,8 @@ bool all_left(const cluster& c) {
 void all_succeeded(cluster& c) {
   REQUIRE_MESSAGE(!c.all().broken, c.all().broken->what);
   REQUIRE(all_left(c));
-  for (const auto& [node, outcome] : c.outcomes())
-    CHECK_MESSAGE(outcome.success, node << ": " << outcome.reason);
+  for (const auto& left : c.outcomes())
+    CHECK_MESSAGE(left.second.success, left.first << ": " << left.second.reason);
 }
 
 } // namespace
