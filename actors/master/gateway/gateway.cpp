@@ -169,7 +169,7 @@ sup::promise<tree_report> look_around(self_ptr self, const tree_request& asked) 
   all->only = asked.read()->getNode().cStr();
   all->awaited = 1;
   sup::request(
-      self, self->state->master.membership, limits::request_within,
+      self, self->state->master.membership, limits::tree_node_within,
       messages::local<messages::ListNodes>(self->state->ctx.path()),
       [self, all](const membership::present& p) {
         ask_nodes(self, all, p);
