@@ -1,13 +1,18 @@
 #pragma once
 
-#include "ckpt/copy/copier.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace troupe::ckpt {
+
+/// What is copied from where to where.
+struct piece {
+  char* to = nullptr;
+  const char* from = nullptr;
+  std::uint64_t bytes = 0;
+};
 
 /// How pieces are copied that their owner goes on writing to: what is copied at once, and in which
 /// blocks the rest is, whose memory is protected until each has been copied.

@@ -1,6 +1,6 @@
-#include "ckpt/writer/snapshot_writer.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/program.hpp"
+#include "runtime/os/checkpoint/snapshot_writer.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "ckpt/copies/replication_source.hpp"
-#include "ckpt/copies/replication_target.hpp"
-#include "ckpt/writer/snapshot_writer.hpp"
 #include "launch/options/options.hpp"
+#include "runtime/os/checkpoint/snapshot_writer.hpp"
+#include "runtime/os/copies/replication_source.hpp"
+#include "runtime/os/copies/replication_target.hpp"
 #include "runtime/os/io_thread.hpp"
 
 #include <memory>

@@ -2,7 +2,6 @@
 
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/identity.hpp"
-#include "ckpt/writer/snapshot_writer.hpp"
 #include "launch/keeper/kept_messages.hpp"
 #include "launch/keeper/kept_process_host.hpp"
 #include "launch/keeper/kept_store_host.hpp"
@@ -20,6 +19,7 @@
 #include "launch/wiring/snapshot_copies.hpp"
 #include "launch/worker/training_program.hpp"
 #include "runtime/os/call_on.hpp"
+#include "runtime/os/checkpoint/snapshot_writer.hpp"
 #include "runtime/os/console/console_relay.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/process/local_services.hpp"

@@ -29,7 +29,7 @@ class checkpoint_memory {
   /// other nodes' snapshots.
   checkpoint_memory(std::uint32_t local_ranks, bool for_others);
 
-  /// Of each local rank, as ckpt/c/troupe_ckpt.h wants them. Fewer local ranks where the system
+  /// Of each local rank, as worker/troupe_ckpt.h wants them. Fewer local ranks where the system
   /// gives no more.
   std::vector<std::vector<int>> descriptors() const { return descriptors_of(*arenas_); }
   /// The same for others' snapshots.

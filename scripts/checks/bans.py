@@ -14,17 +14,17 @@ def everywhere(path: str) -> bool:
 def deterministic(path: str) -> bool:
     """What the simulator replays from a seed."""
     return is_core(path) or (
-        path.startswith(("actors/", "tests/sim/", "runtime/link/", "runtime/tcpstore/"))
+        path.startswith(("actors/", "ckpt/", "tests/sim/", "runtime/link/", "runtime/tcpstore/"))
         and not path.endswith("_test.cpp")
     )
 
 
 def actors(path: str) -> bool:
-    return path.startswith("actors/") or is_core(path)
+    return path.startswith(("actors/", "ckpt/")) and not is_test(path) or is_core(path)
 
 
 def product(path: str) -> bool:
-    known = ("actors/", "messages/", "runtime/", "launch/keeper/")
+    known = ("actors/", "ckpt/", "messages/", "runtime/", "worker/", "launch/keeper/")
     return path.startswith(known) and not is_test(path)
 
 

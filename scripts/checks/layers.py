@@ -10,12 +10,12 @@ SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
 OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
 KEEPER, SHELL, MAINS = "launch/keeper", "launch/shell", "launch/mains"
 TCPSTORE = "runtime/tcpstore"
-CKPT, CKPT_C, CATALOG, WRITER, COPIES = "ckpt", "ckpt/c", "ckpt/catalog", "ckpt/writer", "ckpt/copies"
+CKPT, CATALOG, COPIES, TRAINING = "ckpt", "ckpt/catalog", "ckpt/copies", "worker"
 # Numbers that a folder shares with those that may not use the rest of it.
 CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
 LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
 
-BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, WRITER, COPIES, ACTORS, OS, *LIMITS)
+BELOW_LAUNCH = (BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, ACTORS, OS, *LIMITS)
 
 # folder or header -> the folders and headers of ours it may include besides itself
 MAY_USE = {
@@ -27,13 +27,12 @@ MAY_USE = {
     TCPSTORE: (BASE,),
     CKPT_LIMITS: (BASE,),
     CKPT: (BASE, PORTS, CKPT_LIMITS),
-    CKPT_C: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
     CATALOG: (BASE, PORTS, CKPT, CKPT_LIMITS),
-    WRITER: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
-    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
+    COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, CKPT_LIMITS),
+    TRAINING: (BASE, PORTS, CKPT, CATALOG, OS, CKPT_LIMITS),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
     ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, *LIMITS),
-    OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT),
+    OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT, CATALOG, COPIES, CKPT_LIMITS),
     OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
     WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS, *LIMITS),
     KEEPER: (BASE, MESSAGES, PORTS, OS),
@@ -52,7 +51,7 @@ THIRD_PARTY = {
     # Manifests are JSON, for readers who are not us.
     r"boost/json/": (OS, WORKER, WIRING, SHELL, CATALOG),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
-    r"libdeflate\.h": (CKPT, CKPT_C, CATALOG, COPIES, OS),
+    r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
     r"CLI/": (OPTIONS,),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
@@ -63,8 +62,6 @@ THIRD_PARTY = {
         WIRING,
         SHELL,
         MAINS,
-        WRITER,
-        COPIES,
         "bench",
     ),
     r"doctest/": (),

@@ -89,7 +89,7 @@ def is_test(path: str) -> bool:
 
 def is_core(path: str) -> bool:
     return (
-        path.startswith(("actors/", "runtime/", "launch/keeper/"))
+        path.startswith(("actors/", "runtime/", "ckpt/", "launch/keeper/"))
         and bool(re.search(r"_core(_\w+)?\.[ch]pp$", path))
         and not is_test(path)
     )

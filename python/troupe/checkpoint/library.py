@@ -1,4 +1,4 @@
-"""The native library, by ctypes: ckpt/c/troupe_ckpt.h says what each function does."""
+"""The native library, by ctypes: worker/troupe_ckpt.h says what each function does."""
 
 from __future__ import annotations
 

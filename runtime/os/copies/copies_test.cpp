@@ -1,10 +1,10 @@
-#include "ckpt/copies/replication_source.hpp"
-#include "ckpt/copies/replication_target.hpp"
-#include "ckpt/copies/testing/memory_of_others.hpp"
 #include "ckpt/erasure/stripes.hpp"
 #include "ckpt/limits.hpp"
 #include "messages/node_names.hpp"
 #include "runtime/base/random.hpp"
+#include "runtime/os/copies/replication_source.hpp"
+#include "runtime/os/copies/replication_target.hpp"
+#include "runtime/os/copies/testing/memory_of_others.hpp"
 #include "tests/link/asio_world.hpp"
 
 #include <doctest/doctest.h>

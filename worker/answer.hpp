@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ckpt/c/process_arena.hpp"
 #include "runtime/base/result.hpp"
+#include "worker/process_arena.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "ckpt/copies/snapshot_sending.hpp"
+#include "runtime/os/copies/snapshot_sending.hpp"
 
 #include "ckpt/limits.hpp"
 

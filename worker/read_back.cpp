@@ -1,4 +1,4 @@
-#include "ckpt/c/read_back.hpp"
+#include "worker/read_back.hpp"
 
 #include "ckpt/catalog/step_catalog.hpp"
 #include "runtime/os/storage/posix_storage.hpp"

@@ -3,8 +3,8 @@
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/rate_limiter.hpp"
 #include "ckpt/copies/sending_plan.hpp"
-#include "ckpt/copies/target_links.hpp"
 #include "messages/msg.hpp"
+#include "runtime/os/copies/target_links.hpp"
 
 #include <optional>
 #include <set>

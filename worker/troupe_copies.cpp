@@ -1,7 +1,7 @@
-#include "ckpt/c/answer.hpp"
-#include "ckpt/c/process_arena.hpp"
-#include "ckpt/c/troupe_ckpt.h"
 #include "ckpt/erasure/stripes.hpp"
+#include "worker/answer.hpp"
+#include "worker/process_arena.hpp"
+#include "worker/troupe_ckpt.h"
 
 #include <fmt/format.h>
 #include <libdeflate.h>

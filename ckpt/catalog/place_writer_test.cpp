@@ -1,4 +1,4 @@
-#include "ckpt/writer/place_writer.hpp"
+#include "ckpt/catalog/place_writer.hpp"
 
 #include "runtime/base/generations.hpp"
 #include "runtime/ports/testing/memory_storage.hpp"

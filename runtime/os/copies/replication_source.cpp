@@ -1,7 +1,7 @@
-#include "ckpt/copies/replication_source.hpp"
+#include "runtime/os/copies/replication_source.hpp"
 
-#include "ckpt/copies/snapshot_sending.hpp"
 #include "ckpt/limits.hpp"
+#include "runtime/os/copies/snapshot_sending.hpp"
 
 #include <fmt/format.h>
 

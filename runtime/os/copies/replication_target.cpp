@@ -1,7 +1,7 @@
-#include "ckpt/copies/replication_target.hpp"
+#include "runtime/os/copies/replication_target.hpp"
 
-#include "ckpt/copies/piece_memory.hpp"
 #include "ckpt/copies/target_core.hpp"
+#include "runtime/os/copies/piece_memory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/c/process_arena.hpp"
+#include "worker/process_arena.hpp"
 
 #include <cstdint>
 #include <string>

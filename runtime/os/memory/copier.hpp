@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ckpt/copy/blocks.hpp"
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -9,12 +11,6 @@
 #include <vector>
 
 namespace troupe::ckpt {
-
-struct piece {
-  char* to = nullptr;
-  const char* from = nullptr;
-  std::uint64_t bytes = 0;
-};
 
 /// Copies many pieces as fast as memory allows: threads that wait for the next copy, each taking
 /// the next few MiB until nothing is left. Large pieces go past the caches, which saves reading

@@ -1,4 +1,4 @@
-#include "ckpt/writer/place_writer.hpp"
+#include "ckpt/catalog/place_writer.hpp"
 
 #include "ckpt/catalog/newest_generation.hpp"
 #include "ckpt/catalog/step_names.hpp"

@@ -1,4 +1,4 @@
-#include "ckpt/c/process_arena.hpp"
+#include "worker/process_arena.hpp"
 
 #include "ckpt/erasure/stripes.hpp"
 #include "ckpt/snapshot/torch_file.hpp"

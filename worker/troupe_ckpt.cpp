@@ -1,9 +1,9 @@
-#include "ckpt/c/troupe_ckpt.h"
+#include "worker/troupe_ckpt.h"
 
-#include "ckpt/c/answer.hpp"
-#include "ckpt/c/process_arena.hpp"
-#include "ckpt/c/read_back.hpp"
 #include "ckpt/snapshot/archive.hpp"
+#include "worker/answer.hpp"
+#include "worker/process_arena.hpp"
+#include "worker/read_back.hpp"
 
 #include <algorithm>
 #include <numeric>

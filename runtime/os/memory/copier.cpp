@@ -1,4 +1,4 @@
-#include "ckpt/copy/copier.hpp"
+#include "runtime/os/memory/copier.hpp"
 
 #include "ckpt/copy/stream.hpp"
 

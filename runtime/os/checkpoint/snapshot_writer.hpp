@@ -2,7 +2,7 @@
 
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
-#include "ckpt/writer/place_writer.hpp"
+#include "ckpt/catalog/place_writer.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 

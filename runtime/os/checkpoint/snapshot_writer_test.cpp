@@ -1,4 +1,4 @@
-#include "ckpt/writer/snapshot_writer.hpp"
+#include "runtime/os/checkpoint/snapshot_writer.hpp"
 
 #include "ckpt/snapshot/torch_file.hpp"
 

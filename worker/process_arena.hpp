@@ -2,17 +2,17 @@
 
 #include "ckpt/arena/held_piece.hpp"
 #include "ckpt/arena/slots.hpp"
-#include "ckpt/c/background_copy.hpp"
-#include "ckpt/c/save_parts.hpp"
-#include "ckpt/copy/copier.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/os/memory/copier.hpp"
 #include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/pinned_part.hpp"
 #include "runtime/os/memory/readers.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 #include "runtime/ports/storage.hpp"
+#include "worker/background_copy.hpp"
+#include "worker/save_parts.hpp"
 
 #include <array>
 #include <atomic>

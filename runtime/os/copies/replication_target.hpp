@@ -1,8 +1,8 @@
 #pragma once
 
-#include "ckpt/copies/rank_owners.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/os/copies/rank_owners.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-#include "ckpt/c/background_copy.hpp"
+#include "worker/background_copy.hpp"
 
 #include "ckpt/copy/stream.hpp"
 

@@ -1,4 +1,4 @@
-#include "ckpt/copies/piece_memory.hpp"
+#include "runtime/os/copies/piece_memory.hpp"
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/os/memory/memory_room.hpp"

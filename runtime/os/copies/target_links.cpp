@@ -1,4 +1,4 @@
-#include "ckpt/copies/target_links.hpp"
+#include "runtime/os/copies/target_links.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "ckpt/copies/rank_owners.hpp"
+#include "runtime/os/copies/rank_owners.hpp"
 
 #include "messages/node_names.hpp"
 
