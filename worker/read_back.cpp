@@ -58,8 +58,6 @@ result<std::size_t> read_back(process_arena& arena, const std::string& place, st
                    fmt::format("'{}': step {} has no file {}: a world of {} saved it", place, step,
                                file, says.world_size));
   what.step = step;
-  what.generation = says.made_by.value;
-  what.save = says.save;
   what.bytes = one->file.bytes;
   const auto slot = arena.begin(what.bytes);
   if (!slot)

@@ -56,14 +56,14 @@ result<slot_destination> destination_of(const troupe_destination* said) {
 }
 
 slot_snapshot snapshot_of(const troupe_image& said) {
-  return {said.step, said.generation, said.save, said.rank, said.world_size, said.bytes};
+  return {said.step, said.generation, said.rank, said.world_size, said.bytes};
 }
 
 troupe_image told(const process_arena& arena, std::size_t slot) {
   const auto& snapshot = arena.snapshot(slot);
-  return {snapshot.step, snapshot.generation,  snapshot.save,
-          snapshot.rank, snapshot.world_size,  snapshot.bytes,
-          slot,          arena.sequence(slot), arena.descriptor(slot)};
+  return {snapshot.step,        snapshot.generation,   snapshot.rank,
+          snapshot.world_size,  snapshot.bytes,        slot,
+          arena.sequence(slot), arena.descriptor(slot)};
 }
 
 } // namespace

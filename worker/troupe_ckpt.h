@@ -19,8 +19,7 @@ typedef struct troupe_arena troupe_arena;
 
 typedef struct {
   uint64_t step;
-  uint64_t generation; /* the state's place in the order of all states: of two the newer has the higher generation, */
-  uint64_t save;       /* or, of one generation, was saved by a later save. Counted from 1, by all ranks alike. */
+  uint64_t generation;
   uint32_t rank;
   uint32_t world_size;
   uint64_t bytes;     /* of the image, which is a file of torch.save */

@@ -21,7 +21,6 @@ struct saving_node : node_stage {
     i.sequence = 1;
     i.step = 100;
     i.made_by = generation{1};
-    i.save = 100;
     i.world_size = i.to.shards = 2;
     i.to.place = "/ckpt";
     i.to.directory = "100";
@@ -34,8 +33,8 @@ struct saving_node : node_stage {
     checkpoints->write_ends(ports::receipt{1, 0});
     settle();
   }
-  void is_committed() {
-    checkpoints->commit_ends(ckpt::completed{});
+  void is_committed(std::uint64_t sequence) {
+    checkpoints->commit_ends(sequence);
     settle();
   }
   void workers_finish() {
@@ -63,8 +62,8 @@ TEST_SUITE("node: saving") {
     CHECK(s.hears() == shard_1);
     s.says(commit_step({"a", "a"}).any());
     CHECK(s.checkpoints->committing() == 1);
-    s.is_committed();
-    CHECK(s.hears() == "StepCommitted g1 a step 100 complete");
+    s.is_committed(7);
+    CHECK(s.hears() == "StepCommitted g1 a step 100 as 7");
     s.says(step_finalized(true).any());
     CHECK(s.checkpoints->finalized ==
           std::vector<std::string>{"rank 0: complete", "rank 1: complete"});
@@ -76,14 +75,14 @@ TEST_SUITE("node: saving") {
     s.requests(0);
     s.is_written();
     s.says(commit_step({"a", "b"}).any());
-    s.is_committed();
+    s.is_committed(7);
     s.hears();
     s.link->breaks();
     s.pass(200ms);
     s.accept();
     CHECK(s.hears() == "");
     s.welcomes();
-    CHECK(s.hears() == lines(shard_0, "StepCommitted g1 a step 100 complete"));
+    CHECK(s.hears() == lines(shard_0, "StepCommitted g1 a step 100 as 7"));
   }
 
   TEST_CASE("a saver that crashes hears of the images again, and writes them again") {

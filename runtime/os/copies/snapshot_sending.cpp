@@ -12,10 +12,9 @@ namespace troupe::ckpt {
 
 namespace {
 
-void write_key(messages::CopyKey::Builder out, save_id id, std::uint64_t step,
+void write_key(messages::CopyKey::Builder out, generation g, std::uint64_t step,
                std::uint32_t world_size) {
-  out.setGeneration(id.made_by.value);
-  out.setSave(id.number);
+  out.setGeneration(g.value);
   out.setStep(step);
   out.setWorldSize(world_size);
 }
@@ -129,7 +128,7 @@ void snapshot_sending::say_begin(std::uint32_t member) {
       author_
           .write<messages::CopyBegin>(snapshot_.made_by,
                                       [&](messages::CopyBegin::Builder b) {
-                                        write_key(b.initKey(), snapshot_.id(), snapshot_.step,
+                                        write_key(b.initKey(), snapshot_.made_by, snapshot_.step,
                                                   snapshot_.world_size);
                                         b.setLocalRank(snapshot_.local);
                                         b.setParity(snapshot_.by.parity);
@@ -141,7 +140,7 @@ void snapshot_sending::say_begin(std::uint32_t member) {
                                         b.setTarget(member);
                                         b.setBytes(memory_.size);
                                         if (snapshot_.whole)
-                                          write_key(b.initWhole(), {snapshot_.whole->made_by, 0},
+                                          write_key(b.initWhole(), snapshot_.whole->made_by,
                                                     snapshot_.whole->step, snapshot_.world_size);
                                       })
           .any());
