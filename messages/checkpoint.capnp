@@ -21,7 +21,9 @@ struct StepKey {
   # A directory by its absolute path, as the training process named it.
   step @1 :UInt64;
   generation @2 :UInt64;
-  # That saved it.
+  # That saved it,
+  save @3 :UInt64;
+  # and which of its saves it was.
 }
 
 struct ShardFile {
@@ -53,17 +55,18 @@ struct CommitStep {
   key @0 :StepKey;
   worldSize @1 :UInt32;
   files @2 :List(ShardFile);
-  sequence @3 :UInt64;
-  # What the committer gave it; 0: the receiver is the committer, and gives it the next one.
+  committed @3 :Bool;
+  # It is complete at another node's place: see whether it is at yours, and complete it there if that is not the same one.
+  openFrom @4 :UInt64;
+  # Of this generation's saves those before this one have ended: what is left of them is removed.
 }
 
 struct StepCommitted {
   node @0 :Text;
   key @1 :StepKey;
-  sequence @2 :UInt64;
-  # 0: it could not be.
+  complete @2 :Bool;
   why @3 :Text;
-  # Then.
+  # If it could not be.
 }
 
 struct StepFinalized {

@@ -22,6 +22,8 @@ struct CopyKey {
   generation @0 :UInt64;
   step @1 :UInt64;
   worldSize @2 :UInt32;
+  save @3 :UInt64;
+  # Of the generation.
 }
 
 struct CopyBegin {

@@ -1,77 +1,103 @@
 #include "worker/read_back.hpp"
 
-#include "ckpt/catalog/step_catalog.hpp"
+#include "ckpt/catalog/foreign_steps.hpp"
+#include "ckpt/load/steps_seen.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
+#include <chrono>
+#include <thread>
 
 namespace troupe::ckpt {
 
 namespace {
 
-/// A node that writes no files: what is missing shows when the file is read.
-constexpr auto no_node = "\n";
+constexpr duration rest = 200ms;
 
-tl::unexpected<error> at(const std::string& place, const error& e) {
-  return failure(e.code, fmt::format("'{}': {}", place, e.what));
+state_id id_of(const slot_snapshot& s) {
+  return {{generation{s.generation}, s.save}, s.step};
+}
+
+/// Does it, and again while storage fails with what may pass. An error names the place.
+template<class Do>
+auto tried(const std::string& place, Do&& what) -> decltype(what(std::declval<ports::storage&>())) {
+  os::posix_storage storage(place);
+  const auto until = std::chrono::steady_clock::now() + storage_tried_for;
+  for (;;) {
+    auto done = what(storage);
+    if (done)
+      return done;
+    const auto& e = done.error();
+    if (e.code != errc::unavailable || std::chrono::steady_clock::now() > until)
+      return failure(e.code, fmt::format("'{}': {}", place, e.what));
+    std::this_thread::sleep_for(rest);
+  }
 }
 
 } // namespace
 
-result<std::vector<std::uint64_t>> complete_steps(const std::string& place) {
-  os::posix_storage storage(place);
-  const auto known = step_catalog::open(storage, no_node);
-  if (!known)
-    return at(place, known.error());
-  std::vector<const found_step*> complete;
-  for (const auto& [step, found] : known->steps())
-    if (found.state == step_state::complete)
-      complete.push_back(&found);
-  std::sort(complete.begin(), complete.end(), [](const auto* a, const auto* b) {
-    return std::tie(a->says.sequence, a->step) > std::tie(b->says.sequence, b->step);
-  });
-  std::vector<std::uint64_t> steps;
-  for (const auto* found : complete)
-    steps.push_back(found->step);
-  return steps;
+void see_memory(const process_arena& arena, const rank_in_world& who, rank_view& into) {
+  into.holds = true;
+  for (const auto slot : arena.newest_first()) {
+    const auto& says = arena.snapshot(slot);
+    if (who.shards == 1 || (says.rank == who.rank && says.world_size == who.world_size))
+      into.memory.push_back({id_of(says), says.bytes});
+  }
 }
 
-result<std::size_t> read_back(process_arena& arena, const std::string& place, std::uint64_t step,
-                              const std::string& file, slot_snapshot what) {
-  os::posix_storage storage(place);
-  const auto known = step_catalog::open(storage, no_node);
-  if (!known)
-    return at(place, known.error());
-  const auto found = known->steps().find(step);
-  if (found == known->steps().end() || found->second.state != step_state::complete)
-    return failure(errc::invalid,
-                   fmt::format("'{}': step {} is not complete{}", place, step,
-                               found == known->steps().end() ? "" : ": " + found->second.why));
-  const auto& says = found->second.says;
-  const auto one = std::find_if(says.shards.begin(), says.shards.end(),
-                                [&](const shard& s) { return s.name == file; });
-  if (one == says.shards.end())
-    return failure(errc::invalid,
-                   fmt::format("'{}': step {} has no file {}: a world of {} saved it", place, step,
-                               file, says.world_size));
-  what.step = step;
-  what.bytes = one->file.bytes;
-  const auto slot = arena.begin(what.bytes);
-  if (!slot)
-    return slot;
-  const auto read = load_shard(storage, found->second, *one,
-                               {reinterpret_cast<std::byte*>(arena.memory(*slot)), what.bytes},
-                               ports::never_stops);
-  if (!read) {
-    arena.abandon(*slot);
-    return at(place, read.error());
+void see_parities(process_arena& of_others, const rank_in_world& who, rank_view& into) {
+  for (const auto slot : of_others.newest_first()) {
+    const auto sequence = of_others.sequence(slot);
+    const auto says = of_others.snapshot(slot);
+    const auto held = of_others.held_in(slot, sequence);
+    if (!held || says.world_size != who.world_size || held->members > code::members_max)
+      continue; // It went while this looked, or is of another world.
+    parity_seen p{id_of(says), {held->members, held->parity}, held->stripe, held->row, slot,
+                  sequence,    {},                            {},           {}};
+    p.ranks.assign(held->ranks.begin(), held->ranks.begin() + held->members);
+    p.bytes.assign(held->bytes.begin(), held->bytes.begin() + held->members);
+    p.crc32.assign(held->crc32.begin(), held->crc32.begin() + held->members);
+    into.parities.push_back(std::move(p));
   }
-  if (const auto finished = arena.finish(*slot, {what, {}, false}); !finished)
-    return tl::make_unexpected(finished.error());
-  return *slot;
+}
+
+result<void> see_place(const std::string& place, std::size_t most, rank_view& into) {
+  return tried(place, [&](ports::storage& storage) { return see_steps(storage, most, into); });
+}
+
+result<std::uint64_t> shard_bytes(const std::string& place, const state_id& of,
+                                  std::uint32_t number) {
+  return tried(place, [&](ports::storage& storage) {
+    return find_shard(storage, of, number).map([](const shard_to_read& found) {
+      return found.which.file.bytes;
+    });
+  });
+}
+
+result<void> read_shard(const std::string& place, const state_id& of, std::uint32_t number,
+                        char* into, std::uint64_t room) {
+  return tried(place, [&](ports::storage& storage) -> result<void> {
+    const auto found = find_shard(storage, of, number);
+    if (!found)
+      return tl::make_unexpected(found.error());
+    if (found->which.file.bytes != room)
+      return failure(errc::invalid, fmt::format("step {} was saved again meanwhile", of.step));
+    return load_shard(storage, found->of, found->which,
+                      {reinterpret_cast<std::byte*>(into), room}, ports::never_stops);
+  });
+}
+
+result<std::string> foreign_at(const std::string& place) {
+  return tried(place, [](ports::storage& storage) {
+    return foreign_steps(storage).map([](const std::vector<foreign_step>& all) {
+      std::string lines;
+      for (const auto& one : all)
+        lines += fmt::format("{}\t{}\t{}\n", one.directory, one.step, one.tracker);
+      return lines;
+    });
+  });
 }
 
 } // namespace troupe::ckpt

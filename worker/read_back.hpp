@@ -1,20 +1,43 @@
 #pragma once
 
+#include "ckpt/load/load_plan.hpp"
+#include "runtime/base/time.hpp"
 #include "worker/process_arena.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-/// Complete steps on storage, for a training process that goes on from one.
+/// A training process's part of a load: what it sees, and its shard of a complete step.
 namespace troupe::ckpt {
 
-/// Newest first. A place that is not there has none.
-result<std::vector<std::uint64_t>> complete_steps(const std::string& place);
+/// How long storage that has failed with what may pass (an input/output error, a server that is
+/// away) is tried again. A load that gave up at once would pass over the newest step.
+inline constexpr duration storage_tried_for = 30s;
 
-/// Reads a file of a complete step into a snapshot, whose slot is returned. Its size and checksum
-/// are those that the manifest says, else it is an error and there is no snapshot.
-result<std::size_t> read_back(process_arena& arena, const std::string& place, std::uint64_t step,
-                              const std::string& file, slot_snapshot what);
+struct rank_in_world {
+  global_rank rank = 0;
+  std::uint32_t world_size = 1;
+  std::uint32_t shards = 1; ///< of a step
+};
+
+/// Of the snapshots in the arena those that can be this rank's part of a state.
+void see_memory(const process_arena& arena, const rank_in_world& who, rank_view& into);
+/// What this node holds of others' snapshots.
+void see_parities(process_arena& of_others, const rank_in_world& who, rank_view& into);
+/// The newest complete steps at a place.
+result<void> see_place(const std::string& place, std::size_t most, rank_view& into);
+
+/// The size of a shard's file.
+result<std::uint64_t> shard_bytes(const std::string& place, const state_id& of,
+                                  std::uint32_t number);
+/// Reads it into memory that has room for it. Its size and checksum are those that the manifest
+/// says, else it is an error.
+result<void> read_shard(const std::string& place, const state_id& of, std::uint32_t number,
+                        char* into, std::uint64_t room);
+
+/// Checkpoints of other tools there, for a person: a line each, "directory<TAB>step<TAB>tracker".
+result<std::string> foreign_at(const std::string& place);
 
 } // namespace troupe::ckpt

@@ -3,7 +3,6 @@
 #include "ckpt/snapshot/archive.hpp"
 #include "worker/answer.hpp"
 #include "worker/process_arena.hpp"
-#include "worker/read_back.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -56,14 +55,14 @@ result<slot_destination> destination_of(const troupe_destination* said) {
 }
 
 slot_snapshot snapshot_of(const troupe_image& said) {
-  return {said.step, said.generation, said.rank, said.world_size, said.bytes};
+  return {said.step, said.generation, said.save, said.rank, said.world_size, said.bytes};
 }
 
 troupe_image told(const process_arena& arena, std::size_t slot) {
   const auto& snapshot = arena.snapshot(slot);
-  return {snapshot.step,        snapshot.generation,   snapshot.rank,
-          snapshot.world_size,  snapshot.bytes,        slot,
-          arena.sequence(slot), arena.descriptor(slot)};
+  return {snapshot.step, snapshot.generation,  snapshot.save,
+          snapshot.rank, snapshot.world_size,  snapshot.bytes,
+          slot,          arena.sequence(slot), arena.descriptor(slot)};
 }
 
 } // namespace
@@ -201,29 +200,6 @@ int troupe_finish(troupe_arena* arena, const troupe_image* made, const troupe_de
 
 void troupe_abandon(troupe_arena* arena, uint64_t slot) {
   arena->own->abandon(slot);
-}
-
-int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char* why,
-                          size_t why_bytes) {
-  return number(why, why_bytes, [&]() -> result<int> {
-    const auto found = complete_steps(place);
-    if (!found)
-      return tl::make_unexpected(found.error());
-    const auto count = std::min(found->size(), room);
-    std::copy_n(found->begin(), count, steps);
-    return static_cast<int>(count);
-  });
-}
-
-int troupe_read_back(troupe_arena* arena, const char* place, uint64_t step, const char* file,
-                     troupe_image* made, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&]() -> result<void> {
-    const auto slot = read_back(*arena->own, place, step, file, snapshot_of(*made));
-    if (!slot)
-      return tl::make_unexpected(slot.error());
-    *made = told(*arena->own, *slot);
-    return {};
-  });
 }
 
 int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes) {

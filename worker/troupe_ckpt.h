@@ -19,7 +19,8 @@ typedef struct troupe_arena troupe_arena;
 
 typedef struct {
   uint64_t step;
-  uint64_t generation;
+  uint64_t generation; /* the state's place in the order of all states: of two the newer has the higher generation, */
+  uint64_t save;       /* or, of one generation, was saved by a later save. Counted from 1, by all ranks alike. */
   uint32_t rank;
   uint32_t world_size;
   uint64_t bytes;     /* of the image, which is a file of torch.save */
@@ -114,13 +115,28 @@ int troupe_finish(troupe_arena* arena, const troupe_image* made, const troupe_de
                   size_t why_bytes);
 void troupe_abandon(troupe_arena* arena, uint64_t slot);
 
+/* A load. All ranks say what they see, as numbers that troupe_load_view writes; each gathers those of all, plans by them with
+ * troupe_plan_load, which gives the same plan at all, and carries out its part; then all look again, until the plan says that every
+ * rank has the state in memory. ckpt/load/load_plan.hpp says what is planned, ckpt/load/load_numbers.hpp what the numbers are. */
+
+/* What this rank could go on from: in its arena (0: it has none), in the memory for others' images (0: none), and of the newest
+ * `steps` complete steps at a place (0: it is not looked at; one that does not exist has none). Storage that fails with what may
+ * pass is tried again for half a minute. Returns how many numbers there are, or -1; they are given if `room` is enough. */
+int troupe_load_view(const troupe_arena* arena, troupe_arena* others, const char* place, uint64_t steps, uint32_t rank,
+                     uint32_t world_size, uint32_t shards, uint64_t* numbers, size_t room, char* why, size_t why_bytes);
+/* Returns how many numbers the plan is, or -1; they are given if `room` is enough. */
+int troupe_plan_load(const uint64_t* question, size_t count, uint64_t* plan, size_t room, char* why, size_t why_bytes);
+/* Of the complete step at a place that is this state (step, generation, save): sets `bytes` to the size of a shard's file. */
+int troupe_shard_bytes(const char* place, troupe_image* of, uint32_t shard, char* why, size_t why_bytes);
+/* Reads it into memory of so many bytes, and compares size and checksum with what the step's manifest says. */
+int troupe_read_shard(const char* place, const troupe_image* of, uint32_t shard, void* memory, char* why, size_t why_bytes);
+
 /* The complete steps at a place, newest first, at most `room` of them. Returns how many, or -1. A place that does not
  * exist has none. */
 int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char* why, size_t why_bytes);
-/* Reads a file of a complete step into an image, and compares size and checksum. `made` is the image, its rank and world
- * size the caller's. */
-int troupe_read_back(troupe_arena* arena, const char* place, uint64_t step, const char* file, troupe_image* made,
-                     char* why, size_t why_bytes);
+/* Checkpoints of other tools at a place, which their trackers name: a line for each, with its directory, its step and the tracker's
+ * name between tabs, cut to `room` with the 0 at its end. */
+int troupe_foreign_steps(const char* place, char* lines, size_t room, char* why, size_t why_bytes);
 
 /* Waits until the last save is copied; fails while the places that it left are not filled. A failure is told once, here or by
  * the next save. */
@@ -189,15 +205,6 @@ int32_t troupe_piece_of(uint32_t members, uint32_t parity, uint32_t member, uint
 /* Which member holds a stripe's parity; -1: there is none. */
 int32_t troupe_target(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t row);
 
-typedef struct {
-  uint32_t parity; /* 1: a parity, 0: a member's piece; */
-  uint32_t which;  /* its row, or the member */
-  uint32_t times;
-} troupe_term;
-/* The piece that member `lost` gave to a stripe, as a sum: so many of `terms`, which has room for TROUPE_GROUP_MEMBERS. Bit m
- * of `images`: the image of member m is there; bit r of `parities`: the parity of row r is. 0: that is too little. */
-int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t lost, uint32_t images,
-                             uint32_t parities, troupe_term* terms);
 /* into += times * from, in the field that pieces are summed in. They do not overlap. */
 void troupe_accumulate(void* into, const void* from, uint64_t bytes, uint32_t times);
 /* Of these bytes behind those that have `before`; 0: there are none. */

@@ -50,13 +50,6 @@ troupe_held_piece told_of(const held_piece& piece) {
   return held;
 }
 
-std::vector<bool> bits(std::uint32_t word, std::uint32_t count) {
-  std::vector<bool> all(count);
-  for (std::uint32_t i = 0; i < count; ++i)
-    all[i] = (word >> i & 1) != 0;
-  return all;
-}
-
 } // namespace
 
 int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why,
@@ -112,20 +105,6 @@ int32_t troupe_target(uint32_t members, uint32_t parity, uint32_t stripe, uint32
   if (!check(c) || stripe >= members || row >= parity)
     return -1;
   return static_cast<int32_t>(target(c, stripe, row));
-}
-
-int32_t troupe_rebuild_terms(uint32_t members, uint32_t parity, uint32_t stripe, uint32_t lost,
-                             uint32_t snapshots, uint32_t parities, troupe_term* terms) {
-  if (troupe_piece_of(members, parity, lost, stripe) < 0)
-    return 0;
-  const auto sum =
-      rebuilt({members, parity}, stripe, lost, bits(snapshots, members), bits(parities, parity));
-  if (!sum)
-    return 0;
-  std::transform(sum->begin(), sum->end(), terms, [](const summand& t) {
-    return troupe_term{t.parity ? 1u : 0u, t.which, t.times};
-  });
-  return static_cast<int32_t>(sum->size());
 }
 
 void troupe_accumulate(void* into, const void* from, uint64_t bytes, uint32_t times) {

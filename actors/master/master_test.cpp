@@ -152,7 +152,7 @@ TEST_SUITE("master: one job") {
     };
     for (const auto& false_word :
          {failed("a", 1, {201}).any(), finished("a", 1).any(), prepared("a", 1, 666).any(),
-          running("a", 1).any(), shard_written("a", 0).any(), step_committed("a", 1).any(),
+          running("a", 1).any(), shard_written("a", 0).any(), step_committed("a", true).any(),
           blames("a").any()}) {
       CAPTURE(messages::to_text(false_word));
       master_stage s;

@@ -21,6 +21,7 @@ struct saving_node : node_stage {
     i.sequence = 1;
     i.step = 100;
     i.made_by = generation{1};
+    i.save = 100;
     i.world_size = i.to.shards = 2;
     i.to.place = "/ckpt";
     i.to.directory = "100";
@@ -33,8 +34,8 @@ struct saving_node : node_stage {
     checkpoints->write_ends(ports::receipt{1, 0});
     settle();
   }
-  void is_committed(std::uint64_t sequence) {
-    checkpoints->commit_ends(sequence);
+  void is_committed() {
+    checkpoints->commit_ends(ckpt::completed{});
     settle();
   }
   void workers_finish() {
@@ -62,8 +63,8 @@ TEST_SUITE("node: saving") {
     CHECK(s.hears() == shard_1);
     s.says(commit_step({"a", "a"}).any());
     CHECK(s.checkpoints->committing() == 1);
-    s.is_committed(7);
-    CHECK(s.hears() == "StepCommitted g1 a step 100 as 7");
+    s.is_committed();
+    CHECK(s.hears() == "StepCommitted g1 a step 100 complete");
     s.says(step_finalized(true).any());
     CHECK(s.checkpoints->finalized ==
           std::vector<std::string>{"rank 0: complete", "rank 1: complete"});
@@ -75,14 +76,14 @@ TEST_SUITE("node: saving") {
     s.requests(0);
     s.is_written();
     s.says(commit_step({"a", "b"}).any());
-    s.is_committed(7);
+    s.is_committed();
     s.hears();
     s.link->breaks();
     s.pass(200ms);
     s.accept();
     CHECK(s.hears() == "");
     s.welcomes();
-    CHECK(s.hears() == lines(shard_0, "StepCommitted g1 a step 100 as 7"));
+    CHECK(s.hears() == lines(shard_0, "StepCommitted g1 a step 100 complete"));
   }
 
   TEST_CASE("a saver that crashes hears of the images again, and writes them again") {

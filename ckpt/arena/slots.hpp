@@ -47,6 +47,8 @@ slot_word unpack(std::uint64_t word);
 struct slot_snapshot {
   std::uint64_t step = 0;
   std::uint64_t generation = 0;
+  /// Which save of its generation it is, counted by all ranks alike: ckpt/catalog/save_id.hpp.
+  std::uint64_t save = 0;
   std::uint32_t rank = 0, world_size = 0;
   std::uint64_t bytes = 0;
 };
@@ -79,7 +81,7 @@ struct slot_outcome {
 
 /// The table as it lies in memory. `magic` is written last, by the process that makes it.
 struct slot_table {
-  static constexpr std::uint64_t magic_value = 0x33746f6c73707274; // "trpslot3"
+  static constexpr std::uint64_t magic_value = 0x34746f6c73707274; // "trpslot4"
   /// Snapshots, and those that were mapped.
   static constexpr std::size_t slots_max = 8;
 

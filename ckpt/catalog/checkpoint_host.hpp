@@ -2,6 +2,7 @@
 
 #include "ckpt/catalog/manifest.hpp"
 #include "ckpt/catalog/retention.hpp"
+#include "ckpt/catalog/save_id.hpp"
 #include "ckpt/catalog/trackers.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
@@ -34,9 +35,12 @@ struct snapshot_here {
   std::uint64_t sequence = 0; ///< of the snapshot in its process's memory
   std::uint64_t step = 0;
   generation made_by;
+  std::uint64_t save = 0; ///< of that generation
   global_rank rank = 0;
   std::uint32_t world_size = 0;
   std::uint64_t bytes = 0;
+
+  save_id id() const { return {made_by, save}; }
 };
 
 /// One that is to be written. It stays as it is until it is finalized, whatever becomes of its
@@ -71,15 +75,20 @@ struct snapshot_to_copy : snapshot_here {
 
 struct commit_order {
   destination to;
-  /// With sequence 0 it gets the next one.
   manifest says;
-  /// The step was committed elsewhere; here as well, only if that was not the same directory.
-  bool follows = false;
+  /// Of its generation, saves before this one have ended (retention_point).
+  std::uint64_t open_from = 0;
+};
+
+/// A step is complete.
+struct completed {
+  std::vector<std::string> warnings; ///< of this commit and of what followed earlier ones
 };
 
 /// The memory of this node's training processes, and the places that snapshots go to. Thread-safe;
-/// nothing blocks; callbacks come from another thread. Work is done in the order in which it was
-/// asked for, one at a time.
+/// nothing blocks; callbacks come from another thread. The writes to one place are done in the
+/// order in which they were asked for, and so are its commits; neither waits for the other, nor for
+/// another place.
 class checkpoint_host {
  public:
   virtual ~checkpoint_host() = default;
@@ -98,9 +107,8 @@ class checkpoint_host {
   virtual void write(const persist_request& snapshot,
                      std::function<void(result<ports::receipt>)> done) = 0;
 
-  /// `done` has the sequence of the step in its place.
-  virtual void commit(const commit_order& order,
-                      std::function<void(result<std::uint64_t>)> done) = 0;
+  /// Completes a step. What need not be kept any more is removed after `done`.
+  virtual void commit(const commit_order& order, std::function<void(result<completed>)> done) = 0;
 
   /// What became of it: its process may hear, and its memory is free for other snapshots.
   virtual void finalize(const persist_request& snapshot, const result<void>& how) = 0;
@@ -124,7 +132,7 @@ class no_checkpoint_host final : public checkpoint_host {
   void write(const persist_request&, std::function<void(result<ports::receipt>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
-  void commit(const commit_order&, std::function<void(result<std::uint64_t>)> done) override {
+  void commit(const commit_order&, std::function<void(result<completed>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
   void finalize(const persist_request&, const result<void>&) override {}

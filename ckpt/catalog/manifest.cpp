@@ -115,7 +115,7 @@ std::string to_text(const manifest& m) {
   auto text =
       fmt::format("{{\"troupe_checkpoint\":{},\"step\":{},\"sequence\":{},\"generation\":{},"
                   "\"world_size\":{},\"layout\":{},\n\"shards\":[",
-                  version, m.step, m.sequence, m.made_by.value, m.world_size, quoted(m.layout));
+                  version, m.step, m.save, m.made_by.value, m.world_size, quoted(m.layout));
   const char* between = "\n";
   for (const auto& s : m.shards) {
     text += fmt::format("{}{{\"name\":{},\"bytes\":{},\"crc32\":{},\"node\":{}}}", between,
@@ -141,7 +141,7 @@ result<manifest> manifest_of(std::string_view text) {
     return failure(errc::invalid, "the manifest was written by a later version");
   manifest m;
   m.step = members.number("step", any);
-  m.sequence = members.number("sequence", any);
+  m.save = members.number("sequence", any);
   m.made_by = generation{members.number("generation", any)};
   m.world_size = static_cast<std::uint32_t>(members.number("world_size", any32));
   m.layout = members.text("layout");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/catalog/save_id.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/ports/storage.hpp"
@@ -22,14 +23,15 @@ struct shard {
 /// before: it is written last.
 struct manifest {
   std::uint64_t step = 0;
-  /// Counts the steps completed at this place, from 1: after a job went back to an earlier step,
-  /// the newest is not the one with the highest step. A step that was overtaken by a later one
-  /// while it was written has the same as that; of those the highest step is the newest.
-  std::uint64_t sequence = 0;
   generation made_by;
+  /// Of that generation. In text it is the "sequence": versions that did not number saves counted
+  /// there the steps of a place, which orders those of one generation alike.
+  std::uint64_t save = 0;
   std::uint32_t world_size = 0;
   std::string layout; ///< whose files they are: "ddp"
   std::vector<shard> shards;
+
+  save_id id() const { return {made_by, save}; }
 };
 
 /// The name of a manifest in its step's directory. A step's files are all readable without it.

@@ -4,10 +4,36 @@
 #include "ckpt/catalog/step_names.hpp"
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe::ckpt {
+
+namespace {
+
+/// The shard of a complete step that is this very snapshot: of the same save, whose process or
+/// supervisor has died meanwhile, or with the same bytes. Without that a step that is complete
+/// would be begun again, and be incomplete until all its shards are written once more.
+std::optional<ports::receipt>
+written_before(const found_step* known, const persist_request& snapshot, ports::bytes_view bytes) {
+  if (known == nullptr || !known->is_complete() || known->directory != snapshot.to.directory)
+    return std::nullopt;
+  const auto& shards = known->says.shards;
+  const auto found = std::find_if(shards.begin(), shards.end(), [&snapshot](const shard& s) {
+    return s.name == snapshot.to.file;
+  });
+  if (found == shards.end())
+    return std::nullopt;
+  if (known->says.id() == snapshot.id())
+    return found->file;
+  const bool same = found->file.bytes == bytes.size && shards.size() == snapshot.to.shards &&
+                    found->file.crc32 == libdeflate_crc32(0, bytes.data, bytes.size);
+  return same ? std::optional(found->file) : std::nullopt;
+}
+
+} // namespace
 
 /// Opened when it is needed first, and again after an error: what is there may have changed.
 result<step_catalog*> place_writer::catalog(framework whose) {
@@ -25,29 +51,6 @@ result<step_catalog*> place_writer::catalog(framework whose) {
   return &*catalog_;
 }
 
-void place_writer::forget() {
-  catalog_.reset();
-  begun_.clear();
-}
-
-/// The newest complete step is not written again: there is nothing newer to fall back on.
-const found_step* place_writer::saved_before(const step_catalog& known, std::uint64_t step) const {
-  const auto* newest = known.newest();
-  return newest != nullptr && newest->step == step ? newest : nullptr;
-}
-
-result<ports::receipt> place_writer::receipt_of(const found_step& complete,
-                                                const persist_request& snapshot) const {
-  for (const auto& s : complete.says.shards)
-    if (s.name == snapshot.to.file)
-      return s.file;
-  return failure(errc::refused,
-                 fmt::format("step {} is complete in '{}', without a file {}: a world of {} saved "
-                             "it; it stays",
-                             snapshot.step, complete.directory, snapshot.to.file,
-                             complete.says.world_size));
-}
-
 result<ports::receipt> place_writer::write(const persist_request& snapshot, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
   // First of all: a complete step of a newer generation must not pass for this one's.
@@ -56,51 +59,52 @@ result<ports::receipt> place_writer::write(const persist_request& snapshot, port
   const auto known = catalog(snapshot.to.whose);
   if (!known)
     return tl::make_unexpected(known.error());
-  const auto this_save = std::make_pair(snapshot.step, snapshot.made_by);
-  // Another node may have completed it: a shard that comes late must not replace one of that.
-  if (begun_.count(this_save) == 0)
-    if (const auto again = (*known)->look_again(snapshot.step); !again)
-      return tl::make_unexpected(again.error());
-  if (const auto* before = saved_before(**known, snapshot.step))
-    return receipt_of(*before, snapshot);
-  if (begun_.count(this_save) == 0) {
-    if (const auto begun = (*known)->begin(snapshot.step, snapshot.to.directory); !begun) {
-      forget();
-      return tl::make_unexpected(begun.error());
-    }
-    begun_.insert(this_save);
+  if (const auto looked = (*known)->look_again(snapshot.step); !looked)
+    return tl::make_unexpected(looked.error());
+  const auto* before = (*known)->find(snapshot.step);
+  if (const auto receipt = written_before(before, snapshot, bytes))
+    return *receipt;
+  // Whether it is the newest is asked rarely: only of a step that was saved before.
+  if (before != nullptr && before->is_complete())
+    if (const auto looked = (*known)->look_around(); !looked)
+      return tl::make_unexpected(looked.error());
+  if (const auto begun = (*known)->begin(snapshot.step, snapshot.to.directory, snapshot.id());
+      !begun) {
+    catalog_.reset();
+    return tl::make_unexpected(begun.error());
   }
-  auto put =
-      (*known)->claim(snapshot.step, snapshot.to.file).and_then([this, &snapshot, bytes, &stop] {
-        return storage_->put(file_in(snapshot.to.directory, snapshot.to.file), bytes, stop);
-      });
-  if (!put) {
-    (*known)->give_up(snapshot.step);
-    begun_.erase(this_save);
-  }
-  return put;
+  return (*known)->claim(snapshot.step, snapshot.to.file).and_then([this, &snapshot, bytes, &stop] {
+    return storage_->put(file_in(snapshot.to.directory, snapshot.to.file), bytes, stop);
+  });
 }
 
-result<std::uint64_t> place_writer::commit(const commit_order& order) {
+result<completed> place_writer::commit(const commit_order& order) {
   if (const auto fenced = become_newest(*storage_, order.says.made_by); !fenced)
     return tl::make_unexpected(fenced.error());
   const auto known = catalog(order.to.whose);
   if (!known)
     return tl::make_unexpected(known.error());
-  const auto step = order.says.step;
-  begun_.erase({step, order.says.made_by});
-  if (const auto again = order.follows ? (*known)->look_again(step) : (*known)->look_around();
-      !again)
-    return tl::make_unexpected(again.error());
-  if (const auto* before = saved_before(**known, step))
-    return before->says.sequence;
-  const auto done = (*known)->commit(
-      order.says, trackers_of(order.to.whose, step, order.to.directory), order.to.keep);
+  const auto looked = (*known)->look_around();
+  const auto done =
+      looked ? (*known)->commit(order.says,
+                                trackers_of(order.to.whose, order.says.step, order.to.directory))
+             : looked;
   if (!done) {
-    forget();
+    catalog_.reset();
     return tl::make_unexpected(done.error());
   }
-  return done->sequence;
+  auto warnings = std::exchange(warnings_, {});
+  auto more = (*known)->take_warnings();
+  std::move(more.begin(), more.end(), std::back_inserter(warnings));
+  return completed{std::move(warnings)};
+}
+
+void place_writer::retain(const commit_order& order) {
+  if (!catalog_)
+    return;
+  const auto done = catalog_->retain(order.to.keep, {order.says.id(), order.open_from});
+  if (done.not_removed)
+    warnings_.push_back("an earlier step could not be removed: " + done.not_removed->what);
 }
 
 } // namespace troupe::ckpt

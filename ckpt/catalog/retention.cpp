@@ -1,40 +1,34 @@
 #include "ckpt/catalog/retention.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
 
 namespace troupe::ckpt {
 
 namespace {
 
-/// The sequence from which on the rule for the latest keeps; 0 if there are not so many.
-std::uint64_t oldest_of_latest(const std::vector<step_seen>& steps, std::uint64_t count) {
-  std::vector<std::uint64_t> sequences;
-  for (const auto& one : steps)
-    if (one.state == step_state::complete)
-      sequences.push_back(one.sequence);
-  if (sequences.size() <= count)
-    return 0;
-  std::sort(sequences.begin(), sequences.end(), std::greater<>());
-  return sequences[count - 1];
+bool newer(const step_seen& a, const step_seen& b) {
+  return std::tie(a.id, a.step) > std::tie(b.id, b.step);
 }
 
-const step_seen* newest_of(const std::vector<step_seen>& steps) {
-  const step_seen* newest = nullptr;
-  for (const auto& one : steps)
-    if (one.state == step_state::complete &&
-        (!newest || std::tie(one.sequence, one.step) > std::tie(newest->sequence, newest->step)))
-      newest = &one;
-  return newest;
+std::vector<step_seen> complete_newest_first(const std::vector<step_seen>& steps) {
+  std::vector<step_seen> complete;
+  std::copy_if(steps.begin(), steps.end(), std::back_inserter(complete),
+               [](const step_seen& s) { return s.state == step_state::complete; });
+  std::sort(complete.begin(), complete.end(), newer);
+  return complete;
+}
+
+/// Whether the save that began it has ended without completing it.
+bool has_ended(const save_id& begun_by, const retention_point& now) {
+  return begun_by.made_by < now.committed.made_by ||
+         (begun_by.made_by == now.committed.made_by && begun_by.number < now.open_from);
 }
 
 } // namespace
 
 const char* to_string(step_state s) {
   switch (s) {
-  case step_state::writing:
-    return "writing";
   case step_state::incomplete:
     return "incomplete";
   case step_state::complete:
@@ -45,19 +39,26 @@ const char* to_string(step_state s) {
   return "?";
 }
 
-std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep) {
-  const step_seen* newest = newest_of(steps);
-  if (newest == nullptr)
+std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
+                                     const retention_point& now) {
+  const auto complete = complete_newest_first(steps);
+  if (complete.empty())
     return {};
   const bool keeps_all = keep.keep_latest == 0 && keep.keep_every == 0;
   // The newest is kept by any rule.
-  const auto from = oldest_of_latest(steps, std::max<std::uint64_t>(keep.keep_latest, 1));
+  const auto latest = std::max<std::uint64_t>(keep.keep_latest, 1);
+  const auto is_old = [&](const step_seen& one) {
+    const auto newer_ones = std::count_if(complete.begin(), complete.end(),
+                                          [&one](const step_seen& s) { return newer(s, one); });
+    const bool periodic = keep.keep_every != 0 && one.step % keep.keep_every == 0;
+    return !keeps_all && static_cast<std::uint64_t>(newer_ones) >= latest && !periodic &&
+           one.id != now.committed;
+  };
   std::vector<std::uint64_t> going;
   for (const auto& one : steps) {
-    const bool periodic = keep.keep_every != 0 && one.step % keep.keep_every == 0;
-    const bool left = one.state == step_state::incomplete && one.step < newest->step;
-    const bool old = one.state == step_state::complete && !keeps_all && one.sequence < from &&
-                     one.sequence < newest->sequence && !periodic;
+    const bool left = one.state == step_state::incomplete && has_ended(one.id, now) &&
+                      one.id < complete.front().id;
+    const bool old = one.state == step_state::complete && is_old(one);
     if (left || old)
       going.push_back(one.step);
   }

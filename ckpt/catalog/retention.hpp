@@ -1,5 +1,7 @@
 #pragma once
 
+#include "ckpt/catalog/save_id.hpp"
+
 #include <cstdint>
 #include <vector>
 
@@ -12,8 +14,7 @@ struct retention {
 };
 
 enum class step_state : std::uint8_t {
-  writing,    ///< begun by this process, and neither complete nor given up
-  incomplete, ///< begun by some process, and without a manifest
+  incomplete, ///< begun, and without a manifest of the save that began it
   complete,
   damaged, ///< has a manifest, and is not what that says: a person should look at it
 };
@@ -23,12 +24,20 @@ const char* to_string(step_state s);
 struct step_seen {
   std::uint64_t step = 0;
   step_state state = step_state::incomplete;
-  std::uint64_t sequence = 0; ///< of a complete one: higher is newer
+  save_id id; ///< that completed it, or else began it; none if that is not known
 };
 
-/// The steps to remove, in the order they were seen. Never the newest complete one, nor one that is
-/// being written, nor a damaged one, which a person should see; an abandoned one goes as soon as a
-/// later step is complete.
-std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep);
+/// What is known beside the steps themselves when a step has become complete.
+struct retention_point {
+  save_id committed; ///< stays, also if a newer one was complete before it
+  /// Of its generation, saves before this number have ended, and so have those of older
+  /// generations: what they have begun and not completed will not become complete any more.
+  std::uint64_t open_from = 0;
+};
+
+/// The steps to remove, in the order they were seen. Never the newest complete one, nor one that
+/// may still become complete, nor a damaged one, which a person should see.
+std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
+                                     const retention_point& now);
 
 } // namespace troupe::ckpt

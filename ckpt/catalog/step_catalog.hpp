@@ -2,6 +2,8 @@
 
 #include "ckpt/catalog/manifest.hpp"
 #include "ckpt/catalog/retention.hpp"
+#include "ckpt/catalog/save_id.hpp"
+#include "ckpt/catalog/step_names.hpp"
 #include "ckpt/catalog/trackers.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/ports/storage.hpp"
@@ -19,30 +21,30 @@ namespace troupe::ckpt {
 struct found_step {
   std::uint64_t step = 0;
   std::string directory;
+  save_id begun_by; ///< as its marker says
   step_state state = step_state::incomplete;
   manifest says;   ///< of a complete one
   std::string why; ///< why it is not complete, in words
-  /// The last sequence that had been given when it was begun, as far as this process knows.
-  std::uint64_t begun_after = 0;
+
+  bool is_complete() const { return state == step_state::complete; }
 };
 
-struct committed {
-  std::uint64_t sequence = 0;
-  std::vector<std::uint64_t> removed; ///< steps that retention took
-  /// Retention could not do its work; the step is complete all the same, and the next commit tries
-  /// again.
+/// What retention did.
+struct retained {
+  std::vector<std::uint64_t> removed;
+  /// It could not do all of its work; the next commit tries again.
   std::optional<error> not_removed;
 };
 
-/// The steps at one place of storage: which are complete, which is the newest, which go. One
-/// committer for each place: the job's for a shared directory, the node's for one of its own. It
-/// lives in the thread that writes, since storage blocks; what it knows was read from there,
-/// so it survives every restart.
+/// The steps at one place of storage: which are complete, which is the newest, which go. It belongs
+/// to the thread that uses it, since storage blocks. What it knows was read from there, so it
+/// survives every restart. Other processes, nodes and jobs may use the same place at any moment:
+/// what it relies on before it writes or removes, it reads again.
 ///
 /// The life of a step, each line durable before the next, so that a crash at any place leaves it
 /// complete or not begun to be:
 ///
-///     begin    .troupe/steps/100 names its directory: from now on what is there is ours to remove
+///     begin    .troupe/steps/100 names its directory and the save that writes it
 ///     put      100/rank_0.pt, …, by the savers that have them
 ///     commit   100/.troupe-manifest.json; from now on it is complete
 ///              dlrover_latest.txt, …
@@ -58,74 +60,91 @@ struct committed {
 ///              dlrover_latest.txt, …
 ///     remove   the manifest, then every claimed file, then the folder, then .troupe/steps/100
 ///
-/// Files and directories that no step of ours has named are never read and never removed; in the
-/// place itself they are not replaced either.
+/// A step is complete if its manifest is of the save that its marker names, or of a newer one. So
+/// one write to the marker begins a step anew, and a late manifest of an older save completes
+/// nothing over files that are another save's by now.
+///
+/// Files and directories that no step of ours has named are never read, replaced or removed.
 class step_catalog {
  public:
   /// Reads what is there. With a node's name only shards that it wrote are expected here. `storage`
   /// outlives the catalog.
   static result<step_catalog> open(ports::storage& storage, node_name only_of = {});
+  /// Of a process that has written nothing: what is missing shows when a file is read. (No node is
+  /// called so.)
+  static constexpr const char* expects_no_files = "\n";
+  /// Looks at one step only; `find` has it, if it is there.
+  static result<step_catalog> open_one(ports::storage& storage, std::uint64_t step);
 
   /// Brings trackers up to the newest complete step; the first thing to do after opening, since a
-  /// crash may have come before a commit did.
+  /// crash may have come before a commit did. A tracker that names a later step which is there and
+  /// not ours stays as it is, and is told (`take_warnings`).
   result<void> point(const std::vector<tracker>& trackers);
 
-  /// Before the first of its shards is put. An older complete step of this number is not complete
-  /// any more after that; the newest complete one is `refused`: it is there, and nothing newer is.
-  /// So is any that a tracker may name still.
-  result<void> begin(std::uint64_t step, const std::string& directory);
+  /// Before the first shard of this save is put. From then on what an older save completed under
+  /// this number is not complete any more. `refused` if the step is the newest complete one, since
+  /// there is nothing newer to go on from; if a newer save has begun or completed it; if a tracker
+  /// may name it still; and if its directory holds files and is no step's.
+  result<void> begin(std::uint64_t step, const std::string& directory, const save_id& by);
   /// Before a shard of a step that was begun is put. Of a step that is in place the file becomes
   /// its own; `refused` if it is another step's, or there and no step's: replacing it, or removing
   /// it with this step, would lose it. A step with a directory has all files there already.
   result<void> claim(std::uint64_t step, const std::string& file);
-  /// It will not be completed: retention may take it.
-  void give_up(std::uint64_t step);
 
-  /// All shards of a step that was begun are durable: it becomes complete, the trackers name it if
-  /// it is the newest, and what need not be kept goes. May be repeated after an error and after a
-  /// crash. A manifest without a sequence gets the next one.
-  result<committed> commit(manifest m, const std::vector<tracker>& trackers, retention keep);
+  /// All shards of a step that was begun are durable: it becomes complete, and the trackers name it
+  /// if it is the newest. The files expected here have to be there with the sizes that the manifest
+  /// says; `refused` if a newer save has begun the step meanwhile. May be repeated after an error
+  /// and after a crash.
+  result<void> commit(const manifest& m, const std::vector<tracker>& trackers);
+  /// Removes what need not be kept. Each step is looked at again before.
+  retained retain(retention keep, const retention_point& now);
 
-  /// Reads a step again that another committer may have begun or completed here meanwhile.
+  /// Reads a step again that another committer may have begun, completed or removed meanwhile.
   result<void> look_again(std::uint64_t step);
-  /// The same for all that others may have completed meanwhile. Before a commit, which must give
-  /// the next sequence of all that is here.
+  /// The same for all that others may have begun, completed or removed.
   result<void> look_around();
 
   /// The newest complete step, if there is one: its shards expected here have the sizes that the
   /// manifest says.
   const found_step* newest() const;
+  const found_step* find(std::uint64_t step) const;
   /// Every step that was begun here and not removed, also those that are not complete and why.
   const std::map<std::uint64_t, found_step>& steps() const { return steps_; }
-  /// Of the next step to be completed.
-  std::uint64_t next_sequence() const;
+  /// The complete ones, newest first.
+  std::vector<const found_step*> complete_newest_first() const;
 
   bool expects_here(const shard& s) const { return only_of_.empty() || s.node == only_of_; }
+  /// What a person should hear, each line once.
+  std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
 
  private:
   step_catalog(ports::storage& storage, node_name only_of)
       : storage_(&storage), only_of_(std::move(only_of)) {}
 
-  result<void> read_step(std::uint64_t step);
-  result<void> read_manifest(found_step& found);
-  result<std::map<std::string, std::uint64_t>> sizes_of(const found_step& found);
-  void check_sizes(found_step& found);
+  result<std::optional<step_marker>> read_marker(std::uint64_t step);
+  void read_manifest(found_step& found);
+  result<std::map<std::string, std::uint64_t>> sizes_of(const found_step& found, const manifest& m);
+  result<void> check_sizes(const found_step& found, const manifest& m);
   void check_newest();
+
+  result<void> check_may_begin(const found_step& known, const std::string& directory,
+                               const save_id& by) const;
+  result<void> check_own(std::uint64_t step, const std::string& directory);
   result<void> check_free(std::uint64_t step, const std::string& name);
-  result<void> complete(found_step& entry, manifest m);
-  std::uint64_t sequence_for(const found_step& entry, generation made_by) const;
+  result<void> begin_again(const found_step& before, const save_id& by);
+  result<void> check_commit(const found_step& known, const manifest& m);
+  result<bool> may_point(const tracker& to);
+  bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
   result<void> remove_claimed(const std::string& folder);
-  void retain(retention keep, committed& done);
 
   ports::storage* storage_;
   node_name only_of_;
   std::map<std::uint64_t, found_step> steps_;
-  /// The highest that was ever written, whatever came of it: never given twice.
-  std::uint64_t last_sequence_ = 0;
   bool trackers_behind_ = true;
   /// The newest complete step, as long as it was only read, and not yet written by us.
   std::optional<std::uint64_t> found_newest_;
+  std::vector<std::string> warnings_;
 };
 
 /// Reads one shard of a complete step and compares its size and checksum with the manifest; `into`

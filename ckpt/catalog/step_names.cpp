@@ -30,6 +30,23 @@ std::optional<std::uint64_t> step_of_marker(const std::string& name) {
   return step;
 }
 
+std::string to_text(const step_marker& marker) {
+  return fmt::format("{}\n{} {}\n", marker.directory, marker.begun_by.made_by.value,
+                     marker.begun_by.number);
+}
+
+step_marker marker_in(const std::string& text) {
+  const auto line = text.empty() ? text.npos : text.rfind('\n', text.size() - 2);
+  if (line == text.npos || text.back() != '\n')
+    return {text, {}};
+  step_marker found{text.substr(0, line), {}};
+  const char* const end = text.data() + text.size() - 1;
+  const auto made_by = std::from_chars(text.data() + line + 1, end, found.begun_by.made_by.value);
+  if (made_by.ptr != end)
+    std::from_chars(made_by.ptr + 1, end, found.begun_by.number);
+  return found;
+}
+
 result<void> check_directory(const std::string& directory) {
   if (directory == in_place)
     return {};

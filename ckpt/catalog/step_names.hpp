@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/catalog/save_id.hpp"
 #include "runtime/base/result.hpp"
 
 #include <cstdint>
@@ -14,9 +15,19 @@ namespace troupe::ckpt {
 /// other people.
 inline constexpr std::string_view in_place = ".";
 
-/// One file for each step that was begun and not removed; it says which directory is the step's.
+/// One file for each step that was begun and not removed.
 inline constexpr std::string_view markers = ".troupe/steps";
 std::string marker_of(std::uint64_t step);
+
+/// What a marker says. As text: the directory, a line's end, the generation and the number of the
+/// save, a line's end. Versions that did not number saves wrote the directory alone.
+struct step_marker {
+  std::string directory; ///< of the step; what is there is the step's
+  /// The save that began it last. Its files are those of this save, or are yet to be written.
+  save_id begun_by;
+};
+std::string to_text(const step_marker& marker);
+step_marker marker_in(const std::string& text);
 /// The step whose marker has this name; none for names of others, also not for "007".
 std::optional<std::uint64_t> step_of_marker(const std::string& name);
 

@@ -45,6 +45,10 @@ std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
   return all;
 }
 
+std::vector<std::string> known_trackers() {
+  return {of_megatron, of_deepspeed, of_dlrover};
+}
+
 bool is_tracker(std::string_view name) {
   return name == of_megatron || name == of_deepspeed || name == of_dlrover;
 }

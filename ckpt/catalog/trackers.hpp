@@ -24,6 +24,8 @@ struct tracker {
 std::vector<tracker> trackers_of(framework whose, std::uint64_t step,
                                  const std::string& step_directory);
 
+/// The names of all that there are.
+std::vector<std::string> known_trackers();
 /// Whether some framework's tracker is called so.
 bool is_tracker(std::string_view name);
 

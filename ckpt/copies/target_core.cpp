@@ -75,6 +75,7 @@ result<target_core::incoming> target_core::judged(messages::CopyBegin::Reader sa
   incoming g;
   g.of.local = says.getLocalRank();
   g.of.generation = says.getKey().getGeneration();
+  g.of.save = says.getKey().getSave();
   g.of.step = says.getKey().getStep();
   g.of.world_size = says.getKey().getWorldSize();
   g.of.parity = says.getParity();
@@ -334,7 +335,7 @@ void target_core::become_whole(effects& out, stripe_id which) {
   header.row = s.row;
   std::copy(s.of.ranks.begin(), s.of.ranks.end(), header.ranks.begin());
   out.push_back(finish{which, header,
-                       slot_snapshot{s.of.step, s.of.generation, s.of.ranks[s.of.target],
+                       slot_snapshot{s.of.step, s.of.generation, s.of.save, s.of.ranks[s.of.target],
                                      s.of.world_size, held_piece::bytes_before + s.longest}});
   // A source that ended and whose link has closed since is not among them: its piece counts, and it
   // hears nothing.

@@ -100,14 +100,15 @@ class target_core {
   /// What all sources to a stripe say alike.
   struct group {
     local_rank local = 0;
-    std::uint64_t generation = 0, step = 0;
+    std::uint64_t generation = 0, save = 0, step = 0;
     std::uint32_t world_size = 0, parity = 0, target = 0;
     std::vector<std::uint32_t> ranks;
 
     code how() const { return {static_cast<std::uint32_t>(ranks.size()), parity}; }
     friend bool operator==(const group& a, const group& b) {
-      return std::tie(a.local, a.generation, a.step, a.world_size, a.parity, a.target, a.ranks) ==
-             std::tie(b.local, b.generation, b.step, b.world_size, b.parity, b.target, b.ranks);
+      return std::tie(a.local, a.generation, a.save, a.step, a.world_size, a.parity, a.target,
+                      a.ranks) == std::tie(b.local, b.generation, b.save, b.step, b.world_size,
+                                           b.parity, b.target, b.ranks);
     }
   };
   /// `expected` may be 0: such a piece is complete without a part.

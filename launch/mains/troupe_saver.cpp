@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <charconv>
+#include <condition_variable>
 #include <future>
+#include <mutex>
 
 #include <unistd.h>
 
@@ -23,6 +26,8 @@ ckpt::commit_order order_for(const ckpt::persist_request& snapshot, const ports:
   order.to = snapshot.to;
   order.says.step = snapshot.step;
   order.says.made_by = snapshot.made_by;
+  order.says.save = snapshot.save;
+  order.open_from = snapshot.save; // written in the order of saves
   order.says.world_size = snapshot.world_size;
   order.says.layout = ckpt::layout_of(snapshot.to.whose);
   order.says.shards = {{snapshot.to.file, written, node}};
@@ -36,6 +41,7 @@ class private_saver {
       : writer_(std::move(writer)), node_(std::move(node)) {}
 
   void take(const ckpt::persist_request& snapshot) {
+    ++open_;
     if (snapshot.to.shards != 1)
       return finalize(
           snapshot,
@@ -46,14 +52,30 @@ class private_saver {
       if (!written)
         return finalize(snapshot, tl::make_unexpected(written.error()));
       writer_->commit(order_for(snapshot, *written, node_),
-                      [this, snapshot](const result<std::uint64_t>& sequence) {
-                        finalize(snapshot,
-                                 sequence ? result<void>{} : tl::make_unexpected(sequence.error()));
+                      [this, snapshot](const result<ckpt::completed>& how) {
+                        for (const auto& warning : how ? how->warnings : none)
+                          report_error(program, warning, exit_failure);
+                        finalize(snapshot, how ? result<void>{} : tl::make_unexpected(how.error()));
                       });
     });
   }
 
+  /// Until everything that is requested by now is finalized, and the memory says so.
+  void drain() {
+    look();
+    {
+      std::unique_lock held(lock_);
+      changed_.wait(held, [this] { return open_ == 0; });
+    }
+    look();
+  }
+
  private:
+  void look() {
+    std::promise<void> looked;
+    writer_->look([&] { looked.set_value(); });
+    looked.get_future().wait();
+  }
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) {
     if (!how)
       report_error(
@@ -61,25 +83,22 @@ class private_saver {
           fmt::format("step {} of rank {}: {}", snapshot.step, snapshot.rank, how.error().what),
           exit_failure);
     writer_->finalize(snapshot, how);
+    const std::lock_guard held(lock_);
+    --open_;
+    changed_.notify_all();
   }
 
+  const std::vector<std::string> none;
   std::shared_ptr<ckpt::snapshot_writer> writer_;
   node_name node_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::atomic<std::size_t> open_{0}; ///< requested and not finalized
 };
 
 void wait_for_end_of_input() {
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {
-  }
-}
-
-/// Work is done in the order in which it was asked for, and its end asks for what comes next: so
-/// after these looks all that was requested is told, written, committed, finalized.
-void drain(ckpt::snapshot_writer& writer) {
-  for (int stage = 0; stage < 4; ++stage) {
-    std::promise<void> looked;
-    writer.look([&] { looked.set_value(); });
-    looked.get_future().wait();
   }
 }
 
@@ -115,6 +134,6 @@ int main(int argc, char** argv) {
   private_saver saver(*writer, node);
   (*writer)->watch([&](const ckpt::persist_request& snapshot) { saver.take(snapshot); });
   wait_for_end_of_input();
-  drain(**writer);
+  saver.drain();
   return exit_success;
 }

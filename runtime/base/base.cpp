@@ -10,6 +10,8 @@ const char* to_string(errc code) {
   switch (code) {
   case errc::invalid:
     return "invalid";
+  case errc::absent:
+    return "absent";
   case errc::refused:
     return "refused";
   case errc::unavailable:

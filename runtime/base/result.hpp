@@ -9,6 +9,7 @@ namespace troupe {
 /// What the caller should do about a failure. A code exists only if some caller acts on it.
 enum class errc {
   invalid,     ///< The input is wrong and will be wrong again: tell its author.
+  absent,      ///< What was asked for is not there.
   refused,     ///< The other side, or the system, said no: give up this way.
   unavailable, ///< Not reachable now: try again later, with back-off.
   overloaded,  ///< A bound was reached: shed or slow down.

@@ -55,9 +55,10 @@ inline const std::atomic<bool> never_stops{false};
 /// A name is relative, in the form a/b/c. None of its parts is empty, `.` or `..`; see valid_name.
 /// Files whose last part begins with `.troupe-part-` are the storage's own and never shown.
 ///
-/// Errors name the file: `invalid` for a name that is none or a file that is not there or does not
-/// fit, `refused` for what will not change by itself (permissions, a read-only place, a limit),
-/// `unavailable` for what may (a full disk, an input/output error), `closed` after `stop`.
+/// Errors name the file: `absent` for a file that is not there, `invalid` for a name that is none
+/// or a file that does not fit, `refused` for what will not change by itself (permissions, a
+/// read-only place, a limit), `unavailable` for what may (a full disk, an input/output error),
+/// `closed` after `stop`.
 class storage {
  public:
   virtual ~storage() = default;

@@ -189,10 +189,9 @@ struct in_text {
   }
   std::string operator()(const checkpoint_saver_core::commit& e) const {
     const auto& says = e.order.says;
-    return fmt::format("commit step {} in {}/{}: {} of {} ranks, {} files{}", says.step,
+    return fmt::format("commit step {} in {}/{}: {} of {} ranks, {} files", says.step,
                        e.order.to.place, e.order.to.directory, says.layout, says.world_size,
-                       says.shards.size(),
-                       e.order.follows ? fmt::format(", as {}", says.sequence) : "");
+                       says.shards.size());
   }
   std::string operator()(const checkpoint_saver_core::finalize& e) const {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),

@@ -235,10 +235,6 @@ std::string files_text(capnp::List<ShardFile>::Reader files) {
   return all;
 }
 
-std::string number_text(std::uint64_t sequence, const char* why) {
-  return sequence != 0 ? fmt::format("as {}", sequence) : fmt::format("not: {}", why);
-}
-
 bool told_of_checkpoints(std::string& out, const any_msg& m) {
   return told<ShardReport>(out, m,
                            [](auto& b, auto g) {
@@ -251,16 +247,18 @@ bool told_of_checkpoints(std::string& out, const any_msg& m) {
                            }) ||
          told<CommitStep>(out, m,
                           [](auto& b, auto g) {
-                            return fmt::format(
-                                "CommitStep g{} step {}{}: {}", g, b.getKey().getStep(),
-                                b.getSequence() ? fmt::format(" as {}", b.getSequence()) : "",
-                                files_text(b.getFiles()));
+                            return fmt::format("CommitStep g{} step {}{}: {}", g,
+                                               b.getKey().getStep(),
+                                               b.getCommitted() ? ", complete elsewhere" : "",
+                                               files_text(b.getFiles()));
                           }) ||
          told<StepCommitted>(out, m,
                              [](auto& b, auto g) {
                                return fmt::format("StepCommitted g{} {} step {} {}", g,
                                                   b.getNode().cStr(), b.getKey().getStep(),
-                                                  number_text(b.getSequence(), b.getWhy().cStr()));
+                                                  b.getComplete()
+                                                      ? "complete"
+                                                      : fmt::format("not: {}", b.getWhy().cStr()));
                              }) ||
          told<StepFinalized>(out, m, [](auto& b, auto g) {
            return fmt::format("StepFinalized g{} step {} {}", g, b.getKey().getStep(),

@@ -288,6 +288,7 @@ void write_saving(StepKey::Builder to, const saving& s) {
   to.setPlace("/ckpt");
   to.setStep(s.step);
   to.setGeneration(s.g);
+  to.setSave(s.step);
 }
 
 void write_file(ShardFile::Builder to, const node_name& node, std::uint32_t shard) {
@@ -322,24 +323,24 @@ msg<ShardReport> shard_failed(const node_name& node, std::uint32_t shard, const 
                       [](ShardReport::Builder b) { b.setFailed("no space left on device"); });
 }
 
-msg<CommitStep> commit_step(const std::vector<node_name>& nodes, std::uint64_t sequence,
-                            const saving& s) {
+msg<CommitStep> commit_step(const std::vector<node_name>& nodes, bool committed, const saving& s) {
   return someone().write<CommitStep>(generation{s.g}, [&](CommitStep::Builder b) {
     write_saving(b.initKey(), s);
     b.setWorldSize(s.shards);
-    b.setSequence(sequence);
+    b.setCommitted(committed);
+    b.setOpenFrom(s.step);
     auto files = b.initFiles(static_cast<unsigned>(nodes.size()));
     for (unsigned i = 0; i < nodes.size(); ++i)
       write_file(files[i], nodes[i], i);
   });
 }
 
-msg<StepCommitted> step_committed(const node_name& node, std::uint64_t sequence, const saving& s) {
+msg<StepCommitted> step_committed(const node_name& node, bool complete, const saving& s) {
   return someone().write<StepCommitted>(generation{s.g}, [&](StepCommitted::Builder b) {
     b.setNode(node);
     write_saving(b.initKey(), s);
-    b.setSequence(sequence);
-    if (sequence == 0)
+    b.setComplete(complete);
+    if (!complete)
       b.setWhy("read-only file system");
   });
 }

@@ -103,8 +103,8 @@ messages::msg<messages::ShardReport> shard_failed(const node_name& node, std::ui
                                                   const saving& s = {});
 /// Shard 0 is from the first node, and so on.
 messages::msg<messages::CommitStep> commit_step(const std::vector<node_name>& nodes,
-                                                std::uint64_t sequence = 0, const saving& s = {});
-messages::msg<messages::StepCommitted> step_committed(const node_name& node, std::uint64_t sequence,
+                                                bool committed = false, const saving& s = {});
+messages::msg<messages::StepCommitted> step_committed(const node_name& node, bool complete,
                                                       const saving& s = {});
 messages::msg<messages::StepFinalized> step_finalized(bool complete, const saving& s = {});
 

@@ -21,7 +21,7 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   }
   /// The oldest that waits, of either kind.
   void write_ends(result<ports::receipt> how) { next(writes_)(std::move(how)); }
-  void commit_ends(result<std::uint64_t> how) { next(commits_)(std::move(how)); }
+  void commit_ends(result<ckpt::completed> how) { next(commits_)(std::move(how)); }
 
   std::size_t writing() const { return writes_.size(); }
   std::size_t committing() const { return commits_.size(); }
@@ -38,7 +38,8 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
              std::function<void(result<ports::receipt>)> done) override {
     writes_.push_back(std::move(done));
   }
-  void commit(const ckpt::commit_order&, std::function<void(result<std::uint64_t>)> done) override {
+  void commit(const ckpt::commit_order&,
+              std::function<void(result<ckpt::completed>)> done) override {
     commits_.push_back(std::move(done));
   }
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override {
@@ -78,7 +79,7 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   std::vector<ckpt::persist_request> requests_;
   std::deque<std::function<void(result<void>)>> copies_;
   std::deque<std::function<void(result<ports::receipt>)>> writes_;
-  std::deque<std::function<void(result<std::uint64_t>)>> commits_;
+  std::deque<std::function<void(result<ckpt::completed>)>> commits_;
 };
 
 } // namespace troupe::testing

@@ -1,131 +1,133 @@
 #include "tests/sim/checkpoints.hpp"
 
+#include "runtime/base/generations.hpp"
+#include "tests/sim/checkpoint_host.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 namespace troupe::sim {
 
 namespace {
 
-constexpr const char* everybodys_place = "/ckpt";
-constexpr std::size_t slots_max = 8;
-/// From the call to a snapshot that is whole.
-constexpr duration copy_most = 30ms;
-
-/// Other bytes for each snapshot.
-ports::receipt receipt_of(const ckpt::persist_request& snapshot) {
-  return {snapshot.bytes, static_cast<std::uint32_t>(snapshot.made_by.value * 1'000'003 +
-                                                     snapshot.sequence * 101 + snapshot.rank)};
-}
+constexpr const char* place_of_all = "/ckpt";
+constexpr std::size_t copies_waiting_max = 8;
+/// From the call to a snapshot that is whole, and from then to a request.
+constexpr duration copy_most = 30ms, agreement_most = 10ms;
+constexpr std::size_t snapshots_kept = 2;
 
 } // namespace
 
-/// One thread of work: one thing after the other.
-class sim_checkpoint_host final : public ckpt::checkpoint_host,
-                                  public std::enable_shared_from_this<sim_checkpoint_host> {
- public:
-  sim_checkpoint_host(checkpoints& of, host_ptr launcher)
-      : all_(of), launcher_(std::move(launcher)) {}
+checkpoints::checkpoints(world& of, trainers& training, checkpoint_options options)
+    : world_(of), training_(training), options_(options) {}
 
-  void watch(std::function<void(const ckpt::persist_request&)> on_request) override {
-    on_request_ = std::move(on_request);
-    for (const auto& snapshot : all_.memories_[node()].requests)
-      on_request_(snapshot);
-  }
-  void watch_copies(std::function<void(const ckpt::snapshot_to_copy&)> on_request) override {
-    on_copy_request_ = std::move(on_request);
-    for (const auto& snapshot : all_.memories_[node()].to_copy)
-      on_copy_request_(snapshot);
-  }
-  void look(std::function<void()> done) override { done(); }
-  void write(const ckpt::persist_request& snapshot,
-             std::function<void(result<ports::receipt>)> done) override {
-    const auto& o = all_.options_;
-    work(o.write_min, o.write_max,
-         [this, snapshot, done = std::move(done)] { done(all_.put(node(), snapshot)); });
-  }
-  void commit(const ckpt::commit_order& order,
-              std::function<void(result<std::uint64_t>)> done) override {
-    work(1ms, 5ms, [this, order, done = std::move(done)] { done(all_.commit(node(), order)); });
-  }
-  void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override {
-    all_.finalize(node(), snapshot, how);
-  }
-  void request_newest() override {}
-  void copy(const ckpt::snapshot_to_copy& snapshot,
-            std::function<void(result<void>)> done) override {
-    const auto takes = all_.world_.between(all_.options_.write_min, all_.options_.write_max);
-    launcher_->call_in(takes, [me = shared_from_this(), snapshot, done = std::move(done)] {
-      me->all_.copies_.give(me->launcher_, snapshot, done);
-    });
-  }
-  void finalize_copy(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override {
-    all_.finalize_copy(node(), snapshot, how);
-  }
+checkpoints::~checkpoints() {
+  for (const auto& job : other_jobs_)
+    job->end();
+}
 
-  void tell(const ckpt::snapshot_to_copy& snapshot) {
-    launcher_->call([me = shared_from_this(), snapshot] {
-      if (me->on_copy_request_)
-        me->on_copy_request_(snapshot);
-    });
-  }
-  void tell(const ckpt::persist_request& snapshot) {
-    launcher_->call([me = shared_from_this(), snapshot] {
-      if (me->on_request_)
-        me->on_request_(snapshot);
-    });
-  }
-  void forget_everybody() {
-    on_request_ = nullptr;
-    on_copy_request_ = nullptr;
-    queue_.clear();
-  }
+/// Weights, and checkpoints that another tool has written, one of them where a step would go.
+const std::map<std::string, std::string>& checkpoints::files_of_people() {
+  static const std::map<std::string, std::string> all{
+      {"best/model.pt", "weights"},
+      {"5000/rank_0.pt", "of another tool"},
+      {"7/rank_0.pt", "of another tool"},
+      {"notes.txt", "do not remove"}};
+  return all;
+}
 
- private:
-  struct job {
-    duration takes;
-    std::function<void()> what;
+sim_place& checkpoints::place_of(const std::string& node) {
+  const auto [at, made] = places_.try_emplace(options_.shared ? "" : node);
+  auto& place = at->second;
+  if (made) {
+    place.write_min = options_.write_min;
+    place.write_max = options_.write_max;
+    place.fails = options_.fails;
+    if (options_.shared_with_people)
+      for (const auto& [name, content] : files_of_people())
+        place.content.files[name] = content;
+  }
+  return place;
+}
+
+void checkpoints::heal() {
+  options_.fails = 0;
+  for (auto& [name, place] : places_) {
+    place.slow = place.full = place.broken = false;
+    place.fails = 0;
+  }
+}
+
+void checkpoints::replace_disk(const std::string& node) {
+  if (options_.shared)
+    return;
+  place_of(node).content.files.clear();
+  world_.tell(&observer::disk_replaced, node);
+}
+
+/// By its own ranks' agreement it numbers its saves like any; its master began just now.
+void checkpoints::save_by_another_job(const std::string& node) {
+  const auto began = std::chrono::milliseconds(1'800'000'000'000) +
+                     std::chrono::duration_cast<std::chrono::milliseconds>(
+                         world_.events.now().time_since_epoch());
+  ckpt::slot_snapshot what;
+  what.step = 1'000 + world_.random.below(3);
+  what.generation = next_generation({}, term{static_cast<std::uint64_t>(began.count())}).value;
+  what.save = 1;
+  what.world_size = 1;
+  ckpt::persist_request snapshot;
+  snapshot.step = what.step;
+  snapshot.made_by = generation{what.generation};
+  snapshot.save = 1;
+  snapshot.world_size = 1;
+  snapshot.to = {place_of_all, std::to_string(what.step), "rank_0.pt", ckpt::framework::ddp,
+                 0,            1,                         options_.keep, options_.save_within};
+  const auto later = [this](duration d, std::function<void()> then) {
+    world_.events.in(d, std::move(then));
   };
-  const std::string& node() const { return launcher_->name(); }
+  other_jobs_.push_back(fiber::start(later, [this, node, what, snapshot] {
+    fiber::current()->sleep(1ms);
+    const std::string its_node = "another job's node";
+    ckpt::place_writer writer(std::make_unique<sim_storage>(world_, place_of(node)), its_node);
+    const auto content = content_of(what);
+    const auto written = writer.write(snapshot, ports::bytes_of(content), ports::never_stops);
+    if (!written)
+      return world_.write(node, "ckpt   another job: " + written.error().what);
+    ckpt::commit_order order;
+    order.to = snapshot.to;
+    order.says.step = what.step;
+    order.says.made_by = snapshot.made_by;
+    order.says.save = order.open_from = 1;
+    order.says.world_size = 1;
+    order.says.layout = ckpt::layout_of(snapshot.to.whose);
+    order.says.shards = {{"rank_0.pt", *written, its_node}};
+    const auto how = writer.commit(order);
+    world_.write(node, fmt::format("ckpt   another job: {}",
+                                   how ? "its step is complete" : how.error().what));
+    if (how)
+      writer.retain(order);
+  }));
+}
 
-  void work(duration least, duration most, std::function<void()> what) {
-    queue_.push_back({all_.world_.between(least, most), std::move(what)});
-    if (queue_.size() == 1)
-      begin();
-  }
-  void begin() {
-    launcher_->call_in(queue_.front().takes, [me = shared_from_this()] { me->end(); });
-  }
-  void end() {
-    if (queue_.empty())
-      return;
-    const auto first = std::move(queue_.front());
-    first.what();
-    queue_.pop_front();
-    if (!queue_.empty())
-      begin();
-  }
-
-  checkpoints& all_;
-  const host_ptr launcher_;
-  std::function<void(const ckpt::persist_request&)> on_request_;
-  std::function<void(const ckpt::snapshot_to_copy&)> on_copy_request_;
-  std::deque<job> queue_;
-};
+void checkpoints::lose_power(const std::string& node) {
+  place_of(node).lose_cache(world_.events.now());
+}
 
 std::shared_ptr<ckpt::checkpoint_host> checkpoints::host_of(const host_ptr& launcher) {
   const auto made = std::make_shared<sim_checkpoint_host>(*this, launcher);
   hosts_[launcher->name()] = made;
   copies_.launcher_started(launcher->name());
+  // What its predecessor read it reads no more.
+  for (auto& [local, table] : memories_[launcher->name()].tables)
+    ckpt::slots(*table, snapshots_kept).readers_died();
   return made;
 }
 
 void checkpoints::launcher_ends(const host_ptr& launcher) {
   if (const auto h = hosts_[launcher->name()].lock())
-    h->forget_everybody();
+    h->end();
 }
 
 void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
@@ -133,51 +135,220 @@ void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
   copies_.launcher_ended(launcher->name(), how != ending_kind::crashed);
   if (how == ending_kind::crashed)
     return;
+  if (how == ending_kind::power_cut && !options_.shared)
+    lose_power(launcher->name());
   memories_.erase(launcher->name());
   world_.tell(&observer::snapshots_lost, launcher->name());
 }
 
+// ---- Memory ----
+
+ckpt::slots checkpoints::memory_of(const std::string& node, local_rank local) {
+  auto& table = memories_[node].tables[local];
+  if (!table) {
+    table = std::make_unique<ckpt::slot_table>();
+    ckpt::slots(*table, snapshots_kept).format();
+  }
+  return {*table, snapshots_kept};
+}
+
+bool checkpoints::put(const std::string& node, local_rank local, const ckpt::slot_snapshot& what) {
+  auto words = memory_of(node, local);
+  const auto slot = words.begin();
+  if (slot)
+    words.finish(*slot, what);
+  return slot.has_value();
+}
+
+void checkpoints::roll_back_to(const std::string& node, local_rank local,
+                               const ckpt::state_id& what) {
+  auto words = memory_of(node, local);
+  for (const auto slot : words.oldest_first()) {
+    const auto& says = words.snapshot(slot);
+    if (words.word(slot).state == ckpt::slot_state::ready && says.step == what.step &&
+        ckpt::save_id{generation{says.generation}, says.save} == what.save)
+      words.set_rollback_point(words.word(slot).sequence);
+  }
+}
+
+std::string checkpoints::content_of(const ckpt::slot_snapshot& what) const {
+  return fmt::format("generation {} save {} step {} rank {}", what.generation, what.save, what.step,
+                     options_.replicated ? 0 : what.rank);
+}
+
 // ---- Training ----
 
-void checkpoints::save_next() {
-  std::uint64_t newest = 0;
-  for (const auto& [where, d] : directories_)
-    for (const auto& [step, s] : d.steps)
-      if (s.complete)
-        newest = std::max(newest, step);
-  const auto ranks = training_.living_ranks();
-  if (ranks.empty())
+void checkpoints::go_on_from(generation which, std::uint64_t step) {
+  trains_ = which;
+  step_ = step;
+}
+
+void checkpoints::save_next(bool at_the_end) {
+  const auto ranks = whole_world();
+  if (ranks.empty() || training_.all().at(ranks.front() - 1).which != trains_)
     return;
-  const auto which = training_.all().at(ranks.front() - 1).which;
-  if (std::exchange(last_saved_by_, which) != which)
-    last_tried_ = newest;
-  save(++last_tried_);
+  step_ += 1 + world_.random.below(2);
+  const auto now = begin_attempt(step_);
+  if (at_the_end) {
+    for (const auto process : now->ranks)
+      keep(*now, process);
+    return agree(*now, true);
+  }
+  for (const auto process : now->ranks)
+    world_.events.in(world_.between(1ms, copy_most),
+                     [this, now, process] { keep(*now, process); });
+  world_.events.in(copy_most + 1ms, [this, now] { agree(*now, false); });
+  if (options_.copied)
+    copy(step_, 1);
 }
 
 std::vector<std::uint64_t> checkpoints::whole_world() const {
   const auto ranks = training_.living_ranks();
   if (!training_.training() || ranks.empty())
     return {};
-  global_rank last = 0;
+  std::map<global_rank, std::uint64_t> by_rank;
   for (const auto number : ranks)
-    last = std::max(last, training_.all().at(number - 1).rank);
-  return ranks.size() == last + 1 ? ranks : std::vector<std::uint64_t>{};
+    by_rank[training_.all().at(number - 1).rank] = number;
+  std::vector<std::uint64_t> all;
+  for (const auto& [rank, number] : by_rank)
+    all.push_back(number);
+  return by_rank.rbegin()->first + 1 == all.size() ? all : std::vector<std::uint64_t>{};
+}
+
+std::shared_ptr<checkpoints::attempt> checkpoints::begin_attempt(std::uint64_t step) {
+  auto made = std::make_shared<attempt>();
+  made->ranks = whole_world();
+  if (made->ranks.empty())
+    return made;
+  made->which = training_.all().at(made->ranks.front() - 1).which;
+  made->number = ++saves_[made->which];
+  made->step = step;
+  return made;
 }
 
 void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
-  const auto ranks = whole_world();
-  for (const auto number : ranks) {
-    if (training_.all().at(number - 1).rank == without)
-      continue;
-    world_.events.in(world_.between(1ms, copy_most),
-                     [this, number, step, size = static_cast<std::uint32_t>(ranks.size())] {
-                       if (const auto& p = training_.all().at(number - 1); !p.ended)
-                         request_persist(p, step, size);
-                     });
-  }
+  const auto now = begin_attempt(step);
+  step_ = std::max(step_, step);
+  for (const auto process : now->ranks)
+    if (training_.all().at(process - 1).rank != without)
+      world_.events.in(world_.between(1ms, copy_most),
+                       [this, now, process] { keep(*now, process); });
+  world_.events.in(copy_most + 1ms, [this, now, without] {
+    now->agreed = now->agreed || without;
+    agree(*now, false);
+  });
   if (options_.copied)
     copy(step, 1);
 }
+
+/// The process copies its state.
+void checkpoints::keep(attempt& a, std::uint64_t process) {
+  const auto& p = training_.all().at(process - 1);
+  const auto slot = p.ended ? std::nullopt : memory_of(p.node, p.local).begin();
+  if (!slot) {
+    a.agreed = false; // all ranks are told so
+    return;
+  }
+  ckpt::slot_snapshot what;
+  what.step = a.step;
+  what.generation = a.which.value;
+  what.save = a.number;
+  what.rank = p.rank;
+  what.world_size = static_cast<std::uint32_t>(a.ranks.size());
+  what.bytes = content_of(what).size();
+  ckpt::slot_destination to;
+  const auto text = [](auto& into, const std::string& from) {
+    std::copy(from.begin(), from.end(), into.begin());
+  };
+  text(to.place, place_of_all);
+  text(to.directory, options_.in_place ? "." : std::to_string(a.step));
+  text(to.file, options_.in_place ? fmt::format("step_{}_rank_{}.pt", a.step, p.rank)
+                                  : fmt::format("rank_{}.pt", p.rank));
+  to.shard = options_.replicated ? 0 : p.rank;
+  to.shards = options_.replicated ? 1 : what.world_size;
+  memory_of(p.node, p.local).finish(*slot, what, to);
+  a.slots[process] = *slot;
+}
+
+/// All have it: it is what they go back to, and those that have a shard want it written.
+void checkpoints::agree(const attempt& a, bool at_once) {
+  for (const auto process : a.ranks)
+    if (training_.all().at(process - 1).ended || !a.agreed)
+      return;
+  for (const auto& [process, slot] : a.slots) {
+    const auto& p = training_.all().at(process - 1);
+    auto words = memory_of(p.node, p.local);
+    const auto sequence = words.word(slot).sequence;
+    words.set_rollback_point(sequence);
+    if (options_.replicated && p.rank != 0)
+      continue;
+    const auto wants = [this, process = process, slot = slot, sequence] {
+      request_persist(process, slot, sequence);
+    };
+    at_once ? wants() : world_.events.in(world_.between({}, agreement_most), wants);
+  }
+}
+
+void checkpoints::request_persist(std::uint64_t process, std::size_t slot,
+                                  std::uint64_t sequence) {
+  const auto& p = training_.all().at(process - 1);
+  if (p.ended || memories_.count(p.node) == 0)
+    return;
+  auto words = memory_of(p.node, p.local);
+  if (words.word(slot).sequence != sequence || !words.request_persist(slot))
+    return;
+  const auto snapshot = request_in(p.node, p.local, slot);
+  world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value, p.rank,
+                                   snapshot.step));
+  world_.tell(&observer::persist_requested, p.node, snapshot);
+  if (const auto h = hosts_[p.node].lock())
+    h->tell(snapshot);
+}
+
+ckpt::persist_request checkpoints::request_in(const std::string& node, local_rank local,
+                                              std::size_t slot) {
+  const auto words = memory_of(node, local);
+  const auto& says = words.snapshot(slot);
+  const auto& to = words.destination(slot);
+  const auto text = [](const auto& from) {
+    return std::string(from.begin(), std::find(from.begin(), from.end(), '\0'));
+  };
+  ckpt::persist_request snapshot;
+  static_cast<ckpt::snapshot_here&>(snapshot) = {
+      local,     slot,      words.word(slot).sequence, says.step, generation{says.generation},
+      says.save, says.rank, says.world_size,           says.bytes};
+  snapshot.to = {text(to.place), text(to.directory), text(to.file),    ckpt::framework::ddp,
+                 to.shard,       to.shards,          options_.keep, options_.save_within};
+  return snapshot;
+}
+
+std::vector<ckpt::persist_request> checkpoints::requests_of(const std::string& node) {
+  std::vector<ckpt::persist_request> all;
+  for (const auto& [local, table] : memories_[node].tables) {
+    const auto words = memory_of(node, local);
+    for (const auto slot : words.oldest_first())
+      if (const auto word = words.word(slot);
+          word.state == ckpt::slot_state::ready && word.persist_requested)
+        all.push_back(request_in(node, local, slot));
+  }
+  return all;
+}
+
+void checkpoints::finalize(const std::string& node, const ckpt::persist_request& snapshot,
+                           const result<void>& how) {
+  auto words = memory_of(node, snapshot.local);
+  const auto word = words.word(snapshot.slot);
+  if (word.sequence != snapshot.sequence || !word.persist_requested)
+    return;
+  words.finalize(snapshot.slot, snapshot.sequence,
+                 {how.has_value(), how ? "" : how.error().what});
+  world_.write(node,
+               fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
+                           snapshot.rank, snapshot.step, how ? "complete" : how.error().what));
+  world_.tell(&observer::persist_finalized, node, snapshot, how.has_value());
+}
+
+// ---- Copies ----
 
 void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
   const auto ranks = whole_world();
@@ -188,48 +359,18 @@ void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
     });
 }
 
-ckpt::snapshot_here checkpoints::snapshot_of(const process_record& p, std::uint64_t step,
-                                             std::uint32_t world_size) {
-  ckpt::snapshot_here snapshot;
+void checkpoints::request_copies(const process_record& p, std::uint64_t step,
+                                 const std::vector<std::uint64_t>& all, std::uint32_t parity) {
+  auto& m = memories_[p.node];
+  ckpt::snapshot_to_copy snapshot;
   snapshot.local = p.local;
-  snapshot.sequence = ++memories_[p.node].saved[p.local];
-  snapshot.slot = snapshot.sequence % slots_max;
+  snapshot.sequence = ++m.copied;
+  snapshot.slot = snapshot.sequence % ckpt::slot_table::slots_max;
   snapshot.step = step;
   snapshot.made_by = p.which;
   snapshot.rank = p.rank;
-  snapshot.world_size = world_size;
+  snapshot.world_size = static_cast<std::uint32_t>(all.size());
   snapshot.bytes = 1'000 + p.rank;
-  return snapshot;
-}
-
-void checkpoints::request_persist(const process_record& p, std::uint64_t step,
-                                  std::uint32_t world_size) {
-  auto& m = memories_[p.node];
-  const auto held = std::count_if(m.requests.begin(), m.requests.end(),
-                                  [&p](const auto& i) { return i.local == p.local; });
-  if (static_cast<std::size_t>(held) >= slots_max)
-    return; // its process is told so
-  ckpt::persist_request snapshot;
-  static_cast<ckpt::snapshot_here&>(snapshot) = snapshot_of(p, step, world_size);
-  snapshot.to.shard = p.rank;
-  snapshot.to.shards = world_size;
-  snapshot.to.place = everybodys_place;
-  snapshot.to.directory = std::to_string(step);
-  snapshot.to.file = fmt::format("rank_{}.pt", p.rank);
-  snapshot.to.save_within = options_.save_within;
-  m.requests.push_back(snapshot);
-  world_.write(
-      p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value, p.rank, step));
-  world_.tell(&observer::persist_requested, p.node, snapshot);
-  if (const auto h = hosts_[p.node].lock())
-    h->tell(snapshot);
-}
-
-void checkpoints::request_copies(const process_record& p, std::uint64_t step,
-                                 const std::vector<std::uint64_t>& all, std::uint32_t parity) {
-  ckpt::snapshot_to_copy snapshot;
-  static_cast<ckpt::snapshot_here&>(snapshot) =
-      snapshot_of(p, step, static_cast<std::uint32_t>(all.size()));
   snapshot.by.parity = parity;
   snapshot.within = options_.save_within;
   for (const auto number : all) {
@@ -240,10 +381,7 @@ void checkpoints::request_copies(const process_record& p, std::uint64_t step,
       snapshot.by.me = static_cast<std::uint32_t>(snapshot.by.members.size());
     snapshot.by.members.push_back({other.rank, other.node});
   }
-  if (snapshot.by.members.size() < 2)
-    return;
-  auto& m = memories_[p.node];
-  if (m.to_copy.size() >= slots_max)
+  if (snapshot.by.members.size() < 2 || m.to_copy.size() >= copies_waiting_max)
     return;
   m.to_copy.push_back(snapshot);
   world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} held by others", p.which.value,
@@ -274,68 +412,6 @@ void checkpoints::say_newest_in_memory() const {
   world_.write("-", "ckpt   no step is in memory");
 }
 
-// ---- What a saver does ----
-
-result<ports::receipt> checkpoints::put(const std::string& node,
-                                        const ckpt::persist_request& snapshot) {
-  if (options_.fails > 0 && world_.random.chance(options_.fails)) {
-    world_.write(
-        node, fmt::format("ckpt   step {} {} cannot be written", snapshot.step, snapshot.to.file));
-    return failure(errc::unavailable, "no space left on device");
-  }
-  auto& d = directory_of(node);
-  auto& s = d.steps[snapshot.step];
-  const auto known = s.files.find(snapshot.to.file);
-  if (s.complete && s.sequence == d.last_sequence)
-    return known == s.files.end() ? receipt_of(snapshot) : known->second.what; // it is there
-  if (known != s.files.end() && snapshot.made_by < known->second.made_by)
-    return failure(errc::refused, "a newer generation has written it");
-  // The first shard of a step that is saved again.
-  s.complete.reset();
-  s.files[snapshot.to.file] = {receipt_of(snapshot), snapshot.made_by};
-  world_.write(node, fmt::format("ckpt   step {} {} is written", snapshot.step, snapshot.to.file));
-  return receipt_of(snapshot);
-}
-
-result<std::uint64_t> checkpoints::commit(const std::string& node,
-                                          const ckpt::commit_order& order) {
-  auto& d = directory_of(node);
-  auto& s = d.steps[order.says.step];
-  if (s.complete)
-    return s.sequence;
-  bool whole = true;
-  for (const auto& shard : order.says.shards) {
-    const auto found = s.files.find(shard.name);
-    if (!options_.shared && shard.node != node)
-      continue;
-    whole = whole && found != s.files.end() && found->second.what == shard.file;
-  }
-  // Another attempt at the same step may have begun meanwhile; the real one looks as well.
-  if (!whole)
-    return failure(errc::invalid, "its shards are not those that were reported");
-  s.sequence = order.says.sequence != 0 ? order.says.sequence : d.last_sequence + 1;
-  d.last_sequence = std::max(d.last_sequence, s.sequence);
-  s.complete = order.says.made_by;
-  world_.write(node, fmt::format("ckpt   step {} is complete as {}", order.says.step, s.sequence));
-  world_.tell(&observer::step_completed, node, order);
-  return s.sequence;
-}
-
-void checkpoints::finalize(const std::string& node, const ckpt::persist_request& snapshot,
-                           const result<void>& how) {
-  auto& requests = memories_[node].requests;
-  requests.erase(std::remove_if(requests.begin(), requests.end(),
-                                [&snapshot](const auto& i) {
-                                  return i.local == snapshot.local &&
-                                         i.sequence == snapshot.sequence;
-                                }),
-                 requests.end());
-  world_.write(node,
-               fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
-                           snapshot.rank, snapshot.step, how ? "complete" : how.error().what));
-  world_.tell(&observer::persist_finalized, node, snapshot, how.has_value());
-}
-
 void checkpoints::finalize_copy(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                                 const result<void>& how) {
   auto& m = memories_[node];
@@ -345,7 +421,7 @@ void checkpoints::finalize_copy(const std::string& node, const ckpt::snapshot_to
   m.to_copy.erase(std::remove_if(m.to_copy.begin(), m.to_copy.end(), same), m.to_copy.end());
   if (how) {
     m.held.push_back(snapshot);
-    if (m.held.size() > slots_max)
+    if (m.held.size() > copies_waiting_max)
       m.held.erase(m.held.begin());
   }
   world_.write(node, fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,

@@ -1,8 +1,12 @@
 #pragma once
 
+#include "ckpt/arena/slots.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/load/rank_view.hpp"
 #include "tests/sim/copies.hpp"
+#include "tests/sim/fiber.hpp"
 #include "tests/sim/host.hpp"
+#include "tests/sim/places.hpp"
 #include "tests/sim/processes.hpp"
 
 #include <cstdint>
@@ -18,91 +22,118 @@ namespace troupe::sim {
 struct checkpoint_options {
   /// One directory for all nodes, or one for each.
   bool shared = true;
+  /// One shard, the same at all ranks; else each rank has one of its own.
+  bool replicated = false;
+  /// Files lie in the place itself.
+  bool in_place = false;
+  /// Other people's files are there before the job begins.
+  bool shared_with_people = false;
   /// How often training saves by itself, and once more at its end; zero: never.
   duration every{};
   duration write_min = 5ms;
   duration write_max = 400ms;
   duration save_within = 10s;
+  ckpt::retention keep;
   double fails = 0;    ///< a write, for want of room
   bool copied = false; ///< what is saved is held by other nodes, too
 };
 
-/// The snapshots in the memory of all machines, and the directories that they are written to. A
-/// snapshot is as its process requested it until it is finalized; it outlives the process and its
-/// node supervisor, not its launcher. What is in a directory outlives everybody.
-///
-/// Of a directory it models what the actors could do wrong: whether the shards that a manifest
-/// names are there as it says. A shard of an older generation does not replace one of a newer.
+/// The snapshots in the memory of all machines, and the directories that they are written to, with
+/// the product's own slots, place_writer and step_catalog. Snapshots outlive their process and its
+/// node supervisor, not their launcher. What is in a directory outlives all of them.
 class checkpoints {
  public:
-  checkpoints(world& of, const trainers& training, checkpoint_options options)
-      : world_(of), training_(training), options_(options) {}
+  checkpoints(world& of, trainers& training, checkpoint_options options);
+  ~checkpoints();
 
   std::shared_ptr<ckpt::checkpoint_host> host_of(const host_ptr& launcher);
   /// While its actors are still there, and after that.
   void launcher_ends(const host_ptr& launcher);
   void launcher_ended(const host_ptr& launcher, ending_kind how);
 
-  checkpoint_options& options() { return options_; }
+  /// What is in a directory that people use too, and stays there.
+  static const std::map<std::string, std::string>& files_of_people();
 
-  /// If all ranks train: each has its snapshot a moment later, unless it ends before.
+  checkpoint_options& options() { return options_; }
+  /// The directory that a node writes to.
+  sim_place& place_of(const std::string& node);
+  /// All disks get well, and quick.
+  void heal();
+  /// A node of its own directory comes with a new disk. A shared one stays.
+  void replace_disk(const std::string& node);
+  /// Of the machine that has the directory which this node writes to.
+  void lose_power(const std::string& node);
+  /// A job with a newer master, of one process, that was told to use the same directory.
+  void save_by_another_job(const std::string& node);
+
+  /// If all ranks train: each has its snapshot a moment later, unless it ends before; when all have
+  /// theirs they want it written. Without one rank the others want theirs written all the same.
   void save(std::uint64_t step, std::optional<global_rank> without = std::nullopt);
   /// The same for copies at other nodes, of which so many may be lost.
   void copy(std::uint64_t step, std::uint32_t parity);
   /// Says which step a new life of training would find in memory.
   void say_newest_in_memory() const;
-  /// The step after the newest complete one, or a later one if that was tried by this generation.
-  void save_next();
+  /// A step later than what training has loaded or saved; at its end, at once.
+  void save_next(bool at_the_end = false);
+
+  // For loads.
+  /// What a rank's memory holds; made when it is asked for first.
+  ckpt::slots memory_of(const std::string& node, local_rank local);
+  /// Puts a snapshot there that comes from elsewhere; false: there is no room.
+  bool put(const std::string& node, local_rank local, const ckpt::slot_snapshot& what);
+  /// What a snapshot holds: other bytes for each save, step and rank.
+  std::string content_of(const ckpt::slot_snapshot& what) const;
+  /// All ranks have this one; what they go back to if the next is lost.
+  void roll_back_to(const std::string& node, local_rank local, const ckpt::state_id& what);
+  /// Training goes on from this step.
+  void go_on_from(generation which, std::uint64_t step);
+  /// The processes of all ranks by rank, if all train.
+  std::vector<std::uint64_t> whole_world() const;
+  const trainers& training() const { return training_; }
+  world& all() { return world_; }
 
  private:
   friend class sim_checkpoint_host;
 
-  struct shard_file {
-    ports::receipt what;
-    generation made_by;
-  };
-  struct saved_step {
-    std::map<std::string, shard_file> files;
-    std::optional<generation> complete; ///< whose
-    std::uint64_t sequence = 0;
-  };
-  struct directory {
-    std::map<std::uint64_t, saved_step> steps;
-    std::uint64_t last_sequence = 0;
-  };
   struct memory {
-    std::vector<ckpt::persist_request> requests;
-    std::map<local_rank, std::uint64_t> saved; ///< snapshots so far
+    std::map<local_rank, std::unique_ptr<ckpt::slot_table>> tables;
+    std::uint64_t copied = 0; ///< snapshots, so far
     std::vector<ckpt::snapshot_to_copy> to_copy;
     std::vector<ckpt::snapshot_to_copy> held; ///< by others; whole at all ranks or not
   };
+  /// One save of all ranks.
+  struct attempt {
+    generation which;
+    std::uint64_t number = 0, step = 0;
+    std::vector<std::uint64_t> ranks; ///< their processes
+    std::map<std::uint64_t, std::size_t> slots; ///< by process, of what was copied
+    bool agreed = true;
+  };
 
-  /// The processes of all ranks, if all train.
-  std::vector<std::uint64_t> whole_world() const;
-  ckpt::snapshot_here snapshot_of(const process_record& p, std::uint64_t step,
-                                  std::uint32_t world_size);
-  void request_persist(const process_record& p, std::uint64_t step, std::uint32_t world_size);
+  std::shared_ptr<attempt> begin_attempt(std::uint64_t step);
+  void keep(attempt& a, std::uint64_t process);
+  void agree(const attempt& a, bool at_once);
+  void request_persist(std::uint64_t process, std::size_t slot, std::uint64_t sequence);
+  ckpt::persist_request request_in(const std::string& node, local_rank local, std::size_t slot);
+  std::vector<ckpt::persist_request> requests_of(const std::string& node);
   void request_copies(const process_record& p, std::uint64_t step,
                       const std::vector<std::uint64_t>& all, std::uint32_t parity);
-  directory& directory_of(const std::string& node) {
-    return directories_[options_.shared ? "" : node];
-  }
-  result<ports::receipt> put(const std::string& node, const ckpt::persist_request& snapshot);
-  result<std::uint64_t> commit(const std::string& node, const ckpt::commit_order& order);
   void finalize(const std::string& node, const ckpt::persist_request& snapshot,
                 const result<void>& how);
   void finalize_copy(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                      const result<void>& how);
 
   world& world_;
-  const trainers& training_;
+  trainers& training_;
   checkpoint_options options_;
-  std::map<std::string, directory> directories_;
+  std::map<std::string, sim_place> places_;
   std::map<std::string, memory> memories_;
   std::map<std::string, std::weak_ptr<class sim_checkpoint_host>> hosts_; ///< of the launcher there
   copies copies_{world_};
-  generation last_saved_by_{};
-  std::uint64_t last_tried_ = 0;
+  std::vector<std::shared_ptr<fiber>> other_jobs_;
+  generation trains_{}; ///< which has loaded
+  std::uint64_t step_ = 0;
+  std::map<generation, std::uint64_t> saves_; ///< so far
 };
 
 } // namespace troupe::sim

@@ -7,6 +7,7 @@
 #include "tests/sim/checkpoints.hpp"
 #include "tests/sim/host.hpp"
 #include "tests/sim/journal.hpp"
+#include "tests/sim/loads.hpp"
 #include "tests/sim/network.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/stores.hpp"
@@ -139,6 +140,7 @@ class cluster {
   sim::trainers trainers_;
   sim::stores stores_;
   sim::checkpoints checkpoints_;
+  loads loads_;
   std::map<std::string, master_machine> masters_;
   std::map<std::string, machine> nodes_;
   std::unique_ptr<trees> trees_;

@@ -225,6 +225,31 @@ result<void> about_disk(cluster& c, const command& w) {
   return {};
 }
 
+/// The directory that a node writes to: of all, or its own.
+result<void> about_place(cluster& c, const command& w) {
+  const auto name = node_of(c, w.at(1));
+  const auto what = rest(w, 2);
+  auto& place = c.saves().place_of(name);
+  if (what == "is full")
+    place.full = true;
+  else if (what == "is slow")
+    place.slow = true;
+  else if (what == "is broken")
+    place.broken = true;
+  else if (what == "recovers")
+    place.full = place.slow = place.broken = false;
+  else if (what == "is replaced")
+    c.saves().replace_disk(name);
+  else if (what == "loses power")
+    c.saves().lose_power(name);
+  else if (what == "is another job's too")
+    c.saves().save_by_another_job(name);
+  else
+    return unknown(w);
+  c.all().write(name, "! place " + what);
+  return {};
+}
+
 result<void> about_training(cluster& c, const command& w) {
   if (w.size() == 5 && w[1] == "copies" && w[3] == "parity") {
     c.saves().copy(std::stoul(w[2]), static_cast<std::uint32_t>(std::stoul(w[4])));
@@ -267,7 +292,7 @@ result<void> inject(cluster& c, const command& w) {
       {"node", about_node},        {"master", about_master},   {"worker", about_worker},
       {"link", about_link},        {"weather", about_weather}, {"stranger", about_stranger},
       {"disk", about_disk},        {"actor", about_actor},     {"shell", about_shell},
-      {"training", about_training}};
+      {"training", about_training}, {"place", about_place}};
   const auto verb = w.size() < 2 ? verbs.end() : verbs.find(w[0]);
   if (verb == verbs.end())
     return unknown(w);

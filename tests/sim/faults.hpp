@@ -26,13 +26,24 @@ namespace troupe::sim {
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
 ///     link N drops               reset; what is in flight is cut somewhere
 ///     link N is cut              nothing gets through either way, until `link N returns`
-///     link N is deaf | is mute   nothing gets through to the node, or from it, until `link N
-///     returns` link N returns weather N lossy | rough | slow | jittery | calm    lost and repeated
-///     frames; all that and torn chunks; a thin line; delays of any length up to 200 ms; none
-///     master refuses dials T stranger says nothing | garbage | half a frame | a huge length |
-///     another version disk fails | recovers | is slow shell asks                 for the tree;
-///     nothing is done with the answer actor H ROLE crashes       H is "master" or a node's number;
-///     a bug in that actor
+///     link N is deaf | is mute   nothing gets through to the node, or from it, until
+///                                `link N returns`
+///     link N returns
+///     weather N lossy | rough | slow | jittery | calm
+///                                lost and repeated frames; all that and torn chunks; a thin line;
+///                                delays of any length up to 200 ms; none
+///     master refuses dials T
+///     stranger says nothing | garbage | half a frame | a huge length | another version
+///     disk fails | recovers | is slow
+///                                the master's journal
+///     place N is full | is slow | is broken | recovers
+///                                the checkpoint directory that the node writes to
+///     place N is replaced        a directory of the node's own is empty now
+///     place N loses power        what is not durable there has never been
+///     place N is another job's too
+///                                which completes a step of its own there
+///     shell asks                 for the tree; nothing is done with the answer
+///     actor H ROLE crashes       H is "master" or a node's number; a bug in that actor
 ///
 /// N is a node's number or `?` for any, R likewise a rank.
 result<void> inject(cluster& c, const std::vector<std::string>& words);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::sim {
 
@@ -42,6 +43,14 @@ enum class ending_kind {
   killed, ///< All of a launcher, the keeper included; or a master.
   power_cut,
   crashed, ///< Only the node supervisor: its processes and its store wait for the next one.
+};
+
+/// What a generation goes on from.
+struct load_outcome {
+  generation by;
+  std::vector<std::string> nodes; ///< of each rank
+  std::optional<ckpt::save_id> id; ///< none: it begins anew
+  std::uint64_t step = 0;
 };
 
 /// Hears of everything that happens. Where it sees what must not be it calls world::blame.
@@ -79,6 +88,11 @@ class observer {
     (void)node;
     (void)order;
   }
+  /// A node's own directory is empty now.
+  virtual void disk_replaced(const std::string& node) { (void)node; }
+  /// All ranks of a generation have loaded the same: a save's state, or nothing that they could
+  /// have.
+  virtual void loaded(const load_outcome& what) { (void)what; }
   virtual void froze(const std::string& host) { (void)host; }
   virtual void thawed(const std::string& host) { (void)host; }
   /// An actor's log event; `component` is its place in the tree.

@@ -98,17 +98,41 @@ constexpr kind kinds[] = {
     {3, "actor N checkpoint_saver crashes", nullptr},
 };
 
-const kind& draw(random_source& random) {
+/// What checkpoints have to get through.
+constexpr kind storage_kinds[] = {
+    {8, "worker ? is killed", nullptr},
+    {6, "node N dies", "node N starts"},
+    {6, "node N loses power", "node N starts"},
+    {8, "node N crashes", nullptr},
+    {4, "node N freezes", "node N thaws"},
+    {3, "node N is interrupted", "node N starts"},
+    {3, "link N is cut", "link N returns"},
+    {4, "master dies", "master starts"},
+    {2, "master loses power", "master starts"},
+    {2, "master freezes", "master thaws"},
+    {3, "actor master catalog crashes", nullptr},
+    {4, "actor N checkpoint_saver crashes", nullptr},
+    {3, "actor N agent crashes", nullptr},
+    {6, "place N is full", "place N recovers"},
+    {6, "place N is slow", "place N recovers"},
+    {6, "place N is broken", "place N recovers"},
+    {3, "place N is replaced", nullptr},
+    {3, "place N loses power", nullptr},
+    {1, "place N is another job's too", nullptr},
+};
+
+template<std::size_t Count>
+const kind& draw(random_source& random, const kind (&from)[Count]) {
   unsigned total = 0;
-  for (const auto& k : kinds)
+  for (const auto& k : from)
     total += k.weight;
   auto at = random.below(total);
-  for (const auto& k : kinds) {
+  for (const auto& k : from) {
     if (at < k.weight)
       return k;
     at -= k.weight;
   }
-  return kinds[0];
+  return from[0];
 }
 
 /// Around these a generation, a verdict or a step of a checkpoint is half told.
@@ -178,11 +202,11 @@ result<plan> plan::load(const std::string& directory, const std::string& name) {
   return parse(name, text.str());
 }
 
-plan plan::random(random_source& random, duration span) {
-  plan p{"random", {}};
-  const auto count = random.below(14);
+plan plan::random(random_source& random, duration span, bool of_storage) {
+  plan p{of_storage ? "storage" : "random", {}};
+  const auto count = of_storage ? 3 + random.below(20) : random.below(14);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto& k = draw(random);
+    const auto& k = of_storage ? draw(random, storage_kinds) : draw(random, kinds);
     const auto node = std::to_string(1 + random.below(4));
     const auto when = duration(
         static_cast<duration::rep>(random.below(static_cast<std::uint64_t>(span.count()))));

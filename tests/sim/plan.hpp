@@ -37,7 +37,8 @@ struct plan {
   /// `name` is that of a file in tests/sim/plans, without its ending.
   static result<plan> load(const std::string& directory, const std::string& name);
   /// Up to some dozens of faults of all kinds within `span`; few of the kinds that cost restarts.
-  static plan random(random_source& random, duration span);
+  /// `of_storage`: of those that checkpoints have to get through, and more of them.
+  static plan random(random_source& random, duration span, bool of_storage = false);
 
   /// Puts every step on the agenda, counted from now; what would happen after `lasts` does not.
   void schedule(cluster& c, duration lasts) const;

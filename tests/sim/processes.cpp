@@ -359,6 +359,7 @@ void trainers::become_together(generation which, group& g) {
   world_.write("-", fmt::format("run    g{} trains on {} ranks", which.value, g.world_size));
   world_.events.in(std::max(options_.training - done_, duration(10ms)),
                    [this, which] { finish_together(which); });
+  options_.when_together(which);
 }
 
 void trainers::finish_together(generation which) {

@@ -34,6 +34,8 @@ struct trainer_options {
   double exits_on_sigterm = 0; ///< with 143, after some time
   double leaves_stray = 0;
   double hard_to_kill = 0; ///< held by the kernel for a while after SIGKILL
+  /// All ranks of a generation have found each other.
+  std::function<void(generation)> when_together = [](generation) {};
   /// All has been done, and all ranks are there still.
   std::function<void()> before_end = [] {};
 };

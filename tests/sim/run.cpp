@@ -10,6 +10,35 @@ namespace troupe::sim {
 
 namespace {
 
+/// How the directories are used.
+void draw_places(checkpoint_options& k, random_source& random) {
+  k.replicated = random.chance(0.3);
+  k.in_place = random.chance(0.25);
+  k.shared_with_people = random.chance(0.3);
+  if (random.chance(0.8))
+    k.keep.keep_latest = 1 + random.below(4);
+  if (random.chance(0.2))
+    k.keep.keep_every = 1 + random.below(10);
+}
+
+/// A job whose saves are what matters.
+void draw_storage(cluster_options& c, random_source& random, std::uint32_t nodes) {
+  c.nodes = nodes > 0 ? nodes : static_cast<std::uint32_t>(2 + random.below(4));
+  c.slots = static_cast<std::uint32_t>(1 + random.below(2));
+  c.unit = 1;
+  c.nodes_max = c.nodes - static_cast<std::uint32_t>(c.nodes > 2 ? random.below(2) : 0);
+  c.nodes_min = random.chance(0.6) ? c.nodes_max : std::max(1u, c.nodes_max - 1);
+  c.max_restarts = 100;
+  c.relaunches_max.reset();
+  c.without_progress_max.reset();
+  c.trainers.training = std::chrono::milliseconds(8'000 + random.below(25'000));
+  c.trainers.fails_to_start = c.trainers.dies_early = 0;
+  auto& k = c.checkpoints;
+  k.every = std::chrono::milliseconds(150 + random.below(1'500));
+  k.write_max = k.write_min + std::chrono::milliseconds(random.below(800));
+  k.copied = random.chance(0.1);
+}
+
 /// Options within sane limits, drawn by the seed: what works only with the defaults does not work.
 cluster_options draw_options(const run_options& o) {
   random_source random(o.seed);
@@ -55,6 +84,9 @@ cluster_options draw_options(const run_options& o) {
   k.save_within = std::chrono::milliseconds(2'000 + random.below(6'000));
   k.fails = sometimes(0.05);
   k.copied = random.chance(0.3);
+  draw_places(k, random);
+  if (o.storage)
+    draw_storage(c, random, o.nodes);
   return c;
 }
 
@@ -78,7 +110,7 @@ void heal(cluster& c) {
   c.net().calm();
   c.disk().fault.reset();
   c.disk().append_max = 3ms;
-  c.saves().options().fails = 0;
+  c.saves().heal();
   auto& t = c.training().options();
   t.fails_to_start = t.dies_early = t.hard_to_kill = 0;
   const auto revive = [&c](const std::string& name) {
@@ -124,8 +156,9 @@ run_outcome run(const run_options& o) {
   w.story.on_line = o.on_line;
   w.observers =
       checkers::all(w, c.training(), options.max_restarts,
-                    {options.nodes_min, options.nodes_max, options.unit, {}}, options.lease);
-  const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last);
+                    {options.nodes_min, options.nodes_max, options.unit, {}}, options.lease,
+                     options.checkpoints.shared);
+  const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last, o.storage);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,
                            options.slots, options.max_restarts, faults.name));

@@ -16,6 +16,8 @@ struct run_options {
   std::uint32_t nodes = 0;
   /// Nothing: the seed makes one.
   std::optional<plan> faults;
+  /// A job that saves all the time, on few nodes, under what checkpoints have to get through.
+  bool storage = false;
   std::function<void(const std::string&)> on_line;
 };
 

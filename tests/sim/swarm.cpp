@@ -28,6 +28,7 @@ struct settings {
   std::uint32_t nodes = 0;
   std::string plan_name;
   std::string plans = TROUPE_SIM_PLANS;
+  bool storage = false;
   bool twice = false;
   bool trace = false;
   bool marks = false;
@@ -52,6 +53,8 @@ std::string replay_command(const settings& s, const std::string& plan_name, std:
     text += fmt::format(" NODES={}", s.nodes);
   if (!plan_name.empty())
     text += fmt::format(" PLAN={}", plan_name);
+  if (s.storage)
+    text += " --storage";
   return text + " --trace";
 }
 
@@ -77,7 +80,7 @@ void count_marks(tally& all) {
 bool run_seed(const settings& s, std::uint64_t seed, const std::optional<plan>& faults,
               tally& all) {
   const auto replay = replay_command(s, faults ? faults->name : std::string(), seed);
-  run_options o{seed, s.nodes, faults, {}};
+  run_options o{seed, s.nodes, faults, s.storage, {}};
   if (s.trace)
     o.on_line = [](const std::string& line) { fmt::print("{}\n", line); };
   forget_marks();
@@ -95,7 +98,7 @@ bool run_seed(const settings& s, std::uint64_t seed, const std::optional<plan>& 
   }
   if (!s.twice)
     return true;
-  const auto second = run(run_options{seed, s.nodes, faults, {}});
+  const auto second = run(run_options{seed, s.nodes, faults, s.storage, {}});
   if (second.digest == first.digest)
     return true;
   fmt::print("seed {}: two runs differ ({} and {} lines); the first difference is where two "
@@ -171,6 +174,7 @@ int main(int argc, char** argv) {
   app.add_option("--nodes", s.nodes, "nodes per job (otherwise the seed decides, 4 to 16)");
   app.add_option("--plan", s.plan_name, "a fault plan by name (otherwise the seed makes one)");
   app.add_option("--plans", s.plans, "where the named plans are");
+  app.add_flag("--storage", s.storage, "jobs that save all the time, and what happens to disks");
   app.add_flag("--twice", s.twice, "run each seed twice and compare");
   app.add_flag("--trace", s.trace, "print what happens");
   app.add_flag("--marks", s.marks, "print how many seeds reached each mark of a rare branch");

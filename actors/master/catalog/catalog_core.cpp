@@ -101,7 +101,7 @@ void catalog_core::give_up_older(effects& out, const step_key& newer) {
       continue;
     TROUPE_RARE("catalog: a newer generation saves before an older one's step is complete");
     // Some node has committed it under an earlier master, so all its shards were there.
-    if (older->second.sequence != 0)
+    if (older->second.is_complete())
       finalize(out, older, true, {});
     else
       finalize(out, older, false,
@@ -162,8 +162,8 @@ void catalog_core::take_file(effects& out, instant now, open_steps::iterator at,
     return ask_again(out, at->first, s, f.node);
   // What was written anew after all were there is what the manifest must name.
   if (s.files.size() == s.shards && s.at != phase::following)
-    // With a sequence an earlier master has had it committed: the others only follow.
-    return s.sequence == 0 ? become_committing(out, now, at) : become_following(out, now, at);
+    // One that an earlier master had completed: the others only follow.
+    return s.is_complete() ? become_following(out, now, at) : become_committing(out, now, at);
   if (s.at == phase::gathering)
     hurry(out, now, at);
 }
@@ -191,7 +191,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
   auto& s = at->second;
   came_back(node);
   // Only a node whose answer is awaited can fail the step; an earlier committer's late one cannot.
-  if (r->getSequence() == 0) {
+  if (!r->getComplete()) {
     if (s.at == phase::committing && node == s.committer)
       finalize(out, at, false,
                fmt::format("step {} could not be made complete on node {}: {}", which.step, node,
@@ -204,11 +204,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
     return out;
   }
   s.committed.insert(node);
-  // The first counts: the order of steps must be the same in all directories, whatever each of them
-  // counted before.
   TROUPE_RARE_IF(s.at == phase::gathering, "catalog: an earlier master had a step committed");
-  if (s.sequence == 0)
-    s.sequence = r->getSequence();
   if (s.at == phase::committing)
     become_following(out, now, at);
   else if (s.at == phase::following && followers(s).empty())
@@ -225,7 +221,7 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
 // ---- transitions ----
 
 /// Only one node commits at first. In a shared directory two at once would write one manifest and
-/// count two sequences; whether a directory is shared, the master cannot see.
+/// remove older steps; whether a directory is shared, the master cannot see.
 void catalog_core::become_committing(effects& out, instant now, open_steps::iterator at) {
   auto& s = at->second;
   // Refused here: a message that is too large would end the link of each node that it is sent to.
@@ -240,6 +236,7 @@ void catalog_core::become_committing(effects& out, instant now, open_steps::iter
   // Also those that were asked before a shard was written anew: what they have committed is not
   // that.
   s.asked.clear();
+  s.give_up_at = now + std::max<duration>(s.save_within, limits::commit_within);
   ask_next_committer(out, now, at);
 }
 
@@ -255,11 +252,20 @@ void catalog_core::ask_next_committer(effects& out, instant now, open_steps::ite
   auto next = next_of([this](const node_name& node) { return lost_.count(node) != 0; });
   if (next == s.files.end())
     next = next_of([](const node_name&) { return false; });
-  if (next == s.files.end())
+  if (next == s.files.end()) {
+    // A disk that is slow is no reason to lose what is written: any that was asked may still
+    // answer.
+    if (now < s.give_up_at) {
+      s.until = s.give_up_at;
+      return;
+    }
     return finalize(
         out, at, false,
-        fmt::format("step {} is written, but no node that wrote it has made it complete within {}",
-                    at->first.step, troupe::in_words(limits::commit_within)));
+        fmt::format("step {} is written, and whether it is complete is not known: {} node{} did "
+                    "not answer within {}",
+                    at->first.step, s.asked.size(), s.asked.size() == 1 ? "" : "s",
+                    troupe::in_words(std::max<duration>(s.save_within, limits::commit_within))));
+  }
   s.committer = next->second.node;
   s.asked.insert(s.committer);
   s.until = now + (lost_.count(s.committer) != 0 ? duration(limits::lost_writer_within)
@@ -323,9 +329,8 @@ void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at
   const auto& s = at->second;
   if (s.at == phase::committing)
     return ask_next_committer(out, now, at);
-  // With a sequence it is complete somewhere, so the shards that were not reported again do not
-  // count.
-  if (s.at == phase::gathering && s.sequence == 0) {
+  // Of one that is complete somewhere the shards that were not reported again do not count.
+  if (s.at == phase::gathering && !s.is_complete()) {
     const auto lost = lost_writer(at->first, s);
     return finalize(out, at, false,
                     fmt::format("{} not written {}",
@@ -344,38 +349,6 @@ std::optional<instant> catalog_core::next_wakeup() const {
     if (!first || s.until < *first)
       first = s.until;
   return first;
-}
-
-// ---- messages ----
-
-any_msg catalog_core::commit_step(const step_key& which, const step& s) {
-  return author_
-      .write<CommitStep>(which.made_by,
-                         [&](CommitStep::Builder b) {
-                           write_key(b.initKey(), which);
-                           b.setWorldSize(s.world_size);
-                           b.setSequence(s.sequence);
-                           auto files = b.initFiles(static_cast<unsigned>(s.files.size()));
-                           unsigned i = 0;
-                           for (const auto& [shard, f] : s.files) {
-                             files[i].setName(f.name);
-                             files[i].setBytes(f.what.bytes);
-                             files[i].setCrc32(f.what.crc32);
-                             files[i++].setNode(f.node);
-                           }
-                         })
-      .any();
-}
-
-any_msg catalog_core::finalized(const step_key& which, const ending& how) {
-  return author_
-      .write<StepFinalized>(which.made_by,
-                            [&](StepFinalized::Builder b) {
-                              write_key(b.initKey(), which);
-                              b.setComplete(how.complete);
-                              b.setWhy(how.why);
-                            })
-      .any();
 }
 
 /// Nodes that wrote and have not committed: where all share a directory they find the manifest

@@ -96,6 +96,9 @@ class catalog_core {
     /// here.
     instant since;
     instant until; ///< the phase ends
+    /// Of a step that is being completed: nodes that were asked and have not answered are waited
+    /// for until then.
+    instant give_up_at;
     /// By shard. Its order is also that in which nodes are asked to commit.
     std::map<std::uint32_t, file> files;
     /// Also those whose shard failed: all of them wait to hear how the step ends.
@@ -104,7 +107,9 @@ class catalog_core {
     node_name committer;
     std::set<node_name> asked;     ///< to be the committer
     std::set<node_name> committed; ///< made it complete at their place
-    std::uint64_t sequence = 0;    ///< as the first of them gave it
+
+    /// At some place. What was written there stays so, whatever becomes of the other nodes.
+    bool is_complete() const { return !committed.empty(); }
   };
   /// What is said again to a saver that has missed it.
   struct ending {
@@ -143,6 +148,7 @@ class catalog_core {
   void ask_again(effects& out, const step_key& which, const step& s, const node_name& node);
   void time_is_up(effects& out, instant now, open_steps::iterator at);
   messages::any_msg commit_step(const step_key& which, const step& s);
+  std::uint64_t open_from(const step_key& which) const;
   messages::any_msg finalized(const step_key& which, const ending& how);
   /// The node that is to write a shard that is missing; nothing if that is not known.
   std::optional<node_name> writer_of(const step_key& which, const step& s,

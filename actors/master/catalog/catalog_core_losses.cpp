@@ -120,7 +120,7 @@ void catalog_core::came_back(const node_name& node) {
   for (auto& [which, s] : open_)
     // Only while shards are missing: a follower that is back answers within what is left, or the
     // step is complete without it.
-    if (s.at == phase::gathering && s.sequence == 0 && !lost_writer(which, s))
+    if (s.at == phase::gathering && !s.is_complete() && !lost_writer(which, s))
       s.until = s.since + s.save_within;
 }
 

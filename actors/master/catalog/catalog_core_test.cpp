@@ -19,8 +19,8 @@ struct story {
   std::string could_not(const node_name& node, std::uint32_t shard, const saving& s = {}) {
     return text(core.shard_reported(now, shard_failed(node, shard, s)));
   }
-  std::string completed(const node_name& node, std::uint64_t sequence, const saving& s = {}) {
-    return text(core.step_committed(now, step_committed(node, sequence, s)));
+  std::string completed(const node_name& node, bool complete, const saving& s = {}) {
+    return text(core.step_committed(now, step_committed(node, complete, s)));
   }
   std::string waits(duration d) {
     now += d;
@@ -50,8 +50,9 @@ TEST_SUITE("catalog_core: a step") {
     CHECK(s.core.in_words() == "1 step(s) being saved, the newest 100");
     CHECK(s.core.next_wakeup() == dawn + 600s);
     CHECK(s.wrote("a", 0) == "to a: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("a", 7) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.completed("a", true) ==
+          "to b: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
+    CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
     CHECK_FALSE(s.core.next_wakeup());
   }
 
@@ -59,16 +60,16 @@ TEST_SUITE("catalog_core: a step") {
     story s;
     s.wrote("a", 0);
     CHECK(s.wrote("a", 1) == "to a: CommitStep g1 step 100: a/rank_0.pt a/rank_1.pt");
-    CHECK(s.completed("a", 3) == "to a: StepFinalized g1 step 100 complete");
+    CHECK(s.completed("a", true) == "to a: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("is told of again to a node that repeats a report") {
     story s;
     s.gathers();
-    s.completed("a", 7);
-    s.completed("b", 7);
+    s.completed("a", true);
+    s.completed("b", true);
     CHECK(s.wrote("b", 1) == "to b: StepFinalized g1 step 100 complete");
-    CHECK(s.completed("b", 7) == "");
+    CHECK(s.completed("b", true) == "");
   }
 
   TEST_CASE("is another one in another generation, or at another number") {
@@ -114,8 +115,8 @@ TEST_SUITE("catalog_core: a step that is not complete") {
     story s;
     s.gathers();
     CHECK(s.wrote("a", 0, again) == "");
-    s.completed("a", 7);
-    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
+    s.completed("a", true);
+    CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("nodes that do not mean the same step are told so") {
@@ -170,7 +171,8 @@ TEST_SUITE("catalog_core: which node completes it") {
     s.gathers();
     CHECK(s.waits(limits::commit_within - 1ms) == "");
     CHECK(s.waits(1ms) == "to b: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
+    CHECK(s.completed("b", true) ==
+          "to a: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
     // It is lost, and with it its place if that was its own.
     CHECK(s.waits(600s) == "to a,b: StepFinalized g1 step 100 complete");
   }
@@ -179,8 +181,9 @@ TEST_SUITE("catalog_core: which node completes it") {
     story s;
     s.gathers();
     s.waits(limits::commit_within);
-    CHECK(s.completed("a", 7) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.completed("a", true) ==
+          "to b: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
+    CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("when none of them does it is not complete") {
@@ -196,8 +199,8 @@ TEST_SUITE("catalog_core: which node completes it") {
   TEST_CASE("a committer that cannot says why") {
     story s;
     s.gathers();
-    CHECK(s.completed("b", 0) == "");
-    CHECK(s.completed("a", 0) ==
+    CHECK(s.completed("b", false) == "");
+    CHECK(s.completed("a", false) ==
           "to a,b: StepFinalized g1 step 100 not: step 100 could not be made "
           "complete on node a: read-only file system");
   }
@@ -205,8 +208,8 @@ TEST_SUITE("catalog_core: which node completes it") {
   TEST_CASE("a node that cannot follow says why") {
     story s;
     s.gathers();
-    s.completed("a", 7);
-    CHECK(s.completed("b", 0) ==
+    s.completed("a", true);
+    CHECK(s.completed("b", false) ==
           "to a,b: StepFinalized g1 step 100 not: step 100 is complete on node a, and could not be "
           "made so on node b: read-only file system");
   }
@@ -216,9 +219,10 @@ TEST_SUITE("catalog_core: which node completes it") {
     s.gathers();
     CHECK(s.wrote("b", 1) == "");
     CHECK(s.wrote("a", 0) == "to a: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
-    s.completed("a", 7);
+    s.completed("a", true);
     CHECK(s.wrote("a", 0) == "");
-    CHECK(s.wrote("b", 1) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
+    CHECK(s.wrote("b", 1) ==
+          "to b: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
   }
 }
 
@@ -226,16 +230,17 @@ TEST_SUITE("catalog_core: after a master's end") {
   TEST_CASE("what was complete before is not completed again") {
     story s;
     s.wrote("a", 0);
-    CHECK(s.completed("a", 7) == "");
-    CHECK(s.wrote("b", 1) == "to b: CommitStep g1 step 100 as 7: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.completed("b", 7) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.completed("a", true) == "");
+    CHECK(s.wrote("b", 1) ==
+          "to b: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
+    CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE(
       "a node that has heard the end already does not come back, and is not waited for long") {
     story s;
     s.wrote("a", 0);
-    s.completed("a", 7);
+    s.completed("a", true);
     CHECK(s.waits(limits::commit_within - 1ms) == "");
     CHECK(s.waits(1ms) == "to a: StepFinalized g1 step 100 complete");
   }
@@ -243,13 +248,13 @@ TEST_SUITE("catalog_core: after a master's end") {
   TEST_CASE("nor when a newer generation saves") {
     story s;
     s.wrote("a", 0);
-    s.completed("a", 7);
+    s.completed("a", true);
     CHECK(s.wrote("a", 0, again) == "to a: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("a committed step of which no shard was reported means nothing") {
     story s;
-    CHECK(s.completed("a", 7) == "");
+    CHECK(s.completed("a", true) == "");
     CHECK(s.core.in_words() == "no step is being saved");
   }
 }

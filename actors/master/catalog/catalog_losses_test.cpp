@@ -17,7 +17,7 @@ struct story {
     return text(core.shard_reported(now, shard_written(node, shard, s)));
   }
   std::string completed(const node_name& node, std::uint64_t sequence, const saving& s = of_four) {
-    return text(core.step_committed(now, step_committed(node, sequence, s)));
+    return text(core.step_committed(now, step_committed(node, complete, s)));
   }
   std::string loses(const node_name& node) { return text(core.node_lost(now, lost(node))); }
   std::string waits(duration d) {
@@ -105,7 +105,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
       s.wrote("a", shard);
     for (const std::uint32_t shard : {2, 3})
       s.wrote("b", shard);
-    REQUIRE(s.completed("a", 7).find("to b: CommitStep") == 0);
+    REQUIRE(s.completed("a", true).find("to b: CommitStep") == 0);
     CHECK(s.loses("b") == "");
     CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 complete");
   }
@@ -117,7 +117,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
     for (const std::uint32_t shard : {2, 3})
       s.wrote("b", shard);
     s.loses("b");
-    s.completed("a", 7);
+    s.completed("a", true);
     CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 complete");
   }
 

@@ -18,7 +18,7 @@ struct written {
 };
 struct committed {
   step_key which;
-  result<std::uint64_t> how;
+  result<ckpt::completed> how;
 };
 struct copy_requested {
   ckpt::snapshot_to_copy snapshot;
@@ -71,7 +71,7 @@ struct performer {
   }
   void operator()(const checkpoint_saver_core::commit& e) const {
     self->state->host->commit(
-        e.order, [me = private_handle{self}, which = e.which](result<std::uint64_t> how) {
+        e.order, [me = private_handle{self}, which = e.which](result<ckpt::completed> how) {
           sup::post(me, committed{which, std::move(how)});
         });
   }

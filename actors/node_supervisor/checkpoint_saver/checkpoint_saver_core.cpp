@@ -19,7 +19,7 @@ namespace {
 /// The generation is part of the name: after a restart the same step may be saved again, by another
 /// world and with other contents.
 step_key key_of(const ckpt::persist_request& snapshot) {
-  return {snapshot.to.place, snapshot.step, snapshot.made_by};
+  return {snapshot.to.place, snapshot.step, snapshot.made_by, snapshot.save};
 }
 
 /// What a training process asks for is its own business only within bounds: a second is too short
@@ -35,7 +35,7 @@ ckpt::manifest manifest_of(const step_key& which, const std::string& layout,
                            CommitStep::Reader order) {
   ckpt::manifest says;
   says.step = which.step;
-  says.sequence = order.getSequence();
+  says.save = which.save;
   says.made_by = which.made_by;
   says.world_size = order.getWorldSize();
   says.layout = layout;
@@ -112,14 +112,19 @@ checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
 
 /// The answer may find the step finalized: the master waits for a committer only so long. Then
 /// there is nothing left to say about it.
-checkpoint_saver_core::effects checkpoint_saver_core::committed(instant, const step_key& which,
-                                                                const result<std::uint64_t>& how) {
+checkpoint_saver_core::effects
+checkpoint_saver_core::committed(instant, const step_key& which,
+                                 const result<ckpt::completed>& how) {
   effects out;
+  if (how)
+    for (const auto& warning : how->warnings)
+      out.push_back(note{about(which, log::level::warning, "checkpoint_warning",
+                               fmt::format("{}: {}", which.place, warning))});
   const auto found = steps_.find(which);
   if (found == steps_.end())
     return out;
   found->second.committing = false;
-  found->second.outcome = how;
+  found->second.outcome = how ? result<void>{} : tl::make_unexpected(how.error());
   say_committed(out, which, found->second);
   return out;
 }
@@ -187,14 +192,12 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
     say_committed(out, which, s);
     return out;
   }
-  // A sequence that exists is the committer's. A follower repeats it, so that directories that are
-  // not the same one agree on which step is the newest.
-  const bool follows = order->getSequence() != 0;
   s.committing = true;
-  s.leads = !follows;
-  out.push_back(commit{
-      which,
-      {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order), follows}});
+  s.leads = !order->getCommitted();
+  out.push_back(
+      commit{which,
+             {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order),
+              order->getOpenFrom()}});
   return out;
 }
 
@@ -349,9 +352,8 @@ void checkpoint_saver_core::say_committed(effects& out, const step_key& which, c
                                                  [&](StepCommitted::Builder b) {
                                                    b.setNode(node_);
                                                    write_key(b.initKey(), which);
-                                                   if (s.outcome->has_value())
-                                                     b.setSequence(**s.outcome);
-                                                   else
+                                                   b.setComplete(s.outcome->has_value());
+                                                   if (!s.outcome->has_value())
                                                      b.setWhy(s.outcome->error().what.substr(
                                                          0, limits::failure_line_max));
                                                  })

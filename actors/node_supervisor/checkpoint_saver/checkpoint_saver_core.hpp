@@ -81,8 +81,7 @@ class checkpoint_saver_core {
   effects persist_requested(instant now, const ckpt::persist_request& snapshot);
   effects written(instant now, const ckpt::persist_request& snapshot,
                   const result<ports::receipt>& how);
-  /// The first of them, at the committer, gives the step its sequence; followers repeat that one.
-  effects committed(instant now, const step_key& which, const result<std::uint64_t>& how);
+  effects committed(instant now, const step_key& which, const result<ckpt::completed>& how);
   /// Replicas are no part of a step: nothing here waits for them, and the catalog does not hear of
   /// them.
   effects copy_requested(instant now, const ckpt::snapshot_to_copy& snapshot);
@@ -120,7 +119,7 @@ class checkpoint_saver_core {
     bool committing = false;
     /// Says the good news to the user, once for all nodes.
     bool leads = false; ///< the first to complete it, not a follower
-    std::optional<result<std::uint64_t>> outcome;
+    std::optional<result<void>> outcome;
   };
   using snapshot_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
 

@@ -21,6 +21,7 @@ ckpt::persist_request snapshot(local_rank local, const saving& s = {}, std::uint
   i.sequence = sequence;
   i.step = s.step;
   i.made_by = generation{s.g};
+  i.save = s.step;
   i.world_size = s.shards;
   i.bytes = local + 1;
   i.to.place = "/ckpt";
@@ -52,11 +53,11 @@ struct story {
   std::string could_not_write(const ckpt::persist_request& i) {
     return text(core.written(now, i, failure(errc::unavailable, "no space left on device")));
   }
-  std::string completed(std::uint64_t sequence, const saving& s = {}) {
-    return text(core.committed(now, {"/ckpt", s.step, generation{s.g}}, sequence));
+  std::string completed(const saving& s = {}) {
+    return text(core.committed(now, {"/ckpt", s.step, generation{s.g}, s.step}, ckpt::completed{}));
   }
   std::string could_not_complete() {
-    return text(core.committed(now, {"/ckpt", 100, generation{1}},
+    return text(core.committed(now, {"/ckpt", 100, generation{1}, 100},
                                failure(errc::refused, "read-only file system")));
   }
   std::string requests_copies(const ckpt::snapshot_to_copy& i) {
@@ -112,7 +113,7 @@ TEST_SUITE("checkpoint_saver_core: an image") {
     CHECK(s.wrote(snapshot(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
     CHECK(s.hears(commit_step({"a", "a"})) ==
           "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
-    CHECK(s.completed(7) == "report StepCommitted g1 a step 100 as 7");
+    CHECK(s.completed() == "report StepCommitted g1 a step 100 complete");
     CHECK(s.hears(step_finalized(true)) ==
           lines("finalize g1 step 100 rank 0: complete", "finalize g1 step 100 rank 1: complete"));
     CHECK(s.said == "step 100 is complete at /ckpt");
@@ -150,8 +151,8 @@ TEST_SUITE("checkpoint_saver_core: an image") {
   TEST_CASE("another node tells that the step is complete: no line here") {
     story s;
     s.writes(snapshot(0));
-    s.hears(commit_step({"b", "a"}, 7));
-    s.completed(7);
+    s.hears(commit_step({"b", "a"}, true));
+    s.completed();
     CHECK(s.hears(step_finalized(true)) == "finalize g1 step 100 rank 0: complete");
     CHECK(s.said == "");
     CHECK(s.hears(step_finalized(true)) == "");
@@ -171,8 +172,8 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
   TEST_CASE("after another node it says so to the host") {
     story s;
     s.writes(snapshot(0));
-    CHECK(s.hears(commit_step({"b", "a"}, 7)) ==
-          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files, as 7");
+    CHECK(s.hears(commit_step({"b", "a"}, true)) ==
+          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
   }
 
   TEST_CASE("asked again it does it once, and says again what came of it") {
@@ -180,8 +181,8 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
     s.writes(snapshot(0));
     s.hears(commit_step({"a", "b"}));
     CHECK(s.hears(commit_step({"a", "b"})) == "");
-    s.completed(7);
-    CHECK(s.hears(commit_step({"a", "b"})) == "report StepCommitted g1 a step 100 as 7");
+    s.completed();
+    CHECK(s.hears(commit_step({"a", "b"})) == "report StepCommitted g1 a step 100 complete");
   }
 
   TEST_CASE("what failed is tried again when it is asked again") {
@@ -197,7 +198,7 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
   TEST_CASE("of a step that it has no image of it knows nothing") {
     story s;
     CHECK(s.hears(commit_step({"a", "b"})) == "");
-    CHECK(s.completed(7) == "");
+    CHECK(s.completed() == "");
     CHECK(s.hears(step_finalized(true)) == "");
     s.writes(snapshot(0, {100, 2, 2}));
     CHECK(s.hears(commit_step({"a", "b"})) == "");
@@ -213,11 +214,11 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
     CHECK(s.links() == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
     s.could_not_write(snapshot(1));
     s.hears(commit_step({"a", "b"}));
-    s.completed(7);
+    s.completed();
     CHECK(s.links() ==
           lines("report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt",
                 "report ShardReport g1 a step 100 shard 1 of 2: failed: no space left on device",
-                "report StepCommitted g1 a step 100 as 7"));
+                "report StepCommitted g1 a step 100 complete"));
     s.hears(step_finalized(true));
     CHECK(s.links() == "");
   }

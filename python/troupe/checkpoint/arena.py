@@ -266,6 +266,7 @@ class Arena(View):
         state: Any,
         *,
         generation: int = 0,
+        save: int = 0,
         rank: int = 0,
         world_size: int = 1,
         to: Destination | None = None,
@@ -283,7 +284,7 @@ class Arena(View):
         self.wait()  # before the last state's storages may go
         self._pin_for(storages.elsewhere)
         behind = self._copy_on_write or storages.elsewhere is not None
-        what = library.RawImage(step, generation, rank, world_size)
+        what = library.RawImage(step, generation, save, rank, world_size)
         places = (ctypes.c_uint64 * storages.count)()
         left = library.RawLeft(places)
         self._pending = skeleton
@@ -384,13 +385,20 @@ class Arena(View):
         library.call("troupe_keep_for_others", self._handle, image.sequence if image else 0)
 
     def begin(
-        self, size: int, step: int, *, generation: int = 0, rank: int = 0, world_size: int = 1
+        self,
+        size: int,
+        step: int,
+        *,
+        generation: int = 0,
+        save: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> Unfinished:
         """Memory for an image of `size` bytes that comes from elsewhere, until `finish` or `abandon`.
 
         Raises CheckpointError as `save` does.
         """
-        raw = library.RawImage(step, generation, rank, world_size, size)
+        raw = library.RawImage(step, generation, save, rank, world_size, size)
         memory = ctypes.c_void_p()
         library.call("troupe_begin", self._handle, size, ctypes.byref(raw), ctypes.byref(memory))
         return Unfinished(raw, memory.value or 0)
@@ -409,15 +417,14 @@ class Arena(View):
         step: int,
         file: str,
         *,
-        generation: int = 0,
         rank: int = 0,
         world_size: int = 1,
     ) -> Image:
-        """Reads a file of a complete step at `place` into an image, the newest then.
+        """Reads a file of a complete step at `place` into an image, of the save that it was.
 
         Raises CheckpointError if there is no such step or file, if it is damaged, and as `save` does.
         """
-        made = library.RawImage(step, generation, rank, world_size)
+        made = library.RawImage(step, 0, 0, rank, world_size)
         library.call(
             "troupe_read_back",
             self._handle,

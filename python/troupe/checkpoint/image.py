@@ -14,6 +14,7 @@ class Image:
 
     step: int
     generation: int
+    save: int  # of that generation; of two images the newer has the higher (generation, save)
     rank: int
     world_size: int
     bytes: int

@@ -31,6 +31,7 @@ class RawImage(ctypes.Structure):
     _fields_ = [
         ("step", c_uint64),
         ("generation", c_uint64),
+        ("save", c_uint64),
         ("rank", c_uint32),
         ("world_size", c_uint32),
         ("bytes", c_uint64),

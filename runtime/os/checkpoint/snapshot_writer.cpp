@@ -5,7 +5,6 @@
 #include "ckpt/limits.hpp"
 #include "ckpt/snapshot/archive.hpp"
 #include "runtime/base/invariant.hpp"
-#include "runtime/os/storage/posix_storage.hpp"
 
 #include <fmt/format.h>
 
@@ -25,6 +24,12 @@ std::string text_of(const std::array<char, Size>& from) {
 tl::unexpected<error> gone(const snapshot_here& snapshot) {
   return failure(errc::invalid, fmt::format("the image of step {} of rank {} is gone",
                                             snapshot.step, snapshot.rank));
+}
+
+tl::unexpected<error> too_many_places(const std::string& place) {
+  return failure(errc::overloaded,
+                 fmt::format("'{}' is not written: {} other directories are being written at once",
+                             place, limits::checkpoint_places_max));
 }
 
 ports::bytes_view view_of(const os::shared_memory& memory) {
@@ -47,14 +52,8 @@ void finalize_in(slots& words, const snapshot_here& snapshot, const result<void>
 
 snapshot_here here(const slots& words, std::size_t slot, local_rank local) {
   const auto& says = words.snapshot(slot);
-  return {local,
-          slot,
-          words.word(slot).sequence,
-          says.step,
-          generation{says.generation},
-          says.rank,
-          says.world_size,
-          says.bytes};
+  return {local,     slot,      words.word(slot).sequence, says.step, generation{says.generation},
+          says.save, says.rank, says.world_size,           says.bytes};
 }
 
 /// What the table says of a slot's snapshot that is requested; nothing if it says what cannot be.
@@ -140,6 +139,7 @@ snapshot_writer::~snapshot_writer() {
   stop_ = true;
   wake_.signal();
   thread_.join();
+  places_.clear();
 }
 
 void snapshot_writer::ask(std::function<void()> work) {
@@ -230,7 +230,12 @@ void snapshot_writer::look(std::function<void()> done) {
 
 void snapshot_writer::write(const persist_request& snapshot,
                             std::function<void(result<ports::receipt>)> done) {
-  ask([this, snapshot, done = std::move(done)] { done(write_now(snapshot)); });
+  ask([this, snapshot, done = std::move(done)] {
+    auto* const there = at(snapshot.to.place);
+    if (there == nullptr)
+      return done(too_many_places(snapshot.to.place));
+    there->writes.ask([this, snapshot, done](place_writer& to) { done(write_now(to, snapshot)); });
+  });
 }
 
 result<os::shared_memory> snapshot_writer::mapped(const snapshot_here& snapshot) {
@@ -249,29 +254,44 @@ result<os::shared_memory> snapshot_writer::mapped(const snapshot_here& snapshot)
   return memory;
 }
 
-result<ports::receipt> snapshot_writer::write_now(const persist_request& snapshot) {
+result<ports::receipt> snapshot_writer::write_now(place_writer& to,
+                                                  const persist_request& snapshot) {
   auto words = arenas_.at(snapshot.local).words();
   if (!words.hold(snapshot.slot))
     return gone(snapshot);
-  auto written = mapped(snapshot).and_then([&](const os::shared_memory& memory) {
-    return at(snapshot.to.place).write(snapshot, view_of(memory), stop_);
-  });
+  auto written = mapped(snapshot).and_then(
+      [&](const os::shared_memory& memory) { return to.write(snapshot, view_of(memory), stop_); });
   words.release(snapshot.slot);
   return written;
 }
 
-place_writer& snapshot_writer::at(const std::string& place) {
-  if (places_.count(place) == 0 && places_.size() == limits::checkpoint_places_max)
-    places_.clear();
-  auto& there = places_[place];
-  if (!there)
-    there = std::make_unique<place_writer>(std::make_unique<os::posix_storage>(place), node_);
-  return *there;
+snapshot_writer::place_threads* snapshot_writer::at(const std::string& place) {
+  if (const auto known = places_.find(place); known != places_.end())
+    return known->second.get();
+  for (auto it = places_.begin(); it != places_.end();)
+    it = places_.size() >= limits::checkpoint_places_max && it->second->idle() ? places_.erase(it)
+                                                                               : std::next(it);
+  if (places_.size() >= limits::checkpoint_places_max)
+    return nullptr;
+  // Made in place: a thread does not move.
+  return (places_[place] =
+              std::unique_ptr<place_threads>(new place_threads{{place, node_}, {place, node_}}))
+      .get();
 }
 
 void snapshot_writer::commit(const commit_order& order,
-                             std::function<void(result<std::uint64_t>)> done) {
-  ask([this, order, done = std::move(done)] { done(at(order.to.place).commit(order)); });
+                             std::function<void(result<completed>)> done) {
+  ask([this, order, done = std::move(done)] {
+    auto* const there = at(order.to.place);
+    if (there == nullptr)
+      return done(too_many_places(order.to.place));
+    there->commits.ask([there, order, done](place_writer& to) {
+      const auto how = to.commit(order);
+      done(how);
+      if (how)
+        there->commits.ask_later([order](place_writer& then) { then.retain(order); });
+    });
+  });
 }
 
 void snapshot_writer::finalize(const persist_request& snapshot, const result<void>& how) {

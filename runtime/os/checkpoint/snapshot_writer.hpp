@@ -2,7 +2,7 @@
 
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
-#include "ckpt/catalog/place_writer.hpp"
+#include "runtime/os/checkpoint/place_thread.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 
@@ -22,7 +22,8 @@
 namespace troupe::ckpt {
 
 /// The real checkpoint_host: reads snapshots in the memory of a node's training processes and
-/// writes them to files in directories. One thread of its own does all of it.
+/// writes them to files in directories. A thread of its own looks at the memory; each place has two
+/// more, of which one writes and one completes steps, so that neither waits for the other's disk.
 ///
 /// Without it a training process would have to wait for the disk, and a process that has died could
 /// not have its last snapshot written. The memory is inherited from the keeper, so a snapshot can
@@ -48,7 +49,7 @@ class snapshot_writer final : public checkpoint_host {
   void look(std::function<void()> done) override;
   void write(const persist_request& snapshot,
              std::function<void(result<ports::receipt>)> done) override;
-  void commit(const commit_order& order, std::function<void(result<std::uint64_t>)> done) override;
+  void commit(const commit_order& order, std::function<void(result<completed>)> done) override;
   void finalize(const persist_request& snapshot, const result<void>& how) override;
   void copy(const snapshot_to_copy& snapshot, std::function<void(result<void>)> done) override;
   void finalize_copy(const snapshot_to_copy& snapshot, const result<void>& how) override;
@@ -76,10 +77,15 @@ class snapshot_writer final : public checkpoint_host {
   void tell_copy_requests_in(slots& words, std::size_t slot, local_rank local);
   /// Its memory, sealed. Precondition: its slot is held.
   result<os::shared_memory> mapped(const snapshot_here& snapshot);
-  result<ports::receipt> write_now(const persist_request& snapshot);
+  result<ports::receipt> write_now(place_writer& to, const persist_request& snapshot);
   void copy_now(const snapshot_to_copy& snapshot);
   void copied(const snapshot_to_copy& snapshot, const result<void>& how);
-  place_writer& at(const std::string& place);
+  struct place_threads {
+    os::place_thread writes, commits;
+    bool idle() const { return writes.idle() && commits.idle(); }
+  };
+  /// Nothing if as many places as there may be are in use.
+  place_threads* at(const std::string& place);
 
   std::vector<arena> arenas_;
   std::vector<os::wake_event> wake_events_; ///< training processes signal the first
@@ -98,12 +104,13 @@ class snapshot_writer final : public checkpoint_host {
     std::vector<std::function<void(result<void>)>> done;
   };
   std::map<snapshot_id, copying> copies_;
-  std::map<std::string, std::unique_ptr<place_writer>> places_;
 
   std::mutex lock_;
   std::deque<std::function<void()>> work_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
+  /// The thread's. Gone first: their work uses what is above.
+  std::map<std::string, std::unique_ptr<place_threads>> places_;
 };
 
 } // namespace troupe::ckpt

@@ -12,9 +12,10 @@ namespace troupe::ckpt {
 
 namespace {
 
-void write_key(messages::CopyKey::Builder out, generation g, std::uint64_t step,
+void write_key(messages::CopyKey::Builder out, save_id id, std::uint64_t step,
                std::uint32_t world_size) {
-  out.setGeneration(g.value);
+  out.setGeneration(id.made_by.value);
+  out.setSave(id.number);
   out.setStep(step);
   out.setWorldSize(world_size);
 }
@@ -128,7 +129,7 @@ void snapshot_sending::say_begin(std::uint32_t member) {
       author_
           .write<messages::CopyBegin>(snapshot_.made_by,
                                       [&](messages::CopyBegin::Builder b) {
-                                        write_key(b.initKey(), snapshot_.made_by, snapshot_.step,
+                                        write_key(b.initKey(), snapshot_.id(), snapshot_.step,
                                                   snapshot_.world_size);
                                         b.setLocalRank(snapshot_.local);
                                         b.setParity(snapshot_.by.parity);
@@ -140,7 +141,7 @@ void snapshot_sending::say_begin(std::uint32_t member) {
                                         b.setTarget(member);
                                         b.setBytes(memory_.size);
                                         if (snapshot_.whole)
-                                          write_key(b.initWhole(), snapshot_.whole->made_by,
+                                          write_key(b.initWhole(), {snapshot_.whole->made_by, 0},
                                                     snapshot_.whole->step, snapshot_.world_size);
                                       })
           .any());

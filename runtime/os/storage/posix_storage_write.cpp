@@ -42,7 +42,7 @@ result<receipt> posix_storage::put(const std::string& name, bytes_view bytes,
   if (auto settled = settle(parent_of(name)); !settled)
     return tl::make_unexpected(std::move(settled.error()));
   auto put = write(path_of(name), bytes, stop);
-  if (put || put.error().code != errc::invalid)
+  if (put || put.error().code != errc::absent)
     return put;
   // Its directory was removed by another process since it was looked at.
   settled_.clear();
@@ -220,7 +220,7 @@ result<void> posix_storage::remove(const std::string& name) {
   }
   // Also if it was gone already: its remover may not have synced.
   auto synced = sync_directory(path_of(parent_of(name)));
-  if (!synced && synced.error().code == errc::invalid)
+  if (!synced && synced.error().code == errc::absent)
     return {};
   return synced;
 }

@@ -17,7 +17,7 @@ struct advice {
 };
 
 constexpr std::array advices{
-    advice{ENOENT, errc::invalid, ""},
+    advice{ENOENT, errc::absent, ""},
     advice{EACCES, errc::refused, "; give this user the right to it, or choose another directory"},
     advice{EPERM, errc::refused, "; give this user the right to it, or choose another directory"},
     advice{EROFS, errc::refused, "; mount it for writing, or choose another directory"},

@@ -33,7 +33,7 @@ result<void> memory_storage::begin(const char* operation, const std::string& nam
 result<const std::string*> memory_storage::find(const std::string& name) const {
   const auto found = place_.files.find(name);
   if (found == place_.files.end())
-    return failure(errc::invalid, fmt::format("'{}' cannot be read: no such file", name));
+    return failure(errc::absent, fmt::format("'{}' cannot be read: no such file", name));
   return &found->second;
 }
 

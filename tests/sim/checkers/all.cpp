@@ -3,7 +3,8 @@
 namespace troupe::sim::checkers {
 
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
-                                           const actors::world_sizes& sizes, duration lease) {
+                                           const actors::world_sizes& sizes, duration lease,
+                                           bool one_directory) {
   return {one_world_per_generation(w),
           ranks_are_dense(w),
           ranks_are_stable(w),
@@ -21,7 +22,8 @@ std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uin
           queues_are_bounded(w),
           actors_are_sound(w),
           one_verdict(w),
-          checkpoints_are_kept(w)};
+          checkpoints_are_kept(w),
+          complete_steps_stay(w, one_directory)};
 }
 
 } // namespace troupe::sim::checkers

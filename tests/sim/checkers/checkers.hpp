@@ -72,9 +72,15 @@ std::shared_ptr<observer> one_verdict(world& w);
 /// no node finishes before what its processes saved is finalized.
 std::shared_ptr<observer> checkpoints_are_kept(world& w);
 
+/// What a process was told is complete, or a load could have read, is still there and is what the
+/// next load takes, unless a newer complete step exists or retention's rule removed it.
+/// `one_directory`: of all nodes; else each has one of its own.
+std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory);
+
 /// All of them.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,
-                                           duration lease = limits::lease);
+                                           duration lease = limits::lease,
+                                           bool one_directory = true);
 
 } // namespace troupe::sim::checkers

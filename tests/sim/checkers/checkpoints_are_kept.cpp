@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
+#include <utility>
 
 namespace troupe::sim::checkers {
 
@@ -17,7 +17,9 @@ class checkpoints_are_kept_checker final : public observer {
 
   void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
     unfinalized_[node][{snapshot.local, snapshot.sequence}] = {snapshot, world_.events.now()};
-    requests_.insert({snapshot.step, snapshot.made_by.value, snapshot.rank});
+    auto& shards = requests_[{snapshot.step, snapshot.id()}];
+    shards.insert(snapshot.to.shard);
+    shards_of_[{snapshot.step, snapshot.id()}] = snapshot.to.shards;
   }
 
   void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
@@ -33,14 +35,15 @@ class checkpoints_are_kept_checker final : public observer {
   void step_completed(const std::string& node, const ckpt::commit_order& order) override {
     const auto& says = order.says;
     completed_.insert(says.step);
-    for (global_rank r = 0; r < says.world_size; ++r)
-      if (requests_.count({says.step, says.made_by.value, r}) == 0)
-        blame(fmt::format("step {} of generation {} was made complete on {}, and rank {} had not "
-                          "saved it",
-                          says.step, says.made_by.value, node, r));
-    if (says.shards.size() != says.world_size)
+    const std::pair id{says.step, says.id()};
+    for (std::uint32_t shard = 0; shard < says.shards.size(); ++shard)
+      if (requests_[id].count(shard) == 0)
+        blame(fmt::format("step {} of generation {} was made complete on {}, and shard {} had not "
+                          "been saved",
+                          says.step, says.made_by.value, node, shard));
+    if (says.shards.size() != shards_of_[id])
       blame(fmt::format("step {} has {} shards of {}", says.step, says.shards.size(),
-                        says.world_size));
+                        shards_of_[id]));
   }
 
   void snapshots_lost(const std::string& node) override { unfinalized_.erase(node); }
@@ -65,7 +68,9 @@ class checkpoints_are_kept_checker final : public observer {
   world& world_;
   std::map<std::string, std::map<snapshot_id, std::pair<ckpt::persist_request, instant>>>
       unfinalized_;
-  std::set<std::tuple<std::uint64_t, std::uint64_t, global_rank>> requests_;
+  using save_of_step = std::pair<std::uint64_t, ckpt::save_id>;
+  std::map<save_of_step, std::set<std::uint32_t>> requests_; ///< shards
+  std::map<save_of_step, std::size_t> shards_of_;
   std::set<std::uint64_t> completed_;
 };
 

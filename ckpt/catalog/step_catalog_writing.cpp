@@ -1,0 +1,345 @@
+#include "ckpt/catalog/foreign_steps.hpp"
+#include "ckpt/catalog/step_catalog.hpp"
+#include "ckpt/limits.hpp"
+#include "runtime/base/generations.hpp"
+#include "runtime/base/rare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+// Everything that changes a place of storage. Another process may do the same at any moment, and
+// there is no lock that every file system has: of two that begin and complete a step at once, each
+// first writes and then looks at what the other has written, so at least one of them sees it.
+namespace troupe::ckpt {
+
+namespace {
+
+std::string in_words(const save_id& id) {
+  return fmt::format("save {} of {}", id.number, in_full(id.made_by));
+}
+
+tl::unexpected<error> begun_by_newer(std::uint64_t step, const save_id& newer) {
+  return failure(errc::refused, fmt::format("step {} is not of this save any more: {} has begun it "
+                                            "again",
+                                            step, in_words(newer)));
+}
+
+bool same_shards(const manifest& a, const manifest& b) {
+  return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
+                    [](const shard& x, const shard& y) {
+                      return x.name == y.name && x.file == y.file && x.node == y.node;
+                    });
+}
+
+} // namespace
+
+// ---- begin -------------------------------------------------------------------------------------
+
+result<void> step_catalog::begin(std::uint64_t step, const std::string& directory,
+                                 const save_id& by) {
+  if (auto sound = check_directory(directory); !sound)
+    return sound;
+  if (auto looked = look_again(step); !looked)
+    return looked;
+  const auto* known = find(step);
+  if (known == nullptr) {
+    if (auto own = check_own(step, directory); !own)
+      return own;
+    known = find(step); // Another node of the same save may have begun it meanwhile.
+  }
+  if (known != nullptr) {
+    if (auto may = check_may_begin(*known, directory, by); !may)
+      return may;
+    if (known->begun_by == by && known->state != step_state::damaged)
+      return {};
+    return begin_again(found_step(*known), by);
+  }
+  if (steps_.size() >= limits::steps_kept_max)
+    return failure(errc::overloaded,
+                   fmt::format("step {}: {} steps are kept already; let retention remove some",
+                               step, steps_.size()));
+  if (auto marked = storage_->replace(marker_of(step), to_text({directory, by})); !marked)
+    return marked;
+  steps_[step] = {step, directory, by, step_state::incomplete, {}, "it is being written"};
+  return {};
+}
+
+result<void> step_catalog::check_may_begin(const found_step& known, const std::string& directory,
+                                           const save_id& by) const {
+  if (known.directory != directory)
+    return failure(errc::refused, fmt::format("step {} is in '{}' already, not in '{}'", known.step,
+                                              known.directory, directory));
+  if (by < known.begun_by)
+    return begun_by_newer(known.step, known.begun_by);
+  if (!known.is_complete())
+    return {};
+  if (by < known.says.id())
+    return begun_by_newer(known.step, known.says.id());
+  if (by == known.says.id())
+    return {};
+  if (newest() == &known)
+    return failure(errc::refused,
+                   fmt::format("step {} is complete in '{}' with other contents, and is the newest "
+                               "that is; it stays",
+                               known.step, known.directory));
+  if (trackers_behind_)
+    return failure(errc::refused, fmt::format("step {} is complete, and a tracker may name it; "
+                                              "bring the trackers up to date first",
+                                              known.step));
+  return {};
+}
+
+/// A directory without a marker that holds files belongs to another program or person: what a step
+/// removes one day would take them along.
+result<void> step_catalog::check_own(std::uint64_t step, const std::string& directory) {
+  if (directory == in_place)
+    return {};
+  if (auto free = check_free(step, directory); !free)
+    return free;
+  const auto there = storage_->list(directory);
+  if (!there)
+    return tl::make_unexpected(there.error());
+  if (there->empty())
+    return {};
+  if (auto looked = look_again(step); !looked)
+    return looked;
+  if (find(step) != nullptr)
+    return {};
+  return failure(errc::refused,
+                 fmt::format("step {} cannot be in '{}': it holds '{}', which no step of Troupe's "
+                             "has written; it stays. Save to another directory, or move it away",
+                             step, directory, there->front().name));
+}
+
+/// What would be replaced or removed with another step is refused. Claims are looked at anew, since
+/// other nodes make and remove some.
+result<void> step_catalog::check_free(std::uint64_t step, const std::string& name) {
+  const auto top = name.substr(0, name.find('/'));
+  for (const auto& [other, found] : steps_) {
+    if (other == step)
+      continue;
+    if (found.directory == in_place) {
+      const auto claimed = storage_->list(claim_of(other, top));
+      if (!claimed)
+        return tl::make_unexpected(claimed.error());
+      if (!claimed->empty())
+        return failure(errc::refused,
+                       fmt::format("step {} cannot be in '{}': step {} is in the file '{}'; name "
+                                   "files by their step",
+                                   step, name, other, top));
+    } else if (overlap(found.directory, name)) {
+      return failure(errc::refused, fmt::format("step {} cannot be in '{}': step {} is in '{}'",
+                                                step, name, other, found.directory));
+    }
+  }
+  return {};
+}
+
+/// A commit of the save before may have come between the look and the marker. If that made it the
+/// newest complete step, it is so again.
+result<void> step_catalog::begin_again(const found_step& before, const save_id& by) {
+  const auto step = before.step;
+  if (auto marked = storage_->replace(marker_of(step), to_text({before.directory, by})); !marked)
+    return marked;
+  auto meanwhile = before;
+  read_manifest(meanwhile);
+  steps_[step] = meanwhile;
+  if (!before.is_complete() && meanwhile.is_complete() && newest() == &steps_[step]) {
+    TROUPE_RARE("step catalog: a step became complete while a newer save began it again");
+    if (auto marked =
+            storage_->replace(marker_of(step), to_text({before.directory, before.begun_by}));
+        !marked)
+      return marked;
+    return check_may_begin(steps_[step], before.directory, by);
+  }
+  steps_[step] = {step, before.directory, by, step_state::incomplete, {}, "it was begun again"};
+  return {};
+}
+
+result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
+  const auto* known = find(step);
+  if (known == nullptr)
+    return failure(errc::invalid, fmt::format("step {} was never begun here", step));
+  if (known->directory != in_place)
+    return {};
+  if (auto sound = check_file_in_place(file); !sound)
+    return sound;
+  const auto name = claim_of(step, file);
+  const auto before = storage_->list(name);
+  if (!before)
+    return tl::make_unexpected(before.error());
+  if (before->empty()) {
+    if (auto free = check_free(step, file); !free)
+      return free;
+    const auto there = storage_->list(file);
+    if (!there)
+      return tl::make_unexpected(there.error());
+    if (!there->empty())
+      return failure(
+          errc::refused,
+          fmt::format("step {} cannot be in '{}': it is there already, and no step known "
+                      "here has named it; it stays",
+                      step, file));
+  }
+  // Also if it is there: its writer may have ended before that was durable.
+  return storage_->replace(name, "");
+}
+
+// ---- trackers ----------------------------------------------------------------------------------
+
+result<void> step_catalog::point(const std::vector<tracker>& trackers) {
+  const auto* named = newest();
+  // Its writer may have ended before it was durable, and it must be before a tracker names it.
+  if (named != nullptr && found_newest_ == named->step)
+    if (auto again = storage_->replace(manifest_in(folder_of(named->step, named->directory)),
+                                       to_text(named->says));
+        !again)
+      return again;
+  found_newest_.reset();
+  trackers_behind_ = true;
+  for (const auto& one : trackers) {
+    const auto may = may_point(one);
+    if (!may)
+      return tl::make_unexpected(may.error());
+    if (*may)
+      if (auto replaced = storage_->replace(one.name, one.content); !replaced)
+        return replaced;
+  }
+  trackers_behind_ = false;
+  return {};
+}
+
+/// Other tools read trackers, and may have checkpoints of their own beside ours.
+result<bool> step_catalog::may_point(const tracker& to) {
+  const auto foreign = foreign_step_of(*storage_, to.name);
+  if (!foreign)
+    return tl::make_unexpected(foreign.error());
+  const auto* named = newest();
+  if (!*foreign || named == nullptr || (*foreign)->step <= named->step)
+    return true;
+  auto line =
+      fmt::format("'{}' names step {} in '{}', which Troupe has not written and which is "
+                  "later than step {}: it stays, and readers of it do not see step {}",
+                  to.name, (*foreign)->step, (*foreign)->directory, named->step, named->step);
+  if (std::find(warnings_.begin(), warnings_.end(), line) == warnings_.end())
+    warnings_.push_back(std::move(line));
+  return false;
+}
+
+// ---- commit ------------------------------------------------------------------------------------
+
+result<void> step_catalog::commit(const manifest& m, const std::vector<tracker>& trackers) {
+  if (auto sound = check(m); !sound)
+    return sound;
+  if (auto looked = look_again(m.step); !looked)
+    return looked;
+  const auto* known = find(m.step);
+  if (known == nullptr)
+    return failure(errc::invalid, fmt::format("step {} was never begun here", m.step));
+  if (auto may = check_commit(*known, m); !may)
+    return may;
+  if (!known->is_complete() || known->says.id() != m.id()) {
+    const auto name = manifest_in(folder_of(m.step, known->directory));
+    if (auto written = storage_->replace(name, to_text(m)); !written)
+      return written;
+    if (auto looked = look_again(m.step); !looked)
+      return looked;
+    known = find(m.step);
+    if (known == nullptr || !known->is_complete() || known->says.id() != m.id()) {
+      TROUPE_RARE("step catalog: a newer save began a step while it was completed");
+      return failure(
+          errc::refused,
+          fmt::format("step {} was begun again or removed while it was completed", m.step));
+    }
+  }
+  return newest() == known ? point(trackers) : result<void>{};
+}
+
+/// A step that is complete already by this very manifest is left as it is; by an older save's with
+/// the same files it becomes the newer save's.
+result<void> step_catalog::check_commit(const found_step& known, const manifest& m) {
+  if (m.id() < known.begun_by)
+    return begun_by_newer(m.step, known.begun_by);
+  if (known.is_complete() && m.id() < known.says.id())
+    return begun_by_newer(m.step, known.says.id());
+  if (known.is_complete() && !same_shards(known.says, m))
+    return failure(errc::refused, fmt::format("step {} is complete already, with other shards; "
+                                              "begin it again to replace it",
+                                              m.step));
+  if (auto there = check_sizes(known, m); !there)
+    return failure(there.error().code,
+                   fmt::format("step {} is not what was reported: {}", m.step, there.error().what));
+  return {};
+}
+
+// ---- retention ---------------------------------------------------------------------------------
+
+retained step_catalog::retain(retention keep, const retention_point& now) {
+  std::vector<step_seen> seen;
+  seen.reserve(steps_.size());
+  for (const auto& [step, found] : steps_)
+    seen.push_back({step, found.state, found.is_complete() ? found.says.id() : found.begun_by});
+  retained done;
+  for (const auto step : removable(seen, keep, now)) {
+    if (!look_before_removing(step))
+      continue;
+    if (auto removed = remove(step); !removed) {
+      done.not_removed = std::move(removed.error());
+      return done;
+    }
+    done.removed.push_back(step);
+  }
+  return done;
+}
+
+/// Another process may have begun, completed or removed it since it was seen. Then the next commit
+/// decides, by what is there by then.
+bool step_catalog::look_before_removing(std::uint64_t step) {
+  const auto before = *find(step);
+  const auto looked = look_again(step);
+  const auto* now = find(step);
+  const bool same = looked && now != nullptr && now->state == before.state &&
+                    now->begun_by == before.begun_by && now->says.id() == before.says.id();
+  TROUPE_RARE_IF(!same, "step catalog: a step that was to be removed has changed");
+  return same;
+}
+
+/// In this order a crash leaves a step that is complete, or one that the next retention removes.
+result<void> step_catalog::remove(std::uint64_t step) {
+  auto& going = steps_.at(step);
+  const auto folder = folder_of(step, going.directory);
+  if (auto removed = storage_->remove(manifest_in(folder)); !removed)
+    return removed;
+  going.state = step_state::incomplete;
+  going.says = {};
+  going.why = "it is being removed";
+  if (going.directory == in_place)
+    if (auto removed = remove_claimed(folder); !removed)
+      return removed;
+  if (auto removed = storage_->remove(folder); !removed)
+    return removed;
+  if (auto removed = storage_->remove(marker_of(step)); !removed)
+    return removed;
+  steps_.erase(step);
+  return {};
+}
+
+/// The files of a step that is in place. Also those of which nothing is there: the process that
+/// removed them may have ended before that was durable.
+result<void> step_catalog::remove_claimed(const std::string& folder) {
+  const auto claims = storage_->list(folder);
+  if (!claims)
+    return tl::make_unexpected(claims.error());
+  for (const auto& claim : *claims) {
+    const auto file = claim.name.substr(folder.size() + 1);
+    if (!check_file_in_place(file))
+      continue; // No claim of ours.
+    if (auto removed = storage_->remove(file); !removed)
+      return removed;
+  }
+  return {};
+}
+
+} // namespace troupe::ckpt

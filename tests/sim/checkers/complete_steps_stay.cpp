@@ -1,0 +1,97 @@
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace troupe::sim::checkers {
+
+namespace {
+
+/// What is known of a save.
+struct saved {
+  std::uint64_t step = 0;
+  std::uint32_t world_size = 0;
+  std::size_t shards = 0;
+  std::set<std::string> writers, completed; ///< nodes
+  std::vector<std::string> of_shard;        ///< the node that wrote it
+  bool told = false;                        ///< a process was told that it is complete
+  bool loaded = false;
+};
+
+class complete_steps_stay_checker final : public observer {
+ public:
+  complete_steps_stay_checker(world& w, bool shared) : world_(w), shared_(shared) {}
+
+  void step_completed(const std::string& node, const ckpt::commit_order& order) override {
+    auto& s = saves_[order.says.id()];
+    s.step = order.says.step;
+    s.world_size = order.says.world_size;
+    s.shards = order.says.shards.size();
+    s.completed.insert(node);
+    s.of_shard.clear();
+    for (const auto& shard : order.says.shards) {
+      s.writers.insert(shard.node);
+      s.of_shard.push_back(shard.node);
+    }
+  }
+
+  void persist_finalized(const std::string&, const ckpt::persist_request& snapshot,
+                         bool complete) override {
+    if (complete)
+      saves_[snapshot.id()].told = true;
+  }
+
+  void disk_replaced(const std::string& node) override {
+    for (auto at = saves_.begin(); at != saves_.end();)
+      at = at->second.writers.count(node) != 0 ? saves_.erase(at) : std::next(at);
+  }
+
+  void loaded(const load_outcome& what) override {
+    for (auto at = saves_.rbegin(); at != saves_.rend(); ++at) {
+      const auto& [id, s] = *at;
+      if ((!s.told && !s.loaded) || !can_be_had(s, what))
+        continue;
+      if (!what.id || *what.id < id)
+        world_.blame("complete_steps_stay",
+                     fmt::format("generation {} goes on from {}, and step {} of save {} of "
+                                 "generation {} was complete",
+                                 what.by.value,
+                                 what.id ? fmt::format("step {}", what.step) : "nothing", s.step,
+                                 id.number, id.made_by.value));
+      break;
+    }
+    if (what.id)
+      if (const auto known = saves_.find(*what.id); known != saves_.end())
+        known->second.loaded = true;
+  }
+
+ private:
+  /// Where each node has a directory of its own, one that was lost before it completed the step
+  /// cannot read it, and a rank reads only what its own node has written.
+  bool can_be_had(const saved& s, const load_outcome& what) const {
+    const bool replicated = s.shards == 1 && s.world_size != 1;
+    if (!replicated && s.world_size != what.nodes.size())
+      return false;
+    if (shared_)
+      return true;
+    if (replicated)
+      return std::find(what.nodes.begin(), what.nodes.end(), s.of_shard.front()) !=
+             what.nodes.end();
+    return s.completed == s.writers && s.of_shard == what.nodes;
+  }
+
+  world& world_;
+  const bool shared_;
+  std::map<ckpt::save_id, saved> saves_;
+};
+
+} // namespace
+
+std::shared_ptr<observer> complete_steps_stay(world& w, bool shared) {
+  return std::make_shared<complete_steps_stay_checker>(w, shared);
+}
+
+} // namespace troupe::sim::checkers

@@ -1,0 +1,245 @@
+#include "tests/sim/loads.hpp"
+
+#include "ckpt/load/steps_seen.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace troupe::sim {
+
+namespace {
+
+/// The product's numbers, but that few steps are listed at first so that deeper looks happen.
+constexpr std::size_t steps_listed_at_first = 4;
+constexpr duration rest = 200ms, storage_tried_for = 30s;
+constexpr int rounds_max = 200;
+
+/// Does it, and again while storage fails with what may pass.
+template<class Do>
+auto tried(world& w, Do&& what) {
+  const auto until = w.events.now() + storage_tried_for;
+  for (;;) {
+    auto done = what();
+    if (done || done.error().code != errc::unavailable || w.events.now() > until)
+      return done;
+    fiber::current()->sleep(rest);
+  }
+}
+
+} // namespace
+
+struct loads::rank {
+  std::uint64_t process = 0;
+  std::string node;
+  local_rank local = 0;
+  global_rank number = 0;
+  ckpt::rank_view view;
+  std::shared_ptr<fiber> thread;
+};
+
+struct loads::load {
+  generation which;
+  std::vector<rank> ranks;
+  std::set<ckpt::failed_source> failed;
+  std::optional<ckpt::state_id> seen_before;
+  std::size_t listed = steps_listed_at_first;
+  std::size_t waiting = 0;
+  int rounds = 0;
+
+  void stop() {
+    for (auto& r : ranks)
+      if (r.thread)
+        r.thread->end();
+  }
+};
+
+loads::~loads() {
+  if (current_)
+    current_->stop();
+}
+
+void loads::begin(generation which) {
+  if (current_)
+    current_->stop();
+  current_ = std::make_shared<load>();
+  current_->which = which;
+  for (const auto process : all_.whole_world()) {
+    const auto& p = all_.training().all().at(process - 1);
+    auto& r = current_->ranks.emplace_back();
+    r.process = process;
+    r.node = p.node;
+    r.local = p.local;
+    r.number = p.rank;
+    all_.memory_of(p.node, p.local).writer_died(); // the process before it
+  }
+  look(current_);
+}
+
+bool loads::goes_on(const load& of) const {
+  return current_.get() == &of && std::none_of(of.ranks.begin(), of.ranks.end(), [this](auto& r) {
+           return all_.training().all().at(r.process - 1).ended.has_value();
+         });
+}
+
+void loads::at_all(const load_ptr& of, const std::function<void(rank&)>& what,
+                   std::function<void()> then) {
+  auto& w = all_.all();
+  const auto later = [&w](duration d, std::function<void()> next) {
+    w.events.in(d, std::move(next));
+  };
+  of->waiting = of->ranks.size();
+  for (auto& r : of->ranks)
+    r.thread = fiber::start(later, [this, of, &r, what, then, &w] {
+      fiber::current()->sleep(w.between(1us, 2ms));
+      what(r);
+      w.events.in({}, [this, of, then] {
+        if (--of->waiting == 0 && goes_on(*of))
+          then();
+      });
+    });
+}
+
+void loads::look(const load_ptr& of) {
+  if (++of->rounds > rounds_max)
+    return all_.all().blame("loads_end", fmt::format("generation {} still looks for what to go on "
+                                                     "from after {} rounds",
+                                                     of->which.value, rounds_max));
+  at_all(
+      of,
+      [this, load = of.get()](rank& r) {
+        r.view = {};
+        see_disk(*load, r);
+        see_memory(*load, r);
+      },
+      [this, of] { plan(of); });
+}
+
+void loads::see_memory(const load& of, rank& r) {
+  r.view.holds = true;
+  const auto words = all_.memory_of(r.node, r.local);
+  for (const auto slot : words.oldest_first()) {
+    const auto& says = words.snapshot(slot);
+    const bool fits = all_.options().replicated ||
+                      (says.rank == r.number && says.world_size == of.ranks.size());
+    if (words.word(slot).state == ckpt::slot_state::ready && fits)
+      r.view.memory.push_back(
+          {{{generation{says.generation}, says.save}, says.step}, says.bytes});
+  }
+}
+
+void loads::see_disk(const load& of, rank& r) {
+  sim_storage storage(all_.all(), all_.place_of(r.node));
+  result<void> seen;
+  do {
+    seen = tried(all_.all(), [&] { return ckpt::see_steps(storage, of.listed, r.view); });
+  } while (!seen); // A place that cannot be read ends the process, and the next one looks.
+}
+
+void loads::plan(const load_ptr& of) {
+  using outcome = ckpt::load_plan::outcome;
+  ckpt::load_question q;
+  for (const auto& r : of->ranks)
+    q.ranks.push_back(r.view);
+  q.shards = all_.options().replicated ? 1 : static_cast<std::uint32_t>(of->ranks.size());
+  q.failed = of->failed;
+  q.seen_before = of->seen_before;
+  const auto plan = ckpt::plan_load(q);
+  of->seen_before.reset();
+  switch (plan.how) {
+  case outcome::look_again:
+    of->seen_before = plan.newest_seen;
+    all_.all().events.in(rest, [this, of] {
+      if (goes_on(*of))
+        look(of);
+    });
+    return;
+  case outcome::look_deeper:
+    of->listed *= 8;
+    of->seen_before = plan.newest_seen;
+    return look(of);
+  case outcome::misfit:
+    return all_.all().write("-", fmt::format("load   g{} finds step {} of a world of {}",
+                                             of->which.value, plan.misfits.id.step,
+                                             plan.misfits.world_size));
+  case outcome::nothing:
+    return end(of, plan);
+  case outcome::load:
+    of->seen_before = plan.newest_seen;
+    return plan.is_done() ? end(of, plan) : carry_out(of, plan);
+  }
+}
+
+void loads::carry_out(const load_ptr& of, const ckpt::load_plan& plan) {
+  at_all(
+      of,
+      [this, load = of.get(), plan](rank& r) {
+        const auto from = plan.from[r.number];
+        if (from == ckpt::source::peer)
+          take_from_peer(*load, r, plan.what);
+        if (from == ckpt::source::disk)
+          read(*load, r, plan.what);
+      },
+      [this, of] { look(of); });
+}
+
+void loads::take_from_peer(const load& of, rank& r, const ckpt::state_id& what) {
+  ckpt::slot_snapshot made{what.step, what.save.made_by.value,
+                           what.save.number, r.number,
+                           static_cast<std::uint32_t>(of.ranks.size()), 0};
+  made.bytes = all_.content_of(made).size();
+  keep(r, made);
+}
+
+/// As long as all memory holds what is to be written, until that is written or given up.
+void loads::keep(rank& r, const ckpt::slot_snapshot& what) {
+  while (!all_.put(r.node, r.local, what))
+    fiber::current()->sleep(rest);
+}
+
+/// The product compares checksums, and a file that is another save's must not get past them.
+void loads::read(load& of, rank& r, const ckpt::state_id& what) {
+  sim_storage storage(all_.all(), all_.place_of(r.node));
+  const auto number = all_.options().replicated ? 0 : r.number;
+  std::string content;
+  const auto got = tried(all_.all(), [&]() -> result<void> {
+    const auto found = ckpt::find_shard(storage, what, number);
+    if (!found)
+      return tl::make_unexpected(found.error());
+    content.resize(found->which.file.bytes);
+    return ckpt::load_shard(storage, found->of, found->which,
+                            {reinterpret_cast<std::byte*>(content.data()), content.size()},
+                            ports::never_stops);
+  });
+  ckpt::slot_snapshot made{what.step, what.save.made_by.value,
+                           what.save.number, r.number,
+                           static_cast<std::uint32_t>(of.ranks.size()), content.size()};
+  if (got && content != all_.content_of(made))
+    all_.all().blame("loads_are_what_was_saved",
+                     fmt::format("step {} of rank {} is '{}'", made.step, made.rank, content));
+  if (got)
+    return keep(r, made);
+  all_.all().write(r.node, "load   " + got.error().what);
+  of.failed.insert({r.number, ckpt::source::disk, what});
+}
+
+void loads::end(const load_ptr& of, const ckpt::load_plan& plan) {
+  load_outcome what;
+  what.by = of->which;
+  for (const auto& r : of->ranks)
+    what.nodes.push_back(r.node);
+  if (plan.how == ckpt::load_plan::outcome::load) {
+    what.id = plan.what.save;
+    what.step = plan.what.step;
+    for (const auto& r : of->ranks)
+      all_.roll_back_to(r.node, r.local, plan.what);
+  }
+  all_.all().write("-", fmt::format("load   g{} goes on from {}", of->which.value,
+                                    what.id ? fmt::format("step {}", what.step) : "nothing"));
+  all_.all().tell(&observer::loaded, what);
+  all_.go_on_from(of->which, what.step);
+}
+
+} // namespace troupe::sim

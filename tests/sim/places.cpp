@@ -1,0 +1,145 @@
+#include "tests/sim/places.hpp"
+
+#include "tests/sim/fiber.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::sim {
+
+void sim_place::lose_cache(instant now) {
+  for (auto one = cache.rbegin(); one != cache.rend(); ++one) {
+    if (now - one->at > written_back_within)
+      continue;
+    if (one->before)
+      content.files[one->name] = *one->before;
+    else
+      content.files.erase(one->name);
+  }
+  cache.clear();
+}
+
+void sim_storage::pass(duration least, duration most) {
+  if (auto* const me = fiber::current())
+    me->sleep(world_.between(least, most) * (place_.slow ? 100 : 1));
+}
+
+result<void> sim_storage::usable(const std::string& name, bool writes) const {
+  if (place_.broken)
+    return failure(errc::unavailable, fmt::format("'{}': input/output error", name));
+  if (writes && place_.full)
+    return failure(errc::unavailable,
+                   fmt::format("'{}' cannot be written: no space left on device", name));
+  return {};
+}
+
+/// Others see it from now on.
+template<class Done>
+auto sim_storage::apply(const std::string& name, Done&& done) {
+  const auto known = place_.content.files.find(name);
+  auto before = known == place_.content.files.end() ? std::nullopt : std::optional(known->second);
+  auto how = done();
+  if (how)
+    place_.cache.push_back({name, std::move(before), ++place_.writes, world_.events.now()});
+  return how;
+}
+
+/// What is on its way when the process ends arrives or does not. Once it has arrived the rest of
+/// the time passes until it is durable; a later write to the same file that is durable makes it so.
+template<class Done>
+auto sim_storage::write(const std::string& name, duration least, duration most, Done&& done) {
+  try {
+    pass(least / 2, most / 2);
+  } catch (const fiber::process_ended&) {
+    if (world_.random.chance(0.5))
+      (void)apply(name, done);
+    throw;
+  }
+  auto how = apply(name, done);
+  if (!how)
+    return how;
+  const auto me = place_.writes;
+  pass(least / 2, most / 2);
+  auto& cache = place_.cache;
+  const bool lost = std::none_of(cache.begin(), cache.end(),
+                                 [me](const auto& one) { return one.number == me; });
+  if (lost) {
+    how = failure(errc::unavailable, fmt::format("'{}' is not durable: power was lost", name));
+    return how;
+  }
+  cache.erase(std::remove_if(
+                  cache.begin(), cache.end(),
+                  [&](const auto& one) { return one.name == name && one.number <= me; }),
+              cache.end());
+  return how;
+}
+
+result<ports::receipt> sim_storage::put(const std::string& name, ports::bytes_view bytes,
+                                        const std::atomic<bool>& stop) {
+  // Of the caller's memory nothing is used once it may have gone.
+  const std::string copy(reinterpret_cast<const char*>(bytes.data), bytes.size);
+  return write(name, place_.write_min, place_.write_max, [&, this]() -> result<ports::receipt> {
+    if (auto can = usable(name, true); !can)
+      return tl::make_unexpected(can.error());
+    if (place_.fails > 0 && world_.random.chance(place_.fails))
+      return failure(errc::unavailable,
+                     fmt::format("'{}' cannot be written: no space left on device", name));
+    return content_.put(name, ports::bytes_of(copy), stop);
+  });
+}
+
+result<ports::receipt> sim_storage::get(const std::string& name, ports::bytes_room into,
+                                        const std::atomic<bool>& stop) {
+  pass({}, place_.operation_max);
+  if (auto can = usable(name, false); !can)
+    return tl::make_unexpected(can.error());
+  return content_.get(name, into, stop);
+}
+
+result<std::string> sim_storage::get_small(const std::string& name, std::size_t limit) {
+  pass({}, place_.operation_max);
+  if (auto can = usable(name, false); !can)
+    return tl::make_unexpected(can.error());
+  return content_.get_small(name, limit);
+}
+
+result<void> sim_storage::replace(const std::string& name, std::string_view content) {
+  return write(name, {}, place_.operation_max, [&, this]() -> result<void> {
+    if (auto can = usable(name, true); !can)
+      return can;
+    return content_.replace(name, content);
+  });
+}
+
+result<std::vector<ports::stored_file>> sim_storage::list(const std::string& below) {
+  pass({}, place_.operation_max / 2);
+  auto first = content_.list(below);
+  pass({}, place_.operation_max / 2);
+  if (auto can = usable(below, false); !can)
+    return tl::make_unexpected(can.error());
+  const auto& now = place_.content.files;
+  if (first)
+    first->erase(std::remove_if(first->begin(), first->end(),
+                                [&now](const auto& file) { return now.count(file.name) == 0; }),
+                 first->end());
+  return first;
+}
+
+result<void> sim_storage::remove(const std::string& name) {
+  const auto all = content_.list(name);
+  if (!all)
+    return tl::make_unexpected(all.error());
+  for (const auto& file : *all)
+    if (auto removed = write(file.name, {}, place_.operation_max,
+                             [&, this]() -> result<void> {
+                               if (auto can = usable(file.name, false); !can)
+                                 return can;
+                               return content_.remove(file.name);
+                             });
+        !removed)
+      return removed;
+  return {};
+}
+
+} // namespace troupe::sim
