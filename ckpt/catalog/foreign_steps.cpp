@@ -73,8 +73,10 @@ result<std::optional<foreign_step>> foreign_step_of(ports::storage& storage,
     return std::optional<foreign_step>{};
   for (const auto& directory : directories_of(named, *step)) {
     const auto files = storage.list(directory);
-    // One with more files than are listed is there.
-    if (files ? !files->empty() : files.error().code == errc::overloaded)
+    if (!files && files.error().code == errc::unavailable)
+      return tl::make_unexpected(files.error());
+    // One that may not be listed, or that has more files than are listed, is there.
+    if (!files || !files->empty())
       return std::optional(foreign_step{tracker, *step, directory});
   }
   return std::optional<foreign_step>{};

@@ -20,6 +20,7 @@ struct job {
   memory_place place;
   memory_storage storage{place};
   retention keep;
+  save_id last{generation{1}, 0};
 
   step_catalog opened(node_name only_of = {}) {
     auto catalog = step_catalog::open(storage, std::move(only_of));
@@ -39,9 +40,16 @@ struct job {
     REQUIRE(put);
     return shard{file, *put, "node-" + std::string(1, content.back())};
   }
+  /// By the next save.
+  result<void> begin(step_catalog& catalog, std::uint64_t step) {
+    ++last.number;
+    return catalog.begin(step, std::string(in_place), last);
+  }
   result<manifest> put_all(step_catalog& catalog, std::uint64_t step) {
     manifest m;
     m.step = step;
+    m.made_by = last.made_by;
+    m.save = last.number;
     m.world_size = 2;
     for (global_rank rank = 0; rank < 2; ++rank) {
       const auto content = "state " + std::to_string(step) + " of rank " + std::to_string(rank);
@@ -52,12 +60,14 @@ struct job {
     }
     return m;
   }
-  result<committed> save(step_catalog& catalog, std::uint64_t step) {
-    if (auto begun = catalog.begin(step, std::string(in_place)); !begun)
-      return tl::make_unexpected(begun.error());
-    return put_all(catalog, step).and_then([&](const manifest& m) {
-      return catalog.commit(m, trackers_of(framework::ddp, step, std::string(in_place)), keep);
-    });
+  /// With retention; all saves before this one have ended.
+  result<retained> save(step_catalog& catalog, std::uint64_t step) {
+    return begin(catalog, step)
+        .and_then([&] { return put_all(catalog, step); })
+        .and_then([&](const manifest& m) { return catalog.commit(m, framework::ddp); })
+        .map([&] {
+          return catalog.retain(keep, {last, last.number});
+        });
   }
   std::string files() {
     std::string all;
@@ -73,13 +83,13 @@ struct job {
 TEST_CASE("in place: what a step consists of, and that a later process finds it") {
   job j;
   auto catalog = j.opened();
-  REQUIRE(catalog.begin(7, "."));
+  REQUIRE(j.begin(catalog, 7));
   CHECK(j.opened().steps().at(7).why == "it has no manifest");
   REQUIRE(j.save(catalog, 7));
   CHECK(j.files() == ".troupe/in_place/7/.troupe-manifest.json .troupe/in_place/7/step-7.0.pt "
                      ".troupe/in_place/7/step-7.1.pt .troupe/steps/7 dlrover_latest.txt "
                      "step-7.0.pt step-7.1.pt ");
-  CHECK(j.place.files[".troupe/steps/7"] == ".");
+  CHECK(j.place.files[".troupe/steps/7"] == ".\n1 2\n");
   const auto again = j.opened();
   REQUIRE(again.newest() != nullptr);
   std::string into(100, ' ');
@@ -107,12 +117,11 @@ TEST_CASE("in place: retention takes a step's files, and no others") {
     REQUIRE(j.storage.replace(name, "theirs"));
   auto catalog = j.opened();
   REQUIRE(j.save(catalog, 1));
-  REQUIRE(catalog.begin(2, "."));
+  REQUIRE(j.begin(catalog, 2));
   REQUIRE(j.put(catalog, 2, job::name(2, 1), "state 2 of rank 1")); // and then its process ends
   auto successor = j.opened();
-  REQUIRE(successor.begin(4, "4"));
+  REQUIRE(successor.begin(4, "4", {j.last.made_by, ++j.last.number}));
   j.place.files["4/a"] = "";
-  successor.give_up(4);
   CHECK(j.save(successor, 5)->removed == std::vector<std::uint64_t>{1, 2, 4});
   CHECK(j.files() == ".troupe/in_place/5/.troupe-manifest.json .troupe/in_place/5/step-5.0.pt "
                      ".troupe/in_place/5/step-5.1.pt .troupe/steps/5 base.pt dlrover_latest.txt "
@@ -124,6 +133,7 @@ TEST_CASE("in place: a removal that ended on the way is done again, with what it
   j.keep = {1, 0};
   auto catalog = j.opened();
   REQUIRE(j.save(catalog, 1));
+  std::uint64_t step = 1;
   for (const char* at : {"step-1.1.pt", ".troupe/in_place/1", ".troupe/steps/1"}) {
     j.place.fault = [at](const char* what, const std::string& name) -> std::optional<error> {
       if (std::string(what) == "remove" && name == at)
@@ -131,7 +141,7 @@ TEST_CASE("in place: a removal that ended on the way is done again, with what it
       return std::nullopt;
     };
     auto other = j.opened();
-    REQUIRE(j.save(other, 2 + j.opened().next_sequence())->not_removed);
+    REQUIRE(j.save(other, ++step)->not_removed);
     CHECK(j.place.files.count(".troupe/steps/1") == 1);
   }
   j.place.fault = nullptr;
@@ -145,7 +155,7 @@ TEST_CASE("in place: a file that is another step's or no step's is not replaced"
   job j;
   auto catalog = j.opened();
   const auto refused = [&](std::uint64_t step, const char* file) {
-    REQUIRE(catalog.begin(step, "."));
+    REQUIRE(j.begin(catalog, step));
     const auto shard = j.put(catalog, step, file, "other bytes");
     REQUIRE_FALSE(shard);
     return shard.error().what;
@@ -160,14 +170,13 @@ TEST_CASE("in place: a file that is another step's or no step's is not replaced"
   REQUIRE(j.storage.replace("logs/1", "theirs"));
   CHECK(refused(2, "logs") == "step 2 cannot be in 'logs': " + stays);
   // What was refused is not removed with the step either.
-  catalog.give_up(2);
   REQUIRE(j.save(catalog, 3)->removed.size() == 1);
   CHECK(j.place.files["base.pt"] == "theirs");
   CHECK(j.place.files["step-1.0.pt"] == "state 1 of rank 0");
   // Claims of other nodes count too, of steps that this one knows; and a file is free once its step
   // has gone.
   auto other = j.opened();
-  REQUIRE(other.begin(4, "."));
+  REQUIRE(j.begin(other, 4));
   REQUIRE(catalog.look_again(4));
   REQUIRE(other.claim(4, "a.pt"));
   CHECK(refused(5, "a.pt").find("step 4 is in the file 'a.pt'") != std::string::npos);
@@ -179,14 +188,14 @@ TEST_CASE("in place: directories and files do not get into each other") {
   job j;
   auto catalog = j.opened();
   REQUIRE(j.save(catalog, 1));
-  REQUIRE(catalog.begin(2, "step-2"));
-  REQUIRE(catalog.begin(3, "."));
+  REQUIRE(catalog.begin(2, "step-2", j.last));
+  REQUIRE(j.begin(catalog, 3));
   CHECK(catalog.claim(3, "step-2").error().what ==
         "step 3 cannot be in 'step-2': step 2 is in 'step-2'");
-  CHECK(catalog.begin(4, "step-1.0.pt/x").error().what ==
+  CHECK(catalog.begin(4, "step-1.0.pt/x", j.last).error().what ==
         "step 4 cannot be in 'step-1.0.pt/x': step 1 is in the file 'step-1.0.pt'; name files by "
         "their step");
-  CHECK(catalog.begin(3, "3").error().what == "step 3 is in '.' already, not in '3'");
+  CHECK(catalog.begin(3, "3", j.last).error().what == "step 3 is in '.' already, not in '3'");
   for (const char* wrong : {".troupe", ".troupe-manifest.json", "latest", "dlrover_latest.txt",
                             "latest_checkpointed_iteration.txt"})
     CHECK(catalog.claim(3, wrong).error().what ==
@@ -205,11 +214,11 @@ TEST_CASE("in place: a job that went back writes a step's files anew") {
   REQUIRE(j.save(catalog, 10));
   REQUIRE(j.save(catalog, 20));
   CHECK_FALSE(j.save(catalog, 20)); // the newest stays
-  REQUIRE(catalog.begin(10, "."));
+  REQUIRE(j.begin(catalog, 10));
   CHECK(j.opened().steps().at(10).state == step_state::incomplete);
   REQUIRE(j.save(catalog, 10));
   auto again = j.opened();
   REQUIRE(again.newest() != nullptr);
   CHECK(again.newest()->step == 10);
-  CHECK(again.newest()->says.sequence == 3);
+  CHECK(again.newest()->says.id() == save_id{generation{1}, 5});
 }

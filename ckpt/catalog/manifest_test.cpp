@@ -15,7 +15,7 @@ namespace {
 manifest example() {
   manifest m;
   m.step = 1'000;
-  m.sequence = 7;
+  m.save = 7;
   m.made_by = generation{3};
   m.world_size = 2;
   m.layout = "ddp";
@@ -51,6 +51,7 @@ TEST_CASE("a manifest is a line of JSON for each shard, and comes back as it was
   const auto back = manifest_of(text);
   REQUIRE(back);
   CHECK(to_text(*back) == text);
+  CHECK(back->id() == save_id{generation{3}, 7});
   CHECK(back->shards.at(1).name == "below/rank \"1\".pt");
   CHECK(back->shards.at(1).file == ports::receipt{std::uint64_t{1} << 40, 0});
 }

@@ -42,10 +42,7 @@ result<step_catalog*> place_writer::catalog(framework whose) {
   auto opened = step_catalog::open(*storage_, node_);
   if (!opened)
     return tl::make_unexpected(opened.error());
-  const auto* newest = opened->newest();
-  const auto trackers =
-      newest ? trackers_of(whose, newest->step, newest->directory) : std::vector<tracker>{};
-  if (const auto pointed = opened->point(trackers); !pointed)
+  if (const auto pointed = opened->point(whose); !pointed)
     return tl::make_unexpected(pointed.error());
   catalog_ = std::move(*opened);
   return &*catalog_;
@@ -85,10 +82,7 @@ result<completed> place_writer::commit(const commit_order& order) {
   if (!known)
     return tl::make_unexpected(known.error());
   const auto looked = (*known)->look_around();
-  const auto done =
-      looked ? (*known)->commit(order.says,
-                                trackers_of(order.to.whose, order.says.step, order.to.directory))
-             : looked;
+  const auto done = looked ? (*known)->commit(order.says, order.to.whose) : looked;
   if (!done) {
     catalog_.reset();
     return tl::make_unexpected(done.error());

@@ -1,85 +1,37 @@
 #include "ckpt/catalog/place_writer.hpp"
 
-#include "runtime/base/generations.hpp"
-#include "runtime/ports/testing/memory_storage.hpp"
+#include "ckpt/catalog/testing/place_node.hpp"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <string>
 
 using namespace troupe;
 using namespace troupe::ckpt;
-using ports::never_stops;
 using ports::testing::memory_place;
 using ports::testing::memory_storage;
+using node = testing::place_node;
 
 namespace {
 
-struct node {
-  explicit node(memory_place& place, node_name who = "n0")
-      : name(who), writer(std::make_unique<memory_storage>(place), who) {}
-
-  static persist_request snapshot(std::uint64_t step, std::uint32_t shard = 0,
-                                  std::uint32_t shards = 1, generation by = generation{1}) {
-    persist_request w;
-    w.step = step;
-    w.rank = shard;
-    w.made_by = by;
-    w.world_size = shards;
-    w.to = {"/place",
-            std::to_string(step),
-            "rank_" + std::to_string(shard) + ".pt",
-            framework::ddp,
-            shard,
-            shards,
-            {2, 0},
-            1s};
-    return w;
+/// How often something was put under a name that begins so, from now on.
+struct puts_of {
+  puts_of(memory_place& place, std::string prefix) {
+    place.fault = [this, prefix = std::move(prefix)](
+                      const char* what, const std::string& name) -> std::optional<error> {
+      count += std::string(what) == "put" && name.rfind(prefix, 0) == 0 ? 1 : 0;
+      return std::nullopt;
+    };
   }
-  result<ports::receipt> write(const persist_request& w, const std::string& bytes) {
-    return writer.write(w, ports::bytes_of(bytes), never_stops);
-  }
-  commit_order order(const persist_request& w, const std::vector<ports::receipt>& written,
-                     std::uint64_t sequence = 0) const {
-    commit_order o;
-    o.to = w.to;
-    o.says.step = w.step;
-    o.says.made_by = w.made_by;
-    o.says.sequence = sequence;
-    o.says.world_size = w.world_size;
-    o.says.layout = layout_of(w.to.whose);
-    for (std::size_t i = 0; i < written.size(); ++i)
-      o.says.shards.push_back({"rank_" + std::to_string(i) + ".pt", written[i], name});
-    o.follows = sequence != 0;
-    return o;
-  }
-  result<std::uint64_t> save(std::uint64_t step, const std::string& bytes,
-                             generation by = generation{1}) {
-    const auto w = snapshot(step, 0, 1, by);
-    const auto written = write(w, bytes);
-    if (!written)
-      return tl::make_unexpected(written.error());
-    return writer.commit(order(w, {*written}));
-  }
-
-  node_name name;
-  place_writer writer;
+  int count = 0;
 };
 
-/// The snapshot of a step that lies in the place itself.
-persist_request snapshot_in_place(std::uint64_t step, std::uint32_t shard, std::uint32_t shards,
-                                  const std::string& file) {
-  auto w = node::snapshot(step, shard, shards);
-  w.to.directory = ".";
-  w.to.file = file;
-  return w;
-}
-
-commit_order order_of(const node& n, const persist_request& w, const std::vector<shard>& shards) {
-  auto o = n.order(w, {});
-  o.says.shards = shards;
-  return o;
+/// The newest complete step, as a load finds it.
+std::uint64_t loaded_from(memory_place& place, const node_name& only_of = {}) {
+  memory_storage storage(place);
+  const auto catalog = step_catalog::open(storage, only_of);
+  REQUIRE(catalog);
+  return catalog->newest() == nullptr ? 0 : catalog->newest()->step;
 }
 
 } // namespace
@@ -88,7 +40,7 @@ TEST_CASE("a step is there, named by its tracker, and older ones go") {
   memory_place place;
   node n(place);
   for (std::uint64_t step = 1; step <= 4; ++step)
-    CHECK(n.save(step, "state " + std::to_string(step)) == step);
+    CHECK(n.save(step, "state " + std::to_string(step)).value().warnings.empty());
   CHECK(place.files.at("dlrover_latest.txt") == "4");
   CHECK(place.files.at("4/rank_0.pt") == "state 4");
   CHECK(place.files.count("3/rank_0.pt") == 1);
@@ -98,18 +50,56 @@ TEST_CASE("a step is there, named by its tracker, and older ones go") {
 TEST_CASE("what was saved is not written again, by a successor either") {
   memory_place place;
   node(place).save(7, "state").value();
-  int puts = 0;
-  place.fault = [&](const char* operation, const std::string& name) -> std::optional<error> {
-    puts += std::string(operation) == "put" && name == "7/rank_0.pt" ? 1 : 0;
-    return std::nullopt;
-  };
+  const puts_of puts(place, "7/");
   node successor(place);
   const auto w = node::snapshot(7);
-  const auto written = successor.write(w, "state");
+  const auto written = successor.put(w, "state");
   REQUIRE(written);
-  CHECK(written->bytes == 5);
-  CHECK(successor.writer.commit(successor.order(w, {*written})) == 1);
-  CHECK(puts == 0);
+  CHECK(written->file.bytes == 5);
+  CHECK(successor.commit(node::order(w, {*written})));
+  CHECK(loaded_from(place) == 7);
+  // A process that opens a place makes durable what it only saw there, the newest manifest.
+  CHECK(puts.count == 1);
+}
+
+TEST_CASE("an older complete step that a successor is asked to write again is left alone") {
+  memory_place place;
+  const auto w = node::snapshot(7);
+  node first(place);
+  REQUIRE(first.save(w, "state 7"));
+  REQUIRE(first.save(8, "state 8"));
+  // The supervisor crashes before the snapshot of step 7 is finalized: its successor hears of it
+  // again, after step 8 was completed.
+  const auto before = place.files;
+  node successor(place);
+  SUBCASE("of the same save") {
+    const auto written = successor.put(w, "state 7");
+    REQUIRE(written);
+    CHECK(place.files == before);
+    CHECK(successor.commit(node::order(w, {*written})));
+    CHECK(place.files == before);
+  }
+  SUBCASE("of a later save with the same bytes, which then is the newest") {
+    const auto again = node::snapshot(7, 0, 1, generation{2}, 1);
+    const auto written = successor.put(again, "state 7");
+    REQUIRE(written);
+    CHECK(place.files == before);
+    CHECK(loaded_from(place) == 8);
+    const puts_of puts(place, "7/rank_0.pt");
+    CHECK(successor.commit(node::order(again, {*written})));
+    CHECK(puts.count == 0);
+    CHECK(loaded_from(place) == 7);
+    CHECK(place.files.at("dlrover_latest.txt") == "7");
+  }
+  SUBCASE("of a later save with others, which it becomes") {
+    REQUIRE(successor.save(node::snapshot(7, 0, 1, generation{2}, 1), "other 7"));
+    CHECK(place.files.at("7/rank_0.pt") == "other 7");
+    CHECK(loaded_from(place) == 7);
+  }
+  SUBCASE("of a later save with as many bytes and others, which it becomes") {
+    REQUIRE(successor.save(node::snapshot(7, 0, 1, generation{2}, 1), "State 7"));
+    CHECK(place.files.at("7/rank_0.pt") == "State 7");
+  }
 }
 
 TEST_CASE("a job that went back writes its steps anew, but for the one that it went back to") {
@@ -117,21 +107,35 @@ TEST_CASE("a job that went back writes its steps anew, but for the one that it w
   node n(place);
   REQUIRE(n.save(10, "first life"));
   REQUIRE(n.save(20, "first life"));
-  CHECK(n.save(20, "same step", generation{2}) == 2);
+  // It loaded step 20, and saves that again with the same contents: it is there.
+  REQUIRE(n.save(node::snapshot(20, 0, 1, generation{2}, 1), "first life"));
+  // With others it would be incomplete until it is written, and it is the newest.
+  const auto refused = n.save(node::snapshot(20, 0, 1, generation{2}, 2), "other state");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::refused);
+  CHECK(refused.error().what == "step 20 is complete in '20' with other contents, and is the "
+                                "newest that is; it stays");
   CHECK(place.files.at("20/rank_0.pt") == "first life");
-  CHECK(n.save(10, "second life", generation{2}) == 3);
+  CHECK(n.save(node::snapshot(10, 0, 1, generation{2}, 3), "second life"));
   CHECK(place.files.at("10/rank_0.pt") == "second life");
   CHECK(place.files.at("dlrover_latest.txt") == "10");
+  // Now it is not the newest any more.
+  CHECK(n.save(node::snapshot(20, 0, 1, generation{2}, 4), "second life"));
+  CHECK(place.files.at("20/rank_0.pt") == "second life");
+  CHECK(loaded_from(place) == 20);
 }
 
 TEST_CASE("the newest step stays when another world wants it") {
   memory_place place;
   node n(place);
   REQUIRE(n.save(5, "of one"));
-  const auto refused = n.write(node::snapshot(5, 1, 2, generation{2}), "of two");
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().what ==
-        "step 5 is complete in '5', without a file rank_1.pt: a world of 1 saved it; it stays");
+  for (const std::uint32_t shard : {0, 1}) {
+    const auto refused = n.write(node::snapshot(5, shard, 2, generation{2}), "of one");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().what == "step 5 is complete in '5' with other contents, and is the "
+                                  "newest that is; it stays");
+  }
+  CHECK(loaded_from(place) == 5);
 }
 
 TEST_CASE("a step that could not be written harms none, and its room is had again") {
@@ -148,149 +152,85 @@ TEST_CASE("a step that could not be written harms none, and its room is had agai
   CHECK(full.error().what == "'2/rank_0.pt': no space left on device");
   CHECK(place.files.at("dlrover_latest.txt") == "1");
   place.fault = nullptr;
-  CHECK(n.save(3, "state 3") == 2);
+  CHECK(n.save(3, "state 3"));
   CHECK(place.files.count(".troupe/steps/2") == 0);
+}
+
+TEST_CASE("what retention could not do is told with the next commit, and done then") {
+  memory_place place;
+  node n(place);
+  for (const std::uint64_t step : {1, 2})
+    REQUIRE(n.save(step, "state"));
+  place.fault = [](const char* operation, const std::string& name) -> std::optional<error> {
+    if (operation == std::string("remove") && name == "1")
+      return error{errc::unavailable, "the disk is slow today"};
+    return std::nullopt;
+  };
+  CHECK(n.save(3, "state").value().warnings.empty());
+  place.fault = nullptr;
+  CHECK(n.save(4, "state").value().warnings ==
+        std::vector<std::string>{"an earlier step could not be removed: the disk is slow today"});
+  CHECK(place.files.count("1/rank_0.pt") + place.files.count(".troupe/steps/1") == 0);
+  CHECK(n.save(5, "state").value().warnings.empty());
 }
 
 TEST_CASE("two nodes of one directory make one step, committed once") {
   memory_place place;
   node first(place, "n0"), second(place, "n1");
   const auto w0 = node::snapshot(1, 0, 2), w1 = node::snapshot(1, 1, 2);
-  const std::vector<ports::receipt> written{first.write(w0, "a").value(),
-                                            second.write(w1, "bb").value()};
-  const auto sequence = first.writer.commit(first.order(w0, written));
-  REQUIRE(sequence);
-  int written_again = 0;
-  place.fault = [&](const char* operation, const std::string&) -> std::optional<error> {
-    written_again += std::string(operation) == "put" ? 1 : 0;
-    return std::nullopt;
-  };
-  CHECK(second.writer.commit(second.order(w1, written, *sequence)) == *sequence);
-  CHECK(written_again == 0);
-  // The second knows what the first has counted.
-  CHECK(second.save(2, "c") == *sequence + 1);
+  const auto order = node::order(w0, {first.put(w0, "a").value(), second.put(w1, "bb").value()});
+  CHECK(loaded_from(place) == 0);
+  REQUIRE(first.commit(order));
+  const puts_of puts(place, "1/");
+  CHECK(second.commit(order));
+  CHECK(puts.count == 0);
+  CHECK(loaded_from(place) == 1);
+  // The second goes on from what the first has completed.
+  CHECK(second.save(2, "c"));
+  CHECK(loaded_from(place) == 2);
 }
 
 TEST_CASE("a step that is overtaken while it is written does not become the newest") {
   memory_place place;
   node n(place);
   REQUIRE(n.save(1, "state 1"));
-  const auto slow = node::snapshot(2);
-  const auto written = n.write(slow, "state 2");
-  REQUIRE(n.save(3, "state 3") == 2);
-  CHECK(n.writer.commit(n.order(slow, {*written})) == 2);
+  const auto slow = node::snapshot(2), fast = node::snapshot(3);
+  const auto written = n.put(slow, "state 2");
+  auto overtaking = node::order(fast, {n.put(fast, "state 3").value()});
+  overtaking.open_from = 2; // save 2 has not ended
+  REQUIRE(n.commit(overtaking));
+  CHECK(n.commit(node::order(slow, {*written})));
   CHECK(place.files.at("dlrover_latest.txt") == "3");
-  // Nor for a later process; and the count goes on.
+  CHECK(place.files.count("2/.troupe-manifest.json") == 1);
+  CHECK(loaded_from(place) == 3);
+  // Nor for a later process.
   node successor(place);
-  CHECK(successor.save(4, "state 4") == 3);
+  CHECK(successor.save(4, "state 4"));
   CHECK(place.files.at("dlrover_latest.txt") == "4");
   CHECK(place.files.count("3/rank_0.pt") == 1);
+  CHECK(place.files.count("2/rank_0.pt") == 0);
 }
 
-// Generations of two masters, each on its side of a cut; both sides have the directory.
-namespace {
-
-const auto isolated = next_generation(generation{2}, term{1'763'935'000'123});
-const auto of_the_others = next_generation(generation{1}, term{1'763'935'060'456});
-
-/// The step that its tracker names.
-std::string newest_in(memory_place& place) {
-  return place.files.at("dlrover_latest.txt");
-}
-
-} // namespace
-
-TEST_CASE("the isolated side completes nothing once the others have") {
+TEST_CASE("a step that is overtaken and given up completes nothing when it is late") {
   memory_place place;
-  node here(place, "n0"), there(place, "n1");
-  REQUIRE(here.save(1, "before the cut", isolated));
-  const auto slow = node::snapshot(3, 0, 1, isolated);
-  const auto written = here.write(slow, "of one side");
-  REQUIRE(there.save(2, "of the others", of_the_others));
-  const auto late = here.writer.commit(here.order(slow, {*written}));
+  node n(place);
+  const auto slow = node::snapshot(2);
+  const auto written = n.put(slow, "state 2");
+  REQUIRE(n.save(3, "state 3")); // saves before 3 have ended
+  CHECK(place.files.count("2/rank_0.pt") == 0);
+  const auto late = n.commit(node::order(slow, {*written}));
   REQUIRE_FALSE(late);
-  CHECK(late.error().code == errc::refused);
-  CHECK(late.error().what ==
-        fmt::format("generation 3 of term 1763935000123 saves nothing here any more, since the "
-                    "newer generation 2 of term 1763935060456 has; if that is none of this job, "
-                    "use another directory or remove '.troupe/generations/{}'",
-                    of_the_others.value));
-  CHECK_FALSE(here.save(4, "of one side", isolated));
-  // Nor does a process that begins now.
-  CHECK_FALSE(node(place, "n0").save(5, "of one side", isolated));
-  CHECK(newest_in(place) == "2");
-  CHECK(place.files.count("3/.troupe-manifest.json") + place.files.count("4/rank_0.pt") == 0);
-  CHECK(there.save(6, "of the others", of_the_others.next()));
-  CHECK(newest_in(place) == "6");
-}
-
-TEST_CASE("of one step on both sides the newer side's stays, whole and named") {
-  memory_place place;
-  node here(place, "n0"), there(place, "n1");
-  REQUIRE(there.save(2, "of the others", of_the_others));
-  REQUIRE(there.save(3, "of the others", of_the_others));
-  for (const std::uint64_t step : {2, 3})
-    CHECK_FALSE(here.save(step, "of one side", isolated));
-  CHECK(place.files.at("2/rank_0.pt") == "of the others");
-  CHECK(place.files.at("3/rank_0.pt") == "of the others");
-  CHECK(newest_in(place) == "3");
-}
-
-TEST_CASE("what the isolated side completes while the newer one writes is not the newest") {
-  memory_place place;
-  node here(place, "n0"), there(place, "n1");
-  REQUIRE(here.save(10, "before the cut", isolated));
-  const auto newer = node::snapshot(11, 0, 1, of_the_others);
-  const auto written = there.write(newer, "of the others");
-  REQUIRE(here.save(12, "of one side", isolated));
-  REQUIRE(there.writer.commit(there.order(newer, {*written})));
-  CHECK(newest_in(place) == "11");
-  // Also for a process that finds it so.
-  CHECK(node(place, "n2").save(13, "of the others", of_the_others) == 4);
-  CHECK(place.files.count("11/rank_0.pt") == 1);
-}
-
-TEST_CASE("a late commit of an older generation of one master does not undo that it went back") {
-  memory_place place;
-  node n(place);
-  const auto slow = node::snapshot(100, 0, 1, generation{1});
-  const auto written = n.write(slow, "first life");
-  REQUIRE(n.save(60, "second life", generation{2}));
-  CHECK_FALSE(n.writer.commit(n.order(slow, {*written})));
-  CHECK(newest_in(place) == "60");
-}
-
-TEST_CASE("processes that no master has started have no generation, and are not refused for it") {
-  memory_place place;
-  node n(place);
-  REQUIRE(n.save(1, "under a master", isolated));
-  CHECK(n.save(2, "alone", generation{}) == 2);
-  CHECK(n.save(3, "under a master again", isolated) == 3);
-}
-
-TEST_CASE("one generation is on record at a place, however many have saved there") {
-  memory_place place;
-  node n(place);
-  place.files[".troupe/generations/notes.txt"] = "a user's";
-  for (std::uint64_t g = 1; g <= 9; ++g)
-    REQUIRE(n.save(g, "state", generation{g}));
-  std::string on_record;
-  for (const auto& [name, content] : place.files)
-    if (name.rfind(".troupe/generations/", 0) == 0)
-      on_record += name + " ";
-  CHECK(on_record == ".troupe/generations/9 .troupe/generations/notes.txt ");
+  CHECK(late.error().what == "step 2 was never begun here");
+  CHECK(loaded_from(place) == 3);
 }
 
 TEST_CASE("steps in the place itself, with a shard of each of two nodes") {
   memory_place shared;
   node first(shared, "n0"), second(shared, "n1");
   for (std::uint64_t step = 1; step <= 3; ++step) {
-    const auto a = snapshot_in_place(step, 0, 2, "a-" + std::to_string(step));
-    const auto b = snapshot_in_place(step, 1, 2, "b-" + std::to_string(step));
-    const auto order = order_of(first, a,
-                                {{a.to.file, first.write(a, "a").value(), "n0"},
-                                 {b.to.file, second.write(b, "bb").value(), "n1"}});
-    REQUIRE(first.writer.commit(order));
+    const auto a = node::snapshot_in_place(step, 0, 2, "a-" + std::to_string(step));
+    const auto b = node::snapshot_in_place(step, 1, 2, "b-" + std::to_string(step));
+    REQUIRE(first.commit(node::order(a, {first.put(a, "a").value(), second.put(b, "bb").value()})));
     // A successor sees that it is written.
     CHECK(node(shared, "n1").write(b, "other").value().bytes == 2);
   }
@@ -300,33 +240,11 @@ TEST_CASE("steps in the place itself, with a shard of each of two nodes") {
   CHECK(shared.files.at("dlrover_latest.txt") == "3");
 }
 
-TEST_CASE("steps in the place itself, where each of two nodes has a directory of its own") {
-  memory_place here, there;
-  node first(here, "n0"), second(there, "n1");
-  for (std::uint64_t step = 1; step <= 3; ++step) {
-    const auto a = snapshot_in_place(step, 0, 2, "a-" + std::to_string(step));
-    const auto b = snapshot_in_place(step, 1, 2, "b-" + std::to_string(step));
-    auto order = order_of(first, a,
-                          {{a.to.file, first.write(a, "a").value(), "n0"},
-                           {b.to.file, second.write(b, "bb").value(), "n1"}});
-    order.says.sequence = first.writer.commit(order).value();
-    order.follows = true;
-    CHECK(second.writer.commit(order) == order.says.sequence);
-  }
-  CHECK(here.files.count("a-1") + there.files.count("b-1") == 0);
-  CHECK(here.files.count("a-3") + there.files.count("b-3") == 2);
-  CHECK(here.files.count("b-3") + there.files.count("a-3") == 0);
-}
-
 TEST_CASE("a file in the place that is another step's is told, and stays with its step") {
   memory_place place;
   node n(place);
-  const auto save = [&n](std::uint64_t step, const std::string& bytes) -> result<std::uint64_t> {
-    const auto w = snapshot_in_place(step, 0, 1, "model.pt");
-    const auto written = n.write(w, bytes);
-    if (!written)
-      return tl::make_unexpected(written.error());
-    return n.writer.commit(order_of(n, w, {{"model.pt", *written, "n0"}}));
+  const auto save = [&n](std::uint64_t step, const std::string& bytes) {
+    return n.save(node::snapshot_in_place(step, 0, 1, "model.pt"), bytes);
   };
   REQUIRE(save(1, "state 1"));
   const auto refused = save(2, "state 2");
@@ -340,16 +258,70 @@ TEST_CASE("a file in the place that is another step's is told, and stays with it
   CHECK(place.files.at("model.pt") == "state 1");
 }
 
+// ---- directories of each node's own ------------------------------------------------------------
+
+TEST_CASE("steps in the place itself, where each of two nodes has a directory of its own") {
+  memory_place here, there;
+  node first(here, "n0"), second(there, "n1");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    const auto a = node::snapshot_in_place(step, 0, 2, "a-" + std::to_string(step));
+    const auto b = node::snapshot_in_place(step, 1, 2, "b-" + std::to_string(step));
+    const auto order = node::order(a, {first.put(a, "a").value(), second.put(b, "bb").value()});
+    REQUIRE(first.commit(order));
+    CHECK(second.commit(order));
+  }
+  CHECK(here.files.count("a-1") + there.files.count("b-1") == 0);
+  CHECK(here.files.count("a-3") + there.files.count("b-3") == 2);
+  CHECK(here.files.count("b-3") + there.files.count("a-3") == 0);
+}
+
 TEST_CASE("two nodes with a directory each commit the same step in both") {
   memory_place here, there;
   node first(here, "n0"), second(there, "n1");
   const auto w0 = node::snapshot(1, 0, 2), w1 = node::snapshot(1, 1, 2);
-  auto order = first.order(w0, {first.write(w0, "a").value(), second.write(w1, "bb").value()});
-  order.says.shards[1].node = "n1";
-  order.says.sequence = first.writer.commit(order).value();
-  order.follows = true;
-  CHECK(second.writer.commit(order) == order.says.sequence);
+  const auto order = node::order(w0, {first.put(w0, "a").value(), second.put(w1, "bb").value()});
+  REQUIRE(first.commit(order));
+  CHECK(second.commit(order));
   for (auto* place : {&here, &there})
     CHECK(place->files.at("dlrover_latest.txt") == "1");
   CHECK(here.files.at("1/.troupe-manifest.json") == there.files.at("1/.troupe-manifest.json"));
+}
+
+TEST_CASE("nodes whose own directories have different histories keep what they save together") {
+  memory_place fresh, used;
+  // The second node's disk holds fifty steps of an earlier job; the first node's is new.
+  {
+    node before(used, "n1");
+    for (std::uint64_t step = 951; step <= 1'000; ++step)
+      REQUIRE(before.save(step, "earlier job"));
+  }
+  node committer(fresh, "n0"), follower(used, "n1");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    auto w0 = node::snapshot(step, 0, 2, generation{2}),
+         w1 = node::snapshot(step, 1, 2, generation{2});
+    w0.to.keep = w1.to.keep = {1, 0};
+    const auto order =
+        node::order(w0, {committer.put(w0, "a").value(), follower.put(w1, "b").value()});
+    REQUIRE(committer.commit(order));
+    REQUIRE(follower.commit(order));
+    CHECK(loaded_from(fresh, "n0") == step);
+    CHECK(loaded_from(used, "n1") == step);
+    CHECK(used.files.at("dlrover_latest.txt") == std::to_string(step));
+  }
+  CHECK(used.files.count("1000/rank_0.pt") == 0); // one is kept, and it is of the newest save
+  CHECK(used.files.count("3/rank_1.pt") == 1);
+}
+
+TEST_CASE("retention keeps the step of its commit where a node's directory holds newer ones") {
+  memory_place there;
+  node n(there, "n1");
+  // The node was on the other side of a cut, without a record of that generation.
+  REQUIRE(n.save(node::snapshot(40, 0, 1, generation{5}, 40), "of the other side"));
+  there.files.erase(".troupe/generations/5");
+  auto w = node::snapshot(41, 0, 1, generation{4}, 41);
+  w.to.keep = {1, 0};
+  REQUIRE(n.save(w, "of this side"));
+  CHECK(there.files.count("41/rank_0.pt") == 1);
+  CHECK(there.files.count("41/.troupe-manifest.json") == 1);
+  CHECK(loaded_from(there) == 40); // one order, and it is the newer state
 }

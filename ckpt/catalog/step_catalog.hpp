@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::ckpt {
@@ -76,10 +78,10 @@ class step_catalog {
   /// Looks at one step only; `find` has it, if it is there.
   static result<step_catalog> open_one(ports::storage& storage, std::uint64_t step);
 
-  /// Brings trackers up to the newest complete step; the first thing to do after opening, since a
-  /// crash may have come before a commit did. A tracker that names a later step which is there and
-  /// not ours stays as it is, and is told (`take_warnings`).
-  result<void> point(const std::vector<tracker>& trackers);
+  /// Brings the trackers of a framework up to the newest complete step; the first thing to do after
+  /// opening, since a crash may have come before a commit did. A tracker that names a later step
+  /// which is there and not ours stays as it is, and is told (`take_warnings`).
+  result<void> point(framework whose);
 
   /// Before the first shard of this save is put. From then on what an older save completed under
   /// this number is not complete any more. `refused` if the step is the newest complete one, since
@@ -95,7 +97,7 @@ class step_catalog {
   /// if it is the newest. The files expected here have to be there with the sizes that the manifest
   /// says; `refused` if a newer save has begun the step meanwhile. May be repeated after an error
   /// and after a crash.
-  result<void> commit(const manifest& m, const std::vector<tracker>& trackers);
+  result<void> commit(const manifest& m, framework whose);
   /// Removes what need not be kept. Each step is looked at again before.
   retained retain(retention keep, const retention_point& now);
 
@@ -133,7 +135,8 @@ class step_catalog {
   result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> begin_again(const found_step& before, const save_id& by);
   result<void> check_commit(const found_step& known, const manifest& m);
-  result<bool> may_point(const tracker& to);
+  result<void> point_at(const found_step& named, framework whose);
+  result<bool> may_point(const tracker& to, const found_step& named);
   bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
   result<void> remove_claimed(const std::string& folder);
@@ -145,6 +148,7 @@ class step_catalog {
   /// The newest complete step, as long as it was only read, and not yet written by us.
   std::optional<std::uint64_t> found_newest_;
   std::vector<std::string> warnings_;
+  std::set<std::pair<std::string, std::uint64_t>> told_; ///< trackers, and what they name
 };
 
 /// Reads one shard of a complete step and compares its size and checksum with the manifest; `into`

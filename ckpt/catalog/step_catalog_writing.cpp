@@ -50,6 +50,8 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
     known = find(step); // Another node of the same save may have begun it meanwhile.
   }
   if (known != nullptr) {
+    if (known->is_complete() && known->says.id() == by && known->directory == directory)
+      return {};
     if (auto may = check_may_begin(*known, directory, by); !may)
       return may;
     if (known->begun_by == by && known->state != step_state::damaged)
@@ -77,8 +79,6 @@ result<void> step_catalog::check_may_begin(const found_step& known, const std::s
     return {};
   if (by < known.says.id())
     return begun_by_newer(known.step, known.says.id());
-  if (by == known.says.id())
-    return {};
   if (newest() == &known)
     return failure(errc::refused,
                    fmt::format("step {} is complete in '{}' with other contents, and is the newest "
@@ -189,48 +189,64 @@ result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
 
 // ---- trackers ----------------------------------------------------------------------------------
 
-result<void> step_catalog::point(const std::vector<tracker>& trackers) {
-  const auto* named = newest();
+/// Another committer may complete a newer step between the look at what is newest and the write to
+/// a tracker, and write the same tracker first. So this one looks again afterwards: the last of all
+/// writes names the newest.
+result<void> step_catalog::point(framework whose) {
+  trackers_behind_ = true;
+  for (const auto* named = newest(); named != nullptr;) {
+    const auto id = named->says.id();
+    if (auto pointed = point_at(*named, whose); !pointed)
+      return pointed;
+    if (auto looked = look_around(); !looked)
+      return looked;
+    named = newest();
+    if (named != nullptr && named->says.id() == id)
+      break;
+    TROUPE_RARE("step catalog: a newer step became complete while trackers were written");
+  }
+  found_newest_.reset();
+  trackers_behind_ = false;
+  return {};
+}
+
+result<void> step_catalog::point_at(const found_step& named, framework whose) {
   // Its writer may have ended before it was durable, and it must be before a tracker names it.
-  if (named != nullptr && found_newest_ == named->step)
-    if (auto again = storage_->replace(manifest_in(folder_of(named->step, named->directory)),
-                                       to_text(named->says));
+  if (found_newest_ == named.step)
+    if (auto again = storage_->replace(manifest_in(folder_of(named.step, named.directory)),
+                                       to_text(named.says));
         !again)
       return again;
-  found_newest_.reset();
-  trackers_behind_ = true;
-  for (const auto& one : trackers) {
-    const auto may = may_point(one);
+  for (const auto& one : trackers_of(whose, named.step, named.directory)) {
+    const auto may = may_point(one, named);
     if (!may)
       return tl::make_unexpected(may.error());
     if (*may)
       if (auto replaced = storage_->replace(one.name, one.content); !replaced)
         return replaced;
   }
-  trackers_behind_ = false;
   return {};
 }
 
 /// Other tools read trackers, and may have checkpoints of their own beside ours.
-result<bool> step_catalog::may_point(const tracker& to) {
-  const auto foreign = foreign_step_of(*storage_, to.name);
-  if (!foreign)
-    return tl::make_unexpected(foreign.error());
-  const auto* named = newest();
-  if (!*foreign || named == nullptr || (*foreign)->step <= named->step)
+result<bool> step_catalog::may_point(const tracker& to, const found_step& named) {
+  const auto found = foreign_step_of(*storage_, to.name);
+  if (!found)
+    return tl::make_unexpected(found.error());
+  const auto& foreign = *found;
+  if (!foreign || foreign->step <= named.step)
     return true;
-  auto line =
-      fmt::format("'{}' names step {} in '{}', which Troupe has not written and which is "
-                  "later than step {}: it stays, and readers of it do not see step {}",
-                  to.name, (*foreign)->step, (*foreign)->directory, named->step, named->step);
-  if (std::find(warnings_.begin(), warnings_.end(), line) == warnings_.end())
-    warnings_.push_back(std::move(line));
+  if (told_.emplace(to.name, foreign->step).second)
+    warnings_.push_back(fmt::format(
+        "'{}' names step {} in '{}', which Troupe has not written and which is later than step {}: "
+        "it stays, and readers of it do not see Troupe's steps until one is later",
+        to.name, foreign->step, foreign->directory, named.step));
   return false;
 }
 
 // ---- commit ------------------------------------------------------------------------------------
 
-result<void> step_catalog::commit(const manifest& m, const std::vector<tracker>& trackers) {
+result<void> step_catalog::commit(const manifest& m, framework whose) {
   if (auto sound = check(m); !sound)
     return sound;
   if (auto looked = look_again(m.step); !looked)
@@ -254,7 +270,7 @@ result<void> step_catalog::commit(const manifest& m, const std::vector<tracker>&
           fmt::format("step {} was begun again or removed while it was completed", m.step));
     }
   }
-  return newest() == known ? point(trackers) : result<void>{};
+  return newest() == known ? point(whose) : result<void>{};
 }
 
 /// A step that is complete already by this very manifest is left as it is; by an older save's with

@@ -21,6 +21,8 @@ std::string marker_of(std::uint64_t step) {
 }
 
 std::optional<std::uint64_t> step_of_marker(const std::string& name) {
+  if (name.size() <= markers.size())
+    return std::nullopt; // a file of the directory's own name
   std::uint64_t step = 0;
   const char* begin = name.data() + markers.size() + 1;
   const char* end = name.data() + name.size();
@@ -36,7 +38,7 @@ std::string to_text(const step_marker& marker) {
 }
 
 step_marker marker_in(const std::string& text) {
-  const auto line = text.empty() ? text.npos : text.rfind('\n', text.size() - 2);
+  const auto line = text.size() < 2 ? text.npos : text.rfind('\n', text.size() - 2);
   if (line == text.npos || text.back() != '\n')
     return {text, {}};
   step_marker found{text.substr(0, line), {}};
