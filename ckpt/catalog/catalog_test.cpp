@@ -26,7 +26,7 @@ TEST_CASE("a step is complete when it is committed, and its files are as users k
   CHECK(j.files() == ".troupe/steps/100 100/.troupe-manifest.json 100/rank_0.pt 100/rank_1.pt "
                      "dlrover_latest.txt ");
   CHECK(j.place.files["dlrover_latest.txt"] == "100");
-  CHECK(j.place.files[".troupe/steps/100"] == "100\n1 1\n");
+  CHECK(j.place.files[".troupe/steps/100"].rfind("100\n1 1 ", 0) == 0);
 
   const auto again = j.opened();
   REQUIRE(newest_of(again) == 100);
@@ -70,6 +70,37 @@ TEST_CASE("what is wrong with the newest is told, and the one before it taken") 
   SUBCASE("its marker names a place that is none") {
     j.place.files[".troupe/steps/20"] = "../elsewhere";
     CHECK(why(10).find("'../elsewhere' is no name") != std::string::npos);
+  }
+  SUBCASE("its marker is damaged") {
+    j.place.files[".troupe/steps/20"][4] ^= 1;
+    CHECK(why(10) == "its marker '.troupe/steps/20': it is damaged: its checksum does not match");
+    // What is there of it may be needed: nothing is written over it, and it is not removed.
+    auto found = j.opened();
+    const auto before = j.place.files;
+    const auto refused = error_of(j.begin(found, 20));
+    CHECK(refused.code == errc::refused);
+    CHECK(refused.what == "step 20 stays as it is: its marker '.troupe/steps/20': it is damaged: "
+                          "its checksum does not match; if its files are not needed, remove "
+                          "'.troupe/steps/20'");
+    CHECK(error_of(j.commit(found, catalog.newest()->says)).code == errc::refused);
+    CHECK(j.place.files == before);
+    REQUIRE(found.point(j.whose));
+    j.keep = {1, 0};
+    CHECK(j.save(found, 30)->removed == std::vector<std::uint64_t>{10});
+    CHECK(j.place.files.count("20/rank_0.pt") == 1);
+  }
+  SUBCASE("its marker cannot be read") {
+    j.place.fault = [](const char*, const std::string& name) -> std::optional<error> {
+      if (name == ".troupe/steps/20")
+        return error{errc::refused, "'.troupe/steps/20' cannot be read: permission denied"};
+      return std::nullopt;
+    };
+    CHECK(why(10) == "'.troupe/steps/20' cannot be read: permission denied");
+    j.place.fault = nullptr;
+  }
+  SUBCASE("its marker is no file of ours: it is too large") {
+    j.place.files[".troupe/steps/20"] = std::string(1'000'000, 'x');
+    CHECK(why(10).find("more than") != std::string::npos);
   }
   SUBCASE("its bytes are others: noticed when it is loaded") {
     j.place.files["20/rank_0.pt"][3] ^= 1;

@@ -114,7 +114,7 @@ TEST_CASE("a late manifest of an older save over a newer save's shards completes
     REQUIRE(j.commit(newer, later));
     REQUIRE(late());
     CHECK(newest_of(j.opened()) == 0);
-    // Whoever commits it again mends it.
+    // A commit of the same save, again, mends it.
     REQUIRE(j.commit(newer, later));
     CHECK(j.opened().newest()->says.id() == later.id());
   }

@@ -89,7 +89,7 @@ TEST_CASE("in place: what a step consists of, and that a later process finds it"
   CHECK(j.files() == ".troupe/in_place/7/.troupe-manifest.json .troupe/in_place/7/step-7.0.pt "
                      ".troupe/in_place/7/step-7.1.pt .troupe/steps/7 dlrover_latest.txt "
                      "step-7.0.pt step-7.1.pt ");
-  CHECK(j.place.files[".troupe/steps/7"] == ".\n1 2\n");
+  CHECK(j.place.files[".troupe/steps/7"].rfind(".\n1 2 ", 0) == 0);
   const auto again = j.opened();
   REQUIRE(again.newest() != nullptr);
   std::string into(100, ' ');

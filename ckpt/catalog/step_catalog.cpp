@@ -69,32 +69,32 @@ result<void> step_catalog::look_around() {
 
 /// One that is gone is no error: another committer has removed it.
 result<void> step_catalog::look_again(std::uint64_t step) {
-  auto marker = read_marker(step);
-  if (!marker)
-    return tl::make_unexpected(std::move(marker.error()));
-  if (!*marker) {
+  const auto name = marker_of(step);
+  const auto text = storage_->get_small(name, limits::storage_name_max + 64);
+  if (!text && text.error().code == errc::absent) {
     steps_.erase(step);
     return {};
   }
-  found_step found;
+  // One that will not be readable by itself must not hide all other steps.
+  if (!text && text.error().code != errc::invalid && text.error().code != errc::refused)
+    return tl::make_unexpected(text.error());
+  auto& found = steps_[step] = {};
   found.step = step;
-  found.directory = std::move((*marker)->directory);
-  found.begun_by = (*marker)->begun_by;
-  if (auto sound = check_directory(found.directory); !sound)
-    not_complete(found, step_state::damaged, "its marker: " + sound.error().what);
-  else
-    read_manifest(found);
-  steps_[step] = std::move(found);
+  if (!text) {
+    not_complete(found, step_state::damaged, text.error().what);
+    return {};
+  }
+  const auto marker = marker_in(*text).and_then(
+      [](const step_marker& m) { return check_directory(m.directory).map([&m] { return m; }); });
+  if (!marker) {
+    not_complete(found, step_state::damaged,
+                 fmt::format("its marker '{}': {}", name, marker.error().what));
+    return {};
+  }
+  found.directory = marker->directory;
+  found.begun_by = marker->begun_by;
+  read_manifest(found);
   return {};
-}
-
-result<std::optional<step_marker>> step_catalog::read_marker(std::uint64_t step) {
-  auto text = storage_->get_small(marker_of(step), limits::storage_name_max + 64);
-  if (text)
-    return marker_in(*text);
-  if (text.error().code == errc::absent)
-    return std::optional<step_marker>{};
-  return tl::make_unexpected(std::move(text.error()));
 }
 
 void step_catalog::read_manifest(found_step& found) {

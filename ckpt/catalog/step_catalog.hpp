@@ -22,8 +22,8 @@ namespace troupe::ckpt {
 /// A step as it was found.
 struct found_step {
   std::uint64_t step = 0;
-  std::string directory;
-  save_id begun_by; ///< as its marker says
+  std::string directory; ///< as its marker says; empty if that is damaged
+  save_id begun_by;      ///< also
   step_state state = step_state::incomplete;
   manifest says;   ///< of a complete one
   std::string why; ///< why it is not complete, in words
@@ -123,7 +123,6 @@ class step_catalog {
   step_catalog(ports::storage& storage, node_name only_of)
       : storage_(&storage), only_of_(std::move(only_of)) {}
 
-  result<std::optional<step_marker>> read_marker(std::uint64_t step);
   void read_manifest(found_step& found);
   result<std::map<std::string, std::uint64_t>> sizes_of(const found_step& found, const manifest& m);
   result<void> check_sizes(const found_step& found, const manifest& m);

@@ -26,6 +26,13 @@ tl::unexpected<error> begun_by_newer(std::uint64_t step, const save_id& newer) {
                                             step, in_words(newer)));
 }
 
+/// Without its directory nothing can be done about a step.
+tl::unexpected<error> damaged_marker(const found_step& known) {
+  return failure(errc::refused,
+                 fmt::format("step {} stays as it is: {}; if its files are not needed, remove '{}'",
+                             known.step, known.why, marker_of(known.step)));
+}
+
 bool same_shards(const manifest& a, const manifest& b) {
   return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
                     [](const shard& x, const shard& y) {
@@ -70,6 +77,8 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
 
 result<void> step_catalog::check_may_begin(const found_step& known, const std::string& directory,
                                            const save_id& by) const {
+  if (known.directory.empty())
+    return damaged_marker(known);
   if (known.directory != directory)
     return failure(errc::refused, fmt::format("step {} is in '{}' already, not in '{}'", known.step,
                                               known.directory, directory));
@@ -276,6 +285,8 @@ result<void> step_catalog::commit(const manifest& m, framework whose) {
 /// A step that is complete already by this very manifest is left as it is; by an older save's with
 /// the same files it becomes the newer save's.
 result<void> step_catalog::check_commit(const found_step& known, const manifest& m) {
+  if (known.directory.empty())
+    return damaged_marker(known);
   if (m.id() < known.begun_by)
     return begun_by_newer(m.step, known.begun_by);
   if (known.is_complete() && m.id() < known.says.id())

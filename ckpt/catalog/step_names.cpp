@@ -5,6 +5,7 @@
 #include "runtime/ports/storage.hpp"
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 
 #include <charconv>
 
@@ -33,19 +34,25 @@ std::optional<std::uint64_t> step_of_marker(const std::string& name) {
 }
 
 std::string to_text(const step_marker& marker) {
-  return fmt::format("{}\n{} {}\n", marker.directory, marker.begun_by.made_by.value,
-                     marker.begun_by.number);
+  const auto text = fmt::format("{}\n{} {} ", marker.directory, marker.begun_by.made_by.value,
+                                marker.begun_by.number);
+  return fmt::format("{}{:08x}\n", text, libdeflate_crc32(0, text.data(), text.size()));
 }
 
-step_marker marker_in(const std::string& text) {
+result<step_marker> marker_in(const std::string& text) {
   const auto line = text.size() < 2 ? text.npos : text.rfind('\n', text.size() - 2);
-  if (line == text.npos || text.back() != '\n')
-    return {text, {}};
+  if (line == text.npos && text.find('\n') == text.npos)
+    return step_marker{text, {}};
   step_marker found{text.substr(0, line), {}};
-  const char* const end = text.data() + text.size() - 1;
-  const auto made_by = std::from_chars(text.data() + line + 1, end, found.begun_by.made_by.value);
-  if (made_by.ptr != end)
-    std::from_chars(made_by.ptr + 1, end, found.begun_by.number);
+  if (line != text.npos) {
+    const char* const end = text.data() + text.size();
+    const auto made_by = std::from_chars(text.data() + line + 1, end, found.begun_by.made_by.value);
+    if (made_by.ptr != end)
+      std::from_chars(made_by.ptr + 1, end, found.begun_by.number);
+  }
+  // The same text again: the checksum and every other byte is as it was written.
+  if (to_text(found) != text)
+    return failure(errc::invalid, "it is damaged: its checksum does not match");
   return found;
 }
 

@@ -19,15 +19,17 @@ inline constexpr std::string_view in_place = ".";
 inline constexpr std::string_view markers = ".troupe/steps";
 std::string marker_of(std::uint64_t step);
 
-/// What a marker says. As text: the directory, a line's end, the generation and the number of the
-/// save, a line's end. Versions that did not number saves wrote the directory alone.
+/// What a marker says. As text: the directory; below it the generation and the number of the save
+/// and the checksum of all before. Versions that did not number saves wrote the directory alone.
 struct step_marker {
   std::string directory; ///< of the step; what is there is the step's
   /// The save that began it last. Its files are those of this save, or are yet to be written.
   save_id begun_by;
 };
 std::string to_text(const step_marker& marker);
-step_marker marker_in(const std::string& text);
+/// `invalid` for a text that is damaged: with another save in it the step would pass for one that
+/// is not complete, or for one that is.
+result<step_marker> marker_in(const std::string& text);
 /// The step whose marker has this name; none for names of others, also not for "007".
 std::optional<std::uint64_t> step_of_marker(const std::string& name);
 

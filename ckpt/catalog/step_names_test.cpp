@@ -25,24 +25,40 @@ TEST_CASE("a marker comes back as it was written") {
   for (const char* directory : {"100", ".", "a/b c", "line\nline"})
     for (const save_id id : {save_id{}, {generation{3}, 7}, {generation{most}, most}}) {
       const auto back = marker_in(to_text({directory, id}));
-      CHECK(back.directory == directory);
-      CHECK(back.begun_by == id);
+      REQUIRE(back);
+      CHECK(back->directory == directory);
+      CHECK(back->begun_by == id);
     }
 }
 
-TEST_CASE("a marker of a version that did not number saves, or a damaged one, is of no save") {
-  struct row {
-    const char* text;
-    const char* directory;
-  };
-  for (const row& r : {row{"100", "100"}, row{".", "."}, row{"", ""}, row{"\n", "\n"},
-                       row{"100\n", "100\n"}, row{"100\n3 7", "100\n3 7"}}) {
-    CHECK(marker_in(r.text).directory == r.directory);
-    CHECK(marker_in(r.text).begun_by == save_id{});
+TEST_CASE("a marker of a version that did not number saves is of no save") {
+  for (const char* directory : {"100", ".", "a/b c"}) {
+    const auto found = marker_in(directory);
+    REQUIRE(found);
+    CHECK(found->directory == directory);
+    CHECK(found->begun_by == save_id{});
   }
-  // Less than the right numbers is older than what it should be, and completes what it did.
-  CHECK(marker_in("100\nx y\n").begun_by == save_id{});
-  CHECK(marker_in("100\n3\n").begun_by == save_id{generation{3}, 0});
+}
+
+TEST_CASE("no byte of a marker can be changed, lost or added so that it is another save's") {
+  const auto text = to_text({"100", {generation{3}, 7}});
+  const auto refused = [](const std::string& damaged) {
+    const auto read = marker_in(damaged);
+    CHECK_MESSAGE((!read && read.error().code == errc::invalid), damaged);
+  };
+  for (std::size_t at = 0; at < text.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      auto changed = text;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      refused(changed);
+    }
+  // A shorter one is an older version's, of the same directory, or none.
+  for (std::size_t size = 4; size < text.size(); ++size)
+    refused(text.substr(0, size));
+  for (const char* other : {"\n", "100\n", "100\n3 7\n", "100\nx y 0\n", "100\n\n"})
+    refused(other);
+  refused(text + "\n");
+  refused(text + text);
 }
 
 TEST_CASE("a marker's name is its step's number and nothing else") {

@@ -51,7 +51,7 @@ class job {
         return false;
       const auto* found = catalog->newest();
       auto at = found == nullptr ? 0 : found->step;
-      if (found != nullptr && !catalog->point(trackers_of(framework::ddp, at, found->directory)))
+      if (found != nullptr && !catalog->point(framework::ddp))
         return false;
       at -= std::min(at, back_by);
       while (at < to)
@@ -68,10 +68,10 @@ class job {
     const auto catalog = step_catalog::open(storage);
     REQUIRE_MESSAGE(catalog, catalog.error().what);
     const auto* newest = catalog->newest();
-    if (promised_sequence_ > 0) {
+    if (promised_ != save_id{}) {
       REQUIRE(newest != nullptr);
-      CHECK(newest->says.sequence >= promised_sequence_);
-      if (newest->says.sequence == promised_sequence_)
+      CHECK_FALSE(newest->says.id() < promised_);
+      if (newest->says.id() == promised_)
         CHECK(newest->step == promised_step_);
     }
     for (const auto& entry : catalog->steps()) {
@@ -86,9 +86,9 @@ class job {
       const auto named = catalog->steps().find(std::stoull(*told));
       REQUIRE(named != catalog->steps().end());
       CHECK(named->second.state == step_state::complete);
-      CHECK(named->second.says.sequence <= newest->says.sequence);
+      CHECK_FALSE(newest->says.id() < named->second.says.id());
     } else {
-      CHECK(promised_sequence_ == 0);
+      CHECK(promised_ == save_id{});
     }
   }
 
@@ -141,10 +141,13 @@ class job {
   }
 
   void save(os::posix_storage& storage, step_catalog& catalog, std::uint64_t step) {
-    if (!catalog.begin(step, directory(step)))
+    ++last_.number;
+    if (!catalog.begin(step, directory(step), last_))
       return;
     manifest m;
     m.step = step;
+    m.made_by = last_.made_by;
+    m.save = last_.number;
     m.world_size = ranks;
     m.layout = ddp_layout::name;
     for (global_rank rank = 0; rank < ranks; ++rank) {
@@ -155,20 +158,16 @@ class job {
       const auto put = catalog.claim(step, name).and_then([&] {
         return storage.put(file_in(directory(step), name), bytes.view(), never_stops);
       });
-      if (!put) {
-        catalog.give_up(step);
+      if (!put)
         return;
-      }
       m.shards.push_back({name, *put, "node"});
       contents_[{step, name, put->crc32}] = bytes.text();
     }
-    const auto done = catalog.commit(m, trackers_of(framework::ddp, step, directory(step)), keep);
-    if (!done) {
-      catalog.give_up(step);
+    if (!catalog.commit(m, framework::ddp))
       return;
-    }
-    promised_sequence_ = done->sequence;
+    promised_ = last_;
     promised_step_ = step;
+    catalog.retain(keep, {last_, last_.number});
   }
 
   /// Of a shard in the place itself it is known which step's it is, or it could never be removed,
@@ -205,7 +204,8 @@ class job {
   power_cut_disk disk_;
   std::uint64_t written_ = 0;
   std::uint64_t promised_step_ = 0;
-  std::uint64_t promised_sequence_ = 0;
+  save_id promised_;
+  save_id last_{generation{1}, 0}; ///< each attempt has a number of its own
   std::map<std::tuple<std::uint64_t, std::string, std::uint32_t>, std::string> contents_;
 };
 

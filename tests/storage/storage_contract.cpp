@@ -85,7 +85,7 @@ void refusals(const storage_place& place) {
   }
   SUBCASE("what is not there is named") {
     const auto got = storage->get_small("no/such", 10);
-    CHECK(code(got) == errc::invalid);
+    CHECK(code(got) == errc::absent);
     CHECK(got.error().what.find("no/such") != std::string::npos);
   }
   SUBCASE("a file that is larger than its reader's room") {

@@ -72,7 +72,8 @@ struct two_ranks {
   }
   /// The operation on this name fails, until place.fault is taken away.
   void fail(const std::string& operation, const std::string& at, const std::string& why = "full") {
-    place.fault = [=](const char* what, const std::string& name) -> std::optional<error> {
+    place.fault = [operation, at, why](const char* what,
+                                       const std::string& name) -> std::optional<error> {
       if (what == operation && name == at)
         return error{errc::unavailable, why};
       return std::nullopt;
