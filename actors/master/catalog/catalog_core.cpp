@@ -254,17 +254,19 @@ void catalog_core::ask_next_committer(effects& out, instant now, open_steps::ite
     next = next_of([](const node_name&) { return false; });
   if (next == s.files.end()) {
     // A disk that is slow is no reason to lose what is written: any that was asked may still
-    // answer.
-    if (now < s.give_up_at) {
+    // answer, unless it is lost.
+    const bool may_answer = any_not_lost(s.asked);
+    if (may_answer && now < s.give_up_at) {
       s.until = s.give_up_at;
       return;
     }
+    const auto patience = std::max<duration>(s.save_within, limits::commit_within);
     return finalize(
         out, at, false,
-        fmt::format("step {} is written, and whether it is complete is not known: {} node{} did "
-                    "not answer within {}",
+        fmt::format("step {} is written, and whether it is complete is not known: {} node{} {}",
                     at->first.step, s.asked.size(), s.asked.size() == 1 ? "" : "s",
-                    troupe::in_words(std::max<duration>(s.save_within, limits::commit_within))));
+                    may_answer ? "did not answer within " + troupe::in_words(patience)
+                               : "that could complete it were lost"));
   }
   s.committer = next->second.node;
   s.asked.insert(s.committer);

@@ -142,7 +142,7 @@ class catalog_core {
   /// The only way out of `open_`.
   void finalize(effects& out, open_steps::iterator at, bool complete, std::string why);
 
-  /// Each node is asked once. When all were, the step is given up.
+  /// Each node is asked once. When all were, those that are not lost have until `give_up_at`.
   void ask_next_committer(effects& out, instant now, open_steps::iterator at);
   /// Only a node whose answer is awaited: a second order to another would make two committers.
   void ask_again(effects& out, const step_key& which, const step& s, const node_name& node);
@@ -153,6 +153,7 @@ class catalog_core {
   /// The node that is to write a shard that is missing; nothing if that is not known.
   std::optional<node_name> writer_of(const step_key& which, const step& s,
                                      std::uint32_t shard) const;
+  bool any_not_lost(const std::set<node_name>& nodes) const;
   /// Whether all nodes that the step cannot go on without, in its phase, are lost.
   bool waits_only_for_lost(const step_key& which, const step& s) const;
   /// A node that was lost before it wrote a shard that is missing.

@@ -73,9 +73,12 @@ bool catalog_core::waits_only_for_lost(const step_key& which, const step& s) con
   if (s.at == phase::committing)
     return lost_.count(s.committer) != 0;
   // Nodes that have answered hold nothing up, lost or not.
-  const auto awaited = followers(s);
-  return std::all_of(awaited.begin(), awaited.end(),
-                     [this](const node_name& node) { return lost_.count(node) != 0; });
+  return !any_not_lost(followers(s));
+}
+
+bool catalog_core::any_not_lost(const std::set<node_name>& nodes) const {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [this](const node_name& node) { return lost_.count(node) == 0; });
 }
 
 /// One that will not come is enough: without it the step is never complete.

@@ -16,7 +16,7 @@ struct story {
   std::string wrote(const node_name& node, std::uint32_t shard, const saving& s = of_four) {
     return text(core.shard_reported(now, shard_written(node, shard, s)));
   }
-  std::string completed(const node_name& node, std::uint64_t sequence, const saving& s = of_four) {
+  std::string completed(const node_name& node, bool complete, const saving& s = of_four) {
     return text(core.step_committed(now, step_committed(node, complete, s)));
   }
   std::string loses(const node_name& node) { return text(core.node_lost(now, lost(node))); }
@@ -96,7 +96,23 @@ TEST_SUITE("catalog_core: nodes that are lost") {
     REQUIRE(s.wrote("b", 3).find("to a: CommitStep") == 0);
     CHECK(s.loses("a").find("to b: CommitStep") == 0);
     CHECK(s.loses("b") == "");
-    CHECK(s.waits(grace).find("StepFinalized g1 step 100 not") != std::string::npos);
+    CHECK(s.waits(grace - 1ms) == "");
+    CHECK(s.waits(1ms) == "to a,b: StepFinalized g1 step 100 not: step 100 is written, and whether "
+                          "it is complete is not known: 2 nodes that could complete it were lost");
+  }
+
+  TEST_CASE("of two that were asked the one that is not lost has the whole time") {
+    story s;
+    for (const std::uint32_t shard : {0, 1})
+      s.wrote("a", shard);
+    s.wrote("b", 2);
+    s.wrote("b", 3);
+    REQUIRE(s.waits(limits::commit_within).find("to b: CommitStep") == 0); // a is slow
+    CHECK(s.loses("b") == "");
+    CHECK(s.waits(grace) == "");
+    CHECK(s.core.next_wakeup() == dawn + 600s);
+    CHECK(s.loses("a") == "");
+    CHECK(s.waits(grace).find("2 nodes that could complete it were lost") != std::string::npos);
   }
 
   TEST_CASE("followers that are lost hold no node back: the step is complete") {
