@@ -55,18 +55,22 @@ struct CommitStep {
   key @0 :StepKey;
   worldSize @1 :UInt32;
   files @2 :List(ShardFile);
-  committed @3 :Bool;
-  # It is complete at another node's place: see whether it is at yours, and complete it there if that is not the same one.
+  sequence @3 :UInt64;
+  # Retired: the place of a step in the order of one directory's; saves have an order now (StepKey.save).
   openFrom @4 :UInt64;
   # Of this generation's saves those before this one have ended: what is left of them is removed.
+  committed @5 :Bool;
+  # It is complete at another node's place: see whether it is at yours, and complete it there if that is not the same one.
 }
 
 struct StepCommitted {
   node @0 :Text;
   key @1 :StepKey;
-  complete @2 :Bool;
+  sequence @2 :UInt64;
+  # Retired: see CommitStep.
   why @3 :Text;
   # If it could not be.
+  complete @4 :Bool;
 }
 
 struct StepFinalized {
