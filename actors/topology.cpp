@@ -106,10 +106,14 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                          sup::dynamic("worker_group", patience, at.worker_group,
                                       agent::hears_of_ends(at.agent)),
                      }),
-                 sup::worker(
-                     "checkpoint_saver", restart::permanent, stop_within{1s}, at.checkpoint_saver,
-                     [name = options.agent.node, at, host = world.checkpoints](sup::context& ctx) {
-                       return checkpoint_saver::start(ctx, name, host, at);
+                 sup::one_for_one(
+                     "checkpoint_saver", patience,
+                     {
+                         sup::worker("persister", restart::permanent, stop_within{1s}, at.persister,
+                                     [name = options.agent.node, at,
+                                      host = world.checkpoints](sup::context& ctx) {
+                                       return persister::start(ctx, name, host, at);
+                                     }),
                      }),
                  // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,

@@ -5,8 +5,8 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: checkpoint — how the shards of a step, written by many nodes, become a complete step.
 #
-# Roles     each node's *checkpoint_saver* writes what its training processes want written, the master's *catalog* decides that a step is
-#           complete. The files themselves are touched by savers only: a master need not have the directory.
+# Roles     each node's *persister* (a *saver* below) writes what its training processes want written, the master's *catalog* decides that a
+#           step is complete. The files themselves are touched by savers only: a master need not have the directory.
 # Order     ShardReport (of each shard, from the saver that wrote it or could not) → CommitStep to the committer, which wrote the first shard
 #           → StepCommitted → CommitStep to the other nodes that wrote: each looks whether it is its directory too, else it is committed
 #           there as well → StepCommitted of each → StepFinalized to all that reported.
@@ -84,15 +84,15 @@ struct StepFinalized {
 # ---- Inside the node supervisor ----
 
 struct MasterLinked {
-  # uplink → saver: the node has a new link to a master. What the master has not answered is said again.
+  # uplink → persister: the node has a new link to a master. What the master has not answered is said again.
 }
 
 struct SaveNewest {
-  # agent → saver: the newest snapshot of every training process of this node is requested too.
+  # agent → persister: the newest snapshot of every training process of this node is requested too.
 }
 
 struct Drain {
-  # agent → saver. Answered with Drained when every snapshot that is requested by now has been finalized or given up, which takes no longer
+  # agent → persister. Answered with Drained when every snapshot that is requested by now has been finalized or given up, which takes no longer
   # than limits::drain_within.
 }
 

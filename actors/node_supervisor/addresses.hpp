@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver.hpp"
+#include "actors/node_supervisor/checkpoint_saver/persister/persister.hpp"
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
 #include "runtime/sup/address.hpp"
@@ -13,7 +13,7 @@ struct node_addresses {
   sup::address<uplink::handle> uplink;
   sup::address<agent::handle> agent;
   sup::address<sup::dynamic_handle> worker_group;
-  sup::address<checkpoint_saver::handle> checkpoint_saver;
+  sup::address<persister::handle> persister;
   sup::address<sup::supervisor_handle> root;
 };
 

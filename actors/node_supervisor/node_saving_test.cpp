@@ -68,7 +68,7 @@ TEST_SUITE("node: saving") {
     s.says(step_finalized(true).any());
     CHECK(s.checkpoints->finalized ==
           std::vector<std::string>{"rank 0: complete", "rank 1: complete"});
-    CHECK(s.was_said("checkpoint_saver: step 100 is complete at /ckpt"));
+    CHECK(s.was_said("persister: step 100 is complete at /ckpt"));
   }
 
   TEST_CASE("a new link, to whatever master, brings all of it again that is not finalized") {
@@ -91,7 +91,7 @@ TEST_SUITE("node: saving") {
     s.requests(0);
     s.is_written();
     s.hears();
-    s.crash(s.at.checkpoint_saver);
+    s.crash(s.at.persister);
     CHECK(s.checkpoints->writing() == 1);
     s.is_written();
     CHECK(s.hears() == shard_0);
@@ -111,7 +111,7 @@ TEST_SUITE("node: saving") {
     s.settle();
     const auto why = std::string("rank 2 at b:1: the connection was closed");
     CHECK(s.checkpoints->finalized == std::vector<std::string>{"rank 0: " + why});
-    CHECK(s.was_said("checkpoint_saver: step 100 of rank 0 is not held by other nodes: " + why));
+    CHECK(s.was_said("persister: step 100 of rank 0 is not held by other nodes: " + why));
     CHECK(s.hears() == "");
   }
 
@@ -132,7 +132,7 @@ TEST_SUITE("node: saving") {
     saving_node s;
     s.requests(0);
     s.workers_finish();
-    s.crash(s.at.checkpoint_saver);
+    s.crash(s.at.persister);
     s.checkpoints->write_ends(failure(errc::closed, "connection refused"));
     s.pass(1s);
     CHECK(s.hears() == "");

@@ -34,7 +34,7 @@ ckpt::commit_order order_for(const ckpt::persist_request& snapshot, const ports:
   return order;
 }
 
-/// What actor-launcher's checkpoint_saver and catalog do for a whole job, for one process.
+/// What actor-launcher's persister and catalog do for a whole job, for one process.
 class private_saver {
  public:
   private_saver(std::shared_ptr<ckpt::snapshot_writer> writer, node_name node)

@@ -183,38 +183,38 @@ struct in_text {
   }
   std::string operator()(const catalog_core::note&) const { return {}; }
 
-  // checkpoint_saver
-  std::string operator()(const checkpoint_saver_core::write& e) const {
+  // persister
+  std::string operator()(const persister_core::write& e) const {
     return fmt::format("write {}", snapshot_text(e.snapshot));
   }
-  std::string operator()(const checkpoint_saver_core::commit& e) const {
+  std::string operator()(const persister_core::commit& e) const {
     const auto& says = e.order.says;
     return fmt::format("commit step {} in {}/{}: {} of {} ranks, {} files", says.step,
                        e.order.to.place, e.order.to.directory, says.layout, says.world_size,
                        says.shards.size());
   }
-  std::string operator()(const checkpoint_saver_core::finalize& e) const {
+  std::string operator()(const persister_core::finalize& e) const {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
                        e.how ? "complete" : e.how.error().what);
   }
-  std::string operator()(const checkpoint_saver_core::copy& e) const {
+  std::string operator()(const persister_core::copy& e) const {
     return fmt::format("copy {} to {} others", snapshot_text(e.snapshot),
                        e.snapshot.by.members.size() - 1);
   }
-  std::string operator()(const checkpoint_saver_core::finalize_copy& e) const {
+  std::string operator()(const persister_core::finalize_copy& e) const {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
                        e.how ? "held by others" : e.how.error().what);
   }
-  std::string operator()(const checkpoint_saver_core::look& e) const {
+  std::string operator()(const persister_core::look& e) const {
     return fmt::format("look {}", e.question);
   }
-  std::string operator()(const checkpoint_saver_core::drained& e) const {
+  std::string operator()(const persister_core::drained& e) const {
     return fmt::format("drained {}", e.question);
   }
-  std::string operator()(const checkpoint_saver_core::report& e) const {
+  std::string operator()(const persister_core::report& e) const {
     return "report " + text(e.message);
   }
-  std::string operator()(const checkpoint_saver_core::note&) const { return {}; }
+  std::string operator()(const persister_core::note&) const { return {}; }
 
   // worker
   std::string operator()(const worker_core::signal& e) const {
@@ -271,7 +271,7 @@ std::string text(const worker_core::effects& effects) {
 std::string text(const catalog_core::effects& effects) {
   return all_in_text(effects);
 }
-std::string text(const checkpoint_saver_core::effects& effects) {
+std::string text(const persister_core::effects& effects) {
   return all_in_text(effects);
 }
 

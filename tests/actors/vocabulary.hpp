@@ -5,7 +5,7 @@
 #include "actors/master/job/generation/rendezvous/rendezvous_core.hpp"
 #include "actors/master/membership/membership_core.hpp"
 #include "actors/master/recovery/recovery_core.hpp"
-#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+#include "actors/node_supervisor/checkpoint_saver/persister/persister_core.hpp"
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "actors/node_supervisor/training/worker_group/generation/worker/worker_core.hpp"
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
@@ -136,7 +136,7 @@ std::string text(const uplink_core::effects& effects);
 std::string text(const agent_core::effects& effects);
 std::string text(const worker_core::effects& effects);
 std::string text(const catalog_core::effects& effects);
-std::string text(const checkpoint_saver_core::effects& effects);
+std::string text(const persister_core::effects& effects);
 
 namespace detail {
 template<class T, class = void>

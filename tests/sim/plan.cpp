@@ -95,7 +95,7 @@ constexpr kind kinds[] = {
     {2, "actor master gateway crashes", nullptr},
     {3, "actor N agent crashes", nullptr},
     {3, "actor N uplink crashes", nullptr},
-    {3, "actor N checkpoint_saver crashes", nullptr},
+    {3, "actor N persister crashes", nullptr},
 };
 
 /// What checkpoints have to get through.

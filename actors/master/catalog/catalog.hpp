@@ -14,7 +14,7 @@ struct master_addresses;
 namespace troupe::actors::catalog {
 
 using handle = sup::protocol<
-    // From a node's checkpoint_saver, through its session.
+    // From a node's persister, through its session.
     sup::tell<messages::msg<messages::ShardReport>>,
     sup::tell<messages::msg<messages::StepCommitted>>,
     // From rendezvous: which node has which ranks from now on.

@@ -92,12 +92,12 @@ void deliver(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
   auto& s = *self->state;
   const auto to_agent = [self, &s](const auto& m) { sup::send(self, s.node.agent, m); };
-  const auto to_saver = [self, &s](const auto& m) { sup::send(self, s.node.checkpoint_saver, m); };
+  const auto to_persister = [self, &s](const auto& m) { sup::send(self, s.node.persister, m); };
   route(said, directives{},
         receivers{[&](const auto& m) { to_agent(m); },
                   [&](const msg<RankOwners>& m) { s.on_owners(m); },
-                  [&](const msg<CommitStep>& m) { to_saver(m); },
-                  [&](const msg<StepFinalized>& m) { to_saver(m); },
+                  [&](const msg<CommitStep>& m) { to_persister(m); },
+                  [&](const msg<StepFinalized>& m) { to_persister(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
 }
 
@@ -123,7 +123,7 @@ struct performer {
   }
   void operator()(const uplink_core::deliver& e) const { deliver(self, e.message); }
   void operator()(const uplink_core::linked&) const {
-    sup::send(self, self->state->node.checkpoint_saver,
+    sup::send(self, self->state->node.persister,
               messages::local<messages::MasterLinked>(self->state->ctx.path()));
   }
   void operator()(const uplink_core::start_over& e) const {

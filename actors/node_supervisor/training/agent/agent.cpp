@@ -112,9 +112,9 @@ void start_generation(self_ptr self, const agent_core::start_generation& e) {
 
 // ---- the rest of this node ----
 
-void ask_saver(self_ptr self, generation which, duration within) {
+void ask_persister(self_ptr self, generation which, duration within) {
   sup::request(
-      self, self->state->node.checkpoint_saver, within,
+      self, self->state->node.persister, within,
       messages::local<messages::Drain>(self->state->ctx.path()),
       [self, which](const msg<messages::Drained>&) {
         perform(self, self->state->core.drained(sup::now(self), which, std::nullopt));
@@ -184,10 +184,10 @@ struct performer {
     if (e.after > duration::zero())
       sup::later(self, e.after, drain_due{e.which, e.within});
     else
-      ask_saver(self, e.which, e.within);
+      ask_persister(self, e.which, e.within);
   }
   void operator()(const agent_core::save_newest&) const {
-    sup::send(self, self->state->node.checkpoint_saver,
+    sup::send(self, self->state->node.persister,
               messages::local<messages::SaveNewest>(self->state->ctx.path()));
   }
   void operator()(const agent_core::report& e) const {
@@ -278,7 +278,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
         perform(self, self->state->core.abandon(sup::now(self), m.read()->getReason().cStr()));
       },
       [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.killed)); },
-      [self](drain_due d) { ask_saver(self, d.which, d.within); },
+      [self](drain_due d) { ask_persister(self, d.which, d.within); },
       [self](const store_opened& o) { take(self, o); },
       [self](group_gone) {
         self->state->group = sup::dynamic_handle{};

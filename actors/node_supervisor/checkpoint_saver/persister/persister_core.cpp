@@ -1,4 +1,4 @@
-#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+#include "actors/node_supervisor/checkpoint_saver/persister/persister_core.hpp"
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
@@ -56,20 +56,20 @@ log::event about(const step_key& which, log::level severity, std::string name, s
 
 } // namespace
 
-checkpoint_saver_core::checkpoint_saver_core(node_name node, messages::author author)
+persister_core::persister_core(node_name node, messages::author author)
     : node_(std::move(node)), author_(std::move(author)) {}
 
 /// A slot is used again and again, and a process may save one step twice. Only the sequence tells
 /// one snapshot from the next in the same slot.
-checkpoint_saver_core::snapshot_id checkpoint_saver_core::id_of(const ckpt::snapshot_here& s) {
+persister_core::snapshot_id persister_core::id_of(const ckpt::snapshot_here& s) {
   return {s.local, s.slot, s.sequence};
 }
 
 // ---- the host ----
 
 /// The host may tell of a snapshot again: what is known already is not written twice.
-checkpoint_saver_core::effects
-checkpoint_saver_core::persist_requested(instant now, const ckpt::persist_request& snapshot) {
+persister_core::effects
+persister_core::persist_requested(instant now, const ckpt::persist_request& snapshot) {
   effects out;
   if (snapshots_.count(id_of(snapshot)) != 0)
     return out;
@@ -92,7 +92,7 @@ checkpoint_saver_core::persist_requested(instant now, const ckpt::persist_reques
 
 /// A shard that failed is reported like one that was written: the catalog can then give the step up
 /// at once instead of waiting for what will not come.
-checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
+persister_core::effects persister_core::written(instant now,
                                                               const ckpt::persist_request& snapshot,
                                                               const result<ports::receipt>& how) {
   effects out;
@@ -112,8 +112,8 @@ checkpoint_saver_core::effects checkpoint_saver_core::written(instant now,
 
 /// The answer may find the step finalized: the master waits for a committer only so long. Then
 /// there is nothing left to say about it.
-checkpoint_saver_core::effects
-checkpoint_saver_core::committed(instant, const step_key& which,
+persister_core::effects
+persister_core::committed(instant, const step_key& which,
                                  const result<ckpt::completed>& how) {
   effects out;
   if (how)
@@ -129,8 +129,8 @@ checkpoint_saver_core::committed(instant, const step_key& which,
   return out;
 }
 
-checkpoint_saver_core::effects
-checkpoint_saver_core::copy_requested(instant, const ckpt::snapshot_to_copy& s) {
+persister_core::effects
+persister_core::copy_requested(instant, const ckpt::snapshot_to_copy& s) {
   if (copies_.count(id_of(s)) != 0)
     return {};
   // As for writes: a slot that is refused in silence would never be free again.
@@ -142,8 +142,8 @@ checkpoint_saver_core::copy_requested(instant, const ckpt::snapshot_to_copy& s) 
   return {copy{s}};
 }
 
-checkpoint_saver_core::effects
-checkpoint_saver_core::copied(instant, const ckpt::snapshot_to_copy& s, const result<void>& how) {
+persister_core::effects
+persister_core::copied(instant, const ckpt::snapshot_to_copy& s, const result<void>& how) {
   if (copies_.erase(id_of(s)) == 0)
     return {};
   effects out;
@@ -162,7 +162,7 @@ checkpoint_saver_core::copied(instant, const ckpt::snapshot_to_copy& s, const re
 
 /// Two steps, since a process may have requested a write in its last moment: after the look all
 /// that was requested before the question is in snapshots_.
-checkpoint_saver_core::effects checkpoint_saver_core::looked(instant, std::uint64_t question) {
+persister_core::effects persister_core::looked(instant, std::uint64_t question) {
   effects out;
   drains_.insert(question);
   answer_drains(out);
@@ -171,7 +171,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::looked(instant, std::uint6
 
 // ---- the master ----
 
-checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
+persister_core::effects persister_core::commit_step(instant,
                                                                   const msg<CommitStep>& m) {
   effects out;
   auto order = m.read();
@@ -203,7 +203,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::commit_step(instant,
 
 /// The only event by which a snapshot that was written becomes free while the master lives: until
 /// then no save may take its slot.
-checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
+persister_core::effects persister_core::step_finalized(instant,
                                                                      const msg<StepFinalized>& m) {
   effects out;
   auto verdict = m.read();
@@ -239,7 +239,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::step_finalized(instant,
 
 /// A new link may mean a new master, and the catalog keeps nothing on a disk: it learns anew from
 /// what savers repeat. To a master that knows all this already a repeat says nothing.
-checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
+persister_core::effects persister_core::linked(instant) {
   effects out;
   for (const auto& [id, e] : snapshots_)
     if (e.outcome)
@@ -255,13 +255,13 @@ checkpoint_saver_core::effects checkpoint_saver_core::linked(instant) {
 // ---- drains, and what takes too long ----
 
 /// Not answered out of what is known here: see looked().
-checkpoint_saver_core::effects checkpoint_saver_core::drain(instant, std::uint64_t question) {
+persister_core::effects persister_core::drain(instant, std::uint64_t question) {
   return {look{question}};
 }
 
 /// Late snapshots hold up no drain: a disk that hangs must not keep a finished job from ending.
 /// Copies hold up none either, since memory of other nodes of a job that ends is of no use to it.
-void checkpoint_saver_core::answer_drains(effects& out) {
+void persister_core::answer_drains(effects& out) {
   const bool pending = std::any_of(snapshots_.begin(), snapshots_.end(),
                                    [](const auto& i) { return !i.second.late; });
   if (pending)
@@ -272,7 +272,7 @@ void checkpoint_saver_core::answer_drains(effects& out) {
 
 /// Two kinds of waiting end differently. A write cannot be taken back: the thread still reads the
 /// slot, so the snapshot stays and is only called late. A missing verdict lets the slot go.
-checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
+persister_core::effects persister_core::tick(instant now) {
   effects out;
   std::set<step_key> left;
   for (auto at = snapshots_.begin(); at != snapshots_.end();) {
@@ -308,7 +308,7 @@ checkpoint_saver_core::effects checkpoint_saver_core::tick(instant now) {
 
 /// Not known is not the same as not complete: the master may have been lost after it decided. The
 /// process hears it in these words and must not take the step for lost.
-void checkpoint_saver_core::give_up(effects& out, const entry& e) {
+void persister_core::give_up(effects& out, const entry& e) {
   const auto why = fmt::format("step {} of rank {} is not known to be complete: the master did not "
                                "answer",
                                e.what.step, e.what.rank);
@@ -319,7 +319,7 @@ void checkpoint_saver_core::give_up(effects& out, const entry& e) {
 // ---- what is said, and what is kept ----
 
 /// Whole each time, so that a catalog that has never heard of the step can begin with any of them.
-void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
+void persister_core::say_shard(effects& out, const entry& e) {
   const auto& s = e.what;
   out.push_back(report{
       author_
@@ -346,7 +346,7 @@ void checkpoint_saver_core::say_shard(effects& out, const entry& e) {
 }
 
 /// A commit that failed is said as well: the catalog gives the step up at once, with this reason.
-void checkpoint_saver_core::say_committed(effects& out, const step_key& which, const step& s) {
+void persister_core::say_committed(effects& out, const step_key& which, const step& s) {
   out.push_back(report{author_
                            .write<StepCommitted>(which.made_by,
                                                  [&](StepCommitted::Builder b) {
@@ -362,7 +362,7 @@ void checkpoint_saver_core::say_committed(effects& out, const step_key& which, c
 
 /// Any of the step's snapshots will do: they agree on the place and the framework, which is all
 /// that a commit needs of them.
-const checkpoint_saver_core::entry* checkpoint_saver_core::entry_of(const step_key& which) const {
+const persister_core::entry* persister_core::entry_of(const step_key& which) const {
   const auto found = std::find_if(snapshots_.begin(), snapshots_.end(), [&which](const auto& i) {
     return key_of(i.second.what) == which;
   });
@@ -370,13 +370,13 @@ const checkpoint_saver_core::entry* checkpoint_saver_core::entry_of(const step_k
 }
 
 /// So steps_ cannot outgrow snapshots_, whatever a master orders.
-void checkpoint_saver_core::forget_step_without_snapshots(const step_key& which) {
+void persister_core::forget_step_without_snapshots(const step_key& which) {
   if (entry_of(which) == nullptr)
     steps_.erase(which);
 }
 
 /// A late snapshot has no deadline: only the end of its write says something new.
-std::optional<instant> checkpoint_saver_core::next_wakeup() const {
+std::optional<instant> persister_core::next_wakeup() const {
   std::optional<instant> first;
   for (const auto& [id, e] : snapshots_)
     if (!e.late && (!first || e.until < *first))
@@ -384,7 +384,7 @@ std::optional<instant> checkpoint_saver_core::next_wakeup() const {
   return first;
 }
 
-std::string checkpoint_saver_core::in_words() const {
+std::string persister_core::in_words() const {
   const auto copies =
       copies_.empty() ? "" : fmt::format("; {} image(s) to be copied", copies_.size());
   if (snapshots_.empty())

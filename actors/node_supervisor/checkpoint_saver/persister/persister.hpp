@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+#include "actors/node_supervisor/checkpoint_saver/persister/persister_core.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 
@@ -11,9 +11,9 @@ struct node_addresses;
 }
 
 /// Gets snapshots of this node's training processes to where they are wanted: see
-/// checkpoint_saver_core.hpp. State: comes back from the host, which tells a new saver of all
+/// persister_core.hpp. State: comes back from the host, which tells a new saver of all
 /// snapshots that are not finalized; what was written is written again.
-namespace troupe::actors::checkpoint_saver {
+namespace troupe::actors::persister {
 
 using handle = sup::protocol<
     // From the master's catalog, through the uplink.
@@ -27,4 +27,4 @@ using handle = sup::protocol<
 handle start(sup::context& ctx, node_name node, const std::shared_ptr<ckpt::checkpoint_host>& host,
              const node_addresses& at);
 
-} // namespace troupe::actors::checkpoint_saver
+} // namespace troupe::actors::persister

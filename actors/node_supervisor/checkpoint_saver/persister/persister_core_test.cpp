@@ -1,4 +1,4 @@
-#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver_core.hpp"
+#include "actors/node_supervisor/checkpoint_saver/persister/persister_core.hpp"
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
@@ -93,7 +93,7 @@ struct story {
     wrote(i);
   }
 
-  checkpoint_saver_core core{"a", messages::author("a/checkpoint_saver")};
+  persister_core core{"a", messages::author("a/persister")};
   instant now = dawn;
   std::string said;
 };
@@ -102,7 +102,7 @@ const saving alone{100, 1, 1};
 
 } // namespace
 
-TEST_SUITE("checkpoint_saver_core: an image") {
+TEST_SUITE("persister_core: an image") {
   TEST_CASE("is written, reported, completed and finalized") {
     story s;
     CHECK(s.core.in_words() == "nothing is to be written");
@@ -168,7 +168,7 @@ TEST_SUITE("checkpoint_saver_core: an image") {
   }
 }
 
-TEST_SUITE("checkpoint_saver_core: completing a step") {
+TEST_SUITE("persister_core: completing a step") {
   TEST_CASE("after another node it says so to the host") {
     story s;
     s.writes(snapshot(0));
@@ -205,7 +205,7 @@ TEST_SUITE("checkpoint_saver_core: completing a step") {
   }
 }
 
-TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
+TEST_SUITE("persister_core: what is lost on the way") {
   TEST_CASE("on a new link it says again what is not finalized") {
     story s;
     CHECK(s.links() == "");
@@ -249,7 +249,7 @@ TEST_SUITE("checkpoint_saver_core: what is lost on the way") {
   }
 }
 
-TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
+TEST_SUITE("persister_core: copies at other nodes") {
   TEST_CASE("are made and finalized, whatever the disk does") {
     story s;
     s.requests(snapshot(0));
@@ -292,7 +292,7 @@ TEST_SUITE("checkpoint_saver_core: copies at other nodes") {
   }
 }
 
-TEST_SUITE("checkpoint_saver_core: draining") {
+TEST_SUITE("persister_core: draining") {
   TEST_CASE("is answered at once when nothing is requested") {
     story s;
     CHECK(s.drains(1) == "look 1");

@@ -26,7 +26,7 @@ namespace troupe::actors {
 ///
 /// And has pieces of snapshots held at other nodes where that is requested. Whether all of a step
 /// is held so its ranks find out among themselves. What fails is not tried again: a newer step is.
-class checkpoint_saver_core {
+class persister_core {
  public:
   /// The host reads the slot until it answers by written(); a write that has begun cannot be taken
   /// back.
@@ -73,7 +73,7 @@ class checkpoint_saver_core {
       std::variant<write, commit, finalize, copy, finalize_copy, look, drained, report, note>;
   using effects = std::vector<effect>;
 
-  checkpoint_saver_core(node_name node, messages::author author);
+  persister_core(node_name node, messages::author author);
 
   // From the host. A snapshot that is known already is the same one.
   /// What can be refused is refused at once and said, so that no slot stays bound by a wish that

@@ -1,4 +1,4 @@
-#include "actors/node_supervisor/checkpoint_saver/checkpoint_saver.hpp"
+#include "actors/node_supervisor/checkpoint_saver/persister/persister.hpp"
 
 #include "actors/node_supervisor/addresses.hpp"
 #include "runtime/sup/alarm.hpp"
@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-namespace troupe::actors::checkpoint_saver {
+namespace troupe::actors::persister {
 
 struct persist_requested {
   ckpt::persist_request snapshot;
@@ -31,16 +31,16 @@ struct looked {
   std::uint64_t question = 0;
 };
 
-} // namespace troupe::actors::checkpoint_saver
+} // namespace troupe::actors::persister
 
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::persist_requested)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::written)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::committed)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::copy_requested)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::copied)
-TROUPE_LOCAL_MESSAGE(troupe::actors::checkpoint_saver::looked)
+TROUPE_LOCAL_MESSAGE(troupe::actors::persister::persist_requested)
+TROUPE_LOCAL_MESSAGE(troupe::actors::persister::written)
+TROUPE_LOCAL_MESSAGE(troupe::actors::persister::committed)
+TROUPE_LOCAL_MESSAGE(troupe::actors::persister::copy_requested)
+TROUPE_LOCAL_MESSAGE(troupe::actors::persister::copied)
+TROUPE_LOCAL_MESSAGE(troupe::actors::persister::looked)
 
-namespace troupe::actors::checkpoint_saver {
+namespace troupe::actors::persister {
 
 namespace {
 
@@ -48,7 +48,7 @@ using drained = messages::msg<messages::Drained>;
 
 struct state {
   sup::context ctx;
-  checkpoint_saver_core core;
+  persister_core core;
   std::shared_ptr<ckpt::checkpoint_host> host;
   node_addresses node;
   std::uint64_t questions = 0;
@@ -63,50 +63,50 @@ using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 struct performer {
   self_ptr self;
 
-  void operator()(const checkpoint_saver_core::write& e) const {
+  void operator()(const persister_core::write& e) const {
     self->state->host->write(
         e.snapshot, [me = private_handle{self}, snapshot = e.snapshot](result<ports::receipt> how) {
           sup::post(me, written{snapshot, std::move(how)});
         });
   }
-  void operator()(const checkpoint_saver_core::commit& e) const {
+  void operator()(const persister_core::commit& e) const {
     self->state->host->commit(
         e.order, [me = private_handle{self}, which = e.which](result<ckpt::completed> how) {
           sup::post(me, committed{which, std::move(how)});
         });
   }
-  void operator()(const checkpoint_saver_core::finalize& e) const {
+  void operator()(const persister_core::finalize& e) const {
     self->state->host->finalize(e.snapshot, e.how);
   }
-  void operator()(const checkpoint_saver_core::copy& e) const {
+  void operator()(const persister_core::copy& e) const {
     self->state->host->copy(e.snapshot,
                             [me = private_handle{self}, snapshot = e.snapshot](result<void> how) {
                               sup::post(me, copied{snapshot, std::move(how)});
                             });
   }
-  void operator()(const checkpoint_saver_core::finalize_copy& e) const {
+  void operator()(const persister_core::finalize_copy& e) const {
     self->state->host->finalize_copy(e.snapshot, e.how);
   }
-  void operator()(const checkpoint_saver_core::look& e) const {
+  void operator()(const persister_core::look& e) const {
     self->state->host->look(
         [me = private_handle{self}, question = e.question] { sup::post(me, looked{question}); });
   }
-  void operator()(const checkpoint_saver_core::drained& e) const {
+  void operator()(const persister_core::drained& e) const {
     auto& open = self->state->open_questions;
     if (const auto found = open.find(e.question); found != open.end()) {
       found->second.deliver(messages::local<messages::Drained>(self->state->ctx.path()));
       open.erase(found);
     }
   }
-  void operator()(const checkpoint_saver_core::report& e) const {
+  void operator()(const persister_core::report& e) const {
     sup::send(self, self->state->node.uplink, e.message);
   }
-  void operator()(const checkpoint_saver_core::note& e) const {
+  void operator()(const persister_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
   }
 };
 
-void perform(self_ptr self, const checkpoint_saver_core::effects& effects) {
+void perform(self_ptr self, const persister_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
   self->state->alarm.arm(self, self->state->core.next_wakeup());
@@ -127,7 +127,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
                                      node_addresses at) {
   sup::harden(self, ctx);
   self->state.emplace(state{ctx,
-                            checkpoint_saver_core(std::move(node), messages::author(ctx.path())),
+                            persister_core(std::move(node), messages::author(ctx.path())),
                             std::move(host),
                             std::move(at),
                             0,
@@ -187,4 +187,4 @@ handle start(sup::context& ctx, node_name node, const std::shared_ptr<ckpt::chec
   return ctx.spawn<handle>(behave, ctx, std::move(node), host, at);
 }
 
-} // namespace troupe::actors::checkpoint_saver
+} // namespace troupe::actors::persister
