@@ -27,17 +27,11 @@ std::size_t in_use(const slots& words) {
 result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& arenas) {
   piece_memory all;
   for (const auto& descriptors : arenas) {
-    invariant(descriptors.size() == arena_descriptors,
-              "an arena is a table, slots, a wake-up event");
-    auto table = os::shared_memory::share(descriptors.front());
-    if (!table)
-      return tl::make_unexpected(table.error());
-    if (table->bytes() < sizeof(slot_table))
-      return failure(errc::invalid, fmt::format("descriptor {} holds no table of others' images",
-                                                descriptors.front()));
+    auto opened = os::snapshot_memory::open(descriptors);
+    if (!opened)
+      return tl::make_unexpected(opened.error());
     auto& one = all.arenas_.emplace_back();
-    one.table = std::move(*table);
-    std::copy_n(descriptors.begin() + 1, one.descriptors.size(), one.descriptors.begin());
+    one.own = std::move(*opened);
     if (one.words().formatted())
       one.words().writer_died();
     else
@@ -71,7 +65,7 @@ result<void> piece_memory::open(const target_core::open& o) {
 result<void> piece_memory::lay_out(const parity& p, std::uint64_t bytes) {
   auto& memory = memory_of(p);
   if (!memory) {
-    auto made = os::shared_memory::share(arenas_[p.local].descriptors.at(p.slot));
+    auto made = arenas_[p.local].own.map(p.slot);
     if (!made)
       return tl::make_unexpected(made.error());
     memory = std::move(*made);

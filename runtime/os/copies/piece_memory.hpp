@@ -2,6 +2,7 @@
 
 #include "ckpt/copies/target_core.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
+#include "runtime/os/memory/snapshot_memory.hpp"
 
 #include <array>
 #include <cstddef>
@@ -29,12 +30,11 @@ class piece_memory {
 
  private:
   struct arena {
-    os::shared_memory table;
-    std::array<int, slot_table::slots_max> descriptors{};
+    os::snapshot_memory own;
     /// Mapped from when something is first added there, and from then on: to touch each page of a
     /// new mapping takes longer than to add to it.
     std::array<os::shared_memory, slot_table::slots_max> memory;
-    slots words() const { return {*reinterpret_cast<slot_table*>(table.data()), 2}; }
+    slots words() const { return own.words(); }
   };
   struct parity {
     local_rank local = 0;
