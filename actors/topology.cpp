@@ -106,6 +106,9 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                          sup::dynamic("worker_group", patience, at.worker_group,
                                       agent::hears_of_ends(at.agent)),
                      }),
+                 // To the disk and to other nodes: what the one does the other never waits for, and
+                 // neither knows anything that the other lost. Both find in the snapshots' memory
+                 // what is requested of them.
                  sup::one_for_one(
                      "checkpoint_saver", patience,
                      {
@@ -114,13 +117,19 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                                       host = world.checkpoints](sup::context& ctx) {
                                        return persister::start(ctx, name, host, at);
                                      }),
+                         sup::worker("replicator", restart::permanent, stop_within{1s},
+                                     at.replicator,
+                                     [name = options.agent.node, at,
+                                      host = world.copies](sup::context& ctx) {
+                                       return replicator::start(ctx, name, host, at);
+                                     }),
                      }),
                  // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,
                              [o = options, at, jitter, who, transport = world.transport,
                               keeping = world.keeping](sup::context& ctx) {
                                return uplink::start(ctx, o.uplink, jitter, who, o.master, transport,
-                                                    keeping, o.on_owners, at);
+                                                    keeping, at);
                              }),
              })
       .at(at.root);

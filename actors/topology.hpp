@@ -3,6 +3,7 @@
 #include "actors/master/addresses.hpp"
 #include "actors/node_supervisor/addresses.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/copies/replication_host.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/ports/keeping.hpp"
 #include "runtime/ports/process.hpp"
@@ -47,14 +48,13 @@ struct node_world {
   std::shared_ptr<ports::store_host> stores;
   std::shared_ptr<ports::keeping> keeping = std::make_shared<ports::keeps_nothing>();
   std::shared_ptr<ckpt::checkpoint_host> checkpoints = std::make_shared<ckpt::no_checkpoint_host>();
+  std::shared_ptr<ckpt::replication_host> copies = std::make_shared<ckpt::no_replication_host>();
 };
 
 struct node_options {
   uplink_options uplink;
   agent_options agent;
   training_program program;
-  /// Hears which node runs which ranks, in each generation that runs; from an actor's thread.
-  std::function<void(const messages::msg<messages::RankOwners>&)> on_owners = [](const auto&) {};
   ports::endpoint master;
   /// For incarnations and jitter.
   std::uint64_t seed = 0;

@@ -107,12 +107,17 @@ any_msg tree(const stamp& from) {
                            [](auto b) {
                              auto root = b.initRoots(1)[0];
                              write_row(root, "node_supervisor", "one_for_one");
-                             auto parts = root.initChildren(4);
-                             write_row(parts[0], "agent", "worker");
-                             write_row(parts[1], "worker_group", "dynamic");
-                             write_row(parts[2], "checkpoint_saver", "worker");
-                             write_row(parts[3], "uplink", "worker");
-                             auto generation = parts[1].initChildren(1)[0];
+                             auto parts = root.initChildren(3);
+                             write_row(parts[0], "training", "rest_for_one");
+                             write_row(parts[1], "checkpoint_saver", "one_for_one");
+                             write_row(parts[2], "uplink", "worker");
+                             auto training = parts[0].initChildren(2);
+                             write_row(training[0], "agent", "worker");
+                             write_row(training[1], "worker_group", "dynamic");
+                             auto saver = parts[1].initChildren(2);
+                             write_row(saver[0], "persister", "worker");
+                             write_row(saver[1], "replicator", "worker");
+                             auto generation = training[1].initChildren(1)[0];
                              write_row(generation, "generation 1", "one_fate");
                              auto ranks = generation.initChildren(8);
                              for (unsigned i = 0; i < ranks.size(); ++i) {

@@ -49,7 +49,7 @@ using master_internal = kind_list<WorldProposed, Sealed, NodeReplaced, LinkLost,
 using node_internal =
     kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted, WorkerEnded,
               WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt, Abandon, StateRenewed,
-              MasterLinked, SaveNewest, Drain, Drained, MasterPlace, CopiesPlace>;
+              MasterLinked, SaveNewest, Drain, Drained, OwnersRequest, MasterPlace, CopiesPlace>;
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCounted,

@@ -26,7 +26,8 @@ using all_kinds = kind_list<
     NodeLost, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink,
     StateRenewed, Abandon,
     // rendezvous
-    Prepare, Prepared, Start, RankOwners, Stop, StandBy, Dispensable, WorldProposed, Sealed,
+    Prepare, Prepared, Start, RankOwners, OwnersRequest, Stop, StandBy, Dispensable, WorldProposed,
+    Sealed,
     // training
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,

@@ -66,12 +66,18 @@ struct Prepare {
 
 struct RankOwners {
   # member → its node, right after Start and again on each new link: which node runs which ranks. A node that holds pieces of snapshots
-  # for others compares with it by what right a peer gives. Built once and shared by all members' messages; ten bytes for each node.
+  # for others compares with it by what right a peer gives: its uplink tells its replicator. Built once and shared by all members' messages;
+  # ten bytes for each node.
   nodes @0 :List(UInt64);
   # Fingerprints of the nodes' names (messages/node_names.hpp), in order of group rank.
 
   slots @1 :List(UInt16);
   # Of each: how many ranks it has. They follow each other without a gap.
+}
+
+struct OwnersRequest {
+  # replicator → uplink, at its start; answered with the last RankOwners that this node was told, which the replicator before it may have
+  # missed. Never leaves the node supervisor.
 }
 
 struct Prepared {

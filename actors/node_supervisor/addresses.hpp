@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/node_supervisor/checkpoint_saver/persister/persister.hpp"
+#include "actors/node_supervisor/checkpoint_saver/replicator/replicator.hpp"
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
 #include "runtime/sup/address.hpp"
@@ -14,6 +15,7 @@ struct node_addresses {
   sup::address<agent::handle> agent;
   sup::address<sup::dynamic_handle> worker_group;
   sup::address<persister::handle> persister;
+  sup::address<replicator::handle> replicator;
   sup::address<sup::supervisor_handle> root;
 };
 

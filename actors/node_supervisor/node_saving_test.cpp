@@ -98,23 +98,6 @@ TEST_SUITE("node: saving") {
     CHECK(s.processes->take_deeds() == "");
   }
 
-  TEST_CASE("copies at other nodes are made, and only the process hears of them") {
-    saving_node s;
-    ckpt::snapshot_to_copy i;
-    i.sequence = i.by.parity = 1;
-    i.step = 100;
-    i.by.members = {{0, "a:1"}, {2, "b:1"}};
-    s.checkpoints->request_copies(i);
-    s.settle();
-    CHECK(s.checkpoints->copying() == 1);
-    s.checkpoints->copy_ends(failure(errc::closed, "rank 2 at b:1: the connection was closed"));
-    s.settle();
-    const auto why = std::string("rank 2 at b:1: the connection was closed");
-    CHECK(s.checkpoints->finalized == std::vector<std::string>{"rank 0: " + why});
-    CHECK(s.was_said("persister: step 100 of rank 0 is not held by other nodes: " + why));
-    CHECK(s.hears() == "");
-  }
-
   TEST_CASE("workers that have saved and ended are not finished before their step is complete") {
     saving_node s;
     s.requests(0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -61,6 +62,12 @@ struct slot_destination {
   std::uint32_t framework = 0, shard = 0, shards = 0;
   std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
 };
+
+/// The text in one of these arrays.
+template<std::size_t Size>
+std::string text_in(const std::array<char, Size>& array) {
+  return {array.begin(), std::find(array.begin(), array.end(), '\0')};
+}
 
 /// Where pieces of the snapshot are held, if copies of it are requested; ckpt/erasure/stripes.hpp
 /// says what is whose. Read like a destination.

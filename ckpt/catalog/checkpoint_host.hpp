@@ -2,7 +2,7 @@
 
 #include "ckpt/catalog/manifest.hpp"
 #include "ckpt/catalog/retention.hpp"
-#include "ckpt/catalog/save_id.hpp"
+#include "ckpt/catalog/snapshot_here.hpp"
 #include "ckpt/catalog/trackers.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
@@ -28,49 +28,10 @@ struct destination {
   duration save_within{}; ///< for the shards of all ranks
 };
 
-/// A snapshot in the memory of a training process here.
-struct snapshot_here {
-  local_rank local = 0;
-  std::size_t slot = 0;
-  std::uint64_t sequence = 0; ///< of the snapshot in its process's memory
-  std::uint64_t step = 0;
-  generation made_by;
-  std::uint64_t save = 0; ///< of that generation
-  global_rank rank = 0;
-  std::uint32_t world_size = 0;
-  std::uint64_t bytes = 0;
-
-  save_id id() const { return {made_by, save}; }
-};
-
 /// One that is to be written. It stays as it is until it is finalized, whatever becomes of its
 /// process.
 struct persist_request : snapshot_here {
   destination to;
-};
-
-/// The targets of a snapshot's pieces: nodes with one rank each (ckpt/erasure/stripes.hpp).
-struct copy_group {
-  struct member {
-    global_rank rank = 0;
-    std::string address; ///< "host:port"
-  };
-  std::vector<member> members;
-  std::uint32_t parity = 0;
-  std::uint32_t me = 0; ///< which member
-};
-
-/// A step whose snapshots all ranks know to be held by others.
-struct held_step {
-  generation made_by;
-  std::uint64_t step = 0;
-};
-
-/// One of which pieces are to be held at other nodes. It stays until that is finalized, too.
-struct snapshot_to_copy : snapshot_here {
-  copy_group by;
-  duration within{};
-  std::optional<held_step> whole; ///< the targets' pieces of it are not dropped
 };
 
 struct commit_order {
@@ -97,9 +58,6 @@ class checkpoint_host {
   /// saver that comes after one that crashed hears of all again.
   virtual void watch(std::function<void(const persist_request&)> on_request) = 0;
 
-  /// The same for snapshots of which copies are requested.
-  virtual void watch_copies(std::function<void(const snapshot_to_copy&)> on_request) = 0;
-
   /// `done` is called when every snapshot that was requested before this call has been told.
   virtual void look(std::function<void()> done) = 0;
 
@@ -113,11 +71,6 @@ class checkpoint_host {
   /// What became of it: its process may hear, and its memory is free for other snapshots.
   virtual void finalize(const persist_request& snapshot, const result<void>& how) = 0;
 
-  /// Gives its pieces to their targets; all of them hold them when `done` is called, and those of
-  /// the others that belong to them. Does not wait for what else is asked for here.
-  virtual void copy(const snapshot_to_copy& snapshot, std::function<void(result<void>)> done) = 0;
-  virtual void finalize_copy(const snapshot_to_copy& snapshot, const result<void>& how) = 0;
-
   /// The newest snapshot of every training process here that all ranks have (if that is not known:
   /// its newest) is requested too, unless it was before.
   virtual void request_newest() = 0;
@@ -127,7 +80,6 @@ class checkpoint_host {
 class no_checkpoint_host final : public checkpoint_host {
  public:
   void watch(std::function<void(const persist_request&)>) override {}
-  void watch_copies(std::function<void(const snapshot_to_copy&)>) override {}
   void look(std::function<void()> done) override { done(); }
   void write(const persist_request&, std::function<void(result<ports::receipt>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
@@ -136,10 +88,6 @@ class no_checkpoint_host final : public checkpoint_host {
     done(failure(errc::invalid, "there is no memory for images"));
   }
   void finalize(const persist_request&, const result<void>&) override {}
-  void copy(const snapshot_to_copy&, std::function<void(result<void>)> done) override {
-    done(failure(errc::invalid, "there is no memory for images"));
-  }
-  void finalize_copy(const snapshot_to_copy&, const result<void>&) override {}
   void request_newest() override {}
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/copies/replication_host.hpp"
 #include "ckpt/erasure/stripes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/ports/transport.hpp"

@@ -128,11 +128,12 @@ int main(int argc, char** argv) {
         "not start; it takes the descriptors of their memory for images",
         exit_failure);
   const auto node = host_name();
-  const auto writer = ckpt::snapshot_writer::open({*descriptors}, node);
-  if (!writer)
-    return report_error(program, writer.error().what, exit_failure);
-  private_saver saver(*writer, node);
-  (*writer)->watch([&](const ckpt::persist_request& snapshot) { saver.take(snapshot); });
+  const auto memory = ckpt::snapshot_watch::open({*descriptors});
+  if (!memory)
+    return report_error(program, memory.error().what, exit_failure);
+  const auto writer = std::make_shared<ckpt::snapshot_writer>(*memory, node);
+  private_saver saver(writer, node);
+  writer->watch([&](const ckpt::persist_request& snapshot) { saver.take(snapshot); });
   wait_for_end_of_input();
   saver.drain();
   return exit_success;

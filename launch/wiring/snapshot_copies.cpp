@@ -39,15 +39,17 @@ snapshot_copies::open(const launcher_options& o, const node_name& node,
   return made;
 }
 
-ckpt::snapshot_writer::replicator snapshot_copies::replicator() const {
-  return [source = std::weak_ptr<ckpt::replication_source>(source_)](
-             const ckpt::snapshot_to_copy& snapshot, ports::bytes_view memory,
-             std::function<void(result<void>)> done) {
+std::shared_ptr<ckpt::snapshot_copier>
+snapshot_copies::copier_of(const std::shared_ptr<ckpt::snapshot_watch>& memory) const {
+  auto give = [source = std::weak_ptr<ckpt::replication_source>(source_)](
+                  const ckpt::snapshot_to_copy& snapshot, ports::bytes_view bytes,
+                  std::function<void(result<void>)> done) {
     if (const auto living = source.lock())
-      living->give(snapshot, memory, std::move(done));
+      living->give(snapshot, bytes, std::move(done));
     else
       done(failure(errc::closed, "this node leaves the job"));
   };
+  return std::make_shared<ckpt::snapshot_copier>(memory, std::move(give), owners_);
 }
 
 } // namespace troupe::launch

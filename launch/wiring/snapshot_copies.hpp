@@ -1,9 +1,10 @@
 #pragma once
 
 #include "launch/options/options.hpp"
-#include "runtime/os/checkpoint/snapshot_writer.hpp"
+#include "runtime/os/checkpoint/snapshot_watch.hpp"
 #include "runtime/os/copies/replication_source.hpp"
 #include "runtime/os/copies/replication_target.hpp"
+#include "runtime/os/copies/snapshot_copier.hpp"
 #include "runtime/os/io_thread.hpp"
 
 #include <memory>
@@ -25,11 +26,9 @@ class snapshot_copies {
   /// Where others give their pieces.
   ports::endpoint where() const { return target_->where(); }
 
-  /// To be told which node runs which ranks; may outlive this.
-  const std::shared_ptr<ckpt::rank_owners>& owners() const { return owners_; }
-
-  /// For the node's writer, which may outlive this.
-  ckpt::snapshot_writer::replicator replicator() const;
+  /// The node's replication_host, which may outlive this: then it gives nothing any more.
+  std::shared_ptr<ckpt::snapshot_copier>
+  copier_of(const std::shared_ptr<ckpt::snapshot_watch>& memory) const;
 
  private:
   snapshot_copies() = default;

@@ -168,16 +168,15 @@ class life {
     auto node_options = node_options_of(
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
-    if (copies)
-      node_options.on_owners = [owners = copies->owners()](const auto& m) { owners->learn(m); };
-    const auto snapshots = ckpt::snapshot_writer::open(
-        contract.checkpoint_memory, facts_.node,
-        copies ? copies->replicator() : ckpt::snapshot_writer::replicator{});
-    if (!snapshots)
-      return cannot_go_on(snapshots.error().what);
-    auto node =
-        node_run::start(engine_.system(), {*transport, processes, stores, keeping_, *snapshots},
-                        node_options, master ? log_->sink() : told_by_node(log_->sink()));
+    const auto memory = ckpt::snapshot_watch::open(contract.checkpoint_memory);
+    if (!memory)
+      return cannot_go_on(memory.error().what);
+    const auto snapshots = std::make_shared<ckpt::snapshot_writer>(*memory, facts_.node);
+    const auto copier =
+        copies ? copies->copier_of(*memory) : std::make_shared<ckpt::snapshot_copier>(*memory);
+    auto node = node_run::start(engine_.system(),
+                                {*transport, processes, stores, keeping_, snapshots, copier},
+                                node_options, master ? log_->sink() : told_by_node(log_->sink()));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
                              "supervisor_restarted",
@@ -185,7 +184,7 @@ class life {
                              {{"earlier_lives", std::int64_t{keeper_.earlier_lives()}}}});
     keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
     const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
-    copies.reset(); // the writer of snapshots, which goes after it, hears what was given up
+    copies.reset(); // the copier, which goes after it, hears what was given up
     // What it captured goes now; the I/O thread may be about to call it.
     keeper_.on_user_signal([](int) {});
     os::call_on(slow_, [] {});

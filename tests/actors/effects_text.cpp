@@ -197,14 +197,6 @@ struct in_text {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
                        e.how ? "complete" : e.how.error().what);
   }
-  std::string operator()(const persister_core::copy& e) const {
-    return fmt::format("copy {} to {} others", snapshot_text(e.snapshot),
-                       e.snapshot.by.members.size() - 1);
-  }
-  std::string operator()(const persister_core::finalize_copy& e) const {
-    return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
-                       e.how ? "held by others" : e.how.error().what);
-  }
   std::string operator()(const persister_core::look& e) const {
     return fmt::format("look {}", e.question);
   }
@@ -215,6 +207,17 @@ struct in_text {
     return "report " + text(e.message);
   }
   std::string operator()(const persister_core::note&) const { return {}; }
+
+  // replicator
+  std::string operator()(const replicator_core::copy& e) const {
+    return fmt::format("copy {} to {} others", snapshot_text(e.snapshot),
+                       e.snapshot.by.members.size() - 1);
+  }
+  std::string operator()(const replicator_core::finalize& e) const {
+    return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
+                       e.how ? "held by others" : e.how.error().what);
+  }
+  std::string operator()(const replicator_core::note&) const { return {}; }
 
   // worker
   std::string operator()(const worker_core::signal& e) const {
@@ -272,6 +275,9 @@ std::string text(const catalog_core::effects& effects) {
   return all_in_text(effects);
 }
 std::string text(const persister_core::effects& effects) {
+  return all_in_text(effects);
+}
+std::string text(const replicator_core::effects& effects) {
   return all_in_text(effects);
 }
 

@@ -5,6 +5,7 @@
 #include "tests/fakes/checkpoints.hpp"
 #include "tests/fakes/keeping.hpp"
 #include "tests/fakes/processes.hpp"
+#include "tests/fakes/replication.hpp"
 #include "tests/fakes/stores.hpp"
 
 #include <memory>
@@ -40,7 +41,8 @@ struct node_stage : stage {
   void begin() {
     node_events events;
     events.on_over = [this](const node_outcome& o) { outcomes.push_back(o); };
-    play(node_tree({transport, processes, stores, keeping, checkpoints}, options, at, events));
+    play(node_tree({transport, processes, stores, keeping, checkpoints, copies}, options, at,
+                   events));
   }
 
   /// The master accepts the dial that waits; what the node said in its hello.
@@ -93,6 +95,8 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_keeping>();
   std::shared_ptr<troupe::testing::fake_checkpoints> checkpoints =
       std::make_shared<troupe::testing::fake_checkpoints>();
+  std::shared_ptr<troupe::testing::fake_replication> copies =
+      std::make_shared<troupe::testing::fake_replication>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
   term followed; ///< as the last hello says

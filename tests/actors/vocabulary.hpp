@@ -6,6 +6,7 @@
 #include "actors/master/membership/membership_core.hpp"
 #include "actors/master/recovery/recovery_core.hpp"
 #include "actors/node_supervisor/checkpoint_saver/persister/persister_core.hpp"
+#include "actors/node_supervisor/checkpoint_saver/replicator/replicator_core.hpp"
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "actors/node_supervisor/training/worker_group/generation/worker/worker_core.hpp"
 #include "actors/node_supervisor/uplink/uplink_core.hpp"
@@ -137,6 +138,7 @@ std::string text(const agent_core::effects& effects);
 std::string text(const worker_core::effects& effects);
 std::string text(const catalog_core::effects& effects);
 std::string text(const persister_core::effects& effects);
+std::string text(const replicator_core::effects& effects);
 
 namespace detail {
 template<class T, class = void>

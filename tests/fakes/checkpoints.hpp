@@ -52,19 +52,6 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
       }
   }
   void request_newest() override {}
-  void watch_copies(std::function<void(const ckpt::snapshot_to_copy&)> on_request) override {
-    on_copy_request_ = std::move(on_request);
-  }
-  void copy(const ckpt::snapshot_to_copy&, std::function<void(result<void>)> done) override {
-    copies_.push_back(std::move(done));
-  }
-  void finalize_copy(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override {
-    finalized.push_back("rank " + std::to_string(snapshot.rank) + ": " +
-                        (how ? "held by others" : how.error().what));
-  }
-  void request_copies(const ckpt::snapshot_to_copy& snapshot) { on_copy_request_(snapshot); }
-  void copy_ends(result<void> how) { next(copies_)(std::move(how)); }
-  std::size_t copying() const { return copies_.size(); }
 
  private:
   template<class Done>
@@ -75,9 +62,7 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   }
 
   std::function<void(const ckpt::persist_request&)> on_request_;
-  std::function<void(const ckpt::snapshot_to_copy&)> on_copy_request_;
   std::vector<ckpt::persist_request> requests_;
-  std::deque<std::function<void(result<void>)>> copies_;
   std::deque<std::function<void(result<ports::receipt>)>> writes_;
   std::deque<std::function<void(result<ckpt::completed>)>> commits_;
 };

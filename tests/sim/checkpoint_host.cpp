@@ -59,13 +59,6 @@ void sim_checkpoint_host::watch(std::function<void(const ckpt::persist_request&)
     on_request_(snapshot);
 }
 
-void sim_checkpoint_host::watch_copies(
-    std::function<void(const ckpt::snapshot_to_copy&)> on_request) {
-  on_copy_request_ = std::move(on_request);
-  for (const auto& snapshot : all_.memories_[node()].to_copy)
-    on_copy_request_(snapshot);
-}
-
 void sim_checkpoint_host::write(const ckpt::persist_request& snapshot,
                                 std::function<void(result<ports::receipt>)> done) {
   writes_.ask([this, snapshot, done = std::move(done)](ckpt::place_writer& to) {
@@ -106,26 +99,6 @@ void sim_checkpoint_host::finalize(const ckpt::persist_request& snapshot, const 
   all_.finalize(node(), snapshot, how);
 }
 
-void sim_checkpoint_host::copy(const ckpt::snapshot_to_copy& snapshot,
-                               std::function<void(result<void>)> done) {
-  const auto takes = all_.world_.between(all_.options_.write_min, all_.options_.write_max);
-  launcher_->call_in(takes, [me = shared_from_this(), snapshot, done = std::move(done)] {
-    me->all_.copies_.give(me->launcher_, snapshot, done);
-  });
-}
-
-void sim_checkpoint_host::finalize_copy(const ckpt::snapshot_to_copy& snapshot,
-                                        const result<void>& how) {
-  all_.finalize_copy(node(), snapshot, how);
-}
-
-void sim_checkpoint_host::tell(const ckpt::snapshot_to_copy& snapshot) {
-  launcher_->call([me = shared_from_this(), snapshot] {
-    if (me->on_copy_request_)
-      me->on_copy_request_(snapshot);
-  });
-}
-
 void sim_checkpoint_host::tell(const ckpt::persist_request& snapshot) {
   launcher_->call([me = shared_from_this(), snapshot] {
     if (me->on_request_)
@@ -135,7 +108,6 @@ void sim_checkpoint_host::tell(const ckpt::persist_request& snapshot) {
 
 void sim_checkpoint_host::end() {
   on_request_ = nullptr;
-  on_copy_request_ = nullptr;
   writes_.end();
   commits_.end();
 }

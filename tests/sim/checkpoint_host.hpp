@@ -37,7 +37,6 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
   sim_checkpoint_host(checkpoints& of, host_ptr launcher);
 
   void watch(std::function<void(const ckpt::persist_request&)> on_request) override;
-  void watch_copies(std::function<void(const ckpt::snapshot_to_copy&)> on_request) override;
   void look(std::function<void()> done) override { done(); }
   void write(const ckpt::persist_request& snapshot,
              std::function<void(result<ports::receipt>)> done) override;
@@ -45,11 +44,7 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
               std::function<void(result<ckpt::completed>)> done) override;
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override;
   void request_newest() override {}
-  void copy(const ckpt::snapshot_to_copy& snapshot,
-            std::function<void(result<void>)> done) override;
-  void finalize_copy(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override;
 
-  void tell(const ckpt::snapshot_to_copy& snapshot);
   void tell(const ckpt::persist_request& snapshot);
   /// Its process ends, with its threads.
   void end();
@@ -62,7 +57,6 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
   const host_ptr launcher_;
   sim_place_thread writes_, commits_;
   std::function<void(const ckpt::persist_request&)> on_request_;
-  std::function<void(const ckpt::snapshot_to_copy&)> on_copy_request_;
 };
 
 } // namespace troupe::sim

@@ -2,6 +2,7 @@
 
 #include "runtime/base/generations.hpp"
 #include "tests/sim/checkpoint_host.hpp"
+#include "tests/sim/replication_host.hpp"
 
 #include <fmt/format.h>
 
@@ -125,13 +126,22 @@ std::shared_ptr<ckpt::checkpoint_host> checkpoints::host_of(const host_ptr& laun
   return made;
 }
 
+std::shared_ptr<ckpt::replication_host> checkpoints::copier_of(const host_ptr& launcher) {
+  const auto made = std::make_shared<sim_replication_host>(*this, launcher);
+  copiers_[launcher->name()] = made;
+  return made;
+}
+
 void checkpoints::launcher_ends(const host_ptr& launcher) {
   if (const auto h = hosts_[launcher->name()].lock())
     h->end();
+  if (const auto c = copiers_[launcher->name()].lock())
+    c->end();
 }
 
 void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
   hosts_.erase(launcher->name());
+  copiers_.erase(launcher->name());
   copies_.launcher_ended(launcher->name(), how != ending_kind::crashed);
   if (how == ending_kind::crashed)
     return;
@@ -386,8 +396,8 @@ void checkpoints::request_copies(const process_record& p, std::uint64_t step,
   m.to_copy.push_back(snapshot);
   world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} held by others", p.which.value,
                                    p.rank, step));
-  if (const auto h = hosts_[p.node].lock())
-    h->tell(snapshot);
+  if (const auto c = copiers_[p.node].lock())
+    c->tell(snapshot);
 }
 
 void checkpoints::say_newest_in_memory() const {

@@ -2,6 +2,7 @@
 
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/copies/replication_host.hpp"
 #include "ckpt/load/rank_view.hpp"
 #include "tests/sim/copies.hpp"
 #include "tests/sim/fiber.hpp"
@@ -47,6 +48,7 @@ class checkpoints {
   ~checkpoints();
 
   std::shared_ptr<ckpt::checkpoint_host> host_of(const host_ptr& launcher);
+  std::shared_ptr<ckpt::replication_host> copier_of(const host_ptr& launcher);
   /// While its actors are still there, and after that.
   void launcher_ends(const host_ptr& launcher);
   void launcher_ended(const host_ptr& launcher, ending_kind how);
@@ -94,6 +96,7 @@ class checkpoints {
 
  private:
   friend class sim_checkpoint_host;
+  friend class sim_replication_host;
 
   struct memory {
     std::map<local_rank, std::unique_ptr<ckpt::slot_table>> tables;
@@ -129,6 +132,7 @@ class checkpoints {
   std::map<std::string, sim_place> places_;
   std::map<std::string, memory> memories_;
   std::map<std::string, std::weak_ptr<class sim_checkpoint_host>> hosts_; ///< of the launcher there
+  std::map<std::string, std::weak_ptr<class sim_replication_host>> copiers_; ///< likewise
   copies copies_{world_};
   std::vector<std::shared_ptr<fiber>> other_jobs_;
   generation trains_{}; ///< which has loaded

@@ -170,8 +170,9 @@ void cluster::supervise(const std::string& name) {
   events.on_over = [this, name, which = h->boot()](const actors::node_outcome& outcome) {
     world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
   };
-  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h), stores_.host_of(h),
-                                 m.kept, checkpoints_.host_of(h)};
+  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h),
+                                 stores_.host_of(h),       m.kept,
+                                 checkpoints_.host_of(h),  checkpoints_.copier_of(h)};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }

@@ -109,9 +109,10 @@ void cluster::crash_actor(const std::string& host_name, const std::string& role)
                              : end_abruptly(m.gateway);
     });
   h->call([n = trees_->nodes.at(host_name), role] {
-    role == "agent"       ? end_abruptly(n.agent)
-    : role == "persister" ? end_abruptly(n.persister)
-                          : end_abruptly(n.uplink);
+    role == "agent"        ? end_abruptly(n.agent)
+    : role == "persister"  ? end_abruptly(n.persister)
+    : role == "replicator" ? end_abruptly(n.replicator)
+                           : end_abruptly(n.uplink);
   });
 }
 

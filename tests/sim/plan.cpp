@@ -96,6 +96,7 @@ constexpr kind kinds[] = {
     {3, "actor N agent crashes", nullptr},
     {3, "actor N uplink crashes", nullptr},
     {3, "actor N persister crashes", nullptr},
+    {2, "actor N replicator crashes", nullptr},
 };
 
 /// What checkpoints have to get through.

@@ -44,7 +44,8 @@ struct state {
   ports::endpoint master;
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::keeping> keeping;
-  std::function<void(const messages::msg<messages::RankOwners>&)> on_owners;
+  /// The last that this node was told: a replicator that crashed may have missed it.
+  std::optional<messages::msg<messages::RankOwners>> owners;
   node_addresses node;
   ports::connection_ptr link;
   /// The supervisor wants this actor to end; it does once the link has.
@@ -87,6 +88,11 @@ void answer_tree(self_ptr self, const messages::msg<messages::TreeRequest>& requ
       [](const error&) { /* the asking side has its own deadline */ });
 }
 
+void tell_owners(self_ptr self, const messages::msg<messages::RankOwners>& m) {
+  self->state->owners = m;
+  sup::send(self, self->state->node.replicator, m);
+}
+
 /// The master's directives, to the roles they are for.
 void deliver(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
@@ -95,7 +101,7 @@ void deliver(self_ptr self, const messages::any_msg& said) {
   const auto to_persister = [self, &s](const auto& m) { sup::send(self, s.node.persister, m); };
   route(said, directives{},
         receivers{[&](const auto& m) { to_agent(m); },
-                  [&](const msg<RankOwners>& m) { s.on_owners(m); },
+                  [&](const msg<RankOwners>& m) { tell_owners(self, m); },
                   [&](const msg<CommitStep>& m) { to_persister(m); },
                   [&](const msg<StepFinalized>& m) { to_persister(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
@@ -195,12 +201,10 @@ void link_closed(self_ptr self, const closed& c) {
   perform(self, self->state->core.closed(sup::now(self), c.reason));
 }
 
-private_handle::behavior_type
-behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t seed, identity who,
-       ports::endpoint master, std::shared_ptr<ports::transport> transport,
-       std::shared_ptr<ports::keeping> keeping,
-       std::function<void(const messages::msg<messages::RankOwners>&)> on_owners,
-       node_addresses node) {
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, uplink_options options,
+                                     std::uint64_t seed, identity who, ports::endpoint master,
+                                     std::shared_ptr<ports::transport> transport,
+                                     std::shared_ptr<ports::keeping> keeping, node_addresses node) {
   // The wish to end overtakes what is in the mailbox; a Goodbye in there must still go out.
   sup::harden(self, ctx, [self](const sup::stop_order&) {
     sup::later(self, duration::zero(), last_words_said{});
@@ -215,7 +219,7 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
             std::move(master),
             std::move(transport),
             std::move(keeping),
-            std::move(on_owners),
+            std::nullopt,
             std::move(node),
             {},
             false,
@@ -227,6 +231,12 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
       [self](const messages::any_msg& report) { perform(self, self->state->core.report(report)); },
       [self](const messages::msg<messages::StateRenewed>&) {
         perform(self, self->state->core.renew(sup::now(self)));
+      },
+      [self](const messages::msg<messages::OwnersRequest>&)
+          -> sup::answer<messages::msg<messages::RankOwners>> {
+        if (!self->state->owners)
+          return sup::fail(errc::unavailable, "the master has not told yet which ranks are where");
+        return *self->state->owners;
       },
       [self](const dial_outcome& d) { take_link(self, d); },
       [self](const received& r) {
@@ -250,11 +260,9 @@ behave(self_ptr self, sup::context ctx, uplink_options options, std::uint64_t se
 
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
-             const std::shared_ptr<ports::keeping>& keeping,
-             std::function<void(const messages::msg<messages::RankOwners>&)> on_owners,
-             const node_addresses& node) {
+             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node) {
   return ctx.spawn<handle>(behave, ctx, std::move(options), seed, std::move(who), std::move(master),
-                           transport, keeping, std::move(on_owners), node);
+                           transport, keeping, node);
 }
 
 } // namespace troupe::actors::uplink

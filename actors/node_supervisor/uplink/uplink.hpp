@@ -7,7 +7,6 @@
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 
-#include <functional>
 #include <memory>
 
 namespace troupe::actors {
@@ -22,13 +21,12 @@ using handle = sup::protocol<
     // A report for the master; what the next hello will say anyway is dropped.
     sup::tell<messages::any_msg>,
     // From the agent.
-    sup::tell<messages::msg<messages::StateRenewed>>>;
+    sup::tell<messages::msg<messages::StateRenewed>>,
+    // From the replicator; fails if this node has not been told yet.
+    sup::ask<messages::msg<messages::OwnersRequest>>::yields<messages::msg<messages::RankOwners>>>;
 
-/// `on_owners` hears which node runs which ranks, in each generation that runs.
 handle start(sup::context& ctx, uplink_options options, std::uint64_t seed, identity who,
              ports::endpoint master, const std::shared_ptr<ports::transport>& transport,
-             const std::shared_ptr<ports::keeping>& keeping,
-             std::function<void(const messages::msg<messages::RankOwners>&)> on_owners,
-             const node_addresses& node);
+             const std::shared_ptr<ports::keeping>& keeping, const node_addresses& node);
 
 } // namespace troupe::actors::uplink

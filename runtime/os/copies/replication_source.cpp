@@ -16,7 +16,7 @@ namespace troupe::ckpt {
 class replication_source::impl {
  public:
   impl(std::shared_ptr<ports::transport> transport, replication_source_options options)
-      : options_(std::move(options)), author_(options_.node + "/checkpoint_saver"),
+      : options_(std::move(options)), author_(options_.node + "/replicator"),
         rate_(options_.bytes_per_second, limits::copy_burst),
         links_(std::move(transport), wake_point_), thread_([this] { run(); }) {}
 

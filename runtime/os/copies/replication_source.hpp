@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/copies/replication_host.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/ports/storage.hpp"

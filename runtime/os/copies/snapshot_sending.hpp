@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/rate_limiter.hpp"
+#include "ckpt/copies/replication_host.hpp"
 #include "ckpt/copies/sending_plan.hpp"
 #include "messages/msg.hpp"
 #include "runtime/os/copies/target_links.hpp"

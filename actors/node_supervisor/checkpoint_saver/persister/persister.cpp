@@ -20,13 +20,6 @@ struct committed {
   step_key which;
   result<ckpt::completed> how;
 };
-struct copy_requested {
-  ckpt::snapshot_to_copy snapshot;
-};
-struct copied {
-  ckpt::snapshot_to_copy snapshot;
-  result<void> how;
-};
 struct looked {
   std::uint64_t question = 0;
 };
@@ -36,8 +29,6 @@ struct looked {
 TROUPE_LOCAL_MESSAGE(troupe::actors::persister::persist_requested)
 TROUPE_LOCAL_MESSAGE(troupe::actors::persister::written)
 TROUPE_LOCAL_MESSAGE(troupe::actors::persister::committed)
-TROUPE_LOCAL_MESSAGE(troupe::actors::persister::copy_requested)
-TROUPE_LOCAL_MESSAGE(troupe::actors::persister::copied)
 TROUPE_LOCAL_MESSAGE(troupe::actors::persister::looked)
 
 namespace troupe::actors::persister {
@@ -56,8 +47,8 @@ struct state {
   sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, persist_requested, written, committed, copy_requested,
-                                    copied, looked, sup::wake>;
+using private_handle =
+    sup::widened<handle, persist_requested, written, committed, looked, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct performer {
@@ -77,15 +68,6 @@ struct performer {
   }
   void operator()(const persister_core::finalize& e) const {
     self->state->host->finalize(e.snapshot, e.how);
-  }
-  void operator()(const persister_core::copy& e) const {
-    self->state->host->copy(e.snapshot,
-                            [me = private_handle{self}, snapshot = e.snapshot](result<void> how) {
-                              sup::post(me, copied{snapshot, std::move(how)});
-                            });
-  }
-  void operator()(const persister_core::finalize_copy& e) const {
-    self->state->host->finalize_copy(e.snapshot, e.how);
   }
   void operator()(const persister_core::look& e) const {
     self->state->host->look(
@@ -136,10 +118,6 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
   self->state->host->watch([me = private_handle{self}](const ckpt::persist_request& snapshot) {
     sup::post(me, persist_requested{snapshot});
   });
-  self->state->host->watch_copies(
-      [me = private_handle{self}](const ckpt::snapshot_to_copy& snapshot) {
-        sup::post(me, copy_requested{snapshot});
-      });
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::CommitStep>& m) {
@@ -165,12 +143,6 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
       },
       [self](const committed& c) {
         perform(self, self->state->core.committed(sup::now(self), c.which, c.how));
-      },
-      [self](const copy_requested& w) {
-        perform(self, self->state->core.copy_requested(sup::now(self), w.snapshot));
-      },
-      [self](const copied& c) {
-        perform(self, self->state->core.copied(sup::now(self), c.snapshot, c.how));
       },
       [self](looked l) { perform(self, self->state->core.looked(sup::now(self), l.question)); },
       [self](sup::wake w) {

@@ -10,7 +10,7 @@ namespace troupe::actors {
 struct node_addresses;
 }
 
-/// Gets snapshots of this node's training processes to where they are wanted: see
+/// Has snapshots of this node's training processes written to their checkpoint directories: see
 /// persister_core.hpp. State: comes back from the host, which tells a new saver of all
 /// snapshots that are not finalized; what was written is written again.
 namespace troupe::actors::persister {

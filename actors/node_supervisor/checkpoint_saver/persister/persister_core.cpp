@@ -59,19 +59,13 @@ log::event about(const step_key& which, log::level severity, std::string name, s
 persister_core::persister_core(node_name node, messages::author author)
     : node_(std::move(node)), author_(std::move(author)) {}
 
-/// A slot is used again and again, and a process may save one step twice. Only the sequence tells
-/// one snapshot from the next in the same slot.
-persister_core::snapshot_id persister_core::id_of(const ckpt::snapshot_here& s) {
-  return {s.local, s.slot, s.sequence};
-}
-
 // ---- the host ----
 
 /// The host may tell of a snapshot again: what is known already is not written twice.
-persister_core::effects
-persister_core::persist_requested(instant now, const ckpt::persist_request& snapshot) {
+persister_core::effects persister_core::persist_requested(instant now,
+                                                          const ckpt::persist_request& snapshot) {
   effects out;
-  if (snapshots_.count(id_of(snapshot)) != 0)
+  if (snapshots_.count(snapshot.key()) != 0)
     return out;
   // Finalized at once, as a failure: a slot whose request was dropped without a word would never be
   // free again.
@@ -85,18 +79,17 @@ persister_core::persist_requested(instant now, const ckpt::persist_request& snap
   }
   // Twice the time that the process asked for: the catalog gives the step up after once that time,
   // and its word comes first as a rule.
-  snapshots_.emplace(id_of(snapshot), entry{snapshot, now + 2 * patience_for(snapshot), {}, false});
+  snapshots_.emplace(snapshot.key(), entry{snapshot, now + 2 * patience_for(snapshot), {}, false});
   out.push_back(write{snapshot});
   return out;
 }
 
 /// A shard that failed is reported like one that was written: the catalog can then give the step up
 /// at once instead of waiting for what will not come.
-persister_core::effects persister_core::written(instant now,
-                                                              const ckpt::persist_request& snapshot,
-                                                              const result<ports::receipt>& how) {
+persister_core::effects persister_core::written(instant now, const ckpt::persist_request& snapshot,
+                                                const result<ports::receipt>& how) {
   effects out;
-  const auto found = snapshots_.find(id_of(snapshot));
+  const auto found = snapshots_.find(snapshot.key());
   if (found == snapshots_.end() || found->second.outcome)
     return out;
   auto& e = found->second;
@@ -112,9 +105,8 @@ persister_core::effects persister_core::written(instant now,
 
 /// The answer may find the step finalized: the master waits for a committer only so long. Then
 /// there is nothing left to say about it.
-persister_core::effects
-persister_core::committed(instant, const step_key& which,
-                                 const result<ckpt::completed>& how) {
+persister_core::effects persister_core::committed(instant, const step_key& which,
+                                                  const result<ckpt::completed>& how) {
   effects out;
   if (how)
     for (const auto& warning : how->warnings)
@@ -129,37 +121,6 @@ persister_core::committed(instant, const step_key& which,
   return out;
 }
 
-persister_core::effects
-persister_core::copy_requested(instant, const ckpt::snapshot_to_copy& s) {
-  if (copies_.count(id_of(s)) != 0)
-    return {};
-  // As for writes: a slot that is refused in silence would never be free again.
-  if (copies_.size() >= limits::persist_requests_max)
-    return {finalize_copy{
-        s, failure(errc::overloaded, fmt::format("{} other images of node {} are being copied",
-                                                 copies_.size(), node_))}};
-  copies_.insert(id_of(s));
-  return {copy{s}};
-}
-
-persister_core::effects
-persister_core::copied(instant, const ckpt::snapshot_to_copy& s, const result<void>& how) {
-  if (copies_.erase(id_of(s)) == 0)
-    return {};
-  effects out;
-  out.push_back(finalize_copy{s, how});
-  // Not tried again: the next save is replicated, and by then this snapshot is old.
-  if (!how)
-    out.push_back(note{{log::level::warning,
-                        "step_not_copied",
-                        fmt::format("step {} of rank {} is not held by other nodes: {}", s.step,
-                                    s.rank, how.error().what),
-                        {{"step", static_cast<std::int64_t>(s.step)},
-                         {"rank", static_cast<std::int64_t>(s.rank)},
-                         {"generation", static_cast<std::int64_t>(s.made_by.value)}}}});
-  return out;
-}
-
 /// Two steps, since a process may have requested a write in its last moment: after the look all
 /// that was requested before the question is in snapshots_.
 persister_core::effects persister_core::looked(instant, std::uint64_t question) {
@@ -171,8 +132,7 @@ persister_core::effects persister_core::looked(instant, std::uint64_t question) 
 
 // ---- the master ----
 
-persister_core::effects persister_core::commit_step(instant,
-                                                                  const msg<CommitStep>& m) {
+persister_core::effects persister_core::commit_step(instant, const msg<CommitStep>& m) {
   effects out;
   auto order = m.read();
   const auto which = actors::key_of(order->getKey());
@@ -203,8 +163,7 @@ persister_core::effects persister_core::commit_step(instant,
 
 /// The only event by which a snapshot that was written becomes free while the master lives: until
 /// then no save may take its slot.
-persister_core::effects persister_core::step_finalized(instant,
-                                                                     const msg<StepFinalized>& m) {
+persister_core::effects persister_core::step_finalized(instant, const msg<StepFinalized>& m) {
   effects out;
   auto verdict = m.read();
   const auto which = actors::key_of(verdict->getKey());
@@ -260,7 +219,6 @@ persister_core::effects persister_core::drain(instant, std::uint64_t question) {
 }
 
 /// Late snapshots hold up no drain: a disk that hangs must not keep a finished job from ending.
-/// Copies hold up none either, since memory of other nodes of a job that ends is of no use to it.
 void persister_core::answer_drains(effects& out) {
   const bool pending = std::any_of(snapshots_.begin(), snapshots_.end(),
                                    [](const auto& i) { return !i.second.late; });
@@ -385,15 +343,12 @@ std::optional<instant> persister_core::next_wakeup() const {
 }
 
 std::string persister_core::in_words() const {
-  const auto copies =
-      copies_.empty() ? "" : fmt::format("; {} image(s) to be copied", copies_.size());
   if (snapshots_.empty())
-    return "nothing is to be written" + copies;
+    return "nothing is to be written";
   const auto writing = std::count_if(snapshots_.begin(), snapshots_.end(),
                                      [](const auto& i) { return !i.second.outcome; });
   return fmt::format("{} image(s) to be written, {} to be finalized", writing,
-                     static_cast<std::ptrdiff_t>(snapshots_.size()) - writing) +
-         copies;
+                     static_cast<std::ptrdiff_t>(snapshots_.size()) - writing);
 }
 
 } // namespace troupe::actors

@@ -13,7 +13,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -23,9 +22,6 @@ namespace troupe::actors {
 /// *finalized*: writes it, tells the master's catalog, makes the step complete here when told to,
 /// and finalizes it when the catalog has. Decides nothing about a step: what it knows is this
 /// node's snapshots. What is lost on the way, with a link or a master, it says again.
-///
-/// And has pieces of snapshots held at other nodes where that is requested. Whether all of a step
-/// is held so its ranks find out among themselves. What fails is not tried again: a newer step is.
 class persister_core {
  public:
   /// The host reads the slot until it answers by written(); a write that has begun cannot be taken
@@ -44,15 +40,6 @@ class persister_core {
     ckpt::persist_request snapshot;
     result<void> how;
   };
-  /// Answered by copied(). Beside the writes and on threads of its own: neither a slow disk nor a
-  /// slow network holds up the other.
-  struct copy {
-    ckpt::snapshot_to_copy snapshot;
-  };
-  struct finalize_copy {
-    ckpt::snapshot_to_copy snapshot;
-    result<void> how;
-  };
   /// Answered by looked() when the snapshots that are requested by now have been told.
   struct look {
     std::uint64_t question = 0;
@@ -69,8 +56,7 @@ class persister_core {
   struct note {
     log::event event;
   };
-  using effect =
-      std::variant<write, commit, finalize, copy, finalize_copy, look, drained, report, note>;
+  using effect = std::variant<write, commit, finalize, look, drained, report, note>;
   using effects = std::vector<effect>;
 
   persister_core(node_name node, messages::author author);
@@ -82,10 +68,6 @@ class persister_core {
   effects written(instant now, const ckpt::persist_request& snapshot,
                   const result<ports::receipt>& how);
   effects committed(instant now, const step_key& which, const result<ckpt::completed>& how);
-  /// Replicas are no part of a step: nothing here waits for them, and the catalog does not hear of
-  /// them.
-  effects copy_requested(instant now, const ckpt::snapshot_to_copy& snapshot);
-  effects copied(instant now, const ckpt::snapshot_to_copy& snapshot, const result<void>& how);
   effects looked(instant now, std::uint64_t question);
 
   // From the master.
@@ -103,7 +85,7 @@ class persister_core {
   /// Only for waits that have no other end: a disk or a master that does not answer.
   effects tick(instant now);
 
-  /// Of the snapshots alone: drains and copies have no clock here.
+  /// Of the snapshots alone: drains have no clock here.
   std::optional<instant> next_wakeup() const;
   std::string in_words() const;
 
@@ -121,9 +103,7 @@ class persister_core {
     bool leads = false; ///< the first to complete it, not a follower
     std::optional<result<void>> outcome;
   };
-  using snapshot_id = std::tuple<local_rank, std::size_t, std::uint64_t>;
 
-  static snapshot_id id_of(const ckpt::snapshot_here& snapshot);
   /// After the write, and again on each new link until the step is finalized.
   void say_shard(effects& out, const entry& e);
   /// To a catalog that lost its memory this is the one sign that a step is complete: it learns
@@ -143,10 +123,7 @@ class persister_core {
   messages::author author_;
   /// Bounded by limits::persist_requests_max. No handover keeps it: the bits in shared memory
   /// outlive this actor, and the host tells the next one of them.
-  std::map<snapshot_id, entry> snapshots_;
-  /// Being copied; bounded likewise. No deadline of its own: the host has the time that the process
-  /// named, and answers in any case.
-  std::set<snapshot_id> copies_;
+  std::map<ckpt::snapshot_key, entry> snapshots_;
   /// Of steps that have a snapshot here. Only what a repeated order needs. Whether the step is
   /// complete is known to the catalog alone.
   std::map<step_key, step> steps_;

@@ -33,15 +33,6 @@ ckpt::persist_request snapshot(local_rank local, const saving& s = {}, std::uint
   return i;
 }
 
-/// The same, held by others: ranks of two nodes.
-ckpt::snapshot_to_copy to_copy(local_rank local, std::uint64_t sequence = 1) {
-  ckpt::snapshot_to_copy i;
-  static_cast<ckpt::snapshot_here&>(i) = snapshot(local, {}, sequence);
-  i.by.members = {{0, "a:1"}, {2, "b:1"}};
-  i.by.parity = 1;
-  return i;
-}
-
 struct story {
   // The host.
   std::string requests(const ckpt::persist_request& i) {
@@ -59,14 +50,6 @@ struct story {
   std::string could_not_complete() {
     return text(core.committed(now, {"/ckpt", 100, generation{1}, 100},
                                failure(errc::refused, "read-only file system")));
-  }
-  std::string requests_copies(const ckpt::snapshot_to_copy& i) {
-    return text(core.copy_requested(now, i));
-  }
-  std::string copied(const ckpt::snapshot_to_copy& i, const result<void>& how) {
-    const auto effects = core.copied(now, i, how);
-    said = notes(effects);
-    return text(effects);
   }
   std::string looked(std::uint64_t question) { return text(core.looked(now, question)); }
 
@@ -246,49 +229,6 @@ TEST_SUITE("persister_core: what is lost on the way") {
     s.hears(step_finalized(true));
     s.requests(long_lasting);
     CHECK(s.core.next_wakeup() == dawn + 2 * limits::save_within_max);
-  }
-}
-
-TEST_SUITE("persister_core: copies at other nodes") {
-  TEST_CASE("are made and finalized, whatever the disk does") {
-    story s;
-    s.requests(snapshot(0));
-    CHECK(s.requests_copies(to_copy(0)) == "copy g1 step 100 rank 0 to 1 others");
-    CHECK(s.core.in_words() ==
-          "1 image(s) to be written, 0 to be finalized; 1 image(s) to be copied");
-    CHECK(s.copied(to_copy(0), {}) == "finalize g1 step 100 rank 0: held by others");
-    CHECK(s.said == "");
-    CHECK(s.core.in_words() == "1 image(s) to be written, 0 to be finalized");
-  }
-
-  TEST_CASE("that fail are not tried again, and it is said why") {
-    story s;
-    s.requests_copies(to_copy(0));
-    CHECK(s.copied(to_copy(0), failure(errc::closed, "rank 2 at b:1: the connection was closed")) ==
-          "finalize g1 step 100 rank 0: rank 2 at b:1: the connection was closed");
-    CHECK(s.said == "step 100 of rank 0 is not held by other nodes: rank 2 at b:1: the connection "
-                    "was closed");
-    CHECK(s.core.in_words() == "nothing is to be written");
-  }
-
-  TEST_CASE("are asked for once, and no drain waits for them at the end of a job") {
-    story s;
-    s.requests_copies(to_copy(0));
-    CHECK(s.requests_copies(to_copy(0)) == "");
-    s.drains(1);
-    CHECK(s.looked(1) == "drained 1");
-    CHECK_FALSE(s.core.next_wakeup());
-    s.copied(to_copy(0), {});
-    CHECK(s.copied(to_copy(0), {}) == "");
-  }
-
-  TEST_CASE("are bounded") {
-    story s;
-    for (std::uint64_t i = 1; i <= limits::persist_requests_max; ++i)
-      s.requests_copies(to_copy(0, i));
-    CHECK(s.requests_copies(to_copy(1)) ==
-          fmt::format("finalize g1 step 100 rank 1: {} other images of node a are being copied",
-                      limits::persist_requests_max));
   }
 }
 
