@@ -57,9 +57,7 @@ struct CommitStep {
   files @2 :List(ShardFile);
   sequence @3 :UInt64;
   # Retired: the place of a step in the order of one directory's; saves have an order now (StepKey.save).
-  openFrom @4 :UInt64;
-  # Of this generation's saves those before this one have ended: what is left of them is removed.
-  committed @5 :Bool;
+  committed @4 :Bool;
   # It is complete at another node's place: see whether it is at yours, and complete it there if that is not the same one.
 }
 
@@ -71,6 +69,8 @@ struct StepCommitted {
   why @3 :Text;
   # If it could not be.
   complete @4 :Bool;
+  shared @5 :Bool;
+  # Another node has completed it here: their directories are one.
 }
 
 struct StepFinalized {
@@ -79,6 +79,9 @@ struct StepFinalized {
   complete @1 :Bool;
   why @2 :Text;
   # If it is not complete: one line for people that names rank and node.
+  openFrom @3 :UInt64;
+  # Of a complete one. Of this generation's saves those before this one have ended: what is left of them is removed, and what need not be
+  # kept any more. Not before, as an older step is what all nodes have until this one is.
 }
 
 # ---- Inside the node supervisor ----

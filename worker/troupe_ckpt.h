@@ -52,7 +52,7 @@ typedef struct {
  * failure. */
 troupe_arena* troupe_arena_open(uint32_t images, uint32_t threads, const int32_t* left, char* why, size_t why_bytes);
 /* The arena of another process, which goes on using it: only for troupe_images, troupe_open_for_mapping and
- * troupe_held. */
+ * troupe_load_view. */
 troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes);
 /* Those of this arena, which stay its own. */
 void troupe_arena_descriptors(const troupe_arena* arena, int32_t* descriptors);
@@ -182,21 +182,10 @@ int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence,
  * before need not. 0: none stays. Fails where memory suffices for one image. */
 int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes);
 
-/* A parity that this node holds. In its slot it begins TROUPE_HELD_BEFORE bytes after the memory's begin. */
+/* In its slot a parity that this node holds begins so many bytes after the memory's begin. */
 #define TROUPE_HELD_BEFORE 4096
-typedef struct {
-  uint32_t members, parity;
-  uint32_t target; /* which member this node is */
-  uint32_t stripe, row;
-  uint32_t ranks[TROUPE_GROUP_MEMBERS];
-  uint64_t bytes[TROUPE_GROUP_MEMBERS]; /* of the members' images; 0 of those that give nothing to the stripe */
-  uint32_t crc32[TROUPE_GROUP_MEMBERS];
-} troupe_held_piece;
-/* In a view of memory for others' images: what the image is that troupe_images told of. */
-int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_held_piece* held, char* why,
-                size_t why_bytes);
 
-/* These need no arena. A group that cannot be has no pieces, targets or terms. */
+/* These need no arena. A group that cannot be has no pieces or targets. */
 
 /* Of each piece of an image; the last may be shorter. */
 uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t image_bytes);

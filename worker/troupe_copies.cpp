@@ -7,7 +7,6 @@
 #include <libdeflate.h>
 
 #include <algorithm>
-#include <iterator>
 
 using namespace troupe;
 using namespace troupe::ckpt;
@@ -41,15 +40,6 @@ result<slot_group> group_of(const troupe_group& said) {
   return by;
 }
 
-troupe_held_piece told_of(const held_piece& piece) {
-  troupe_held_piece held{piece.members, piece.parity, piece.target, piece.stripe,
-                         piece.row,     {},           {},           {}};
-  std::copy(piece.ranks.begin(), piece.ranks.end(), std::begin(held.ranks));
-  std::copy(piece.bytes.begin(), piece.bytes.end(), std::begin(held.bytes));
-  std::copy(piece.crc32.begin(), piece.crc32.end(), std::begin(held.crc32));
-  return held;
-}
-
 } // namespace
 
 int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why,
@@ -74,17 +64,6 @@ int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence,
 
 int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->set_replica_base(sequence); });
-}
-
-int troupe_held(troupe_arena* view, uint64_t slot, uint64_t sequence, troupe_held_piece* held,
-                char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&]() -> result<void> {
-    const auto found = view->own->held_in(slot, sequence);
-    if (!found)
-      return tl::make_unexpected(found.error());
-    *held = told_of(*found);
-    return {};
-  });
 }
 
 uint64_t troupe_piece_bytes(uint32_t members, uint32_t parity, uint64_t snapshot_bytes) {

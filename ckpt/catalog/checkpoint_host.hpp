@@ -37,13 +37,18 @@ struct persist_request : snapshot_here {
 struct commit_order {
   destination to;
   manifest says;
-  /// Of its generation, saves before this one have ended (retention_point).
-  std::uint64_t open_from = 0;
 };
 
 /// A step is complete.
 struct completed {
   std::vector<std::string> warnings; ///< of this commit and of what followed earlier ones
+  bool shared = false;               ///< another node had completed it: this is its directory, too
+};
+
+/// What need not be kept may go: a step is complete at all nodes that have a part of it.
+struct retain_order {
+  destination to;
+  retention_point now;
 };
 
 /// The memory of this node's training processes, and the places that snapshots go to. Thread-safe;
@@ -65,8 +70,10 @@ class checkpoint_host {
   virtual void write(const persist_request& snapshot,
                      std::function<void(result<ports::receipt>)> done) = 0;
 
-  /// Completes a step. What need not be kept any more is removed after `done`.
   virtual void commit(const commit_order& order, std::function<void(result<completed>)> done) = 0;
+  /// When there is nothing else to do at that place. What it could not do is among the warnings of
+  /// the next commit.
+  virtual void retain(const retain_order& order) = 0;
 
   /// What became of it: its process may hear, and its memory is free for other snapshots.
   virtual void finalize(const persist_request& snapshot, const result<void>& how) = 0;
@@ -87,6 +94,7 @@ class no_checkpoint_host final : public checkpoint_host {
   void commit(const commit_order&, std::function<void(result<completed>)> done) override {
     done(failure(errc::invalid, "there is no memory for images"));
   }
+  void retain(const retain_order&) override {}
   void finalize(const persist_request&, const result<void>&) override {}
   void request_newest() override {}
 };

@@ -114,8 +114,9 @@ result<void> check(const manifest& m) {
 std::string to_text(const manifest& m) {
   auto text =
       fmt::format("{{\"troupe_checkpoint\":{},\"step\":{},\"sequence\":{},\"generation\":{},"
-                  "\"world_size\":{},\"layout\":{},\n\"shards\":[",
-                  version, m.step, m.save, m.made_by.value, m.world_size, quoted(m.layout));
+                  "\"world_size\":{},\"layout\":{},\"completed_by\":{},\n\"shards\":[",
+                  version, m.step, m.save, m.made_by.value, m.world_size, quoted(m.layout),
+                  quoted(m.completed_by));
   const char* between = "\n";
   for (const auto& s : m.shards) {
     text += fmt::format("{}{{\"name\":{},\"bytes\":{},\"crc32\":{},\"node\":{}}}", between,
@@ -145,6 +146,9 @@ result<manifest> manifest_of(std::string_view text) {
   m.made_by = generation{members.number("generation", any)};
   m.world_size = static_cast<std::uint32_t>(members.number("world_size", any32));
   m.layout = members.text("layout");
+  // Versions that did not number saves did not say it.
+  if (document.get_object().contains("completed_by"))
+    m.completed_by = members.text("completed_by");
   const json::value* shards = document.get_object().if_contains("shards");
   if (members.wrong() != nullptr || shards == nullptr || !shards->is_array())
     return damaged(fmt::format("'{}'", members.wrong() ? members.wrong() : "shards"));

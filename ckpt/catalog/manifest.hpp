@@ -29,6 +29,9 @@ struct manifest {
   std::uint64_t save = 0;
   std::uint32_t world_size = 0;
   std::string layout; ///< whose files they are: "ddp"
+  /// The node that wrote this manifest. Several nodes complete one step, each in its own directory
+  /// or all in one.
+  node_name completed_by;
   std::vector<shard> shards;
 
   save_id id() const { return {made_by, save}; }

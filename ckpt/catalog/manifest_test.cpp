@@ -19,6 +19,7 @@ manifest example() {
   m.made_by = generation{3};
   m.world_size = 2;
   m.layout = "ddp";
+  m.completed_by = "node-b";
   m.shards = {{"rank_0.pt", {1'234, 0xffffffff}, "node-a"},
               {"below/rank \"1\".pt", {std::uint64_t{1} << 40, 0}, "node-b"}};
   return m;
@@ -43,7 +44,7 @@ TEST_CASE("a manifest is a line of JSON for each shard, and comes back as it was
   const auto text = to_text(example());
   CHECK(text ==
         "{\"troupe_checkpoint\":1,\"step\":1000,\"sequence\":7,\"generation\":3,\"world_size\":2,"
-        "\"layout\":\"ddp\",\n\"shards\":[\n"
+        "\"layout\":\"ddp\",\"completed_by\":\"node-b\",\n\"shards\":[\n"
         "{\"name\":\"rank_0.pt\",\"bytes\":1234,\"crc32\":4294967295,\"node\":\"node-a\"},\n"
         "{\"name\":\"below/rank \\\"1\\\".pt\",\"bytes\":1099511627776,\"crc32\":0,"
         "\"node\":\"node-b\"}\n],\n\"crc32\":" +
@@ -52,6 +53,7 @@ TEST_CASE("a manifest is a line of JSON for each shard, and comes back as it was
   REQUIRE(back);
   CHECK(to_text(*back) == text);
   CHECK(back->id() == save_id{generation{3}, 7});
+  CHECK(back->completed_by == "node-b");
   CHECK(back->shards.at(1).name == "below/rank \"1\".pt");
   CHECK(back->shards.at(1).file == ports::receipt{std::uint64_t{1} << 40, 0});
 }

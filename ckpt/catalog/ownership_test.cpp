@@ -174,10 +174,9 @@ TEST_CASE("a place with DLRover's checkpoints is saved to, and its user hears wh
       order.says.step = step;
       order.says.made_by = w.made_by;
       order.says.save = w.save;
-      order.open_from = w.save;
       order.says.shards = {{"rank_0.pt", written, "n0"}};
       auto done = writer.commit(order);
-      writer.retain(order);
+      writer.retain({order.to, {order.says.id(), w.save}});
       return done;
     });
   };

@@ -81,8 +81,13 @@ result<completed> place_writer::commit(const commit_order& order) {
   const auto known = catalog(order.to.whose);
   if (!known)
     return tl::make_unexpected(known.error());
-  const auto looked = (*known)->look_around();
-  const auto done = looked ? (*known)->commit(order.says, order.to.whose) : looked;
+  bool shared = false;
+  const auto done = (*known)->look_around().and_then([&, this] {
+    shared = completed_by_another(**known, order.says);
+    auto says = order.says;
+    says.completed_by = node_;
+    return (*known)->commit(says, order.to.whose);
+  });
   if (!done) {
     catalog_.reset();
     return tl::make_unexpected(done.error());
@@ -90,13 +95,21 @@ result<completed> place_writer::commit(const commit_order& order) {
   auto warnings = std::exchange(warnings_, {});
   auto more = (*known)->take_warnings();
   std::move(more.begin(), more.end(), std::back_inserter(warnings));
-  return completed{std::move(warnings)};
+  return completed{std::move(warnings), shared};
 }
 
-void place_writer::retain(const commit_order& order) {
-  if (!catalog_)
-    return;
-  const auto done = catalog_->retain(order.to.keep, {order.says.id(), order.open_from});
+bool place_writer::completed_by_another(const step_catalog& known, const manifest& says) const {
+  const auto* before = known.find(says.step);
+  return before != nullptr && before->is_complete() && before->says.id() == says.id() &&
+         !before->says.completed_by.empty() && before->says.completed_by != node_;
+}
+
+void place_writer::retain(const retain_order& order) {
+  const auto known = catalog(order.to.whose);
+  const auto looked = known ? (*known)->look_around() : tl::make_unexpected(known.error());
+  if (!looked)
+    return warnings_.push_back("earlier steps are not removed: " + looked.error().what);
+  const auto done = (*known)->retain(order.to.keep, order.now);
   if (done.not_removed)
     warnings_.push_back("an earlier step could not be removed: " + done.not_removed->what);
 }

@@ -26,14 +26,15 @@ class place_writer {
                                const std::atomic<bool>& stop);
   /// `refused` as for write.
   result<completed> commit(const commit_order& order);
-  /// After a commit: removes what need not be kept. Takes as long as the storage takes; what it
-  /// could not do is among the next commit's warnings.
-  void retain(const commit_order& order);
+  /// Removes what need not be kept. Takes as long as the storage takes; what it could not do is
+  /// among the next commit's warnings.
+  void retain(const retain_order& order);
 
   std::string describe() const { return storage_->describe(); }
 
  private:
   result<step_catalog*> catalog(framework whose);
+  bool completed_by_another(const step_catalog& known, const manifest& says) const;
 
   std::unique_ptr<ports::storage> storage_;
   node_name node_;

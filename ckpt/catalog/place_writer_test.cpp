@@ -196,9 +196,9 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
   REQUIRE(n.save(1, "state 1"));
   const auto slow = node::snapshot(2), fast = node::snapshot(3);
   const auto written = n.put(slow, "state 2");
-  auto overtaking = node::order(fast, {n.put(fast, "state 3").value()});
-  overtaking.open_from = 2; // save 2 has not ended
-  REQUIRE(n.commit(overtaking));
+  const auto overtaking = node::order(fast, {n.put(fast, "state 3").value()});
+  REQUIRE(n.writer.commit(overtaking));
+  n.writer.retain({overtaking.to, {overtaking.says.id(), 2}}); // save 2 has not ended
   CHECK(n.commit(node::order(slow, {*written})));
   CHECK(place.files.at("dlrover_latest.txt") == "3");
   CHECK(place.files.count("2/.troupe-manifest.json") == 1);
@@ -275,6 +275,19 @@ TEST_CASE("steps in the place itself, where each of two nodes has a directory of
   CHECK(here.files.count("b-3") + there.files.count("a-3") == 0);
 }
 
+TEST_CASE("a node that finds a step completed by another knows that they have one directory") {
+  memory_place shared, there;
+  node first(shared, "n0"), second(shared, "n1"), apart(there, "n2");
+  const auto w0 = node::snapshot(1, 0, 3), w1 = node::snapshot(1, 1, 3), w2 = node::snapshot(1, 2, 3);
+  const auto order = node::order(
+      w0, {first.put(w0, "a").value(), second.put(w1, "b").value(), apart.put(w2, "c").value()});
+  CHECK_FALSE(first.writer.commit(order).value().shared);
+  CHECK_FALSE(first.writer.commit(order).value().shared);              // it was itself,
+  CHECK_FALSE(node(shared, "n0").writer.commit(order).value().shared); // in an earlier life, too
+  CHECK(second.writer.commit(order).value().shared);
+  CHECK_FALSE(apart.writer.commit(order).value().shared);
+}
+
 TEST_CASE("two nodes with a directory each commit the same step in both") {
   memory_place here, there;
   node first(here, "n0"), second(there, "n1");
@@ -284,7 +297,12 @@ TEST_CASE("two nodes with a directory each commit the same step in both") {
   CHECK(second.commit(order));
   for (auto* place : {&here, &there})
     CHECK(place->files.at("dlrover_latest.txt") == "1");
-  CHECK(here.files.at("1/.troupe-manifest.json") == there.files.at("1/.troupe-manifest.json"));
+  auto one = manifest_of(here.files.at("1/.troupe-manifest.json")).value();
+  const auto other = manifest_of(there.files.at("1/.troupe-manifest.json")).value();
+  CHECK(one.completed_by == "n0");
+  CHECK(other.completed_by == "n1");
+  one.completed_by = other.completed_by;
+  CHECK(to_text(one) == to_text(other));
 }
 
 TEST_CASE("nodes whose own directories have different histories keep what they save together") {

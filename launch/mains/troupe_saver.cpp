@@ -27,7 +27,6 @@ ckpt::commit_order order_for(const ckpt::persist_request& snapshot, const ports:
   order.says.step = snapshot.step;
   order.says.made_by = snapshot.made_by;
   order.says.save = snapshot.save;
-  order.open_from = snapshot.save; // written in the order of saves
   order.says.world_size = snapshot.world_size;
   order.says.layout = ckpt::layout_of(snapshot.to.whose);
   order.says.shards = {{snapshot.to.file, written, node}};
@@ -55,6 +54,9 @@ class private_saver {
                       [this, snapshot](const result<ckpt::completed>& how) {
                         for (const auto& warning : how ? how->warnings : none)
                           report_error(program, warning, exit_failure);
+                        // Saves are written in their order, so none before it is open.
+                        if (how)
+                          writer_->retain({snapshot.to, {snapshot.id(), snapshot.save}});
                         finalize(snapshot, how ? result<void>{} : tl::make_unexpected(how.error()));
                       });
     });

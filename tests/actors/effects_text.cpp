@@ -193,6 +193,10 @@ struct in_text {
                        e.order.to.place, e.order.to.directory, says.layout, says.world_size,
                        says.shards.size());
   }
+  std::string operator()(const persister_core::retain& e) const {
+    return fmt::format("retain in {} behind save {}, saves from {} are open", e.order.to.place,
+                       e.order.now.committed.number, e.order.now.open_from);
+  }
   std::string operator()(const persister_core::finalize& e) const {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),
                        e.how ? "complete" : e.how.error().what);

@@ -328,7 +328,6 @@ msg<CommitStep> commit_step(const std::vector<node_name>& nodes, bool committed,
     write_saving(b.initKey(), s);
     b.setWorldSize(s.shards);
     b.setCommitted(committed);
-    b.setOpenFrom(s.step);
     auto files = b.initFiles(static_cast<unsigned>(nodes.size()));
     for (unsigned i = 0; i < nodes.size(); ++i)
       write_file(files[i], nodes[i], i);

@@ -6,11 +6,14 @@ import ctypes
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from troupe.checkpoint import Arena, library
 from troupe.checkpoint.arena import View
+from troupe.checkpoint.plan import view
+from troupe.checkpoint.ranks import Rank
 from troupe.checkpoint.stripes import Code, accumulate
 
 MAGIC = 0x31636569707274
@@ -64,6 +67,7 @@ def hold(
     *,
     step: int = 1,
     generation: int = 1,
+    save: int = 0,
     ranks: Sequence[int] | None = None,
     wrong: Mapping[str, int] | None = None,
 ) -> None:
@@ -82,6 +86,7 @@ def hold(
         library.HELD_BEFORE + parity.numel(),
         step,
         generation=generation,
+        save=save,
         rank=ranks[header.target],
         world_size=len(ranks),
     )
@@ -93,3 +98,38 @@ def hold(
 def view_of(memory: Arena) -> View:
     descriptors = library.Descriptors(*map(os.dup, memory.descriptors))
     return View(library.call("troupe_arena_view", descriptors))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """As ckpt/load/load_numbers.hpp writes one."""
+
+    generation: int
+    save: int
+    step: int
+    code: Code
+    stripe: int
+    row: int
+    slot: int
+    sequence: int
+    ranks: tuple[int, ...]
+    bytes: tuple[int, ...]
+    crc32: tuple[int, ...]
+
+
+def pieces_seen(memory: View, world_size: int) -> list[Piece]:
+    """What a rank of a world of that size sees of others' images."""
+    holds, more, snapshots, steps, count, *numbers = view(
+        None, memory, None, 0, Rank(world_size=world_size), world_size
+    )
+    assert (holds, more, snapshots, steps) == (0, 0, 0, 0)
+    found = []
+    for _ in range(count):
+        generation, save, step, members, parity, stripe, row, slot, sequence = numbers[:9]
+        each = numbers[9 : 9 + 3 * members]
+        numbers = numbers[9 + 3 * members :]
+        of_members = (tuple(each[i::3]) for i in range(3))
+        code = Code(members, parity)
+        found.append(Piece(generation, save, step, code, stripe, row, slot, sequence, *of_members))
+    assert not numbers
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import signal
@@ -22,8 +23,7 @@ from troupe.checkpoint import (
     StorageType,
     complete_steps,
 )
-from troupe.checkpoint.files import Contents, contents, load_file, placed
-from troupe.checkpoint.recovery import newest_image, newest_step
+from troupe.checkpoint.files import load_file, placed
 from troupe.checkpoint.retention import kept
 
 MEMORY, DISK = StorageType.MEMORY, StorageType.DISK
@@ -31,42 +31,6 @@ MIB = 1 << 20
 
 
 # ---- Decisions ----
-
-
-@pytest.mark.parametrize(
-    ("replicated", "held", "chosen"),
-    [
-        (True, {}, None),
-        (True, {0: [], 1: []}, None),
-        (True, {0: [(1, 7)], 1: []}, (1, 7)),
-        (True, {0: [(1, 7), (1, 6)], 1: [(1, 6), (1, 5)]}, (1, 6)),  # nothing is to be sent
-        (True, {0: [(1, 7), (1, 6)], 1: [(1, 5), (1, 4)]}, (1, 7)),
-        (True, {0: [(2, 5), (1, 9)], 1: [(1, 9)]}, (2, 5)),  # training went back to 5
-        (True, {0: [(5, 90), (2, 8)], 1: [(2, 8), (2, 7)]}, (5, 90)),  # rank 1's node was away
-        (False, {0: [(1, 7), (1, 6)], 1: [(1, 6), (1, 5)]}, (1, 6)),
-        (False, {0: [(1, 7), (1, 6)], 1: [(1, 5), (1, 4)]}, None),
-        (False, {0: [(1, 7)], 1: []}, None),
-    ],
-)
-def test_the_image_that_all_go_on_from(replicated, held, chosen):
-    assert newest_image(held, replicated) == chosen
-
-
-@pytest.mark.parametrize(
-    ("replicated", "seen", "chosen"),
-    [
-        (True, {}, None),
-        (True, {0: [], 1: []}, None),
-        (True, {0: [60, 100], 1: [60, 100]}, 60),  # completed last, after training went back
-        (True, {0: [80, 60], 1: [60]}, 60),
-        (True, {0: [80], 1: []}, 80),
-        (True, {0: [80], 1: [70]}, 80),
-        (False, {0: [80, 60], 1: [60]}, 60),
-        (False, {0: [80], 1: []}, None),
-    ],
-)
-def test_the_step_that_all_go_on_from(replicated, seen, chosen):
-    assert newest_step(seen, replicated) == chosen
 
 
 def test_which_steps_a_strategy_keeps():
@@ -201,7 +165,8 @@ def test_steps_in_the_place_itself(tmp_path):
             assert checkpointer.wait_latest_checkpoint(60)
             assert is_state_of(torch.load(path), step)
     assert complete_steps(str(tmp_path)) == [300, 200]
-    assert contents(str(tmp_path), 300) == Contents(1, ["checkpoint-300.pt"])
+    manifest = json.loads((tmp_path / ".troupe/in_place/300/.troupe-manifest.json").read_text())
+    assert [shard["name"] for shard in manifest["shards"]] == ["checkpoint-300.pt"]
     assert (tmp_path / "dlrover_latest.txt").read_text() == "300"
     assert sorted(name.name for name in tmp_path.iterdir()) == [
         ".troupe", "base.pt", "checkpoint-200.pt", "checkpoint-300.pt", "dlrover_latest.txt"

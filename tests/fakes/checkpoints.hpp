@@ -42,6 +42,12 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
               std::function<void(result<ckpt::completed>)> done) override {
     commits_.push_back(std::move(done));
   }
+  /// "step 100 with saves from 7 open", …
+  std::vector<std::string> retained;
+  void retain(const ckpt::retain_order& order) override {
+    retained.push_back(order.to.directory + " with saves from " +
+                       std::to_string(order.now.open_from) + " open");
+  }
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override {
     finalized.push_back("rank " + std::to_string(snapshot.rank) + ": " +
                         (how ? "complete" : how.error().what));

@@ -90,9 +90,11 @@ void sim_checkpoint_host::commit(const ckpt::commit_order& order,
                                           order.says.save,
                                           how ? "is complete" : "is not: " + how.error().what));
     done(how);
-    if (how)
-      commits_.ask_later([order](ckpt::place_writer& then) { then.retain(order); });
   });
+}
+
+void sim_checkpoint_host::retain(const ckpt::retain_order& order) {
+  commits_.ask_later([order](ckpt::place_writer& to) { to.retain(order); });
 }
 
 void sim_checkpoint_host::finalize(const ckpt::persist_request& snapshot, const result<void>& how) {

@@ -42,6 +42,7 @@ class sim_checkpoint_host final : public ckpt::checkpoint_host,
              std::function<void(result<ports::receipt>)> done) override;
   void commit(const ckpt::commit_order& order,
               std::function<void(result<ckpt::completed>)> done) override;
+  void retain(const ckpt::retain_order& order) override;
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override;
   void request_newest() override {}
 

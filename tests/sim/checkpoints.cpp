@@ -100,7 +100,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
     order.to = snapshot.to;
     order.says.step = what.step;
     order.says.made_by = snapshot.made_by;
-    order.says.save = order.open_from = 1;
+    order.says.save = 1;
     order.says.world_size = 1;
     order.says.layout = ckpt::layout_of(snapshot.to.whose);
     order.says.shards = {{"rank_0.pt", *written, its_node}};
@@ -108,7 +108,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
     world_.write(node, fmt::format("ckpt   another job: {}",
                                    how ? "its step is complete" : how.error().what));
     if (how)
-      writer.retain(order);
+      writer.retain({order.to, {order.says.id(), 1}});
   }));
 }
 

@@ -102,7 +102,7 @@ void catalog_core::give_up_older(effects& out, const step_key& newer) {
     TROUPE_RARE("catalog: a newer generation saves before an older one's step is complete");
     // Some node has committed it under an earlier master, so all its shards were there.
     if (older->second.is_complete())
-      finalize(out, older, true, {});
+      end_without_followers(out, older);
     else
       finalize(out, older, false,
                fmt::format("{} not written before generation {} saved",
@@ -204,6 +204,9 @@ catalog_core::effects catalog_core::step_committed(instant now, const msg<StepCo
     return out;
   }
   s.committed.insert(node);
+  if (r->getShared() && shared_places_.insert(which.place).second &&
+      shared_places_.size() > limits::checkpoint_places_max)
+    shared_places_.erase(shared_places_.begin());
   TROUPE_RARE_IF(s.at == phase::gathering, "catalog: an earlier master had a step committed");
   if (s.at == phase::committing)
     become_following(out, now, at);
@@ -308,7 +311,8 @@ void catalog_core::finalize(effects& out, open_steps::iterator at, bool complete
     finalized_.erase(finalized_in_order_.front());
     finalized_in_order_.pop_front();
   }
-  const auto& how = finalized_.emplace(which, ending{complete, std::move(why)}).first->second;
+  const ending as{complete, std::move(why), complete ? open_from(which) : 0};
+  const auto& how = finalized_.emplace(which, as).first->second;
   finalized_in_order_.push_back(which);
   out.push_back(say{{told.begin(), told.end()}, finalized(which, how)});
 }
@@ -340,9 +344,28 @@ void catalog_core::time_is_up(effects& out, instant now, open_steps::iterator at
                                 lost ? fmt::format("before node {} was lost", *lost)
                                      : "within " + troupe::in_words(s.save_within)));
   }
-  // The step is complete where it was made so. A node that has not answered is lost, and so is its
-  // checkpoint directory if that was its own.
-  finalize(out, at, true, {});
+  end_without_followers(out, at);
+}
+
+/// In one directory of all nodes it is complete, whatever has become of them. A node with a
+/// directory of its own may come back with it, and without its part of the step the others could
+/// not go on from there: then it must not have been called complete, and nothing older removed.
+void catalog_core::end_without_followers(effects& out, open_steps::iterator at) {
+  const auto& which = at->first;
+  const auto& s = at->second;
+  if (shared_places_.count(which.place) != 0)
+    return finalize(out, at, true, {});
+  TROUPE_RARE("catalog: a node is lost before it completes a step in its own directory");
+  const auto missing = followers(s);
+  const auto why =
+      missing.empty() ? "nodes that have not reported"
+      : lost_.count(*missing.begin()) != 0
+          ? fmt::format("node {}, which was lost before", *missing.begin())
+          : fmt::format("node {}, which did not answer in time", *missing.begin());
+  finalize(out, at, false,
+           fmt::format("step {} is complete on node {}, and not known to be so in the directory of "
+                       "{}",
+                       which.step, *s.committed.begin(), why));
 }
 
 std::optional<instant> catalog_core::next_wakeup() const {

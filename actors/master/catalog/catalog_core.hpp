@@ -115,6 +115,7 @@ class catalog_core {
   struct ending {
     bool complete = false;
     std::string why;
+    std::uint64_t open_from = 0; ///< of a complete one, by then
   };
   /// As the world was sealed: ranks of a node follow each other.
   struct member {
@@ -147,6 +148,8 @@ class catalog_core {
   /// Only a node whose answer is awaited: a second order to another would make two committers.
   void ask_again(effects& out, const step_key& which, const step& s, const node_name& node);
   void time_is_up(effects& out, instant now, open_steps::iterator at);
+  /// Of a step that is complete where it was made so, and not at nodes that do not answer.
+  void end_without_followers(effects& out, open_steps::iterator at);
   messages::any_msg commit_step(const step_key& which, const step& s);
   std::uint64_t open_from(const step_key& which) const;
   messages::any_msg finalized(const step_key& which, const ending& how);
@@ -181,6 +184,9 @@ class catalog_core {
   /// Without them a report that repeats would open its step anew, and wait for shards in vain.
   std::map<step_key, ending> finalized_;
   std::deque<step_key> finalized_in_order_;
+  /// Directories that several nodes were seen to have in common. Bounded by
+  /// limits::checkpoint_places_max. Unknown to a new master until the next step.
+  std::set<std::string> shared_places_;
 };
 
 } // namespace troupe::actors

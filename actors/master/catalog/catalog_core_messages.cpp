@@ -15,7 +15,6 @@ any_msg catalog_core::commit_step(const step_key& which, const step& s) {
                            write_key(b.initKey(), which);
                            b.setWorldSize(s.world_size);
                            b.setCommitted(s.is_complete());
-                           b.setOpenFrom(open_from(which));
                            auto files = b.initFiles(static_cast<unsigned>(s.files.size()));
                            unsigned i = 0;
                            for (const auto& [shard, f] : s.files) {
@@ -45,6 +44,7 @@ any_msg catalog_core::finalized(const step_key& which, const ending& how) {
                               write_key(b.initKey(), which);
                               b.setComplete(how.complete);
                               b.setWhy(how.why);
+                              b.setOpenFrom(how.open_from);
                             })
       .any();
 }

@@ -52,7 +52,6 @@ struct place_node {
     o.says.world_size = w.world_size;
     o.says.layout = layout_of(w.to.whose);
     o.says.shards = shards;
-    o.open_from = w.save;
     return o;
   }
 
@@ -70,7 +69,7 @@ struct place_node {
   result<completed> commit(const commit_order& o) {
     auto done = writer.commit(o);
     if (done)
-      writer.retain(o);
+      writer.retain({o.to, {o.says.id(), o.says.save}});
     return done;
   }
   /// A step of one shard.

@@ -98,7 +98,7 @@ class View:
 
     @classmethod
     def of_others(cls) -> View:
-        """Where this node holds pieces of other nodes' images for this local rank (see `stripes.held`). Raises CheckpointError if
+        """Where this node holds pieces of other nodes' images for this local rank (see `plan.view`). Raises CheckpointError if
         there is no such memory, or nothing was ever held there, or this process called this before."""
         descriptors = _inherited(
             OF_OTHERS, f"this node holds nothing for others ({OF_OTHERS} is not set)"
@@ -410,30 +410,6 @@ class Arena(View):
 
     def abandon(self, image: Unfinished) -> None:
         library.load().troupe_abandon(self._handle, image.raw.slot)
-
-    def read_back(
-        self,
-        place: str,
-        step: int,
-        file: str,
-        *,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> Image:
-        """Reads a file of a complete step at `place` into an image, of the save that it was.
-
-        Raises CheckpointError if there is no such step or file, if it is damaged, and as `save` does.
-        """
-        made = library.RawImage(step, 0, 0, rank, world_size)
-        library.call(
-            "troupe_read_back",
-            self._handle,
-            os.fsencode(place),
-            step,
-            os.fsencode(file),
-            ctypes.byref(made),
-        )
-        return Image.of(made)
 
     def seal(self, image: Image) -> None:
         """Fills in the image's checksums: from then on it is byte for byte the file that other readers expect."""

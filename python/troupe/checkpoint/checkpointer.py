@@ -7,6 +7,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,8 +18,9 @@ from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import load_file, placed, require_writable
 from .image import Destination
 from .library import CheckpointError
+from .plan import StateId
 from .private_saver import PrivateSaver
-from .ranks import Agreement, Rank, summary
+from .ranks import Agreement, Rank, begun_now, summary
 from .recovery import Recovery
 from .retention import DeletionStrategy, StorageType, kept, require_positive
 from .saves import Saves, objections, require_valid
@@ -54,6 +56,7 @@ class Checkpointer(ABC):
     """
 
     framework = 0
+    _saves_begun = 0  # by this process, and by all ranks: with the generation it orders all states (docs/adr/0020)
 
     def __init__(
         self,
@@ -108,7 +111,11 @@ class Checkpointer(ABC):
 
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num
-        saving = [rank for rank, [s] in enumerate(self._ranks.gather([saves])) if s]
+        made_by = self.me.generation if self.me.launched else begun_now()
+        rows = self._ranks.gather([saves, made_by, Checkpointer._saves_begun])
+        saving = [rank for rank, row in enumerate(rows) if row[0]]
+        self.me = self._ranks.me = replace(self.me, generation=max(row[1] for row in rows))
+        Checkpointer._saves_begun = max(row[2] for row in rows)
         if len(saving) < self.shards:
             raise ValueError(
                 f"global_shard_num is {self.shards}, and of {self.me.world_size} ranks only {len(saving)} save "
@@ -195,6 +202,8 @@ class Checkpointer(ABC):
         """
         reason, wrong, to = "", None, None
         self._fresh = False
+        Checkpointer._saves_begun += 1
+        number = Checkpointer._saves_begun
         if self._behind:
             self._agree_on_last()
         disk = storage_type is StorageType.DISK
@@ -203,7 +212,7 @@ class Checkpointer(ABC):
             directory, file = placed(self.place, path) if path else self.default_file(step)
             to = self._destination(directory, file)
             if self._saves:
-                self._saves.keep(self.me, step, state_dict, to, disk)
+                self._saves.keep(self.me, number, step, state_dict, to, disk)
         except CheckpointError as error:
             reason = str(error)
         except Exception as error:
@@ -235,7 +244,7 @@ class Checkpointer(ABC):
         """The last save was copied behind its call at some rank, and by now that has ended: what all have stays while the next one
         is copied."""
         image = self._saves.last_whole() if self._saves else None
-        made = [image.generation, image.step] if image else [0, -1]
+        made = [image.generation, image.save, image.step] if image else [0, 0, -1]
         rows = self._ranks.gather([self._saves is not None, *made])
         if self._saves and image and all(row[1:] == made for row in rows if row[0]):
             self._saves.agree(image)
@@ -358,14 +367,14 @@ class Checkpointer(ABC):
             seen = arena or self._view
             assert seen
             for image in seen.found():
-                if (image.generation, image.step) == made:
+                if StateId(image.generation, image.save, image.step) == made:
                     state = seen.load(image, weights_only=weights_only, map_location=map_location)
                     if self._saves:
                         self._saves.agree(image)
                     if self._copies:
                         self._copies.want(image.step, image.generation, image)  # the nodes may be others
                     return [state]
-            raise CheckpointError(f"rank {self.me.rank}: step {made[1]} is not in memory any more")
+            raise CheckpointError(f"rank {self.me.rank}: step {made.step} is not in memory any more")
         finally:
             if own:
                 own.close()

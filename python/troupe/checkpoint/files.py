@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import ctypes
 import mmap
 import os
 import pickle
 import tempfile
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,35 +15,25 @@ import torch
 from . import library
 from .library import CheckpointError
 
-MANIFEST = ".troupe-manifest.json"
 IN_PLACE = "."  # the directory of a step whose files lie in the place itself
 NAME_BYTES = 255
 PLACE_BYTES = 1023
+LINES_BYTES = 4096  # of what is told of other tools' checkpoints
 
 
-@dataclass(frozen=True)
-class Contents:
-    """Of a complete step."""
+def foreign_steps(place: str) -> list[tuple[str, int, str]]:
+    """Checkpoints of other tools at a place, the latest first: directory, step, and the tracker that names it."""
+    lines = ctypes.create_string_buffer(LINES_BYTES)
+    library.call("troupe_foreign_steps", os.fsencode(place), lines, LINES_BYTES)
+    found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
+    return [(directory, int(step), tracker) for directory, step, tracker in found]
 
-    world_size: int
-    files: list[str]  # by the number of the shard
 
-
-def contents(place: str, step: int) -> Contents:
-    """What the manifest of a complete step says. Whether its files are undamaged shows when one of them is read.
-
-    Raises CheckpointError if it cannot be read.
-    """
-    try:
-        with open(os.path.join(place, ".troupe/steps", str(step)), encoding="utf-8") as marker:
-            directory = marker.read()
-        own = f".troupe/in_place/{step}" if directory == IN_PLACE else directory
-        path = os.path.join(place, own, MANIFEST)
-        with open(path, encoding="utf-8") as file:
-            manifest = json.load(file)
-        return Contents(manifest["world_size"], [shard["name"] for shard in manifest["shards"]])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"step {step} at {place} cannot be read: {error}") from error
+def names_at(place: str) -> list[str]:
+    """What people see in a directory; nothing if there is none."""
+    with contextlib.suppress(OSError):
+        return sorted(name for name in os.listdir(place) if not name.startswith("."))
+    return []
 
 
 def placed(place: str, path: str) -> tuple[str, str]:

@@ -66,25 +66,8 @@ class RawGroup(ctypes.Structure):
     ]
 
 
-class RawHeld(ctypes.Structure):
-    _fields_ = [
-        ("members", c_uint32),
-        ("parity", c_uint32),
-        ("target", c_uint32),
-        ("stripe", c_uint32),
-        ("row", c_uint32),
-        ("ranks", c_uint32 * MEMBERS),
-        ("bytes", c_uint64 * MEMBERS),
-        ("crc32", c_uint32 * MEMBERS),
-    ]
-
-
 class RawLeft(ctypes.Structure):
     _fields_ = [("places", POINTER(c_uint64)), ("pinned_end", c_uint64)]
-
-
-class RawTerm(ctypes.Structure):
-    _fields_ = [("parity", c_uint32), ("which", c_uint32), ("times", c_uint32)]
 
 
 PIN = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64)
@@ -113,14 +96,20 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_begin": (c_int, [c_void_p, c_uint64, IMAGE, POINTER(c_void_p)]),
     "troupe_finish": (c_int, [c_void_p, IMAGE, DESTINATION]),
     "troupe_complete_steps": (c_int, [c_char_p, c_void_p, c_size_t]),
-    "troupe_read_back": (c_int, [c_void_p, c_char_p, c_uint64, c_char_p, IMAGE]),
+    "troupe_foreign_steps": (c_int, [c_char_p, c_char_p, c_size_t]),
+    "troupe_load_view": (
+        c_int,
+        [c_void_p, c_void_p, c_char_p, c_uint64, c_uint32, c_uint32, c_uint32, c_void_p, c_size_t],
+    ),
+    "troupe_plan_load": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t]),
+    "troupe_shard_bytes": (c_int, [c_char_p, IMAGE, c_uint32]),
+    "troupe_read_shard": (c_int, [c_char_p, IMAGE, c_uint32, c_void_p]),
     "troupe_open_for_mapping": (c_void_p, [c_void_p, c_uint64, c_uint64]),
     "troupe_seal": (c_int, [c_void_p, c_uint64]),
     "troupe_verify": (c_int, [c_void_p, c_uint64]),
     "troupe_want_copies": (c_int, [c_void_p, POINTER(c_uint64), POINTER(RawGroup)]),
     "troupe_copies_settled": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64]),
     "troupe_keep_for_others": (c_int, [c_void_p, c_uint64]),
-    "troupe_held": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(RawHeld)]),
 }
 WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_close": (None, [c_void_p]),
@@ -134,10 +123,6 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_piece_bytes": (c_uint64, [c_uint32, c_uint32, c_uint64]),
     "troupe_piece_of": (c_int32, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "troupe_target": (c_int32, [c_uint32, c_uint32, c_uint32, c_uint32]),
-    "troupe_rebuild_terms": (
-        c_int32,
-        [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(RawTerm)],
-    ),
     "troupe_accumulate": (None, [c_void_p, c_void_p, c_uint64, c_uint32]),
     "troupe_crc32": (c_uint32, [c_uint32, c_void_p, c_uint64]),
 }

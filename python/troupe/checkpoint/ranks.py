@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,7 @@ import torch.distributed as dist
 
 from .library import CheckpointError
 
+COUNTS_OF_A_TERM = 4096  # runtime/base/generations.hpp
 TEXT_BYTES = 512  # of a reason that is told to other ranks
 
 
@@ -59,6 +61,12 @@ def number(variable: str, otherwise: int) -> int:
     if not text.isdecimal():
         raise CheckpointError(f"{variable} is '{text}', which is no number")
     return int(text)
+
+
+def begun_now() -> int:
+    """A generation for processes that no master has numbered: later than those of all masters and jobs before, by this
+    machine's clock (runtime/base/generations.hpp)."""
+    return (time.time_ns() // 1_000_000 - 1) * COUNTS_OF_A_TERM + 1
 
 
 class Agreement:

@@ -1,56 +1,34 @@
-"""Where a state comes back from: this process's memory, a peer's, or the disk. All ranks decide alike."""
+"""Where a state comes back from: this process's memory, a peer's, other nodes' pieces, or the disk. All ranks decide alike."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import mmap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 
 from . import library
-from .arena import Arena, View, complete_steps
-from .files import contents
-from .image import Destination, Image
+from .arena import Arena, View
+from .files import foreign_steps, names_at
+from .image import Destination, Image, Unfinished
 from .library import CheckpointError
+from .plan import Failed, Outcome, Plan, Source, StateId, plan, view
 from .ranks import Agreement, summary
-from .rebuilding import Made, Rebuilding, plan
+from .rebuilding import rebuild
+from .stripes import crc32
 
 log = logging.getLogger("troupe.checkpoint")
 
 PIECE = 64 << 20  # bytes that are sent at once
-STEPS_LOOKED_AT = 64
-
-
-def newest_image(held: Mapping[int, Sequence[Made]], replicated: bool) -> Made | None:
-    """Of the images that ranks hold, the one that all go on from.
-
-    A replicated state is whole wherever it is. Of what the newest generation made, one that is wherever any of that is
-    saves sending it. An image of an earlier generation is nothing then: its node was away, and training went on without it.
-    """
-    if not replicated:
-        return max(set.intersection(*map(set, held.values())), default=None) if held else None
-    made = {image for images in held.values() for image in images}
-    if not made:
-        return None
-    newest = max(made)[0]
-    of_newest = [{m for m in images if m[0] == newest} for images in held.values()]
-    return max(set.intersection(*filter(None, of_newest)), default=max(made))
-
-
-def newest_step(seen: Mapping[int, Sequence[int]], replicated: bool) -> int | None:
-    """Of the complete steps that ranks see, newest first, the newest that all see; all that see any, for a replicated state."""
-    seeing = [steps for steps in seen.values() if steps or not replicated]
-    if not seeing:
-        return None
-    common = [step for step in seeing[0] if all(step in steps for steps in seeing)]
-    return next(iter(common), seeing[0][0] if replicated else None)
-
-
-class _Misfit(CheckpointError):
-    """A step that is whole and of a world of another size."""
+STEPS_LISTED = 64  # of a directory, at first; eight times as many where that is not enough
+REST = 0.2  # seconds, between two looks
+ROOM_WITHIN = 60.0  # seconds, in which images that are still being written make room
+ROUNDS = 200
 
 
 @dataclass
@@ -69,186 +47,241 @@ class Recovery:
     to: Callable[[int], Destination | None]  # where a step's image would be written
     others: View | None = None  # where this rank's node holds pieces of other nodes' images
     disk: bool = True  # whether complete steps at `place` are looked for
+    _failed: list[Failed] = field(default_factory=list)
+    _unreadable: list[str] = field(default_factory=list)
+    _read_from_disk: set[StateId] = field(default_factory=set)
+    _origin: str = "memory"
+
+    def newest(self) -> StateId | None:
+        """Collective. After it every arena holds the image of that state, if there is one."""
+        seen_before, listed = None, STEPS_LISTED
+        for _ in range(ROUNDS):
+            what = self._planned(listed, seen_before)
+            seen_before = what.newest_seen
+            if what.outcome is Outcome.LOOK_AGAIN:
+                time.sleep(REST)
+            elif what.outcome is Outcome.LOOK_DEEPER:
+                listed *= 8
+            elif what.outcome is Outcome.MISFIT:
+                raise CheckpointError(self._misfit(*what.misfit))
+            elif what.outcome is Outcome.NOTHING:
+                return self._nothing()
+            elif what.done:
+                self._tell(what.what)
+                return what.what
+            else:
+                self._carry_out(what)
+        raise CheckpointError(f"what is newest at {self.place} changed {ROUNDS} times during a load")
+
+    # ---- What there is ----
+
+    def _planned(self, listed: int, seen_before: StateId | None) -> Plan:
+        place = self.place if self.disk and self.arena else None
+        mine: list[int] = []
+        reason = ""
+        try:
+            mine = view(self.arena, self.others, place, listed, self.ranks.me, self.shards)
+        except CheckpointError as error:
+            reason = str(error)
+        lengths = [row[0] for row in self.ranks.gather([0 if reason else len(mine)])]
+        if not all(lengths):
+            raise CheckpointError(summary(self.ranks.spoken(reason)))
+        rows = self.ranks.gather([*mine, *[0] * (max(lengths) - len(mine))])
+        views = [row[:length] for row, length in zip(rows, lengths, strict=True)]
+        return plan(views, self.shards, seen_before, self._failed)
+
+    def _nothing(self) -> None:
+        if self._unreadable:
+            raise CheckpointError(
+                f"no step at {self.place} can be read: {summary(self._unreadable)}"
+            )
+        moved = self._moved() if self.disk else ""
+        if reasons := self.ranks.objections(moved):
+            raise CheckpointError(summary(reasons))
+        if self.disk and self.arena and self.ranks.me.rank == 0:
+            self._tell_of_foreign()
+
+    def _moved(self) -> str:
+        """Why what is in memory is of no use."""
+        me = self.ranks.me
+        image = self.arena.newest() if self.arena else None
+        if not image or self.replicated or (image.rank, image.world_size) == (me.rank, me.world_size):
+            return ""
+        return (
+            f"step {image.step} in memory is of rank {image.rank} of {image.world_size}, "
+            f"and this is rank {me.rank} of {me.world_size}: its shards fit only into a world of {image.world_size}"
+        )
+
+    def _misfit(self, world_size: int, shards: int, step: int) -> str:
+        return (
+            f"step {step} at {self.place} was saved by {world_size} ranks as {counted(shards)}, and this world of "
+            f"{self.ranks.me.world_size} has {self.shards}: shards fit only into a world of the same size"
+        )
+
+    def _tell_of_foreign(self) -> None:
+        """Other tools' checkpoints are not passed over without a word."""
+        for directory, step, tracker in foreign_steps(self.place):
+            log.warning(
+                "%s: %s names step %s in %s, which Troupe has not written. It is not loaded by itself, and stays as it is: "
+                "load_checkpoint(resume_path) begins with a file of it. Training begins anew",
+                self.place, tracker, step, directory,
+            )  # fmt: skip
+            return
+        if names := names_at(self.place):
+            log.warning(
+                "%s holds %s, which Troupe has not written. It is not loaded by itself, and stays as it is: "
+                "load_checkpoint(resume_path) begins with a file. Training begins anew",
+                self.place, summary(names),
+            )  # fmt: skip
 
     @property
     def replicated(self) -> bool:
         return self.shards == 1
 
-    def newest(self) -> Made | None:
-        """Collective. After it every arena holds that image, if there is one."""
-        me = self.ranks.me
-        mine, moved = self._held()
-        numbers = [number for made in mine for number in made]
-        numbers += [0] * (2 * library.SLOTS - len(numbers))
-        rows = self.ranks.gather([self.arena is not None, bool(moved), len(mine), *numbers])
-        held = {
-            rank: list(zip(row[3 : 3 + 2 * row[2] : 2], row[4 : 4 + 2 * row[2] : 2], strict=True))
-            for rank, row in enumerate(rows)
-            if row[0]
-        }
-        steps = self._complete_steps(held.keys()) if self.disk else {}
-        chosen = newest_image(held, self.replicated)
-        if not self.replicated and (again := self._rebuilt(chosen, mine, held, steps)):
-            return again
-        if chosen and not self._outdone(chosen, held, steps):
-            source = min(rank for rank, images in held.items() if chosen in images)
-            lacking = [rank for rank, images in held.items() if chosen not in images]
-            self._share(chosen, mine.get(chosen), source, lacking)
-            origin = f"a peer, rank {source}" if me.rank in lacking else "memory"
-            log.info("rank %d: step %d comes from %s", me.rank, chosen[1], origin)
-            return chosen
-        if found := self._from_disk(steps):
-            return found
-        if self.disk and any(row[1] for row in rows):
-            raise CheckpointError(summary(self.ranks.spoken(moved)))
-        return None
+    # ---- How all ranks get it ----
 
-    def _rebuilt(
-        self,
-        chosen: Made | None,
-        mine: dict[Made, Image],
-        held: Mapping[int, Sequence[Made]],
-        steps: Mapping[int, Sequence[int]],
-    ) -> Made | None:
-        """A newer step than `chosen`, where other nodes hold enough of the images that are not there."""
-        rebuilding, damaged = Rebuilding(self.ranks, self.arena, self.others, mine), set()
-        images, parities = rebuilding.known()
-        while what := plan(images, parities, damaged):
-            if (chosen and what.made <= chosen) or not what.rebuilt:
-                return None  # no copies are needed for it
-            if self._outdone(what.made, held, steps):
-                return None
-            if rebuilding.carry_out(what, self.to):
-                me, lost = self.ranks.me, {one.rank for one in what.rebuilt}
-                origin = "pieces at other nodes" if me.rank in lost else "memory"
-                log.info("rank %d: step %d comes from %s", me.rank, what.made[1], origin)
-                return what.made
-            damaged.add(what.made)
-        return None
-
-    def _held(self) -> tuple[dict[Made, Image], str]:
-        """The images that can be of use here, and why others are of none."""
-        me, moved = self.ranks.me, ""
-        found: dict[Made, Image] = {}
-        for image in self.arena.found() if self.arena else []:
-            if self.replicated or (image.rank, image.world_size) == (me.rank, me.world_size):
-                found.setdefault((image.generation, image.step), image)
-            else:
-                moved = (
-                    f"step {image.step} in memory is of rank {image.rank} of {image.world_size}, "
-                    f"and this is rank {me.rank} of {me.world_size}: its shards fit only into a world of {image.world_size}"
-                )
-        return found, moved
-
-    def _outdone(
-        self, chosen: Made, held: Mapping[int, Sequence[Made]], steps: Mapping[int, Sequence[int]]
-    ) -> bool:
-        """Whether the disk has what was made while a rank was away, whose images are old therefore."""
-        if self.replicated or chosen >= max(
-            (made for images in held.values() for made in images), default=chosen
-        ):
-            return False
-        step = newest_step(steps, self.replicated)
-        return step is not None and step > chosen[1]
-
-    def _share(self, made: Made, image: Image | None, source: int, lacking: list[int]) -> None:
-        """From the rank that has the image into the arenas of those that lack it."""
-        if not lacking:
-            return
-        me, unfinished, reason = self.ranks.me, None, ""
-        size = self.ranks.gather([image.bytes if image else 0])[source][0]
-        if me.rank in lacking and self.arena:
-            try:
-                unfinished = self.arena.begin(
-                    size, made[1], generation=made[0], rank=me.rank, world_size=me.world_size
-                )
-            except CheckpointError as error:
-                reason = str(error)
-        with contextlib.ExitStack() as undone:
-            if unfinished and self.arena:
-                undone.callback(self.arena.abandon, unfinished)
-            self.ranks.require(reason)
-            memory = None
-            if unfinished:
-                memory = torch.frombuffer(unfinished.memory, dtype=torch.uint8)
-            elif me.rank == source and image:
-                # Of one's own, since torch asks for memory that can be written to.
-                mapped = mmap.mmap(image.descriptor, size, flags=mmap.MAP_PRIVATE)
-                memory = torch.frombuffer(mapped, dtype=torch.uint8)
-            self.ranks.send(memory, source, lacking, PIECE)
-            undone.pop_all()
-        if unfinished and self.arena:
-            self.arena.finish(unfinished, self.to(made[1]))
-
-    def _complete_steps(self, holders: Iterable[int]) -> dict[int, list[int]]:
-        mine: list[int] = []
+    def _carry_out(self, what: Plan) -> None:
+        source = what.sources[self.ranks.me.rank]
         reason = ""
-        if self.arena:
+        if Source.DISK in what.sources:
+            self._read_from_disk.add(what.what)
+            reason = self._read(what.what, source is Source.DISK)
+        if Source.PEER in what.sources:
+            reason = self._share(what, source is Source.PEER) or reason
+        if what.rebuilt:
+            reason = self._rebuild(what) or reason
+        rows = self.ranks.gather([bool(reason)])
+        failed = [rank for rank, [flag] in enumerate(rows) if flag]
+        if not failed:
+            return
+        reasons = self.ranks.spoken(reason)
+        log.error("step %d: %s", what.what.step, summary(reasons))
+        for rank in failed:
+            self._failed.append(Failed(rank, what.sources[rank], what.what))
+        if Source.DISK in (what.sources[rank] for rank in failed):
+            self._unreadable += reasons
+
+    def _read(self, what: StateId, mine: bool) -> str:
+        """All ranks call it, those that read their shard into their arena and the others. Returns why it could not be read.
+
+        Raises CheckpointError at all ranks if one has no memory for it: that says nothing of the step.
+        """
+        number = 0 if self.replicated else self.shard
+        said = library.RawImage(what.step, what.generation, what.save)
+        place, reason, full, into = os.fsencode(self.place), "", "", None
+        if mine and self.arena and number is not None:
             try:
-                mine = complete_steps(self.place, STEPS_LOOKED_AT)
+                library.call("troupe_shard_bytes", place, said, number)
             except CheckpointError as error:
                 reason = str(error)
-        self.ranks.require(reason)
-        rows = self.ranks.gather([len(mine), *mine, *[0] * (STEPS_LOOKED_AT - len(mine))])
-        return {rank: rows[rank][1 : 1 + rows[rank][0]] for rank in holders}
-
-    def _from_disk(self, steps: dict[int, list[int]]) -> Made | None:
-        me = self.ranks.me
-        unreadable: list[str] = []
-        while (step := newest_step(steps, self.replicated)) is not None:
-            image, reason, misfit = None, "", False
-            if self.arena and step in steps[me.rank]:
+            else:
                 try:
-                    image = self._read(step)
+                    into = self._begin(what, said.bytes)
                 except CheckpointError as error:
-                    reason, misfit = str(error), isinstance(error, _Misfit)
-            read = self.ranks.gather([image is not None, image.generation if image else 0, misfit])
-            if any(row[2] for row in read):
-                raise CheckpointError(summary(self.ranks.spoken(reason)))
-            having = [rank for rank in steps if read[rank][0]]
-            lacking = [rank for rank in steps if not read[rank][0]]
-            if having and (self.replicated or not lacking):
-                made = (read[having[0]][1], step)
-                self._share(made, image, having[0], lacking)
-                if reason:
-                    log.warning("rank %d: %s; it comes from rank %d", me.rank, reason, having[0])
-                origin = f"disk, read by rank {having[0]}" if me.rank in lacking else "disk"
-                log.info("rank %d: step %d at %s comes from %s", me.rank, step, self.place, origin)
-                return made
-            unreadable += (reasons := self.ranks.spoken(reason))
-            log.error(
-                "step %d at %s cannot be read, an older one is looked for: %s",
-                step,
-                self.place,
-                summary(reasons),
-            )
-            for seen in steps.values():
-                if step in seen:
-                    seen.remove(step)
-        if unreadable:
-            raise CheckpointError(f"no step at {self.place} can be read: {summary(unreadable)}")
+                    full = str(error)
+        elif mine:
+            reason = f"step {what.step} at {self.place} has no shard of rank {self.ranks.me.rank}"
+        with contextlib.ExitStack() as undone:
+            if into and self.arena:
+                undone.callback(self.arena.abandon, into)
+            self.ranks.require(full)
+            if into and self.arena:
+                try:
+                    library.call("troupe_read_shard", place, said, number, into.address)
+                except CheckpointError as error:
+                    return str(error)
+            undone.pop_all()
+        if into and self.arena:
+            self.arena.finish(into)
+            self._origin = "disk"
+        return reason
+
+    def _share(self, what: Plan, lacks: bool) -> str:
+        """From the rank that has the image into the arenas of those that lack it. Returns why what came is not that."""
+        me, mine = self.ranks.me, self._image(what.what)
+        lacking = [rank for rank, source in enumerate(what.sources) if source is Source.PEER]
+        sends = me.rank == what.sender
+        size = self.ranks.gather([mine.bytes if mine and sends else 0])[what.sender][0]
+        with contextlib.ExitStack() as undone:
+            reason, into, memory = "", None, None
+            try:
+                if lacks and self.arena:
+                    into = self._begin(what.what, size)
+                    undone.callback(self.arena.abandon, into)
+                    memory = torch.frombuffer(into.memory, dtype=torch.uint8)
+                elif sends and mine:
+                    # Of one's own, since torch asks for memory that can be written to.
+                    mapped = mmap.mmap(mine.descriptor, size, flags=mmap.MAP_PRIVATE)
+                    memory = torch.frombuffer(mapped, dtype=torch.uint8)
+                elif sends:
+                    reason = f"step {what.what.step} is not in memory any more"
+            except (CheckpointError, OSError, ValueError) as error:
+                reason = str(error)
+            self.ranks.require(reason)
+            self.ranks.send(memory, what.sender, lacking, PIECE)
+            mine_sum = crc32(memory) if memory is not None else 0
+            sums = [row[0] for row in self.ranks.gather([mine_sum])]
+            if into and sums[me.rank] != sums[what.sender]:
+                return f"step {what.what.step} came damaged from rank {what.sender}"
+            undone.pop_all()
+        if into and self.arena:
+            self.arena.finish(into, self.to(what.what.step))
+            read = self._origin_of_sender(what)
+            self._origin = f"{read}rank {what.sender}"
+        return ""
+
+    def _origin_of_sender(self, what: Plan) -> str:
+        return "disk, read by " if what.what in self._read_from_disk else "a peer, "
+
+    def _rebuild(self, what: Plan) -> str:
+        me = self.ranks.me.rank
+        lost = next((one for one in what.rebuilt if one.rank == me), None)
+        with contextlib.ExitStack() as undone:
+            into, reason = None, ""
+            try:
+                if lost and self.arena:
+                    into = self._begin(what.what, lost.bytes)
+                    undone.callback(self.arena.abandon, into)
+            except CheckpointError as error:
+                reason = str(error)
+            self.ranks.require(reason)
+            if damaged := rebuild(self.ranks, what, self._image(what.what), self.others, into):
+                return damaged
+            undone.pop_all()
+        if into and self.arena:
+            self.arena.finish(into, self.to(what.what.step))
+            self._origin = "pieces at other nodes"
+        return ""
+
+    def _begin(self, what: StateId, size: int) -> Unfinished:
+        """Memory for this rank's image; what holds it now may have to be written first."""
+        assert self.arena
+        until = time.monotonic() + ROOM_WITHIN
+        while True:
+            try:
+                return self.arena.begin(
+                    size,
+                    what.step,
+                    generation=what.generation,
+                    save=what.save,
+                    rank=self.ranks.me.rank,
+                    world_size=self.ranks.me.world_size,
+                )
+            except CheckpointError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(REST)
+
+    def _image(self, what: StateId) -> Image | None:
+        for image in self.arena.found() if self.arena else []:
+            if StateId(image.generation, image.save, image.step) == what:
+                return image
         return None
 
-    def _read(self, step: int) -> Image:
-        me, said = self.ranks.me, contents(self.place, step)
-        assert self.arena
-        if len(said.files) != self.shards or (self.shards > 1 and said.world_size != me.world_size):
-            raise _Misfit(
-                f"step {step} at {self.place} was saved by {said.world_size} ranks as {counted(said.files)}, "
-                f"and this world of {me.world_size} has {self.shards}: shards fit only into a world of the same size"
-            )
-        number = 0 if self.replicated else self.shard
-        if number is None:
-            raise CheckpointError(f"step {step} at {self.place} has no shard of rank {me.rank}")
-        return self.arena.read_back(
-            self.place,
-            step,
-            said.files[number],
-            generation=me.generation,
-            rank=me.rank,
-            world_size=me.world_size,
-        )
+    def _tell(self, what: StateId) -> None:
+        where = f" at {self.place}" if self._origin.startswith("disk") else ""
+        log.info("rank %d: step %d%s comes from %s", self.ranks.me.rank, what.step, where, self._origin)
 
 
-def counted(files: Sequence[str]) -> str:
-    return f"{len(files)} shard{'s' * (len(files) != 1)}"
+def counted(shards: int) -> str:
+    return f"{shards} shard{'s' * (shards != 1)}"

@@ -26,13 +26,16 @@ class Saves:
         self._to_disk = False  # and it is of a save that was to be written
         self._last: Image | str | None = None  # that was to be written; or why it will not be
 
-    def keep(self, me: Rank, step: int, state: Any, to: Destination | None, disk: bool) -> None:
-        """Raises CheckpointError if there is no room for it, and what pickle raises."""
+    def keep(
+        self, me: Rank, save: int, step: int, state: Any, to: Destination | None, disk: bool
+    ) -> None:
+        """`save`: its number, the same at all ranks. Raises CheckpointError if there is no room for it, and what pickle raises."""
         self.hear()
         self._under_way = self._arena.save(
             step,
             state,
             generation=me.generation,
+            save=save,
             rank=me.rank,
             world_size=me.world_size,
             to=to,

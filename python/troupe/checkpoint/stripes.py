@@ -1,19 +1,14 @@
-"""How images of a group of ranks are kept at each other's nodes: ckpt/erasure/stripes.hpp, and what a node holds of it."""
+"""How images of a group of ranks are kept at each other's nodes: ckpt/erasure/stripes.hpp."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from . import library
-from .image import Image
-
-if TYPE_CHECKING:
-    from .arena import View
 
 
 @dataclass(frozen=True)
@@ -47,26 +42,6 @@ class Code:
         member = library.load().troupe_target(self.members, self.parity, stripe, row)
         return member if member >= 0 else None
 
-    def terms(
-        self, stripe: int, lost: int, images: Collection[int], parities: Collection[int]
-    ) -> list[Term] | None:
-        """The piece that member `lost` gave to a stripe as a sum of what there is: the members whose image is there, and the
-        rows whose parity is. None if that is too little."""
-        raw = (library.RawTerm * library.MEMBERS)()
-        count = library.load().troupe_rebuild_terms(
-            self.members, self.parity, stripe, lost, _bits(images), _bits(parities), raw
-        )
-        return [Term(bool(one.parity), one.which, one.times) for one in raw[:count]] or None
-
-
-@dataclass(frozen=True)
-class Term:
-    """Of a sum."""
-
-    parity: bool
-    which: int  # the row of the parity, or the member whose piece it is
-    times: int
-
 
 @dataclass(frozen=True)
 class Group:
@@ -97,37 +72,6 @@ class Group:
         )
 
 
-@dataclass(frozen=True)
-class HeldPiece:
-    """A parity that this node holds: `image` is its memory, in which it begins after HELD_BEFORE bytes."""
-
-    image: Image
-    code: Code
-    target: int  # which member this node is
-    stripe: int
-    row: int
-    ranks: tuple[int, ...]  # of the members
-    bytes: tuple[int, ...]  # of their images; 0 of those that give nothing to the stripe
-    crc32: tuple[int, ...]
-
-
-def held(view: View) -> list[HeldPiece]:
-    """What is in memory for others' images. What goes while this looks is not there."""
-    found = []
-    for image in view.found():
-        raw = library.RawHeld()
-        try:
-            library.call(
-                "troupe_held", view.handle, image.slot, image.sequence, ctypes.byref(raw)
-            )
-        except library.CheckpointError:
-            continue
-        code = Code(raw.members, raw.parity)
-        of_members = [tuple(all_[: raw.members]) for all_ in (raw.ranks, raw.bytes, raw.crc32)]
-        found.append(HeldPiece(image, code, raw.target, raw.stripe, raw.row, *of_members))
-    return found
-
-
 def accumulate(into: torch.Tensor, part: torch.Tensor, times: int) -> None:
     """Adds `times` the bytes of `part` to those of `into`, of which there are at least as many."""
     for one in (into, part):
@@ -141,7 +85,3 @@ def accumulate(into: torch.Tensor, part: torch.Tensor, times: int) -> None:
 def crc32(memory: torch.Tensor) -> int:
     """Of contiguous bytes."""
     return library.load().troupe_crc32(0, memory.data_ptr(), memory.numel())
-
-
-def _bits(numbers: Collection[int]) -> int:
-    return sum(1 << number for number in numbers)

@@ -118,12 +118,14 @@ void snapshot_writer::commit(const commit_order& order,
     auto* const there = at(order.to.place);
     if (there == nullptr)
       return done(too_many_places(order.to.place));
-    there->commits.ask([there, order, done](place_writer& to) {
-      const auto how = to.commit(order);
-      done(how);
-      if (how)
-        there->commits.ask_later([order](place_writer& then) { then.retain(order); });
-    });
+    there->commits.ask([order, done](place_writer& to) { done(to.commit(order)); });
+  });
+}
+
+void snapshot_writer::retain(const retain_order& order) {
+  ask([this, order] {
+    if (auto* const there = at(order.to.place))
+      there->commits.ask_later([order](place_writer& to) { to.retain(order); });
   });
 }
 

@@ -32,6 +32,7 @@ class snapshot_writer final : public checkpoint_host {
   void write(const persist_request& snapshot,
              std::function<void(result<ports::receipt>)> done) override;
   void commit(const commit_order& order, std::function<void(result<completed>)> done) override;
+  void retain(const retain_order& order) override;
   void finalize(const persist_request& snapshot, const result<void>& how) override;
   void request_newest() override;
 

@@ -66,6 +66,7 @@ struct performer {
           sup::post(me, committed{which, std::move(how)});
         });
   }
+  void operator()(const persister_core::retain& e) const { self->state->host->retain(e.order); }
   void operator()(const persister_core::finalize& e) const {
     self->state->host->finalize(e.snapshot, e.how);
   }

@@ -117,6 +117,7 @@ persister_core::effects persister_core::committed(instant, const step_key& which
     return out;
   found->second.committing = false;
   found->second.outcome = how ? result<void>{} : tl::make_unexpected(how.error());
+  found->second.shared = how && how->shared;
   say_committed(out, which, found->second);
   return out;
 }
@@ -156,8 +157,7 @@ persister_core::effects persister_core::commit_step(instant, const msg<CommitSte
   s.leads = !order->getCommitted();
   out.push_back(
       commit{which,
-             {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order),
-              order->getOpenFrom()}});
+             {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order)}});
   return out;
 }
 
@@ -177,6 +177,9 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
       ++at;
       continue;
     }
+    // Once for all ranks of this node: they name the same place.
+    if (complete && !any)
+      out.push_back(retain{{e.what.to, {which.id(), verdict->getOpenFrom()}}});
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = snapshots_.erase(at);
@@ -311,6 +314,7 @@ void persister_core::say_committed(effects& out, const step_key& which, const st
                                                    b.setNode(node_);
                                                    write_key(b.initKey(), which);
                                                    b.setComplete(s.outcome->has_value());
+                                                   b.setShared(s.shared);
                                                    if (!s.outcome->has_value())
                                                      b.setWhy(s.outcome->error().what.substr(
                                                          0, limits::failure_line_max));

@@ -34,6 +34,11 @@ class persister_core {
     step_key which;
     ckpt::commit_order order;
   };
+  /// What need not be kept at a place goes: a newer step is complete at every node that has a part
+  /// of it. Not answered.
+  struct retain {
+    ckpt::retain_order order;
+  };
   /// The bit in the slot's word goes, and with it what protects the snapshot: the process that
   /// waits for the outcome hears it, and the slot may be used again.
   struct finalize {
@@ -56,7 +61,7 @@ class persister_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<write, commit, finalize, look, drained, report, note>;
+  using effect = std::variant<write, commit, retain, finalize, look, drained, report, note>;
   using effects = std::vector<effect>;
 
   persister_core(node_name node, messages::author author);
@@ -102,6 +107,7 @@ class persister_core {
     /// Says the good news to the user, once for all nodes.
     bool leads = false; ///< the first to complete it, not a follower
     std::optional<result<void>> outcome;
+    bool shared = false; ///< another node had completed it here
   };
 
   /// After the write, and again on each new link until the step is finalized.
