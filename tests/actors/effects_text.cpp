@@ -189,9 +189,10 @@ struct in_text {
   }
   std::string operator()(const persister_core::commit& e) const {
     const auto& says = e.order.says;
-    return fmt::format("commit step {} in {}/{}: {} of {} ranks, {} files", says.step,
-                       e.order.to.place, e.order.to.directory, says.layout, says.world_size,
-                       says.shards.size());
+    return fmt::format(
+        "commit step {} in {}/{}: {} of {} ranks, {} files{}", says.step, e.order.to.place,
+        e.order.to.directory, says.layout, says.world_size, says.shards.size(),
+        e.order.open_from == says.save ? "" : fmt::format(", save {} is open", e.order.open_from));
   }
   std::string operator()(const persister_core::retain& e) const {
     return fmt::format("retain in {} behind save {}, saves from {} are open", e.order.to.place,

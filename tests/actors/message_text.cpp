@@ -247,9 +247,13 @@ bool told_of_checkpoints(std::string& out, const any_msg& m) {
                            }) ||
          told<CommitStep>(out, m,
                           [](auto& b, auto g) {
-                            return fmt::format("CommitStep g{} step {}{}: {}", g,
+                            const auto open = b.getOpenFrom();
+                            return fmt::format("CommitStep g{} step {}{}{}: {}", g,
                                                b.getKey().getStep(),
                                                b.getCommitted() ? ", complete elsewhere" : "",
+                                               open == b.getKey().getSave()
+                                                   ? ""
+                                                   : fmt::format(", save {} is open", open),
                                                files_text(b.getFiles()));
                           }) ||
          told<StepCommitted>(out, m,

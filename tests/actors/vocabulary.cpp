@@ -348,6 +348,7 @@ msg<StepFinalized> step_finalized(bool complete, const saving& s) {
   return someone().write<StepFinalized>(generation{s.g}, [&](StepFinalized::Builder b) {
     write_saving(b.initKey(), s);
     b.setComplete(complete);
+    b.setOpenFrom(s.open_from != 0 ? s.open_from : s.step);
     if (!complete)
       b.setWhy("a shard is missing");
   });

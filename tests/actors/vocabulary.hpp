@@ -96,6 +96,7 @@ struct saving {
   std::uint64_t step = 100;
   std::uint64_t g = 1;
   std::uint32_t shards = 2;
+  std::uint64_t open_from = 0; ///< 0: saves before this one have ended
 };
 /// One byte more than the shard's number, in rank_<shard>.pt; all others have 600 s.
 messages::msg<messages::ShardReport> shard_written(const node_name& node, std::uint32_t shard,

@@ -165,6 +165,31 @@ TEST_SUITE("catalog_core: a step that is not complete") {
   }
 }
 
+TEST_SUITE("catalog_core: several steps at once") {
+  TEST_CASE("a node that completes one hears which older save is open, and keeps its files") {
+    story s;
+    const saving step_102{102, 1, 2};
+    s.wrote("a", 0);
+    s.wrote("a", 0, step_101);
+    s.wrote("a", 0, step_102);
+    CHECK(s.wrote("b", 1, step_102) ==
+          "to a: CommitStep g1 step 102, save 100 is open: a/rank_0.pt b/rank_1.pt");
+    REQUIRE(s.could_not("b", 1).find("StepFinalized g1 step 100 not") != std::string::npos);
+    CHECK(s.completed("a", true, step_102) == "to b: CommitStep g1 step 102, complete elsewhere, "
+                                              "save 101 is open: a/rank_0.pt b/rank_1.pt");
+    CHECK(s.wrote("b", 1, step_101) == "to a: CommitStep g1 step 101: a/rank_0.pt b/rank_1.pt");
+  }
+
+  TEST_CASE("a save of a later step is none of those, nor one of an older generation") {
+    story s;
+    s.wrote("a", 0);
+    s.wrote("a", 0, step_101);
+    CHECK(s.wrote("b", 1) == "to a: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
+    s.wrote("a", 0, again);
+    CHECK(s.wrote("b", 1, again) == "to a: CommitStep g2 step 100: a/rank_0.pt b/rank_1.pt");
+  }
+}
+
 TEST_SUITE("catalog_core: which node completes it") {
   TEST_CASE("a committer that is lost is replaced by another node that wrote") {
     story s;

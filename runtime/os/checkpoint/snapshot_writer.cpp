@@ -123,7 +123,7 @@ void snapshot_writer::commit(const commit_order& order,
 }
 
 void snapshot_writer::retain(const retain_order& order) {
-  ask([this, order] {
+  memory_->ask([this, order] {
     if (auto* const there = at(order.to.place))
       there->commits.ask_later([order](place_writer& to) { to.retain(order); });
   });

@@ -44,8 +44,11 @@ struct story {
   std::string could_not_write(const ckpt::persist_request& i) {
     return text(core.written(now, i, failure(errc::unavailable, "no space left on device")));
   }
-  std::string completed(const saving& s = {}) {
-    return text(core.committed(now, {"/ckpt", s.step, generation{s.g}, s.step}, ckpt::completed{}));
+  std::string completed(const saving& s = {}, std::vector<std::string> warnings = {}) {
+    const auto effects = core.committed(now, {"/ckpt", s.step, generation{s.g}, s.step},
+                                        ckpt::completed{std::move(warnings)});
+    said = notes(effects);
+    return text(effects);
   }
   std::string could_not_complete() {
     return text(core.committed(now, {"/ckpt", 100, generation{1}, 100},
@@ -102,6 +105,22 @@ TEST_SUITE("persister_core: an image") {
     CHECK(s.said == "step 100 is complete at /ckpt");
     CHECK(s.core.in_words() == "nothing is to be written");
     CHECK_FALSE(s.core.next_wakeup());
+  }
+
+  TEST_CASE("whose step is completed while an older save is open keeps that one's files") {
+    story s;
+    s.writes(snapshot(0));
+    CHECK(s.hears(commit_step({"a", "b"}, false, {100, 1, 2, 98})) ==
+          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files, save 98 is open");
+  }
+
+  TEST_CASE("whose commit has something to tell a person, tells it, and is complete") {
+    story s;
+    s.writes(snapshot(0));
+    s.hears(commit_step({"a"}));
+    CHECK(s.completed({}, {"'latest' names step 5000", "a step could not be removed"}) ==
+          "report StepCommitted g1 a step 100 complete");
+    CHECK(s.said == lines("/ckpt: 'latest' names step 5000", "/ckpt: a step could not be removed"));
   }
 
   TEST_CASE("that is told twice is written once") {
