@@ -15,6 +15,9 @@ namespace troupe::ckpt {
 
 namespace {
 
+/// Each further look needs another process that has completed or removed a step meanwhile.
+constexpr int looks_max = 100;
+
 void not_complete(found_step& found, step_state state, std::string why) {
   found.state = state;
   found.says = {};
@@ -43,7 +46,33 @@ result<step_catalog> step_catalog::open_one(ports::storage& storage, std::uint64
   return catalog;
 }
 
+/// Other processes complete steps and remove others between the list of markers and the reading of
+/// each: then a step that was complete is gone when it is read, and the one that replaced it was
+/// not complete yet, or not in the list. So what was seen counts if nothing in it has changed
+/// meanwhile; and that no step is complete only if two looks have seen the same.
 result<void> step_catalog::look_around() {
+  std::vector<std::tuple<std::uint64_t, save_id, step_state>> before;
+  for (int looks = 0; looks < looks_max; ++looks) {
+    const auto stood_still = look_once();
+    if (!stood_still)
+      return tl::make_unexpected(stood_still.error());
+    if (*stood_still && (newest() != nullptr || steps_.empty()))
+      return {};
+    std::vector<std::tuple<std::uint64_t, save_id, step_state>> now;
+    for (const auto& [step, found] : steps_)
+      now.emplace_back(step, found.begun_by, found.state);
+    if (*stood_still && now == before)
+      return {};
+    before = std::move(now);
+  }
+  return failure(errc::unavailable,
+                 fmt::format("steps were completed and removed {} times while they were read; try "
+                             "again later",
+                             looks_max));
+}
+
+/// False if a step has changed since it was listed or read.
+result<bool> step_catalog::look_once() {
   const auto listed = storage_->list(std::string(markers));
   if (!listed)
     return tl::make_unexpected(listed.error());
@@ -56,15 +85,17 @@ result<void> step_catalog::look_around() {
       there.insert(*step);
   for (auto at = steps_.begin(); at != steps_.end();)
     at = there.count(at->first) == 0 ? steps_.erase(at) : std::next(at);
+  bool stood_still = true;
   for (const auto step : there) {
     const auto* known = find(step);
     if (known != nullptr && known->is_complete())
       continue;
     if (auto looked = look_again(step); !looked)
-      return looked;
+      return tl::make_unexpected(std::move(looked.error()));
+    stood_still = stood_still && find(step) != nullptr;
   }
-  check_newest();
-  return {};
+  const auto sound = check_newest();
+  return sound ? result<bool>(stood_still && *sound) : sound;
 }
 
 /// One that is gone is no error: another committer has removed it.
@@ -160,14 +191,23 @@ result<void> step_catalog::check_sizes(const found_step& found, const manifest& 
   return {};
 }
 
-void step_catalog::check_newest() {
+/// Takes the newest steps whose files are not those of their manifests for damaged. False if one of
+/// them is only being removed, or begun again: its manifest, which goes first, is another by then.
+result<bool> step_catalog::check_newest() {
   while (const found_step* candidate = newest()) {
-    auto& found = steps_.at(candidate->step);
-    const auto sound = check_sizes(found, found.says);
+    const auto step = candidate->step;
+    const auto id = candidate->says.id();
+    const auto sound = check_sizes(*candidate, candidate->says);
     if (sound)
-      return;
-    not_complete(found, step_state::damaged, sound.error().what);
+      return true;
+    if (auto looked = look_again(step); !looked)
+      return tl::make_unexpected(std::move(looked.error()));
+    const auto* now = find(step);
+    if (now == nullptr || !now->is_complete() || now->says.id() != id)
+      return false;
+    not_complete(steps_.at(step), step_state::damaged, sound.error().what);
   }
+  return true;
 }
 
 const found_step* step_catalog::newest() const {

@@ -126,7 +126,8 @@ class step_catalog {
   void read_manifest(found_step& found);
   result<std::map<std::string, std::uint64_t>> sizes_of(const found_step& found, const manifest& m);
   result<void> check_sizes(const found_step& found, const manifest& m);
-  void check_newest();
+  result<bool> check_newest();
+  result<bool> look_once();
 
   result<void> check_may_begin(const found_step& known, const std::string& directory,
                                const save_id& by) const;

@@ -212,7 +212,6 @@ result<void> step_catalog::point(framework whose) {
     named = newest();
     if (named != nullptr && named->says.id() == id)
       break;
-    TROUPE_RARE("step catalog: a newer step became complete while trackers were written");
   }
   found_newest_.reset();
   trackers_behind_ = false;
