@@ -3,6 +3,7 @@
 #include "runtime/os/storage/posix_storage.hpp"
 #include "runtime/ports/testing/memory_storage.hpp"
 #include "tests/storage/power_cut_disk.hpp"
+#include "tests/storage/temporary_directory.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,18 +20,9 @@
 using namespace troupe;
 using ports::never_stops;
 using testing::sample;
+using testing::temporary_directory;
 
 namespace {
-
-struct temporary_directory {
-  temporary_directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe-storage-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~temporary_directory() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
 
 /// Small blocks and direct writes from the first page on, so that small files go every way.
 os::posix_storage_options small(bool direct, bool ring) {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import mmap
 import os
 import pickle
+import stat
 import tempfile
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -70,13 +72,32 @@ def require_writable(place: str) -> None:
 def load_file(path: str, *, weights_only: bool, map_location: Any) -> Any:
     """The state in a file of torch.save, mapped. Raises CheckpointError that names it if it is missing, damaged or no such file."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             verify(file.fileno())
         return torch.load(path, mmap=True, weights_only=weights_only, map_location=map_location)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from error
     except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"{path}: {first_line(error)}") from error
+
+
+def open_regular(path: str) -> BinaryIO:
+    """Opens a regular file for reading, and nothing else: to open a FIFO, or to read a device, may take for ever.
+
+    Raises OSError.
+    """
+    flags = os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(
+            errno.ENXIO, "it is no regular file (a FIFO, a socket or a device); remove it", path
+        )
+    try:
+        return open(os.open(path, flags | os.O_NONBLOCK), "rb")
+    except BlockingIOError:  # a lease, which the kernel takes away soon
+        return open(os.open(path, flags), "rb")
 
 
 def verify(descriptor: int) -> None:

@@ -45,7 +45,8 @@ class file_ops {
   virtual std::int64_t pwrite(int file, const std::byte* from, std::size_t bytes,
                               std::uint64_t at) = 0;
   virtual std::int64_t pread(int file, std::byte* into, std::size_t bytes, std::uint64_t at) = 0;
-  /// The size of an open file.
+  /// The size of an open regular file; -EISDIR or -ENXIO for another. To read a FIFO or a device
+  /// may take for ever.
   virtual std::int64_t size(int file) = 0;
   /// Size of a file that is not open; for a symbolic link, of what it leads to.
   virtual std::int64_t size_of(const std::string& path) = 0;

@@ -65,8 +65,11 @@ void sweep_part_files(file_ops& files, const std::string& directory) {
   for (const auto& entry : found) {
     if (!is_part_file(entry.name))
       continue;
+    // Only regular files are made by that name, and to open a device may take for ever.
+    if (entry.kind != directory_entry::kind_of::file)
+      continue;
     const auto path = directory + "/" + entry.name;
-    const int file = files.open(path, O_RDWR);
+    const int file = files.open(path, O_RDWR | O_NONBLOCK);
     if (file < 0)
       continue;
     if (files.flock(file) == 0)

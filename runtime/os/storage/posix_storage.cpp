@@ -32,10 +32,17 @@ std::uint64_t drawn_number() {
   return (std::uint64_t{entropy()} << 32) ^ entropy();
 }
 
+/// What another process removes while it is looked for is not there. A part of its path may be a
+/// file by then.
+bool is_gone(std::int64_t answer) {
+  return answer == -ENOENT || answer == -ENOTDIR || answer == -ESTALE;
+}
+
+/// A file that is open for reading.
 class open_file {
  public:
-  open_file(file_ops& files, const std::string& path, int flags)
-      : files_(files), number_(files.open(path, flags)) {}
+  open_file(file_ops& files, const std::string& path)
+      : files_(files), number_(opened(files, path)) {}
   open_file(const open_file&) = delete;
   open_file& operator=(const open_file&) = delete;
   ~open_file() {
@@ -44,8 +51,17 @@ class open_file {
   }
   /// A descriptor or -errno.
   int number() const { return number_; }
+  /// Or -errno; what is no regular file has none.
+  std::int64_t size() const { return number_ < 0 ? number_ : files_.size(number_); }
 
  private:
+  /// A FIFO has an end for reading at once, and not only when a process writes to it. A lease is
+  /// waited for, as the kernel takes it away soon.
+  static int opened(file_ops& files, const std::string& path) {
+    const int number = files.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    return number == -EWOULDBLOCK ? files.open(path, O_RDONLY | O_NOCTTY) : number;
+  }
+
   file_ops& files_;
   int number_;
 };
@@ -122,8 +138,8 @@ result<receipt> posix_storage::get(const std::string& name, bytes_room into,
   if (auto valid = ports::valid_name(name); !valid)
     return tl::make_unexpected(std::move(valid.error()));
   const auto path = path_of(name);
-  const open_file file(*files_, path, O_RDONLY);
-  const auto size = file.number() < 0 ? file.number() : files_->size(file.number());
+  const open_file file(*files_, path);
+  const auto size = file.size();
   if (size < 0)
     return tl::make_unexpected(storage_error("read", path, static_cast<int>(-size)));
   if (static_cast<std::uint64_t>(size) > into.size)
@@ -137,8 +153,8 @@ result<std::string> posix_storage::get_small(const std::string& name, std::size_
   if (auto valid = ports::valid_name(name); !valid)
     return tl::make_unexpected(std::move(valid.error()));
   const auto path = path_of(name);
-  const open_file file(*files_, path, O_RDONLY);
-  const auto size = file.number() < 0 ? file.number() : files_->size(file.number());
+  const open_file file(*files_, path);
+  const auto size = file.size();
   if (size < 0)
     return tl::make_unexpected(storage_error("read", path, static_cast<int>(-size)));
   if (static_cast<std::uint64_t>(size) > limit)
@@ -172,10 +188,10 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
     return failure(errc::refused, fmt::format("'{}' is too deep below '{}'", path, root_));
   std::vector<directory_entry> entries;
   const int answer = files_->entries(path, entries);
-  if (answer == -ENOENT)
-    return {};
   if (answer == -ENOTDIR && depth == 0)
     return list_file(name, found);
+  if (is_gone(answer))
+    return {};
   if (answer < 0)
     return tl::make_unexpected(storage_error("listed", path, -answer));
   for (const auto& entry : entries) {
@@ -188,7 +204,7 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
       continue;
     }
     const auto size = files_->size_of(path_of(full));
-    if (size < 0 && size != -ENOENT)
+    if (size < 0 && !is_gone(size))
       return tl::make_unexpected(storage_error("listed", path_of(full), static_cast<int>(-size)));
     if (size >= 0)
       found.push_back({std::move(full), static_cast<std::uint64_t>(size)});
@@ -204,7 +220,7 @@ result<void> posix_storage::list_file(const std::string& name,
                                       std::vector<ports::stored_file>& found) {
   const auto path = path_of(name);
   const auto size = files_->size_of(path);
-  if (size == -ENOENT || size == -ENOTDIR)
+  if (is_gone(size))
     return {};
   if (size < 0)
     return tl::make_unexpected(storage_error("listed", path, static_cast<int>(-size)));

@@ -63,7 +63,11 @@ class kernel_files final : public file_ops {
   }
   std::int64_t size(int file) override {
     struct stat found {};
-    return ::fstat(file, &found) < 0 ? -errno : std::int64_t{found.st_size};
+    if (::fstat(file, &found) < 0)
+      return -errno;
+    if (!S_ISREG(found.st_mode))
+      return S_ISDIR(found.st_mode) ? -EISDIR : -ENXIO;
+    return found.st_size;
   }
   std::int64_t size_of(const std::string& path) override {
     struct stat found {};
@@ -115,7 +119,8 @@ class kernel_files final : public file_ops {
   }
   std::uint64_t free_bytes(const std::string& directory) override {
     struct statvfs found {};
-    if (::statvfs(directory.c_str(), &found) < 0)
+    // Without a size, as ramfs and some network file systems are, what is free says nothing either.
+    if (::statvfs(directory.c_str(), &found) < 0 || found.f_blocks == 0)
       return std::numeric_limits<std::uint64_t>::max();
     return std::uint64_t{found.f_bavail} * found.f_frsize;
   }

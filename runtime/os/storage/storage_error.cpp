@@ -18,6 +18,7 @@ struct advice {
 
 constexpr std::array advices{
     advice{ENOENT, errc::absent, ""},
+    advice{ESTALE, errc::absent, ""}, // a network file system's ENOENT
     advice{EACCES, errc::refused, "; give this user the right to it, or choose another directory"},
     advice{EPERM, errc::refused, "; give this user the right to it, or choose another directory"},
     advice{EROFS, errc::refused, "; mount it for writing, or choose another directory"},
@@ -34,6 +35,11 @@ constexpr std::array advices{
 } // namespace
 
 error storage_error(const char* what, const std::string& path, int number) {
+  // As the kernel says of sockets; of a FIFO or a device file_ops does.
+  if (number == ENXIO)
+    return {errc::refused, fmt::format("'{}' cannot be {}: it is no regular file (a FIFO, a socket "
+                                       "or a device); remove it",
+                                       path, what)};
   for (const auto& known : advices)
     if (known.number == number)
       return {known.code, fmt::format("'{}' cannot be {}: {}{}", path, what, std::strerror(number),
