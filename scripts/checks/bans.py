@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterator
 
-from .project import Finding, Project, is_core, is_test, line_of
+from .project import PURE, Finding, Project, is_core, is_pure, is_test, line_of
 
 
 def everywhere(path: str) -> bool:
@@ -13,14 +13,13 @@ def everywhere(path: str) -> bool:
 
 def deterministic(path: str) -> bool:
     """What the simulator replays from a seed."""
-    return is_core(path) or (
-        path.startswith(("actors/", "ckpt/", "tests/sim/", "runtime/link/", "runtime/tcpstore/"))
-        and not path.endswith("_test.cpp")
+    return is_pure(path) or (
+        path.startswith(("actors/", "tests/sim/", *PURE)) and not path.endswith("_test.cpp")
     )
 
 
 def actors(path: str) -> bool:
-    return path.startswith(("actors/", "ckpt/")) and not is_test(path) or is_core(path)
+    return path.startswith("actors/") and not is_test(path) or is_pure(path)
 
 
 def product(path: str) -> bool:
@@ -54,7 +53,7 @@ BANS = (
     ),
     Ban(r"\bsleep_(?:for|until)\b|\bu?sleep\s*\(", deterministic, "nothing waits by sleeping"),
     Ban(
-        r"\bstd::(?:thread|jthread|async|mutex|condition_variable)\b",
+        r"\bstd::(?:thread|jthread|async|future|promise|(?:\w+_)?mutex|condition_variable(?:_any)?)\b",
         actors,
         "threads belong to runtime/os",
     ),

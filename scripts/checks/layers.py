@@ -3,7 +3,7 @@
 import re
 from typing import Iterator
 
-from .project import Finding, Project, is_core, is_test, line_of
+from .project import Finding, Project, is_core, is_pure, is_test, line_of
 
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
@@ -73,6 +73,11 @@ THIRD_PARTY = {
     r"doctest/": (),
 }
 
+# Headers of the world: threads, files, the system.
+NOT_PURE = re.compile(
+    r"caf/|sys/|(thread|(shared_)?mutex|condition_variable|future|iostream|fstream|filesystem|cstdio)$"
+)
+
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
@@ -127,8 +132,8 @@ def foreign_problem(path: str, layer: str | None, name: str) -> str | None:
     for pattern, allowed in THIRD_PARTY.items():
         if re.match(pattern, name) and layer not in allowed:
             return f"<{name}> has no place in {layer}"
-    if is_core(path) and re.match(r"caf/|sys/|thread$|mutex$|fstream$", name):
-        return f"<{name}> has no place in a core"
+    if is_pure(path) and NOT_PURE.match(name):
+        return f"<{name}> has no place in a core" + ("" if is_core(path) else f", as all of {layer} is")
     return None
 
 
@@ -157,6 +162,6 @@ def cores_without_caf(project: Project) -> Iterator[Finding]:
                 break
         return reaches[path]
 
-    for path in project.sources(ACTORS + "/", "runtime/", KEEPER + "/"):
-        if is_core(path) and (chain := caf_via(path)):
+    for path in project.sources(ACTORS + "/", CKPT + "/", "runtime/", KEEPER + "/"):
+        if is_pure(path) and (chain := caf_via(path)):
             yield Finding(path, 0, f"a core must not reach CAF: {chain}")

@@ -87,6 +87,15 @@ def is_test(path: str) -> bool:
     return path.startswith("tests/") or path.endswith("_test.cpp") or "/testing/" in path
 
 
+# All of them decide and compute; what they need of the world they are given, or have by a port.
+PURE = ("ckpt/", "runtime/tcpstore/", "runtime/link/")
+
+
+def is_pure(path: str) -> bool:
+    """No threads, clocks, chance or I/O: a core, or in a folder that is nothing else."""
+    return is_core(path) or path.startswith(PURE) and not is_test(path)
+
+
 def is_core(path: str) -> bool:
     return (
         path.startswith(("actors/", "runtime/", "ckpt/", "launch/keeper/"))

@@ -2,7 +2,7 @@
 
 from typing import Iterator
 
-from .project import Finding, Project, is_core, is_test
+from .project import Finding, Project, is_core, is_pure, is_test
 
 FILE_MAX, CORE_MAX, SHELL_MAX = 500, 400, 250
 
@@ -13,7 +13,7 @@ def rule(project: Project) -> Iterator[Finding]:
         if path.endswith("x") and path != "x":
             continue
         lines = project.text(path).count("\n")
-        bound = CORE_MAX if is_core(path) else FILE_MAX
+        bound = CORE_MAX if is_pure(path) else FILE_MAX
         if lines > bound and path not in adrs:
             yield Finding(
                 path, 0, f"{lines} lines; {bound} are allowed unless an ADR names the file"
