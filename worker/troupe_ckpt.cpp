@@ -136,7 +136,7 @@ int troupe_arena_pin_by(troupe_arena* arena, troupe_pin pin, troupe_unpin unpin,
 }
 
 int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to,
-                int wanted, const void* pickle, uint64_t pickle_bytes, const void* const* storages,
+                int persist, const void* pickle, uint64_t pickle_bytes, const void* const* storages,
                 const uint64_t* storage_bytes, size_t storage_count, troupe_left* left, char* why,
                 size_t why_bytes) {
   return answer(why, why_bytes, [&]() -> result<void> {
@@ -144,7 +144,7 @@ int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_dest
     if (!where)
       return tl::make_unexpected(where.error());
     process_arena::places_left found;
-    if (auto saved = arena->own->save({snapshot_of(*what), *where, wanted != 0},
+    if (auto saved = arena->own->save({snapshot_of(*what), *where, persist != 0},
                                       {static_cast<const char*>(pickle), pickle_bytes},
                                       all_of(storages, storage_bytes, storage_count),
                                       left != nullptr ? &found : nullptr);
@@ -161,16 +161,16 @@ void troupe_filled(troupe_arena* arena, const char* failed) {
   arena->own->filled(failed == nullptr ? result<void>{} : failure(errc::refused, failed));
 }
 
-int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
+int troupe_request_persist(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->request_persist(slot); });
 }
 
-void troupe_agree(troupe_arena* arena, uint64_t sequence) {
+void troupe_set_rollback_point(troupe_arena* arena, uint64_t sequence) {
   arena->own->set_rollback_point(sequence);
 }
 
-int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
-                   char* why, size_t why_bytes) {
+int troupe_finalized(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
+                     char* why, size_t why_bytes) {
   return finalized(*arena, slot, sequence, within_ms, purpose::disk, why, why_bytes);
 }
 

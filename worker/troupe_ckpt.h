@@ -29,7 +29,7 @@ typedef struct {
   int32_t descriptor; /* set by us: of the memory, whose size is `bytes`; belongs to the arena */
 } troupe_image;
 
-/* Where an image is written, if it is wanted: <place>/<directory>/<file>, or <place>/<file> with "." for the directory.
+/* Where an image is written, if that is requested: <place>/<directory>/<file>, or <place>/<file> with "." for the directory.
  * No two steps have a directory in common, nor a file in the place itself; nor is a file replaced there that is of no step. */
 typedef struct {
   const char* place;     /* an absolute path, at most 1023 bytes */
@@ -88,24 +88,24 @@ typedef struct {
 
 /* Copies a state: what pickle made of it, and the storages that it names "0", "1", … Returns when everything is copied;
  * with copy-on-write before that, and then the storages (not these arrays) must stay until troupe_saved returns. Waits
- * for the copy before it, and fails with the reason if that one failed. `to` is kept with the image; 0: it cannot be
- * wanted. With `wanted` the image is wanted as soon as it is whole. A storage whose address is 0 is elsewhere: the caller fills
+ * for the copy before it, and fails with the reason if that one failed. `to` stays with the image; 0: it cannot be
+ * requested. With `persist` writing it is requested as soon as it is whole. A storage whose address is 0 is elsewhere: the caller fills
  * its place, and the image is whole when the caller has said so by troupe_filled. `left` may be 0 where there is none. */
-int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to, int wanted,
+int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to, int persist,
                 const void* pickle, uint64_t pickle_bytes,
                 const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, troupe_left* left,
                 char* why, size_t why_bytes);
 /* The places that the last save left are filled, or are not to be, for a reason; 0: they are. Any thread may say it. */
 void troupe_filled(troupe_arena* arena, const char* failed);
 
-/* The image is to be written: the saver is told, and it stays as it is until that has settled it. */
-int troupe_want(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
-/* All ranks have an image of the same step as this one of this sequence: it stays until they agree on another, and it is what
- * is written at a breakpoint. 0: nothing is known of others, and the newest is what counts. */
-void troupe_agree(troupe_arena* arena, uint64_t sequence);
-/* What became of an image that was wanted, waiting for at most so long. 1: it belongs to a complete step. 0: not known
- * yet. -1: it was not kept, and why. */
-int troupe_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
+/* Persist requested: the image is to be written. The saver is told, and the image stays as it is until that is finalized. */
+int troupe_request_persist(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes);
+/* The rollback point: all ranks have an image of the same step as this one of this sequence. It stays until another is the
+ * rollback point, and it is what is written at a breakpoint. 0: nothing is known of others, and the newest is what counts. */
+void troupe_set_rollback_point(troupe_arena* arena, uint64_t sequence);
+/* What became of an image whose writing was requested, waiting for at most so long. 1: it belongs to a complete step. 0: not
+ * known yet. -1: its step was given up, and why. */
+int troupe_finalized(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
                    size_t why_bytes);
 
 /* An image that comes from elsewhere: memory for so many bytes, to be filled through `memory` before troupe_finish, or
@@ -170,17 +170,17 @@ typedef struct {
   uint64_t within_ms;      /* they are to be made within this time */
 } troupe_group;
 
-/* Copies of an image are wanted: the saver is told, and it stays as it is until that has settled it. `slot` names it, or is
+/* Copies of an image are requested: the node is told, and it stays as it is until that is finalized. `slot` names it, or is
  * TROUPE_LAST_SAVE, with copy-on-write before it is whole as well, and then says its slot. Fails if copies of it are being
  * made already. */
 #define TROUPE_LAST_SAVE UINT64_MAX
-int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why, size_t why_bytes);
-/* What became of them: as troupe_settled. 1: all of the group that gave to the same stripes have done so, and all is held. */
-int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
+int troupe_request_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why, size_t why_bytes);
+/* What became of them, as troupe_finalized says it. 1: all of the group that gave to the same stripes have done so, and all is held. */
+int troupe_copies_finalized(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms, char* why,
                           size_t why_bytes);
-/* From now on the image of this sequence stays, because other ranks go on from its step if they must, and the one that did
- * before need not. 0: none stays. Fails where memory suffices for one image. */
-int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes);
+/* The replica base: from now on the image of this sequence stays, because other ranks go on from its step if they must, and the
+ * one that did before need not. 0: none stays. Fails where memory suffices for one image. */
+int troupe_set_replica_base(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes);
 
 /* In its slot a parity that this node holds begins so many bytes after the memory's begin. */
 #define TROUPE_HELD_BEFORE 4096

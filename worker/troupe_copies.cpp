@@ -42,27 +42,27 @@ result<slot_group> group_of(const troupe_group& said) {
 
 } // namespace
 
-int troupe_want_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why,
-                       size_t why_bytes) {
+int troupe_request_copies(troupe_arena* arena, uint64_t* slot, const troupe_group* by, char* why,
+                          size_t why_bytes) {
   return answer(why, why_bytes, [&]() -> result<void> {
     const auto group = group_of(*by);
     if (!group)
       return tl::make_unexpected(group.error());
     const auto named = *slot == TROUPE_LAST_SAVE ? std::nullopt : std::optional<std::size_t>(*slot);
-    const auto wanted = arena->own->request_copies(named, *group);
-    if (!wanted)
-      return tl::make_unexpected(wanted.error());
-    *slot = *wanted;
+    const auto requested = arena->own->request_copies(named, *group);
+    if (!requested)
+      return tl::make_unexpected(requested.error());
+    *slot = *requested;
     return {};
   });
 }
 
-int troupe_copies_settled(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint64_t within_ms,
-                          char* why, size_t why_bytes) {
+int troupe_copies_finalized(troupe_arena* arena, uint64_t slot, uint64_t sequence,
+                            uint64_t within_ms, char* why, size_t why_bytes) {
   return finalized(*arena, slot, sequence, within_ms, purpose::copies, why, why_bytes);
 }
 
-int troupe_keep_for_others(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes) {
+int troupe_set_replica_base(troupe_arena* arena, uint64_t sequence, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->set_replica_base(sequence); });
 }
 

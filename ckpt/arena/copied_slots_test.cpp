@@ -139,9 +139,9 @@ TEST_CASE("what is finalized late is not what comes to be written in the same sl
 TEST_CASE("the image that stays for others does until another one stays") {
   process p;
   const auto first = p.save(1);
-  const auto kept = p.s.word(first).sequence;
+  const auto base = p.s.word(first).sequence;
   CHECK_FALSE(p.s.replica_base());
-  p.s.set_replica_base(kept);
+  p.s.set_replica_base(base);
   for (std::uint64_t step = 2; step < 12; ++step) {
     CHECK(p.save(step) != first);
     p.s.writer_died();

@@ -145,7 +145,7 @@ def test_what_becomes_whole_after_copies_were_wanted_is_told():
     with Arena() as arena:
         unfinished = arena.begin(10, 1)
         slot = ctypes.c_uint64(unfinished.raw.slot)
-        library.call("troupe_want_copies", arena.handle, ctypes.byref(slot), a_pair().raw())
+        library.call("troupe_request_copies", arena.handle, ctypes.byref(slot), a_pair().raw())
         os.read(arena.descriptors[-1], 8)
         assert not rung(arena)
         arena.finish(unfinished)

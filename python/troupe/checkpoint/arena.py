@@ -220,7 +220,7 @@ class Arena(View):
             images, threads, left=descriptors, copy_on_write=copy_on_write, optimizers=optimizers
         )
         if not agreed:
-            library.load().troupe_agree(arena.handle, 0)
+            library.load().troupe_set_rollback_point(arena.handle, 0)
         return arena
 
     def close(self, within: float = PATIENCE) -> None:
@@ -340,30 +340,30 @@ class Arena(View):
         self._pending = None
 
     def want(self, image: Image) -> None:
-        """The image is to be written where its `save` said; it stays as it is until that is settled."""
-        library.call("troupe_want", self._handle, image.slot)
+        """The image is to be written where its `save` said; it stays as it is until that is finalized."""
+        library.call("troupe_request_persist", self._handle, image.slot)
 
     def agree(self, image: Image) -> None:
-        """All ranks have an image of this one's step: it stays until they agree on another, and is what is written at a
-        breakpoint."""
-        library.load().troupe_agree(self._handle, image.sequence)
+        """The rollback point: all ranks have an image of this one's step. It stays until they agree on another, and is what is
+        written at a breakpoint."""
+        library.load().troupe_set_rollback_point(self._handle, image.sequence)
 
     def settled(self, image: Image, within: float) -> bool:
-        """Whether an image that was wanted belongs to a complete step; False: not known yet, after `within` seconds.
+        """Whether an image whose writing was requested belongs to a complete step; False: not known yet, after `within` seconds.
 
-        Raises CheckpointError if it was not kept, with the reason.
+        Raises CheckpointError if its step was given up, with the reason.
         """
         waited = round(within * 1000)
-        return library.call("troupe_settled", self._handle, image.slot, image.sequence, waited) == 1
+        return library.call("troupe_finalized", self._handle, image.slot, image.sequence, waited) == 1
 
     def want_copies(self, by: Group, image: Image | None = None) -> int:
-        """Pieces of an image are to be held by a group; it stays as it is until that is settled. Without an image: of the last
+        """Pieces of an image are to be held by a group; it stays as it is until that is finalized. Without an image: of the last
         save, be it whole yet or not. Returns its slot.
 
         Raises CheckpointError if there is none, or copies of it are being made already.
         """
         slot = ctypes.c_uint64(library.LAST_SAVE if image is None else image.slot)
-        library.call("troupe_want_copies", self._handle, ctypes.byref(slot), by.raw())
+        library.call("troupe_request_copies", self._handle, ctypes.byref(slot), by.raw())
         return slot.value
 
     def copies_settled(self, image: Image, within: float) -> bool:
@@ -373,16 +373,17 @@ class Arena(View):
         """
         waited = round(within * 1000)
         done = library.call(
-            "troupe_copies_settled", self._handle, image.slot, image.sequence, waited
+            "troupe_copies_finalized", self._handle, image.slot, image.sequence, waited
         )
         return done == 1
 
     def keep_for_others(self, image: Image | None) -> None:
-        """From now on this image stays, since other ranks go on from its step if they must; the one before it need not.
+        """The replica base: from now on this image stays, since other ranks go on from its step if they must; the one
+        before it need not.
 
         Raises CheckpointError if it is no more, or where memory suffices for one image only.
         """
-        library.call("troupe_keep_for_others", self._handle, image.sequence if image else 0)
+        library.call("troupe_set_replica_base", self._handle, image.sequence if image else 0)
 
     def begin(
         self,

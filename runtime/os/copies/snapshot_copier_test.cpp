@@ -47,8 +47,8 @@ TEST_CASE("copies are given sealed, of the group that the process named, and fin
   box<snapshot_to_copy> requested;
   snapshot_copier copier(watch_of(p), into(gifts));
   copier.watch([&](const snapshot_to_copy& w) { requested.put(w); });
-  const auto kept = p.save("/nowhere", 3, false);
-  p.words().set_replica_base(p.words().word(kept).sequence);
+  const auto base = p.save("/nowhere", 3, false);
+  p.words().set_replica_base(p.words().word(base).sequence);
   const auto slot = p.save("/nowhere", 4, false);
   REQUIRE(p.words().request_copies(slot, two_nodes()));
   p.wake_event.signal();
