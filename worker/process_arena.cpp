@@ -1,39 +1,16 @@
 #include "worker/process_arena.hpp"
 
-#include "ckpt/erasure/stripes.hpp"
+#include "ckpt/snapshot/archive.hpp"
 #include "ckpt/snapshot/torch_file.hpp"
-#include "runtime/os/memory/huge_pages.hpp"
-#include "runtime/os/memory/memory_room.hpp"
+#include "runtime/os/memory/snapshot_memory.hpp"
+#include "worker/held_in.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <utility>
 
 namespace troupe::ckpt {
-
-namespace {
-
-/// Pickles of the same structure differ by a few bytes from save to save.
-std::uint64_t with_slack(std::uint64_t bytes) {
-  return bytes + bytes / 64 + (1u << 20);
-}
-
-/// Rounded up, so that a message never says that 0 MiB are missing.
-std::uint64_t mib(std::uint64_t bytes) {
-  return (bytes >> 20) + 1;
-}
-
-tl::unexpected<error> too_little(std::uint64_t bytes, const os::memory_room& room) {
-  return failure(
-      errc::refused,
-      fmt::format("an image of this state needs {} MiB of memory and only {} are left: {}",
-                  mib(bytes), room.bytes >> 20, room.bound));
-}
-
-} // namespace
 
 result<std::unique_ptr<process_arena>> process_arena::open(std::size_t snapshots, unsigned threads,
                                                            const std::optional<descriptors>& left) {
@@ -66,10 +43,9 @@ result<std::unique_ptr<process_arena>> process_arena::map(std::size_t snapshots,
   auto table = piece(0, "troupe-ckpt-table", sizeof(slot_table));
   if (!table)
     return tl::make_unexpected(table.error());
-  if (table->bytes() != sizeof(slot_table))
-    return failure(errc::invalid,
-                   fmt::format("descriptor {} holds no table of images", table->descriptor()));
-  slot_memory memory;
+  if (const auto sound = os::check_table(*table, table->descriptor()); !sound)
+    return tl::make_unexpected(sound.error());
+  slot_memory::all memory;
   for (std::size_t i = 0; i < memory.size(); ++i) {
     auto made = piece(1 + i, fmt::format("troupe-ckpt-{}", i), 0);
     if (!made)
@@ -83,7 +59,7 @@ result<std::unique_ptr<process_arena>> process_arena::map(std::size_t snapshots,
                                                           std::move(*saver), snapshots, threads));
 }
 
-process_arena::process_arena(os::shared_memory table, slot_memory memory, os::wake_event saver,
+process_arena::process_arena(os::shared_memory table, slot_memory::all memory, os::wake_event saver,
                              std::size_t snapshots, unsigned threads)
     : table_(std::move(table)), memory_(std::move(memory)), saver_(std::move(saver)),
       slots_(*reinterpret_cast<slot_table*>(table_.data()), snapshots), copier_(threads) {}
@@ -102,7 +78,7 @@ result<void> process_arena::take_over() {
 
 process_arena::descriptors process_arena::all_descriptors() const {
   descriptors all{table_.descriptor()};
-  for (std::size_t i = 0; i < memory_.size(); ++i)
+  for (std::size_t i = 0; i < slots_.count(); ++i)
     all[1 + i] = memory_[i].descriptor();
   all.back() = saver_.descriptor();
   return all;
@@ -110,7 +86,7 @@ process_arena::descriptors process_arena::all_descriptors() const {
 
 process_arena::~process_arena() {
   background_.reset();
-  stop_filling();
+  memory_.stop_filling();
 }
 
 result<void> process_arena::copy_on_write() {
@@ -123,58 +99,21 @@ result<void> process_arena::copy_on_write() {
   return {};
 }
 
-/// What snapshots have already: it is theirs to use again.
-std::uint64_t process_arena::memory_held() const {
-  return std::accumulate(
-      memory_.begin(), memory_.end(), std::uint64_t{0},
-      [](std::uint64_t sum, const os::shared_memory& m) { return sum + m.bytes(); });
-}
-
 result<void> process_arena::decide_snapshots(std::uint64_t bytes) {
   if (decided_)
     return {};
-  const auto room = os::find_memory_room();
-  if (!room)
-    return tl::make_unexpected(room.error());
-  if (room->bytes + memory_held() < bytes)
-    return too_little(bytes, *room);
-  const auto possible = (room->bytes + memory_held()) / std::max<std::uint64_t>(bytes, 1);
-  slots_.keep(std::clamp<std::uint64_t>(possible, 1, slots_.snapshots()));
+  const auto possible = memory_.room_for(bytes);
+  if (!possible)
+    return tl::make_unexpected(possible.error());
+  slots_.keep(std::clamp<std::uint64_t>(*possible, 1, slots_.snapshots()));
   decided_ = true;
   return {};
-}
-
-void process_arena::pin_by(os::pinning how) {
-  stop_filling();
-  pinning_ = std::move(how);
-}
-
-/// Precondition: the slot shows at least so many bytes.
-void process_arena::pin(std::size_t slot, std::uint64_t bytes) {
-  if (pinning_ && !pinned_[slot].pin(memory_[slot].data(), bytes, *pinning_))
-    pinning_
-        .reset(); // the pinning itself has told why; what comes is not pinned, which takes longer
-}
-
-/// Memory for a snapshot of that size, unless the slot has it.
-result<void> process_arena::fit(std::size_t slot, std::uint64_t bytes) {
-  auto& memory = memory_[slot];
-  if (memory.bytes() >= bytes)
-    return memory.show(memory.bytes());
-  stop_filling();
-  const auto room = os::find_memory_room();
-  if (!room)
-    return tl::make_unexpected(room.error());
-  if (room->bytes + memory.bytes() < bytes)
-    return too_little(bytes, *room);
-  pinned_[slot].cut(0);
-  return memory.grow(with_slack(bytes));
 }
 
 result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> storages) {
   if (background_)
     background_->wait();
-  stop_filling();
+  memory_.stop_filling();
   if (const auto decided = decide_snapshots(bytes); !decided)
     return decided;
   release_unmapped();
@@ -184,42 +123,12 @@ result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> s
       continue;
     ++snapshots;
     if (slots_.word(i).state == slot_state::empty)
-      if (const auto fitted = fit(i, bytes); !fitted)
+      if (const auto fitted = memory_.fit(i, bytes); !fitted)
         return fitted;
   }
-  fill(bytes, std::move(storages));
+  // What protecting a state costs is counted in pages: the fewer the better.
+  memory_.fill(bytes, slots_, background_ ? std::move(storages) : std::vector<bytes_at>{});
   return {};
-}
-
-void process_arena::fill(std::uint64_t bytes, std::vector<bytes_at> storages) {
-  stop_ = false;
-  filled_ = {};
-  filler_ = std::thread([this, bytes, storages = std::move(storages)] {
-    for (std::size_t i = 0; i < slots_.count() && filled_; ++i)
-      if (memory_[i])
-        filled_ = memory_[i].populate(bytes, stop_);
-    for (std::size_t i = 0; i < slots_.count() && filled_ && !stop_; ++i)
-      if (memory_[i].bytes() >= bytes && slots_.word(i).state == slot_state::empty)
-        pin(i, bytes);
-    // What protecting a state costs is counted in pages: the fewer the better. (To their owner they
-    // are not constant.)
-    if (background_)
-      for (const auto& s : storages)
-        if (s.data != nullptr)
-          os::move_to_huge_pages(const_cast<char*>(s.data), s.bytes, stop_);
-  });
-}
-
-void process_arena::stop_filling() {
-  stop_ = true;
-  if (filler_.joinable())
-    filler_.join();
-}
-
-result<void> process_arena::prepared() {
-  if (filler_.joinable())
-    filler_.join();
-  return filled_;
 }
 
 result<std::size_t> process_arena::begin(std::uint64_t bytes) {
@@ -233,7 +142,7 @@ result<std::size_t> process_arena::begin(std::uint64_t bytes) {
   if (!slot)
     return failure(errc::overloaded, "all images that there can be are being written out, or are "
                                      "used by what was loaded from them");
-  if (const auto fitted = fit(*slot, bytes); !fitted) {
+  if (const auto fitted = memory_.fit(*slot, bytes); !fitted) {
     slots_.abandon(*slot);
     return tl::make_unexpected(fitted.error());
   }
@@ -261,10 +170,10 @@ result<void> process_arena::save(const order& o, bytes_at pickle,
   file.write_frame(snapshot);
   std::vector<piece> pieces{{snapshot + file.pickle_at(), pickle.data, pickle.bytes}};
   if (some_left) {
-    if (filler_.joinable()) // which may be pinning it; it has nearly ended, or the copy waits less
-      filler_.join();
-    pin(*slot, made.what.bytes);
-    *left = {std::vector<char*>(storages.size()), snapshot + pinned_[*slot].bytes()};
+    // It may be pinning it; it has nearly ended, or the copy waits less.
+    (void)memory_.filled();
+    memory_.pin(*slot, made.what.bytes);
+    *left = {std::vector<char*>(storages.size()), snapshot + memory_.pinned_bytes(*slot)};
   }
   for (std::size_t i = 0; i < storages.size(); ++i)
     if (elsewhere(storages[i]))
@@ -294,7 +203,7 @@ void process_arena::filled(const result<void>& how) {
 }
 
 result<void> process_arena::finish(std::size_t slot, const order& o) {
-  pinned_[slot].cut(o.what.bytes);
+  memory_.cut(slot, o.what.bytes);
   if (auto shown = memory_[slot].show(o.what.bytes); !shown) {
     slots_.abandon(slot);
     return shown;
@@ -347,42 +256,6 @@ result<void> process_arena::set_replica_base(std::uint64_t sequence) {
   return {};
 }
 
-result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequence) {
-  const auto is_there = [&] {
-    const auto now = slots_.word(slot);
-    return now.state == slot_state::ready && now.sequence == sequence;
-  };
-  if (!others_)
-    return failure(errc::invalid, "pieces of others' images are never in a process's own memory");
-  if (slot >= slots_.count() || !is_there())
-    return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
-  // Its holder may have made it larger since this was mapped.
-  if (const auto seen = memory_[slot].follow(); !seen)
-    return tl::make_unexpected(seen.error());
-  held_piece found;
-  if (memory_[slot].bytes() >= held_piece::bytes_before)
-    std::memcpy(&found, memory_[slot].data(), sizeof found);
-  const auto bytes = slots_.snapshot(slot).bytes;
-  if (!is_there())
-    return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
-  const code c{found.members, found.parity};
-  const auto sound = found.magic == held_piece::magic_value && check(c) &&
-                     found.stripe < c.members && found.row < c.parity &&
-                     found.target == target(c, found.stripe, found.row);
-  if (!sound)
-    return failure(errc::invalid, fmt::format("slot {} holds no piece of others' images", slot));
-  std::uint64_t longest = 0;
-  for (std::uint32_t member = 0; member < c.members; ++member)
-    if (const auto piece = piece_of(c, member, found.stripe))
-      longest = std::max(longest, piece_in(c, found.bytes[member], *piece).bytes);
-  const auto there = std::min(bytes, memory_[slot].bytes());
-  if (there < held_piece::bytes_before || there - held_piece::bytes_before < longest)
-    return failure(errc::invalid,
-                   fmt::format("the piece in slot {} has {} bytes, less than {} of images", slot,
-                               there, longest));
-  return found;
-}
-
 result<bool> process_arena::finalized(std::size_t slot, std::uint64_t sequence, duration within,
                                       purpose what) {
   if (slot >= slots_.count())
@@ -418,29 +291,23 @@ std::vector<std::size_t> process_arena::newest_first() const {
   return found;
 }
 
-result<process_arena::mapping> process_arena::open_for_mapping(std::size_t slot,
-                                                               std::uint64_t sequence) {
-  const auto gone = fmt::format("there is no image {} in slot {}", sequence, slot);
+result<slot_mapping> process_arena::open_for_mapping(std::size_t slot, std::uint64_t sequence) {
   if (slot >= slots_.count())
-    return failure(errc::invalid, gone);
-  auto reader = os::memory_reader::open(descriptor(slot));
-  if (!reader)
-    return tl::make_unexpected(reader.error());
-  if (!slots_.set_mapped(slot, sequence))
-    return failure(errc::invalid, gone);
-  auto way = std::make_unique<os::aligned_choice>(descriptor(slot), slots_.snapshot(slot).bytes);
-  return mapping{std::move(*reader), std::move(way)};
+    return failure(errc::invalid, fmt::format("there is no image {} in slot {}", sequence, slot));
+  return ckpt::open_for_mapping(slots_, slot, sequence, descriptor(slot));
 }
 
-/// Frees slots whose mappings are all gone. Asks the kernel for each: that takes microseconds.
 void process_arena::release_unmapped() {
   for (std::size_t i = 0; i < slots_.count(); ++i)
-    if (const auto word = slots_.word(i); word.mapped) {
-      // In this order: a load that opens it after the question sets the mapped bit itself, later.
-      slots_.clear_mapped(i);
-      if (!os::sole_reader::open(descriptor(i)))
-        slots_.set_mapped(i, word.sequence);
-    }
+    release_if_unmapped(slots_, i, descriptor(i));
+}
+
+result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequence) {
+  if (!others_)
+    return failure(errc::invalid, "pieces of others' images are never in a process's own memory");
+  if (slot >= slots_.count())
+    return failure(errc::invalid, fmt::format("the piece in slot {} is gone", slot));
+  return ckpt::held_in(slots_, memory_[slot], slot, sequence);
 }
 
 result<void> process_arena::seal(std::size_t slot) {

@@ -5,30 +5,24 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/copier.hpp"
-#include "runtime/os/memory/huge_pages.hpp"
 #include "runtime/os/memory/pinned_part.hpp"
-#include "runtime/os/memory/readers.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 #include "runtime/ports/storage.hpp"
 #include "worker/background_copy.hpp"
 #include "worker/save_parts.hpp"
+#include "worker/slot_mapping.hpp"
+#include "worker/slot_memory.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
+#include <utility>
 #include <vector>
 
 namespace troupe::ckpt {
-
-struct bytes_at {
-  const char* data = nullptr;
-  std::uint64_t bytes = 0;
-};
 
 /// A training process's end of its slots: finds memory, copies, says what there is.
 ///
@@ -53,9 +47,9 @@ class process_arena {
 
   /// See troupe_ckpt.h for what these do.
   result<void> copy_on_write();
-  void pin_by(os::pinning how);
+  void pin_by(os::pinning how) { memory_.pin_by(std::move(how)); }
   result<void> prepare(std::uint64_t bytes, std::vector<bytes_at> storages);
-  result<void> prepared();
+  result<void> prepared() { return memory_.filled(); }
   struct order {
     slot_snapshot what;
     slot_destination to;
@@ -87,14 +81,7 @@ class process_arena {
   result<void> finish(std::size_t slot, const order& o);
   void abandon(std::size_t slot) { slots_.abandon(slot); }
 
-  /// A snapshot that a library opens and maps while this lives; with huge pages, if it can be.
-  struct mapping {
-    /// Open from before the mapped bit is set until the slot is mapped. So a slot without a reader
-    /// has no mapping, and a load that is about to map it has not set the bit yet.
-    os::memory_reader reader;
-    std::unique_ptr<os::aligned_choice> way;
-  };
-  result<mapping> open_for_mapping(std::size_t slot, std::uint64_t sequence);
+  result<slot_mapping> open_for_mapping(std::size_t slot, std::uint64_t sequence);
   result<void> seal(std::size_t slot);
 
   /// What the snapshot of this sequence in memory for others' snapshots is, a view. `invalid` if it
@@ -111,26 +98,18 @@ class process_arena {
   std::size_t snapshots() const { return decided_ ? slots_.snapshots() : 0; }
 
  private:
-  using slot_memory = std::array<os::shared_memory, slot_table::slots_max>;
-  process_arena(os::shared_memory table, slot_memory memory, os::wake_event saver,
+  process_arena(os::shared_memory table, slot_memory::all memory, os::wake_event saver,
                 std::size_t snapshots, unsigned threads);
   static result<std::unique_ptr<process_arena>> map(std::size_t snapshots, unsigned threads,
                                                     const std::optional<descriptors>& left);
 
   result<void> take_over();
-  std::uint64_t memory_held() const;
   result<void> decide_snapshots(std::uint64_t bytes);
   void release_unmapped();
-  result<void> fit(std::size_t slot, std::uint64_t bytes);
-  void fill(std::uint64_t bytes, std::vector<bytes_at> storages);
-  void stop_filling();
-  void pin(std::size_t slot, std::uint64_t bytes);
   void copy(const std::vector<piece>& pieces);
 
   os::shared_memory table_;
   slot_memory memory_;
-  std::array<os::pinned_part, slot_table::slots_max> pinned_;
-  std::optional<os::pinning> pinning_; ///< none: nothing is to be pinned, or the driver refuses
   os::wake_event saver_;
   slots slots_;
   bool others_ = false; ///< another process's
@@ -139,10 +118,6 @@ class process_arena {
   copier copier_;
   save_parts parts_;                            ///< what the last save still waits for
   std::unique_ptr<background_copy> background_; ///< with copy_on_write
-
-  std::thread filler_;
-  std::atomic<bool> stop_{false};
-  result<void> filled_;
 };
 
 } // namespace troupe::ckpt

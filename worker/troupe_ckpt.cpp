@@ -11,7 +11,7 @@ using namespace troupe;
 using namespace troupe::ckpt;
 
 struct troupe_mapping {
-  process_arena::mapping own;
+  slot_mapping own;
 };
 
 namespace {

@@ -10,12 +10,13 @@
 
 namespace troupe::os {
 
+/// Whether this memory holds a table: another process has made what a descriptor brings. The error
+/// names the descriptor.
+result<void> check_table(const shared_memory& table, int descriptor);
+
 /// The snapshot memory of one local rank, as a node supervisor uses it: a table of what is in the
 /// slots, the slots' own memory, and a wake-up event. The keeper makes it and hands the descriptors
 /// on; so it outlives the supervisor and the training process.
-///
-/// Whatever a descriptor holds was put there by another process, so it is looked at here, once,
-/// before anything reads it as a table.
 class snapshot_memory {
  public:
   /// `descriptors` in the order of troupe_ckpt.h; they stay the caller's, and open for as long as
