@@ -70,8 +70,14 @@ result<ports::receipt> place_writer::write(const persist_request& snapshot, port
     catalog_.reset();
     return tl::make_unexpected(begun.error());
   }
-  return (*known)->claim(snapshot.step, snapshot.to.file).and_then([this, &snapshot, bytes, &stop] {
-    return storage_->put(file_in(snapshot.to.directory, snapshot.to.file), bytes, stop);
+  const auto& to = snapshot.to;
+  const auto written = (*known)->claim(snapshot.step, to.file).and_then([&] {
+    return storage_->put(file_in(to.directory, to.file), bytes, stop);
+  });
+  if (!written)
+    return written;
+  return (*known)->check_put(snapshot.step, to.directory, to.file, snapshot.id()).map([&written] {
+    return *written;
   });
 }
 

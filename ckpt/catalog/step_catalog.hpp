@@ -93,6 +93,11 @@ class step_catalog {
   /// it with this step, would lose it. A step with a directory has all files there already.
   result<void> claim(std::uint64_t step, const std::string& file);
 
+  /// After a shard was put: `refused` if its step was removed meanwhile, or begun by a newer save.
+  /// One that was removed is begun again then, so that the next retention removes the shard too.
+  result<void> check_put(std::uint64_t step, const std::string& directory, const std::string& file,
+                         const save_id& by);
+
   /// All shards of a step that was begun are durable: it becomes complete, and the trackers name it
   /// if it is the newest. The files expected here have to be there with the sizes that the manifest
   /// says; `refused` if a newer save has begun the step meanwhile. May be repeated after an error
@@ -139,7 +144,8 @@ class step_catalog {
   result<bool> may_point(const tracker& to, const found_step& named);
   bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
-  result<void> remove_claimed(const std::string& folder);
+  result<std::vector<std::string>> claimed_by(const found_step& found);
+  result<void> end_removal(std::uint64_t step, std::vector<std::string> files);
 
   ports::storage* storage_;
   node_name only_of_;

@@ -196,6 +196,24 @@ result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
   return storage_->replace(name, "");
 }
 
+/// Without a marker the shard would be no step's: it would stay for ever, and the step could not be
+/// saved again.
+result<void> step_catalog::check_put(std::uint64_t step, const std::string& directory,
+                                     const std::string& file, const save_id& by) {
+  if (auto looked = look_again(step); !looked)
+    return looked;
+  if (const auto* known = find(step))
+    return by < known->begun_by ? begun_by_newer(step, known->begun_by) : result<void>{};
+  if (auto marked = storage_->replace(marker_of(step), to_text({directory, by})); !marked)
+    return marked;
+  if (directory == in_place)
+    if (auto claimed = storage_->replace(claim_of(step, file), ""); !claimed)
+      return claimed;
+  return failure(errc::refused, fmt::format("step {} has ended and was removed while '{}' was "
+                                            "written",
+                                            step, file_in(directory, file)));
+}
+
 // ---- trackers ----------------------------------------------------------------------------------
 
 /// Another committer may complete a newer step between the look at what is newest and the write to
@@ -297,74 +315,6 @@ result<void> step_catalog::check_commit(const found_step& known, const manifest&
   if (auto there = check_sizes(known, m); !there)
     return failure(there.error().code,
                    fmt::format("step {} is not what was reported: {}", m.step, there.error().what));
-  return {};
-}
-
-// ---- retention ---------------------------------------------------------------------------------
-
-retained step_catalog::retain(retention keep, const retention_point& now) {
-  std::vector<step_seen> seen;
-  seen.reserve(steps_.size());
-  for (const auto& [step, found] : steps_)
-    seen.push_back({step, found.state, found.is_complete() ? found.says.id() : found.begun_by});
-  retained done;
-  for (const auto step : removable(seen, keep, now)) {
-    if (!look_before_removing(step))
-      continue;
-    if (auto removed = remove(step); !removed) {
-      done.not_removed = std::move(removed.error());
-      return done;
-    }
-    done.removed.push_back(step);
-  }
-  return done;
-}
-
-/// Another process may have begun, completed or removed it since it was seen. Then the next commit
-/// decides, by what is there by then.
-bool step_catalog::look_before_removing(std::uint64_t step) {
-  const auto before = *find(step);
-  const auto looked = look_again(step);
-  const auto* now = find(step);
-  const bool same = looked && now != nullptr && now->state == before.state &&
-                    now->begun_by == before.begun_by && now->says.id() == before.says.id();
-  TROUPE_RARE_IF(!same, "step catalog: a step that was to be removed has changed");
-  return same;
-}
-
-/// In this order a crash leaves a step that is complete, or one that the next retention removes.
-result<void> step_catalog::remove(std::uint64_t step) {
-  auto& going = steps_.at(step);
-  const auto folder = folder_of(step, going.directory);
-  if (auto removed = storage_->remove(manifest_in(folder)); !removed)
-    return removed;
-  going.state = step_state::incomplete;
-  going.says = {};
-  going.why = "it is being removed";
-  if (going.directory == in_place)
-    if (auto removed = remove_claimed(folder); !removed)
-      return removed;
-  if (auto removed = storage_->remove(folder); !removed)
-    return removed;
-  if (auto removed = storage_->remove(marker_of(step)); !removed)
-    return removed;
-  steps_.erase(step);
-  return {};
-}
-
-/// The files of a step that is in place. Also those of which nothing is there: the process that
-/// removed them may have ended before that was durable.
-result<void> step_catalog::remove_claimed(const std::string& folder) {
-  const auto claims = storage_->list(folder);
-  if (!claims)
-    return tl::make_unexpected(claims.error());
-  for (const auto& claim : *claims) {
-    const auto file = claim.name.substr(folder.size() + 1);
-    if (!check_file_in_place(file))
-      continue; // No claim of ours.
-    if (auto removed = storage_->remove(file); !removed)
-      return removed;
-  }
   return {};
 }
 

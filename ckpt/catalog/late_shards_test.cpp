@@ -1,0 +1,97 @@
+// A shard that is put after its step was given up and removed: a slow disk, a process that stood
+// still. Without an owner it would stay for ever, and its directory would pass for another
+// program's.
+#include "ckpt/catalog/testing/place_node.hpp"
+#include "ckpt/catalog/testing/two_ranks.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace troupe;
+using namespace troupe::ckpt;
+using namespace troupe::ckpt::testing;
+
+namespace {
+
+/// Writes a shard; right before it is put another node saves step 3, and step 2 has ended.
+result<ports::receipt> write_late(two_ranks& j, place_node& late, const persist_request& w) {
+  place_node other(j.place, "n1");
+  const auto file = w.to.directory == "." ? w.to.file : w.to.directory + "/" + w.to.file;
+  j.before("put", file, [&] { REQUIRE(other.save(3, "state 3")); });
+  return late.write(w, "state 2");
+}
+
+bool has(const two_ranks& j, const std::string& name) {
+  return j.place.files.count(name) == 1;
+}
+
+} // namespace
+
+TEST_CASE("a shard that comes after its step was removed is told, and goes with the next one") {
+  for (const bool in_the_place : {false, true})
+    for (const bool saved_again : {false, true}) {
+      CAPTURE(in_the_place);
+      two_ranks j;
+      place_node late(j.place);
+      const std::string file = in_the_place ? "step-2.pt" : "2/rank_0.pt";
+      auto w =
+          in_the_place ? place_node::snapshot_in_place(2, 0, 1, file) : place_node::snapshot(2);
+      const auto refused = error_of(write_late(j, late, w));
+      CHECK(refused.code == errc::refused);
+      CHECK(refused.what == "step 2 has ended and was removed while '" + file + "' was written");
+      const auto found = j.opened();
+      CHECK(newest_of(found) == 3);
+      CHECK(found.steps().at(2).state == step_state::incomplete);
+      if (saved_again) {
+        // A later save of the step takes it over.
+        w.made_by = generation{2};
+        const auto again = late.save(w, "again 2");
+        REQUIRE_MESSAGE(again, again.error().what);
+        CHECK(j.place.files.at(file) == "again 2");
+        CHECK(newest_of(j.opened()) == 2);
+      } else {
+        REQUIRE(late.save(4, "state 4"));
+        CHECK_FALSE(has(j, file));
+        CHECK_FALSE(has(j, ".troupe/steps/2"));
+        CHECK_FALSE(has(j, ".troupe/in_place/2/step-2.pt"));
+      }
+    }
+}
+
+TEST_CASE("a shard that comes while its step is being removed keeps the step for the next time") {
+  two_ranks j;
+  j.keep = {1, 0};
+  auto catalog = j.opened();
+  std::string file = "10/rank_0.pt";
+  const auto write = [&] { REQUIRE(j.storage.replace(file, "late")); };
+  SUBCASE("in a directory") {
+    REQUIRE(j.begin(catalog, 10));
+  }
+  SUBCASE("in the place itself") {
+    file = "step-10.pt";
+    REQUIRE(catalog.begin(10, ".", j.next()));
+    REQUIRE(catalog.claim(10, file));
+  }
+  REQUIRE(j.complete(catalog, 20));
+  // Its writer has seen the marker, which goes now.
+  j.before("remove", ".troupe/steps/10", write);
+  const auto done = catalog.retain(j.keep, {j.last, j.last.number});
+  CHECK(done.removed.empty());
+  CHECK_FALSE(done.not_removed);
+  CHECK(j.opened().find(10) != nullptr);
+  CHECK(catalog.retain(j.keep, {j.last, j.last.number}).removed == std::vector<std::uint64_t>{10});
+  CHECK_FALSE(has(j, file));
+  CHECK(j.opened().find(10) == nullptr);
+}
+
+TEST_CASE("a shard that was written while a newer save has begun its step is told to its process") {
+  two_ranks j;
+  place_node older(j.place, "n0"), newer(j.place, "n1");
+  j.before("put", "2/rank_0.pt",
+           [&] { REQUIRE(newer.write(place_node::snapshot(2, 0, 1, generation{2}), "newer 2")); });
+  const auto refused = error_of(older.write(place_node::snapshot(2), "older 2"));
+  CHECK(refused.code == errc::refused);
+  CHECK(refused.what ==
+        "step 2 is not of this save any more: save 2 of generation 2 has begun it again");
+}

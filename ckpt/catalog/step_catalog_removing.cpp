@@ -1,0 +1,108 @@
+#include "ckpt/catalog/step_catalog.hpp"
+#include "runtime/base/rare.hpp"
+
+#include <utility>
+
+// What retention removes. Others may write to the same place meanwhile; see
+// step_catalog_writing.cpp.
+namespace troupe::ckpt {
+
+retained step_catalog::retain(retention keep, const retention_point& now) {
+  std::vector<step_seen> seen;
+  seen.reserve(steps_.size());
+  for (const auto& [step, found] : steps_)
+    seen.push_back({step, found.state, found.is_complete() ? found.says.id() : found.begun_by});
+  retained done;
+  for (const auto step : removable(seen, keep, now)) {
+    if (!look_before_removing(step))
+      continue;
+    if (auto removed = remove(step); !removed) {
+      done.not_removed = std::move(removed.error());
+      return done;
+    }
+    if (find(step) == nullptr)
+      done.removed.push_back(step);
+  }
+  return done;
+}
+
+/// Another process may have begun, completed or removed it since it was seen. Then the next commit
+/// decides, by what is there by then.
+bool step_catalog::look_before_removing(std::uint64_t step) {
+  const auto before = *find(step);
+  const auto looked = look_again(step);
+  const auto* now = find(step);
+  const bool same = looked && now != nullptr && now->state == before.state &&
+                    now->begun_by == before.begun_by && now->says.id() == before.says.id();
+  TROUPE_RARE_IF(!same, "step catalog: a step that was to be removed has changed");
+  return same;
+}
+
+/// In this order a crash leaves a step that is complete, or one that the next retention removes.
+result<void> step_catalog::remove(std::uint64_t step) {
+  auto& going = steps_.at(step);
+  const auto folder = folder_of(step, going.directory);
+  if (auto removed = storage_->remove(manifest_in(folder)); !removed)
+    return removed;
+  going.state = step_state::incomplete;
+  going.says = {};
+  going.why = "it is being removed";
+  auto files = claimed_by(going);
+  if (!files)
+    return tl::make_unexpected(std::move(files.error()));
+  // Also those of which nothing is there: the process that removed them may have ended before that
+  // was durable.
+  for (const auto& file : *files)
+    if (auto removed = storage_->remove(file); !removed)
+      return removed;
+  if (auto removed = storage_->remove(folder); !removed)
+    return removed;
+  if (auto removed = storage_->remove(marker_of(step)); !removed)
+    return removed;
+  return end_removal(step, *files);
+}
+
+/// The files of a step that is in place; none of another.
+result<std::vector<std::string>> step_catalog::claimed_by(const found_step& found) {
+  std::vector<std::string> files;
+  if (found.directory != in_place)
+    return files;
+  const auto folder = folder_of(found.step, found.directory);
+  const auto claims = storage_->list(folder);
+  if (!claims)
+    return tl::make_unexpected(claims.error());
+  for (const auto& claim : *claims) {
+    auto file = claim.name.substr(folder.size() + 1);
+    if (check_file_in_place(file)) // others are no claims of ours
+      files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// A process that was late may have put a shard meanwhile, and have seen the marker after it. Then
+/// the step is there again, and goes the next time.
+result<void> step_catalog::end_removal(std::uint64_t step, std::vector<std::string> files) {
+  const auto gone = steps_.at(step);
+  const bool with_folder = gone.directory != in_place;
+  if (with_folder)
+    files = {gone.directory};
+  bool late = false;
+  for (const auto& file : files) {
+    const auto there = storage_->list(file);
+    if (!there)
+      return tl::make_unexpected(there.error());
+    if (there->empty())
+      continue;
+    late = true;
+    if (!with_folder)
+      if (auto claimed = storage_->replace(claim_of(step, file), ""); !claimed)
+        return claimed;
+  }
+  if (!late) {
+    steps_.erase(step);
+    return {};
+  }
+  return storage_->replace(marker_of(step), to_text({gone.directory, gone.begun_by}));
+}
+
+} // namespace troupe::ckpt
