@@ -211,6 +211,21 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
   CHECK(place.files.count("2/rank_0.pt") == 0);
 }
 
+TEST_CASE("a step that another committer overtakes takes its tracker back at no moment") {
+  memory_place place;
+  node slow(place, "n0"), fast(place, "n1");
+  REQUIRE(slow.save(1, "state 1"));
+  const auto w = node::snapshot(2), newer = node::snapshot(3);
+  const auto order = node::order(w, {slow.put(w, "state 2").value()});
+  auto overtaking = node::order(newer, {fast.put(newer, "state 3").value()});
+  overtaking.open_from = 2;
+  REQUIRE(fast.commit(overtaking));
+  const puts_of puts(place, "dlrover_latest.txt");
+  REQUIRE(slow.commit(order));
+  CHECK(puts.count == 0);
+  CHECK(place.files.at("dlrover_latest.txt") == "3");
+}
+
 TEST_CASE("a step that is overtaken and given up completes nothing when it is late") {
   memory_place place;
   node n(place);
