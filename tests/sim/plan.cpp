@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -203,12 +204,12 @@ result<plan> plan::load(const std::string& directory, const std::string& name) {
   return parse(name, text.str());
 }
 
-plan plan::random(random_source& random, duration span, bool of_storage) {
+plan plan::random(random_source& random, duration span, std::uint64_t nodes, bool of_storage) {
   plan p{of_storage ? "storage" : "random", {}};
   const auto count = of_storage ? 3 + random.below(20) : random.below(14);
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto& k = of_storage ? draw(random, storage_kinds) : draw(random, kinds);
-    const auto node = std::to_string(1 + random.below(4));
+    const auto node = std::to_string(1 + random.below(std::min<std::uint64_t>(nodes, 4)));
     const auto when = duration(
         static_cast<duration::rep>(random.below(static_cast<std::uint64_t>(span.count()))));
     plan::step s{when, when, 1, {}, {}, with_node(k.fault, node)};

@@ -38,7 +38,8 @@ struct plan {
   static result<plan> load(const std::string& directory, const std::string& name);
   /// Up to some dozens of faults of all kinds within `span`; few of the kinds that cost restarts.
   /// `of_storage`: of those that checkpoints have to get through, and more of them.
-  static plan random(random_source& random, duration span, bool of_storage = false);
+  static plan random(random_source& random, duration span, std::uint64_t nodes,
+                     bool of_storage = false);
 
   /// Puts every step on the agenda, counted from now; what would happen after `lasts` does not.
   void schedule(cluster& c, duration lasts) const;

@@ -4,7 +4,7 @@ namespace troupe::sim::checkers {
 
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes, duration lease,
-                                           bool one_directory) {
+                                           bool one_directory, ckpt::retention keep) {
   return {one_world_per_generation(w),
           ranks_are_dense(w),
           ranks_are_stable(w),
@@ -23,7 +23,7 @@ std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uin
           actors_are_sound(w),
           one_verdict(w),
           checkpoints_are_kept(w),
-          complete_steps_stay(w, one_directory)};
+          complete_steps_stay(w, one_directory, keep)};
 }
 
 } // namespace troupe::sim::checkers

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/master/recovery/world_sizes.hpp"
+#include "ckpt/catalog/retention.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/world.hpp"
@@ -75,12 +76,12 @@ std::shared_ptr<observer> checkpoints_are_kept(world& w);
 /// What a process was told is complete, or a load could have read, is still there and is what the
 /// next load takes, unless a newer complete step exists or retention's rule removed it.
 /// `one_directory`: of all nodes; else each has one of its own.
-std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory);
+std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory, ckpt::retention keep);
 
 /// All of them.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,
                                            duration lease = limits::lease,
-                                           bool one_directory = true);
+                                           bool one_directory = true, ckpt::retention keep = {});
 
 } // namespace troupe::sim::checkers

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -23,7 +24,8 @@ struct saved {
 
 class complete_steps_stay_checker final : public observer {
  public:
-  complete_steps_stay_checker(world& w, bool shared) : world_(w), shared_(shared) {}
+  complete_steps_stay_checker(world& w, bool shared, ckpt::retention keep)
+      : world_(w), shared_(shared), keep_(keep) {}
 
   void step_completed(const std::string& node, const ckpt::commit_order& order) override {
     auto& s = saves_[order.says.id()];
@@ -50,9 +52,12 @@ class complete_steps_stay_checker final : public observer {
   }
 
   void loaded(const load_outcome& what) override {
+    std::uint64_t newer = 0; ///< of those that were complete
     for (auto at = saves_.rbegin(); at != saves_.rend(); ++at) {
       const auto& [id, s] = *at;
-      if ((!s.told && !s.loaded) || !can_be_had(s, what))
+      if (!s.told && !s.loaded)
+        continue;
+      if (may_be_removed(s, newer++) || !can_be_had(s, what))
         continue;
       if (!what.id || *what.id < id)
         world_.blame("complete_steps_stay",
@@ -69,6 +74,12 @@ class complete_steps_stay_checker final : public observer {
   }
 
  private:
+  bool may_be_removed(const saved& s, std::uint64_t newer) const {
+    const bool by_latest = keep_.keep_latest != 0 || keep_.keep_every != 0;
+    const bool periodic = keep_.keep_every != 0 && s.step % keep_.keep_every == 0;
+    return by_latest && newer >= std::max<std::uint64_t>(keep_.keep_latest, 1) && !periodic;
+  }
+
   /// Where each node has a directory of its own, one that was lost before it completed the step
   /// cannot read it, and a rank reads only what its own node has written.
   bool can_be_had(const saved& s, const load_outcome& what) const {
@@ -85,13 +96,14 @@ class complete_steps_stay_checker final : public observer {
 
   world& world_;
   const bool shared_;
+  const ckpt::retention keep_;
   std::map<ckpt::save_id, saved> saves_;
 };
 
 } // namespace
 
-std::shared_ptr<observer> complete_steps_stay(world& w, bool shared) {
-  return std::make_shared<complete_steps_stay_checker>(w, shared);
+std::shared_ptr<observer> complete_steps_stay(world& w, bool shared, ckpt::retention keep) {
+  return std::make_shared<complete_steps_stay_checker>(w, shared, keep);
 }
 
 } // namespace troupe::sim::checkers
