@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ckpt/copy/blocks.hpp"
+#include "runtime/os/memory/copier.hpp"
 #include "runtime/os/memory/write_watch.hpp"
 
 #include <atomic>

@@ -5,6 +5,7 @@
 #include "ckpt/copies/sending_plan.hpp"
 #include "messages/msg.hpp"
 #include "runtime/os/copies/target_links.hpp"
+#include "runtime/ports/storage.hpp"
 
 #include <optional>
 #include <set>

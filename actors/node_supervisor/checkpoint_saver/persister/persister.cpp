@@ -105,7 +105,7 @@ void answer_when_drained(self_ptr self, const sup::promise<drained>& promise) {
   perform(self, s.core.drain(sup::now(self), s.questions));
 }
 
-private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name node,
+private_handle::behavior_type behave(self_ptr self, const sup::context& ctx, node_name node,
                                      std::shared_ptr<ckpt::checkpoint_host> host,
                                      node_addresses at) {
   sup::harden(self, ctx);

@@ -69,9 +69,9 @@ void ask_owners(self_ptr self, const node_addresses& at) {
       [](const error&) { /* none are known yet */ });
 }
 
-private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name node,
+private_handle::behavior_type behave(self_ptr self, const sup::context& ctx, node_name node,
                                      std::shared_ptr<ckpt::replication_host> host,
-                                     node_addresses at) {
+                                     const node_addresses& at) {
   sup::harden(self, ctx);
   self->state.emplace(state{ctx, replicator_core(std::move(node)), std::move(host)});
   self->state->host->watch([me = private_handle{self}](const ckpt::snapshot_to_copy& snapshot) {
