@@ -30,7 +30,7 @@ from storage_job import KEEP, MASTER, NODES, Job, started
 from storage_judge import Judge
 from storage_state import Reference
 
-MODES = ("own", "shared")
+MODES = ("own", "shared", "spare")
 COPIES = {"none": ({}, 0), "replica": ({"replica_count": 2}, 1), "parity": ({"parity": 1, "parity_group": 3}, 1)}
 GOES_ON_WITHIN = 90
 ENDS_WITHIN = 180
@@ -42,7 +42,7 @@ class Failed(Exception):
 
 
 def disks(stack: contextlib.ExitStack, directory: Path, mode: str, mib: int) -> dict[int, Disk]:
-    if mode == "shared":
+    if mode != "own":
         return dict.fromkeys(NODES, stack.enter_context(Disk(directory / "disk", mib * len(NODES))))
     return {n: stack.enter_context(Disk(directory / f"disk-{n}", mib)) for n in NODES}
 
@@ -107,18 +107,18 @@ def run(mode: str, copies: str, minutes: float, seed: int, chosen: argparse.Name
     shutil.rmtree(directory, ignore_errors=True)
     (directory / "told").mkdir(parents=True)
     redundancy, spared = COPIES[copies]
-    words = chosen.mib << 18
+    words, at_once = chosen.mib << 18, len(NODES) - (mode == "spare")
     chance = random.Random(f"{seed} {mode} {copies}")
-    judge = Judge(
-        directory / "told", Reference(len(NODES) * chosen.procs, words), spared, lambda text: harness.progress(text)
-    )
+    reference = Reference(at_once * chosen.procs, words)
+    judge = Judge(directory / "told", reference, spared, harness.progress)
     done: Counter[str] = Counter()
     harness.progress(f"disks: {mode}; copies: {copies}; seed {seed}; {minutes:g} minutes; logs in {directory}")
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network(1 + len(NODES), directory / "hosts"))
         size = chosen.disk_mib or max(64, 24 * chosen.mib * chosen.procs)
         by_machine = disks(stack, directory, mode, size)
-        job = Job(net, directory, by_machine, Troubles(directory), judge, chosen.procs, words, redundancy)
+        troubles = Troubles(directory)
+        job = Job(net, directory, by_machine, troubles, judge, chosen.procs, words, redundancy, at_once)
         with started(job):
             try:
                 if not job.goes_on(time.monotonic(), GOES_ON_WITHIN):
@@ -138,8 +138,8 @@ def report(mode: str, copies: str, minutes: float, seed: int, chosen: argparse.N
     sources = ", ".join(f"{source} {times}" for source, times in judge.sources.most_common())
     for text in judge.violations:
         print(f"VIOLATION: {text}")
-    for text in job.unasked:
-        harness.progress(f"ended by itself and was started again: {text}")
+    for text, times in job.unasked.items():
+        harness.progress(f"launchers that ended by themselves and were started again: {text}, {times} times")
     last = max((event["step"] for event in judge.finals.values()), default=judge.newest_event[1])
     print(
         f"{'PASS' if passed else 'FAIL'}  disks {mode}, copies {copies}: {done.total()} faults ({faults}); "
@@ -163,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30, help="of faults, for all runs; default 30")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--mode", choices=MODES, help="a disk for each node, or one for all; default: both in turn")
+    parser.add_argument("--mode", choices=MODES, help="a disk for each node; one for all; or that, and one of the three nodes stands by; default: each in turn")
     parser.add_argument("--copies", choices=COPIES, help="in memory of other nodes; default: each in turn")
     parser.add_argument("--procs", type=int, default=1, help="workers of each node; default 1")
     parser.add_argument("--mib", type=int, default=3, help="of each rank's state; default 3")

@@ -51,12 +51,14 @@ def launcher_killed(job: Job, chance: random.Random) -> str:
     return f"of machine {machine}"
 
 
-def away(chance: random.Random) -> float:
-    return chance.uniform(30, 40) if chance.random() < 0.15 else chance.uniform(0, 4)
+def away(job: Job, chance: random.Random) -> float:
+    """Seconds. Long enough for steps and saves without it, where another takes its place."""
+    often = 0.15 if job.at_once == len(NODES) else 0.4
+    return chance.uniform(30, 40) if chance.random() < often else chance.uniform(0, 4)
 
 
 def machine_dies(job: Job, chance: random.Random) -> str:
-    machine, seconds = chance.choice(NODES), away(chance)
+    machine, seconds = chance.choice(NODES), away(job, chance)
     job.power_off(machine)
     time.sleep(seconds)
     job.power_on(machine)
@@ -65,7 +67,7 @@ def machine_dies(job: Job, chance: random.Random) -> str:
 
 def power_fails(job: Job, chance: random.Random) -> str:
     """Of one machine and its own disk."""
-    machine, seconds = chance.choice(NODES), away(chance)
+    machine, seconds = chance.choice(NODES), away(job, chance)
     failing(job, [machine], chance.choice((0, 0, 1.5)))
     job.disks[machine].restore()
     time.sleep(seconds)

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,12 +39,13 @@ class Job:
     procs: int
     words: int
     redundancy: dict
+    at_once: int  # of the nodes train; the others stand by
     tag: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: dict[int, subprocess.Popen] = field(default_factory=dict)  # by machine
     wanted: set[int] = field(default_factory=set)  # machines that are to have one
     watched: threading.RLock = field(default_factory=threading.RLock)
     ended: dict[int, int] = field(default_factory=dict)  # exit codes
-    unasked: list[str] = field(default_factory=list)  # ends that no fault was meant to cause
+    unasked: Counter[str] = field(default_factory=Counter)  # ends that no fault was meant to cause
 
     def __post_init__(self) -> None:
         self.token = self.directory / "token"
@@ -61,10 +63,12 @@ class Job:
         if machine == MASTER:
             where = f"--listen={self.net.address(machine)}:{PORT}"
             keep = [f"--journal={self.directory / 'journal'}", "--max-restarts=100000"]
-            return [str(bin / "actor-master"), "-v", token, where, f"--nnodes={len(NODES)}", *keep]
-        meet = [f"--nnodes={len(NODES)}", f"--node-rank={machine}", f"--rdzv-endpoint=master:{PORT}"]
+            return [str(bin / "actor-master"), "-v", token, where, f"--nnodes={self.at_once}", *keep]
+        # Shards are where they were only if machines keep their ranks.
+        rank = f"--node-rank={machine}" if self.at_once == len(NODES) else "--rdzv-backend=c10d"
+        meet = [f"--nnodes={self.at_once}", rank, f"--rdzv-endpoint=master:{PORT}"]
         own = [f"--node-name=machine-{machine}", "--max-restarts=100000", "--shutdown-timeout=5"]
-        place = [f"--place={self.place / 'checkpoints'}", f"--told={self.judge.told}", f"--machine={machine}"]
+        place = [f"--place={self.place / 'checkpoints'}", f"--told={self.judge.told}"]
         state = [f"--procs={self.procs}", f"--words={self.words}", f"--keep={KEEP}", f"--pace={PACE}"]
         script = [str(HERE / "storage_worker.py"), *place, *state]
         return [
@@ -78,6 +82,7 @@ class Job:
             "GLOO_SOCKET_IFNAME": CARD,
             "PYTHONPATH": f"{ROOT / 'python'}:{HERE}",
             "TMPDIR": str(self.directory / "tmp"),
+            "CHAOS_MACHINE": str(machine),
             TAG: self.tag,
         }
         (self.directory / "tmp").mkdir(exist_ok=True)
@@ -116,7 +121,8 @@ class Job:
                         self.ended[machine] = code
                         if machine in NODES:
                             self.judge.lost(machine, looked)
-                            self.unasked += [f"machine {machine}: exit code {code}"] if code > 0 else []
+                            if code > 0:
+                                self.unasked[f"machine {machine}, exit code {code}"] += 1
                     if code == 0:
                         self.wanted.discard(machine)
                     elif time.monotonic() > due[machine] and not self.processes(machine):

@@ -44,6 +44,10 @@ class Life:
     machines: dict[int, int] = field(default_factory=dict)  # by rank
     pids: dict[int, int] = field(default_factory=dict)
     loaded: dict[int, int] = field(default_factory=dict)  # steps by rank
+    sources: Counter[str] = field(default_factory=Counter)
+    promised: str = ""
+    took: float = 0  # seconds until the first rank had loaded
+    told: bool = False
     wrong: bool = False
 
 
@@ -120,6 +124,11 @@ class Judge:
         if not life.loaded:
             self._first_loaded(life, step, event)
         life.loaded[rank] = step
+        source = event["source"].split(",")[0]
+        self.sources[source] += 1
+        life.sources[source] += 1
+        if len(life.loaded) == self.reference.world:
+            self._tell(life)
         if len(set(life.loaded.values())) > 1:
             self._wrong(life, f"ranks went on from different steps: {life.loaded}")
         if event["sum"] != self.reference.digest(rank, step):
@@ -132,14 +141,12 @@ class Judge:
 
     def _first_loaded(self, life: Life, step: int, event: dict) -> None:
         self.counts["loads"] += 1
-        self.sources[event["source"].split(",")[0]] += 1
+        if self.last:
+            self._tell(self.last)
         promises = self.promises(life, event["t"])
         floor = max(promises, key=lambda p: p.step, default=None)
-        promised = f", promised {floor.step} ({floor.how})" if floor else ", nothing promised"
-        took = event["t"] - life.began
-        self.say(
-            f"        life {number_of(life.generation)}: step {step} from {event['source']}{promised}; {took:.1f} s"
-        )
+        life.promised = f"promised {floor.step} ({floor.how})" if floor else "nothing promised"
+        life.took = event["t"] - life.began
         if self.last and life.generation < self.last.generation:
             self._wrong(life, f"it loaded after generation {number_of(self.last.generation)} had")
         if floor and step < floor.step:
@@ -149,29 +156,47 @@ class Judge:
                 f"{event['t'] - floor.told:.1f} s before",
             )
         self.last = life
-        told = (life.began, event["t"])
         # What was lost is no promise any more; nor what was just seen to be broken, which is told once.
         if self.disk not in promises or self.disk.step > step:
             self.disk = None
         if self.copies not in promises or self.copies.step > step:
             self.copies = None
+        told = (life.began, event["t"])
         self.memory = Promise(step, *told, "what a load took", life.machines)
         if "disk" in event["source"] and (self.disk is None or self.disk.step <= step):
-            self.disk = Promise(step, *told, "read from disk")
+            self.disk = Promise(step, *told, "read from disk", life.machines)
+
+    def _tell(self, life: Life) -> None:
+        if life.told:
+            return
+        life.told = True
+        sources = ", ".join(f"{source} {times}" for source, times in life.sources.items())
+        part = "" if len(life.loaded) == self.reference.world else ", not by all"
+        self.say(
+            f"        life {number_of(life.generation)}: step {max(life.loaded.values())} from {sources}{part}; "
+            f"{life.promised}; {life.took:.1f} s"
+        )
 
     def promises(self, life: Life, when: float) -> list[Promise]:
         """That hold for the load of this life."""
         found = []
-        lost_since = lambda since: [loss for loss in self.losses if since < loss[1] and loss[0] < when]
+        lost = lambda since: [at for began, ended, at in self.losses if since < ended and began < when]
         if self.disk and not any(self.disk.since < at < when for at in self.replaced):
             found.append(self.disk)
-        if self.memory and not lost_since(self.memory.since):
-            moved = any(self.memory.at.get(rank, at) != at for rank, at in life.machines.items())
-            if not moved:
+        if self.memory and not set(lost(self.memory.since)) & set(self.memory.at.values()):
+            if all(life.machines.get(rank) == at for rank, at in self.memory.at.items()):
                 found.append(self.memory)
-        if self.copies and len(lost_since(self.copies.since)) <= self.spared:
-            found.append(self.copies)
+        if self.copies:
+            there = set(self.copies.at.values())
+            gone = [at for at in lost(self.copies.since) if at in there]
+            away = there - set(life.machines.values()) - set(gone)
+            if len(gone) + len(away) <= self.spared and not self._moved(self.copies, life, {*gone, *away}):
+                found.append(self.copies)
         return found
+
+    def _moved(self, promise: Promise, life: Life, but: set[int]) -> bool:
+        """Whether a machine that is still there has another rank now: what it holds is of no use then."""
+        return any(life.machines.get(rank) != at for rank, at in promise.at.items() if at not in but)
 
     def _made(self, event: dict, memory: bool) -> None:
         life = self._current(event)
@@ -191,12 +216,12 @@ class Judge:
         self.newest_complete = (event["t"], event["step"])
         if life and (self.disk is None or event["step"] > self.disk.step):
             self.counts["complete steps"] += 1
-            self.disk = Promise(event["step"], life.began, event["t"], "complete")
+            self.disk = Promise(event["step"], life.began, event["t"], "complete", life.machines)
 
     def _held(self, event: dict) -> None:
         life = self._current(event)
         if life and (self.copies is None or event["step"] > self.copies.step or life.began > self.copies.since):
-            self.copies = Promise(event["step"], life.began, event["t"], "held at other nodes")
+            self.copies = Promise(event["step"], life.began, event["t"], "held at other nodes", life.machines)
 
     def _raised(self, event: dict) -> None:
         why, life = event["why"], self._life(event)

@@ -27,20 +27,19 @@ ENDS_WITHIN = 120.0
 asked = argparse.ArgumentParser()
 asked.add_argument("--place")
 asked.add_argument("--told", type=Path)
-asked.add_argument("--machine", type=int)
 asked.add_argument("--procs", type=int)
 asked.add_argument("--words", type=int)
 asked.add_argument("--keep", type=int)
 asked.add_argument("--pace", type=float, help="seconds a step takes at least")
 asked.add_argument("--redundancy", type=json.loads)
 chosen = asked.parse_args()
-rank, generation = int(os.environ["RANK"]), int(os.environ["TROUPE_GENERATION"])
+rank, generation, machine = (int(os.environ[name]) for name in ("RANK", "TROUPE_GENERATION", "CHAOS_MACHINE"))
 file = os.open(chosen.told / f"{generation}-{rank}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 comes_from: list[str] = []
 
 
 def say(event: str, **what: Any) -> None:
-    own = {"rank": rank, "generation": generation, "machine": chosen.machine, "pid": os.getpid()}
+    own = {"rank": rank, "generation": generation, "machine": machine, "pid": os.getpid()}
     os.write(file, (json.dumps({"event": event, "t": time.monotonic(), **own, **what}) + "\n").encode())
 
 
