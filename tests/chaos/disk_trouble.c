@@ -1,18 +1,20 @@
-// Loaded into the programs of a machine by LD_PRELOAD (disks.py): as long as the file CHAOS_DISK_TROUBLE exists, what they
-// write below CHAOS_DISK_PLACE fails or takes its time. Reads are left alone.
+// Loaded into the programs of a machine by LD_PRELOAD (disks.py): as long as the file
+// CHAOS_DISK_TROUBLE exists, what they write below CHAOS_DISK_PLACE fails or takes its time. Reads
+// are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
 
 static atomic_uint operations;
@@ -61,14 +63,14 @@ static int of_place(int file) {
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-#define FAILS_IF(concerned)              \
-  do {                                   \
-    const int kept = errno;              \
-    if (any_trouble() && (concerned) && troubled()) { \
-      errno = EIO;                       \
-      return -1;                         \
-    }                                    \
-    errno = kept;                        \
+#define FAILS_IF(concerned)                                                                        \
+  do {                                                                                             \
+    const int kept = errno;                                                                        \
+    if (any_trouble() && (concerned) && troubled()) {                                              \
+      errno = EIO;                                                                                 \
+      return -1;                                                                                   \
+    }                                                                                              \
+    errno = kept;                                                                                  \
   } while (0)
 
 ssize_t pwrite(int file, const void* from, size_t bytes, off_t at) {
@@ -125,7 +127,8 @@ struct cqe {
   int32_t result;
   uint32_t flags;
 };
-int __io_uring_get_cqe(struct io_uring* ring, struct cqe** into, unsigned submit, unsigned wait, void* mask) {
+int __io_uring_get_cqe(struct io_uring* ring, struct cqe** into, unsigned submit, unsigned wait,
+                       void* mask) {
   typedef int get(struct io_uring*, struct cqe**, unsigned, unsigned, void*);
   const int answer = ((get*)dlsym(RTLD_NEXT, "__io_uring_get_cqe"))(ring, into, submit, wait, mask);
   if (answer == 0 && into && *into && any_trouble() && troubled())

@@ -175,7 +175,10 @@ def main() -> None:
     modes = [chosen.mode] if chosen.mode else MODES
     copies = [chosen.copies] if chosen.copies else list(COPIES)
     runs = list(itertools.product(modes, copies))
-    passed = [run(*one, chosen.minutes / len(runs), chosen.seed, chosen) for one in runs]
+    try:
+        passed = [run(*one, chosen.minutes / len(runs), chosen.seed, chosen) for one in runs]
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(0 if all(passed) else 1)
 
 
