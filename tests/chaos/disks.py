@@ -104,8 +104,8 @@ class Disk:
     def restore(self, *, empty: bool = False) -> None:
         """Once its processes have ended: as after a boot, or a new disk in its place.
 
-        The file system that was cut off may still be mounted elsewhere, where a stranger's namespace was made meanwhile, and
-        stays as it is there. So this is another, of what the old one had written.
+        The file system that was cut off may still be mounted elsewhere, since each machine's mount namespace began as a copy
+        of ours, and stays as it is there. So this is another, of what the old one had written.
         """
         sh("umount", "-l", self.place)
         before = self.image

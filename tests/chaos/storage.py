@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import os
 import random
 import shutil
 import signal
@@ -35,6 +36,14 @@ COPIES = {"none": ({}, 0), "replica": ({"replica_count": 2}, 1), "parity": ({"pa
 GOES_ON_WITHIN = 90
 ENDS_WITHIN = 180
 LAST_STEPS = 40
+OWN_MOUNTS = "CHAOS_OWN_MOUNTS"
+
+
+def own_mounts() -> None:
+    """A mount namespace for all of this: another's cannot keep a disk in use, and no mount outlives it."""
+    if os.environ.get(OWN_MOUNTS) != str(os.getpid()):
+        os.environ[OWN_MOUNTS] = str(os.getpid())
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
 
 
 class Failed(Exception):
@@ -171,6 +180,9 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="WORDS", help="faults that are named so")
     parser.add_argument("--keep", action="store_true", help="logs of runs that passed, too")
     chosen = parser.parse_args()
+    if os.geteuid():
+        sys.exit("root is needed, for network namespaces and mounts")
+    own_mounts()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was made is taken down then
     modes = [chosen.mode] if chosen.mode else MODES
     copies = [chosen.copies] if chosen.copies else list(COPIES)
