@@ -80,8 +80,10 @@ struct StepFinalized {
   why @2 :Text;
   # If it is not complete: one line for people that names rank and node.
   openFrom @3 :UInt64;
-  # Of a complete one. Of this generation's saves those before this one have ended: what is left of them is removed, and what need not be
-  # kept any more. Not before, as an older step is what all nodes have until this one is.
+  # All saves at this place before this one,
+  openFromGeneration @4 :UInt64;
+  # which is of this generation, have ended: what is left of them is removed. With a complete step so is what need not be kept any more;
+  # not before, as an older step is what all nodes have until this one is.
 }
 
 # ---- Inside the node supervisor ----

@@ -66,7 +66,7 @@ struct job {
         .and_then([&] { return put_all(catalog, step); })
         .and_then([&](const manifest& m) { return catalog.commit(m, framework::ddp); })
         .map([&] {
-          return catalog.retain(keep, {last, last.number});
+          return catalog.retain(keep, {last, last});
         });
   }
   std::string files() {

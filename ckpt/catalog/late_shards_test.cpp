@@ -76,11 +76,11 @@ TEST_CASE("a shard that comes while its step is being removed keeps the step for
   REQUIRE(j.complete(catalog, 20));
   // Its writer has seen the marker, which goes now.
   j.before("remove", ".troupe/steps/10", write);
-  const auto done = catalog.retain(j.keep, {j.last, j.last.number});
+  const auto done = catalog.retain(j.keep, {j.last, j.last});
   CHECK(done.removed.empty());
   CHECK_FALSE(done.not_removed);
   CHECK(j.opened().find(10) != nullptr);
-  CHECK(catalog.retain(j.keep, {j.last, j.last.number}).removed == std::vector<std::uint64_t>{10});
+  CHECK(catalog.retain(j.keep, {j.last, j.last}).removed == std::vector<std::uint64_t>{10});
   CHECK_FALSE(has(j, file));
   CHECK(j.opened().find(10) == nullptr);
 }

@@ -176,7 +176,7 @@ TEST_CASE("a place with DLRover's checkpoints is saved to, and its user hears wh
       order.says.save = w.save;
       order.says.shards = {{"rank_0.pt", written, "n0"}};
       auto done = writer.commit(order);
-      writer.retain({order.to, {order.says.id(), w.save}});
+      writer.retain({order.to, {order.says.id(), w.id()}});
       return done;
     });
   };

@@ -198,7 +198,7 @@ TEST_CASE("a step that is overtaken while it is written does not become the newe
   const auto written = n.put(slow, "state 2");
   const auto overtaking = node::order(fast, {n.put(fast, "state 3").value()});
   REQUIRE(n.writer.commit(overtaking));
-  n.writer.retain({overtaking.to, {overtaking.says.id(), 2}}); // save 2 has not ended
+  n.writer.retain({overtaking.to, {overtaking.says.id(), slow.id()}}); // save 2 has not ended
   CHECK(n.commit(node::order(slow, {*written})));
   CHECK(place.files.at("dlrover_latest.txt") == "3");
   CHECK(place.files.count("2/.troupe-manifest.json") == 1);
@@ -217,9 +217,7 @@ TEST_CASE("a step that another committer overtakes takes its tracker back at no 
   REQUIRE(slow.save(1, "state 1"));
   const auto w = node::snapshot(2), newer = node::snapshot(3);
   const auto order = node::order(w, {slow.put(w, "state 2").value()});
-  auto overtaking = node::order(newer, {fast.put(newer, "state 3").value()});
-  overtaking.open_from = 2;
-  REQUIRE(fast.commit(overtaking));
+  REQUIRE(fast.writer.commit(node::order(newer, {fast.put(newer, "state 3").value()})));
   const puts_of puts(place, "dlrover_latest.txt");
   REQUIRE(slow.commit(order));
   CHECK(puts.count == 0);

@@ -66,7 +66,7 @@ TEST_CASE("a job that went back completes a lower step, and the higher one goes"
   REQUIRE(j.begin(j.saver, 5)); // listed, and read before it is complete
   j.before("get", ".troupe/steps/10", [&] {
     REQUIRE(j.commit(j.saver, j.put(5)));
-    REQUIRE(j.saver.retain(j.keep, {j.last, j.last.number}).removed.size() == 1);
+    REQUIRE(j.saver.retain(j.keep, {j.last, j.last}).removed.size() == 1);
   });
   CHECK(newest_of(j.opened()) == 5);
 }
@@ -77,7 +77,7 @@ TEST_CASE("the same where the removal stopped after the manifest") {
   j.before("get", ".troupe/steps/10", [&] {
     REQUIRE(j.commit(j.saver, j.put(5)));
     j.fail("remove", "10");
-    REQUIRE(j.saver.retain(j.keep, {j.last, j.last.number}).not_removed);
+    REQUIRE(j.saver.retain(j.keep, {j.last, j.last}).not_removed);
     j.place.fault = nullptr;
   });
   CHECK(newest_of(j.opened()) == 5);
@@ -97,7 +97,7 @@ TEST_CASE("in place: shards that go while their step is read are no damage") {
     REQUIRE(saver.claim(step, file));
     m.shards = {{file, *j.storage.put(file, ports::bytes_of("state"), ports::never_stops), "n"}};
     REQUIRE(saver.commit(m, j.whose));
-    REQUIRE_FALSE(saver.retain({1, 0}, {id, id.number}).not_removed);
+    REQUIRE_FALSE(saver.retain({1, 0}, {id, id}).not_removed);
   };
   save(10);
   j.before("list", "step-10", [&] { save(20); });

@@ -19,12 +19,6 @@ std::vector<step_seen> complete_newest_first(const std::vector<step_seen>& steps
   return complete;
 }
 
-/// Whether the save that began it has ended without completing it.
-bool has_ended(const save_id& begun_by, const retention_point& now) {
-  return begun_by.made_by < now.committed.made_by ||
-         (begun_by.made_by == now.committed.made_by && begun_by.number < now.open_from);
-}
-
 } // namespace
 
 const char* to_string(step_state s) {
@@ -42,9 +36,7 @@ const char* to_string(step_state s) {
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
                                      const retention_point& now) {
   const auto complete = complete_newest_first(steps);
-  if (complete.empty())
-    return {};
-  const bool keeps_all = keep.keep_latest == 0 && keep.keep_every == 0;
+  const bool keeps_all = !now.committed || (keep.keep_latest == 0 && keep.keep_every == 0);
   // The newest is kept by any rule.
   const auto latest = std::max<std::uint64_t>(keep.keep_latest, 1);
   const auto is_old = [&](const step_seen& one) {
@@ -52,12 +44,11 @@ std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retent
                                           [&one](const step_seen& s) { return newer(s, one); });
     const bool periodic = keep.keep_every != 0 && one.step % keep.keep_every == 0;
     return !keeps_all && static_cast<std::uint64_t>(newer_ones) >= latest && !periodic &&
-           one.id != now.committed;
+           one.id != *now.committed;
   };
   std::vector<std::uint64_t> going;
   for (const auto& one : steps) {
-    const bool left = one.state == step_state::incomplete && has_ended(one.id, now) &&
-                      one.id < complete.front().id;
+    const bool left = one.state == step_state::incomplete && one.id < now.open_from;
     const bool old = one.state == step_state::complete && is_old(one);
     if (left || old)
       going.push_back(one.step);

@@ -3,6 +3,7 @@
 #include "ckpt/catalog/save_id.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace troupe::ckpt {
@@ -27,16 +28,19 @@ struct step_seen {
   save_id id; ///< that completed it, or else began it; none if that is not known
 };
 
-/// What is known beside the steps themselves when a step has become complete.
+/// What is known beside the steps themselves when a save has ended.
 struct retention_point {
-  save_id committed; ///< stays, also if a newer one was complete before it
-  /// Of its generation, saves before this number have ended, and so have those of older
-  /// generations: what they have begun and not completed will not become complete any more.
-  std::uint64_t open_from = 0;
+  /// It is complete at all nodes that have a part of it. Nothing: none is, and no complete step
+  /// goes, since an older one may be what all nodes have.
+  std::optional<save_id> committed;
+  /// Saves before this one have ended: what they have begun and not completed will not become
+  /// complete any more. Such steps go at once, or failures in a row would fill the disk.
+  save_id open_from;
 };
 
-/// The steps to remove, in the order they were seen. Never the newest complete one, nor one that
-/// may still become complete, nor a damaged one, which a person should see.
+/// The steps to remove, in the order they were seen. Never the newest complete one nor the
+/// committed one, nor one that may still become complete, nor a damaged one, which a person should
+/// see.
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
                                      const retention_point& now);
 

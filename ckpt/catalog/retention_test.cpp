@@ -62,7 +62,7 @@ TEST_CASE("which complete steps go") {
     save_id newest;
     for (const auto& one : r.steps)
       newest = std::max(newest, one.id);
-    CHECK_MESSAGE(removable(r.steps, r.keep, {newest, newest.number + 1}) == r.going, r.what);
+    CHECK_MESSAGE(removable(r.steps, r.keep, {newest, save(newest.number + 1, newest.made_by.value)}) == r.going, r.what);
   }
 }
 
@@ -74,39 +74,43 @@ TEST_CASE("what was begun and not completed goes once its save has ended, and no
     numbers going;
   };
   const row rows[] = {
-      {"its save has ended", {incomplete(10, save(1)), complete(20, save(2))}, {save(2), 2}, {10}},
+      {"its save has ended", {incomplete(10, save(1)), complete(20, save(2))}, {save(2), save(2)}, {10}},
       {"its save is open, and may complete it yet",
        {incomplete(10, save(1)), complete(20, save(2))},
-       {save(2), 1},
+       {save(2), save(1)},
        {}},
       {"of two only the one that has ended",
        {incomplete(10, save(1)), incomplete(12, save(2)), complete(20, save(3))},
-       {save(3), 2},
+       {save(3), save(2)},
        {10}},
       {"a later save has begun it",
        {complete(20, save(2)), incomplete(30, save(3))},
-       {save(2), 2},
+       {save(2), save(2)},
        {}},
-      {"a later save has ended without it: kept until a newer step is complete",
+      {"a later save has ended without it",
        {complete(20, save(2)), incomplete(30, save(3))},
-       {save(2), 4},
-       {}},
+       {save(2), save(4)},
+       {30}},
+      {"no step has become complete: what is complete stays, by any rule",
+       {complete(10, save(1)), complete(20, save(2)), incomplete(30, save(3))},
+       {std::nullopt, save(4)},
+       {30}},
       {"saves of an older generation have ended, whatever their number",
        {incomplete(10, save(9, 1)), complete(20, save(1, 2))},
-       {save(1, 2), 0},
+       {save(1, 2), save(0, 2)},
        {10}},
       {"one of a newer generation is open: this committer is the older side of a cut",
        {incomplete(10, save(1, 3)), complete(20, save(1, 2))},
-       {save(1, 2), 99},
+       {save(1, 2), save(99, 2)},
        {}},
       {"begun before saves were numbered",
        {incomplete(10, save_id{}), complete(20, save(1, 2))},
-       {save(1, 2), 1},
+       {save(1, 2), save(1, 2)},
        {10}},
-      {"nothing is complete here: nothing goes",
+      {"nothing is complete here; what a person should see stays",
        {incomplete(10, save(1)), {30, step_state::damaged, save(2)}},
-       {save(3), 3},
-       {}},
+       {std::nullopt, save(3)},
+       {10}},
   };
   for (const auto& r : rows)
     for (const retention keep : {retention{0, 0}, retention{1, 0}})
@@ -116,9 +120,9 @@ TEST_CASE("what was begun and not completed goes once its save has ended, and no
 TEST_CASE("the step of this commit stays, also where newer ones are complete") {
   const std::vector<step_seen> steps = {complete(10, save(1)), complete(20, save(2)),
                                         complete(30, save(3))};
-  CHECK(removable(steps, {1, 0}, {save(3), 3}) == numbers{10, 20});
-  CHECK(removable(steps, {1, 0}, {save(2), 2}) == numbers{10});
-  CHECK(removable(steps, {1, 0}, {save(1), 1}) == numbers{20});
+  CHECK(removable(steps, {1, 0}, {save(3), save(3)}) == numbers{10, 20});
+  CHECK(removable(steps, {1, 0}, {save(2), save(2)}) == numbers{10});
+  CHECK(removable(steps, {1, 0}, {save(1), save(1)}) == numbers{20});
 }
 
 TEST_CASE("retention removes what goes, also what an earlier process has left") {
@@ -160,14 +164,14 @@ TEST_CASE("a step that is being written stays until its save has ended") {
   REQUIRE(j.begin(catalog, 10));
   const auto slow = j.put(10);
   REQUIRE(j.complete(catalog, 20));
-  CHECK(catalog.retain({1, 0}, {j.last, slow.save}).removed.empty());
+  CHECK(catalog.retain({1, 0}, {j.last, slow.id()}).removed.empty());
   SUBCASE("and is completed late, without being the newest") {
     REQUIRE(j.commit(catalog, slow));
     CHECK(newest_of(catalog) == 20);
     CHECK(j.opened().steps().at(10).is_complete());
   }
   SUBCASE("and goes then; a commit that comes after that completes nothing") {
-    CHECK(catalog.retain({1, 0}, {j.last, j.last.number}).removed == numbers{10});
+    CHECK(catalog.retain({1, 0}, {j.last, j.last}).removed == numbers{10});
     CHECK(error_of(j.commit(catalog, slow)).what == "step 10 was never begun here");
     CHECK(j.files().find("10/") == std::string::npos);
   }
@@ -182,7 +186,7 @@ TEST_CASE("retention looks again: what another catalog has changed meanwhile sta
   REQUIRE(j.complete(here, 30)); // `here` has seen step 20 incomplete
   auto there = j.opened();
   REQUIRE(there.point(j.whose));
-  const retention_point now{j.last, j.last.number};
+  const retention_point now{j.last, j.last};
   const auto whole = [&](std::uint64_t step, const std::string& salt = "") {
     const auto again = j.opened();
     REQUIRE(again.find(step) != nullptr);

@@ -56,7 +56,7 @@ class private_saver {
                           report_error(program, warning, exit_failure);
                         // Saves are written in their order, so none before it is open.
                         if (how)
-                          writer_->retain({snapshot.to, {snapshot.id(), snapshot.save}});
+                          writer_->retain({snapshot.to, {snapshot.id(), snapshot.id()}});
                         finalize(snapshot, how ? result<void>{} : tl::make_unexpected(how.error()));
                       });
     });

@@ -195,8 +195,10 @@ struct in_text {
         e.order.open_from == says.save ? "" : fmt::format(", save {} is open", e.order.open_from));
   }
   std::string operator()(const persister_core::retain& e) const {
-    return fmt::format("retain in {} behind save {}, saves from {} are open", e.order.to.place,
-                       e.order.now.committed.number, e.order.now.open_from);
+    const auto& now = e.order.now;
+    return fmt::format("retain in {}{}, saves from {} are open", e.order.to.place,
+                       now.committed ? fmt::format(" behind save {}", now.committed->number) : "",
+                       now.open_from.number);
   }
   std::string operator()(const persister_core::finalize& e) const {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),

@@ -349,6 +349,7 @@ msg<StepFinalized> step_finalized(bool complete, const saving& s) {
     write_saving(b.initKey(), s);
     b.setComplete(complete);
     b.setOpenFrom(s.open_from != 0 ? s.open_from : s.step);
+    b.setOpenFromGeneration(s.g);
     if (!complete)
       b.setWhy("a shard is missing");
   });

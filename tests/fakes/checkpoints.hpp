@@ -46,7 +46,7 @@ class fake_checkpoints final : public ckpt::checkpoint_host {
   std::vector<std::string> retained;
   void retain(const ckpt::retain_order& order) override {
     retained.push_back(order.to.directory + " with saves from " +
-                       std::to_string(order.now.open_from) + " open");
+                       std::to_string(order.now.open_from.number) + " open");
   }
   void finalize(const ckpt::persist_request& snapshot, const result<void>& how) override {
     finalized.push_back("rank " + std::to_string(snapshot.rank) + ": " +

@@ -108,7 +108,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
     world_.write(node, fmt::format("ckpt   another job: {}",
                                    how ? "its step is complete" : how.error().what));
     if (how)
-      writer.retain({order.to, {order.says.id(), 1}});
+      writer.retain({order.to, {order.says.id(), order.says.id()}});
   }));
 }
 

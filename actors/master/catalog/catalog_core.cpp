@@ -311,7 +311,7 @@ void catalog_core::finalize(effects& out, open_steps::iterator at, bool complete
     finalized_.erase(finalized_in_order_.front());
     finalized_in_order_.pop_front();
   }
-  const ending as{complete, std::move(why), complete ? open_from(which) : 0};
+  const ending as{complete, std::move(why), open_from(which)};
   const auto& how = finalized_.emplace(which, as).first->second;
   finalized_in_order_.push_back(which);
   out.push_back(say{{told.begin(), told.end()}, finalized(which, how)});

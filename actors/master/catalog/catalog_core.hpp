@@ -115,7 +115,7 @@ class catalog_core {
   struct ending {
     bool complete = false;
     std::string why;
-    std::uint64_t open_from = 0; ///< of a complete one, by then
+    ckpt::save_id open_from; ///< by then
   };
   /// As the world was sealed: ranks of a node follow each other.
   struct member {
@@ -151,7 +151,7 @@ class catalog_core {
   /// Of a step that is complete where it was made so, and not at nodes that do not answer.
   void end_without_followers(effects& out, open_steps::iterator at);
   messages::any_msg commit_step(const step_key& which, const step& s);
-  std::uint64_t open_from(const step_key& which) const;
+  ckpt::save_id open_from(const step_key& which) const;
   messages::any_msg finalized(const step_key& which, const ending& how);
   /// The node that is to write a shard that is missing; nothing if that is not known.
   std::optional<node_name> writer_of(const step_key& which, const step& s,

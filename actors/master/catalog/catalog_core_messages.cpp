@@ -27,13 +27,16 @@ any_msg catalog_core::commit_step(const step_key& which, const step& s) {
       .any();
 }
 
-/// A node writes its shards in the order of saves and reports them in that order. So when all of a
-/// step's are reported, every older save that may still become complete is open here.
-std::uint64_t catalog_core::open_from(const step_key& which) const {
-  auto first = which.save;
+/// A node writes its shards in the order of saves and reports them in that order. So when a step
+/// ends, every older save that may still become complete is open here, or was never reported: then
+/// it ends without having been complete.
+ckpt::save_id catalog_core::open_from(const step_key& which) const {
+  auto first = which.id();
+  // The step itself has ended.
+  ++first.number;
   for (const auto& [key, s] : open_)
-    if (key.place == which.place && key.made_by == which.made_by)
-      first = std::min(first, key.save);
+    if (key.place == which.place)
+      first = std::min(first, key.id());
   return first;
 }
 
@@ -44,7 +47,8 @@ any_msg catalog_core::finalized(const step_key& which, const ending& how) {
                               write_key(b.initKey(), which);
                               b.setComplete(how.complete);
                               b.setWhy(how.why);
-                              b.setOpenFrom(how.open_from);
+                              b.setOpenFrom(how.open_from.number);
+                              b.setOpenFromGeneration(how.open_from.made_by.value);
                             })
       .any();
 }

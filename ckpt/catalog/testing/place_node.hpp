@@ -69,7 +69,7 @@ struct place_node {
   result<completed> commit(const commit_order& o) {
     auto done = writer.commit(o);
     if (done)
-      writer.retain({o.to, {o.says.id(), o.says.save}});
+      writer.retain({o.to, {o.says.id(), o.says.id()}});
     return done;
   }
   /// A step of one shard.

@@ -62,7 +62,7 @@ struct two_ranks {
   result<retained> save(step_catalog& catalog, std::uint64_t step, const std::string& salt = "") {
     if (auto done = complete(catalog, step, salt); !done)
       return tl::make_unexpected(done.error());
-    return catalog.retain(keep, {last, last.number});
+    return catalog.retain(keep, {last, last});
   }
   std::string files() {
     std::string all;

@@ -178,8 +178,11 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
       continue;
     }
     // Once for all ranks of this node: they name the same place.
-    if (complete && !any)
-      out.push_back(retain{{e.what.to, {which.id(), verdict->getOpenFrom()}}});
+    if (!any)
+      out.push_back(retain{{e.what.to,
+                            {complete ? std::optional(which.id()) : std::nullopt,
+                             {generation{verdict->getOpenFromGeneration()},
+                              verdict->getOpenFrom()}}}});
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = snapshots_.erase(at);

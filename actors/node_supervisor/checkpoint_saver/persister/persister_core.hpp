@@ -34,8 +34,8 @@ class persister_core {
     step_key which;
     ckpt::commit_order order;
   };
-  /// What need not be kept at a place goes: a newer step is complete at every node that has a part
-  /// of it. Not answered.
+  /// What need not be kept at a place goes: what is left of saves that have ended, and older steps
+  /// if a newer one is complete at every node that has a part of it. Not answered.
   struct retain {
     ckpt::retain_order order;
   };
