@@ -239,7 +239,7 @@ def test_a_damaged_step_is_told_and_the_one_before_it_taken(tmp_path, caplog):
         file.write(b"?")
     with DdpCheckpointer(tmp_path) as checkpointer:
         assert is_state_of(checkpointer.load_checkpoint(), 3)
-        assert "step 7" in caplog.text and "cannot be read, an older one is looked for" in caplog.text
+        assert "step 7 was not to be had; another source of it or an older step" in caplog.text
         os.remove(tmp_path / "3/rank_0.pt")
     with DdpCheckpointer(tmp_path) as checkpointer:
         with pytest.raises(CheckpointError, match=f"no step at {tmp_path} can be read: rank 0: "):
@@ -261,6 +261,44 @@ def test_what_is_wrong_with_a_save_is_raised_and_the_state_before_it_stays(tmp_p
         assert not checkpointer.save_checkpoint(2, too_large())
         assert "rank 0: step 2 is not saved: rank 0: an image of this state needs 16777" in caplog.text
         assert is_state_of(checkpointer.load_checkpoint(), 1)
+
+
+def test_checkpoints_of_other_tools_are_named_and_stay_and_load_when_asked(tmp_path, caplog):
+    (tmp_path / "5000").mkdir()
+    torch.save(state_of(5000), tmp_path / "5000/rank_0.pt")
+    (tmp_path / "dlrover_latest.txt").write_text("5000")
+    theirs = (tmp_path / "5000/rank_0.pt").read_bytes()
+    keep = KeepLatestStep(1, tmp_path)
+    with DdpCheckpointer(tmp_path, deletion_strategy=keep) as checkpointer:
+        assert checkpointer.load_checkpoint() == {}
+        assert f"{tmp_path}: dlrover_latest.txt names step 5000 in 5000" in caplog.text
+        assert is_state_of(checkpointer.load_checkpoint(str(tmp_path / "5000/rank_0.pt")), 5000)
+        assert checkpointer.save_checkpoint(5000, state_of(1))
+        assert not checkpointer.wait_latest_checkpoint(60)
+        assert "step 5000 cannot be in '5000': it holds '5000/rank_0.pt'" in caplog.text
+        for step in (1, 2):
+            assert checkpointer.save_checkpoint(step, state_of(step))
+            assert checkpointer.wait_latest_checkpoint(60)
+    assert complete_steps(str(tmp_path)) == [2]
+    assert (tmp_path / "5000/rank_0.pt").read_bytes() == theirs
+    assert (tmp_path / "dlrover_latest.txt").read_text() == "5000"  # readers of it go on from there
+
+
+def test_files_that_no_tracker_names_are_named_too(tmp_path, caplog):
+    torch.save(state_of(7), tmp_path / "model.pt")
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.load_checkpoint() == {}
+    assert f"{tmp_path} holds model.pt, which Troupe has not written" in caplog.text
+
+
+def test_a_job_that_does_not_load_saves_what_is_newest_from_then_on(tmp_path):
+    for steps in ((10, 20), (5,)):
+        with DdpCheckpointer(tmp_path) as checkpointer:
+            for step in steps:
+                assert checkpointer.save_checkpoint(step, state_of(step))
+    assert complete_steps(str(tmp_path)) == [5, 20, 10]
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert is_state_of(checkpointer.load_checkpoint(), 5)
 
 
 def test_a_directory_that_cannot_be_written_is_named_at_once(tmp_path):
@@ -331,7 +369,7 @@ def saving(rank: int, place: str, steps: list[list[int]], arguments: dict) -> li
     kept = [checkpointer.save_checkpoint(s, state_of(s + rank), "", MEMORY) for s in steps[0]]
     for step in steps[1 + rank]:  # alone, as if the others had been killed before they came to it
         assert checkpointer._saves
-        checkpointer._saves.keep(checkpointer.me, step, state_of(step + rank), None, False)
+        checkpointer._saves.keep(checkpointer.me, 100 + step, step, state_of(step + rank), None, False)
     return kept
 
 
@@ -385,6 +423,18 @@ def test_workers_that_are_started_again_do_not_begin_again(job, tmp_path):
     assert j.run(beginning_with, str(place), path) == [[6, 5, 5, 7]] * 3
     j.loses(0)
     assert j.run(beginning_with, str(place), path) == [[7, 5, 5, 8]] * 3
+
+
+def test_an_old_image_in_memory_is_nothing_to_a_newer_step_on_the_disk(job, tmp_path):
+    """As of a node that was away while the job went on without it, and went back to a lower step."""
+    place = tmp_path / "c"
+    j = job(1, 1)
+    assert j.run(saving, str(place), [[100], [], []], ONE) == [[True]] * 2
+    with DdpCheckpointer(place) as checkpointer:  # its generation is later than those of the job
+        assert checkpointer.save_checkpoint(50, state_of(50))
+    for rank, found in enumerate(j.run(loading, str(place), ONE)):
+        assert found[:2] == (50, {50.0}), rank
+        assert found[-1] == f"rank {rank}: step 50 at {place} comes from disk"
 
 
 def test_ranks_that_were_killed_apart_go_on_from_one_step(job, tmp_path):

@@ -89,7 +89,7 @@ class Memory:
 
 
 def image_of(step: int) -> Image:
-    return Image(step, 1, 0, 2, 1000, 3, step * 10, 0)
+    return Image(step, 1, 1, 0, 2, 1000, 3, step * 10, 0)
 
 
 @pytest.fixture

@@ -107,6 +107,7 @@ def test_pieces_of_something_else_than_was_saved_are_told_and_not_taken(job, tmp
     for rank, found in enumerate(job.run(loading, place)):
         assert found[:2] == (5, True)
         assert found[2] == (
-            "an older step is looked for: rank 1: step 6 from pieces at other nodes is damaged"
+            "step 6 was not to be had; another source of it or an older step is looked for: "
+            "rank 1: step 6 from pieces at other nodes is damaged"
         )
         assert ("pieces" in found[3]) == (rank == 1)

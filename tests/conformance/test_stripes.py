@@ -209,5 +209,3 @@ def test_another_processs_memory_is_only_seen():
             ):
                 with pytest.raises(CheckpointError, match="another process's"):
                     refused()
-        with pytest.raises(CheckpointError, match="never in a process's own memory"):
-            library.call("troupe_held", arena.handle, 0, 1, library.RawHeld())

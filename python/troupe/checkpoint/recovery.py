@@ -155,7 +155,11 @@ class Recovery:
         if not failed:
             return
         reasons = self.ranks.spoken(reason)
-        log.error("step %d: %s", what.what.step, summary(reasons))
+        log.error(
+            "step %d was not to be had; another source of it or an older step is looked for: %s",
+            what.what.step,
+            summary(reasons),
+        )
         for rank in failed:
             self._failed.append(Failed(rank, what.sources[rank], what.what))
         if Source.DISK in (what.sources[rank] for rank in failed):
