@@ -34,7 +34,7 @@ void sim_place_thread::go_on() {
     at->call_in(d, std::move(what));
   };
   running_ = fiber::start(timer, [this, next = std::move(next), timer] {
-    fiber::current()->sleep(10us);
+    fiber::current()->pass(10us);
     next(writer_);
     timer(0us, [this] { go_on(); });
   });
@@ -86,9 +86,9 @@ void sim_checkpoint_host::commit(const ckpt::commit_order& order,
     const auto how = to.commit(order);
     if (how)
       all_.world_.tell(&observer::step_completed, node(), order);
-    all_.world_.write(node(), fmt::format("ckpt   step {} as save {} {}", order.says.step,
-                                          order.says.save,
-                                          how ? "is complete" : "is not: " + how.error().what));
+    all_.world_.write(node(),
+                      fmt::format("ckpt   step {} as save {} {}", order.says.step, order.says.save,
+                                  how ? "is complete" : "is not: " + how.error().what));
     done(how);
   });
 }

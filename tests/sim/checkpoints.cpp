@@ -31,11 +31,10 @@ checkpoints::~checkpoints() {
 
 /// Weights, and checkpoints that another tool has written, one of them where a step would go.
 const std::map<std::string, std::string>& checkpoints::files_of_people() {
-  static const std::map<std::string, std::string> all{
-      {"best/model.pt", "weights"},
-      {"5000/rank_0.pt", "of another tool"},
-      {"7/rank_0.pt", "of another tool"},
-      {"notes.txt", "do not remove"}};
+  static const std::map<std::string, std::string> all{{"best/model.pt", "weights"},
+                                                      {"5000/rank_0.pt", "of another tool"},
+                                                      {"7/rank_0.pt", "of another tool"},
+                                                      {"notes.txt", "do not remove"}};
   return all;
 }
 
@@ -70,9 +69,9 @@ void checkpoints::replace_disk(const std::string& node) {
 
 /// By its own ranks' agreement it numbers its saves like any; its master began just now.
 void checkpoints::save_by_another_job(const std::string& node) {
-  const auto began = std::chrono::milliseconds(1'800'000'000'000) +
-                     std::chrono::duration_cast<std::chrono::milliseconds>(
-                         world_.events.now().time_since_epoch());
+  const auto began =
+      std::chrono::milliseconds(1'800'000'000'000) +
+      std::chrono::duration_cast<std::chrono::milliseconds>(world_.events.now().time_since_epoch());
   ckpt::slot_snapshot what;
   what.step = 1'000 + world_.random.below(3);
   what.generation = next_generation({}, term{static_cast<std::uint64_t>(began.count())}).value;
@@ -83,13 +82,13 @@ void checkpoints::save_by_another_job(const std::string& node) {
   snapshot.made_by = generation{what.generation};
   snapshot.save = 1;
   snapshot.world_size = 1;
-  snapshot.to = {place_of_all, std::to_string(what.step), "rank_0.pt", ckpt::framework::ddp,
-                 0,            1,                         options_.keep, options_.save_within};
+  snapshot.to = {place_of_all,  std::to_string(what.step), "rank_0.pt", ckpt::framework::ddp, 0, 1,
+                 options_.keep, options_.save_within};
   const auto later = [this](duration d, std::function<void()> then) {
     world_.events.in(d, std::move(then));
   };
   other_jobs_.push_back(fiber::start(later, [this, node, what, snapshot] {
-    fiber::current()->sleep(1ms);
+    fiber::current()->pass(1ms);
     const std::string its_node = "another job's node";
     ckpt::place_writer writer(std::make_unique<sim_storage>(world_, place_of(node)), its_node);
     const auto content = content_of(what);
@@ -205,8 +204,7 @@ void checkpoints::save_next(bool at_the_end) {
     return agree(*now, true);
   }
   for (const auto process : now->ranks)
-    world_.events.in(world_.between(1ms, copy_most),
-                     [this, now, process] { keep(*now, process); });
+    world_.events.in(world_.between(1ms, copy_most), [this, now, process] { keep(*now, process); });
   world_.events.in(copy_most + 1ms, [this, now] { agree(*now, false); });
   if (options_.copied)
     copy(step_, 1);
@@ -299,8 +297,7 @@ void checkpoints::agree(const attempt& a, bool at_once) {
   }
 }
 
-void checkpoints::request_persist(std::uint64_t process, std::size_t slot,
-                                  std::uint64_t sequence) {
+void checkpoints::request_persist(std::uint64_t process, std::size_t slot, std::uint64_t sequence) {
   const auto& p = training_.all().at(process - 1);
   if (p.ended || memories_.count(p.node) == 0)
     return;
@@ -308,8 +305,8 @@ void checkpoints::request_persist(std::uint64_t process, std::size_t slot,
   if (words.word(slot).sequence != sequence || !words.request_persist(slot))
     return;
   const auto snapshot = request_in(p.node, p.local, slot);
-  world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value, p.rank,
-                                   snapshot.step));
+  world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} written", p.which.value,
+                                   p.rank, snapshot.step));
   world_.tell(&observer::persist_requested, p.node, snapshot);
   if (const auto h = hosts_[p.node].lock())
     h->tell(snapshot);
@@ -327,7 +324,7 @@ ckpt::persist_request checkpoints::request_in(const std::string& node, local_ran
   static_cast<ckpt::snapshot_here&>(snapshot) = {
       local,     slot,      words.word(slot).sequence, says.step, generation{says.generation},
       says.save, says.rank, says.world_size,           says.bytes};
-  snapshot.to = {text(to.place), text(to.directory), text(to.file),    ckpt::framework::ddp,
+  snapshot.to = {text(to.place), text(to.directory), text(to.file), ckpt::framework::ddp,
                  to.shard,       to.shards,          options_.keep, options_.save_within};
   return snapshot;
 }
@@ -350,8 +347,7 @@ void checkpoints::finalize(const std::string& node, const ckpt::persist_request&
   const auto word = words.word(snapshot.slot);
   if (word.sequence != snapshot.sequence || !word.persist_requested)
     return;
-  words.finalize(snapshot.slot, snapshot.sequence,
-                 {how.has_value(), how ? "" : how.error().what});
+  words.finalize(snapshot.slot, snapshot.sequence, {how.has_value(), how ? "" : how.error().what});
   world_.write(node,
                fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
                            snapshot.rank, snapshot.step, how ? "complete" : how.error().what));

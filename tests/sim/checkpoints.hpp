@@ -108,7 +108,7 @@ class checkpoints {
   struct attempt {
     generation which;
     std::uint64_t number = 0, step = 0;
-    std::vector<std::uint64_t> ranks; ///< their processes
+    std::vector<std::uint64_t> ranks;           ///< their processes
     std::map<std::uint64_t, std::size_t> slots; ///< by process, of what was copied
     bool agreed = true;
   };

@@ -47,7 +47,8 @@ std::string cluster::node_name_of(std::uint32_t number) {
 cluster::cluster(const cluster_options& options)
     : options_(options), world_(options.seed), network_(world_, links_of(options)),
       trainers_(world_, options.trainers), stores_(world_),
-      checkpoints_(world_, trainers_, options.checkpoints), loads_(checkpoints_), trees_(std::make_unique<trees>()) {
+      checkpoints_(world_, trainers_, options.checkpoints), loads_(checkpoints_),
+      trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
     nodes_[node_name_of(i)];
   for (const auto* name : {&master_name(), &rival_name()})

@@ -289,9 +289,9 @@ result<void> about_actor(cluster& c, const command& w) {
 
 result<void> inject(cluster& c, const command& w) {
   static const std::map<std::string, result<void> (*)(cluster&, const command&)> verbs{
-      {"node", about_node},        {"master", about_master},   {"worker", about_worker},
-      {"link", about_link},        {"weather", about_weather}, {"stranger", about_stranger},
-      {"disk", about_disk},        {"actor", about_actor},     {"shell", about_shell},
+      {"node", about_node},         {"master", about_master},   {"worker", about_worker},
+      {"link", about_link},         {"weather", about_weather}, {"stranger", about_stranger},
+      {"disk", about_disk},         {"actor", about_actor},     {"shell", about_shell},
       {"training", about_training}, {"place", about_place}};
   const auto verb = w.size() < 2 ? verbs.end() : verbs.find(w[0]);
   if (verb == verbs.end())

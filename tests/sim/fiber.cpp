@@ -80,7 +80,7 @@ void fiber::suspend() {
   swapcontext(&own_, &caller_);
 }
 
-void fiber::sleep(duration d) {
+void fiber::pass(duration d) {
   invariant(running == this, "a fiber waits that does not run");
   later_(d, [me = weak_from_this()] {
     if (const auto alive = me.lock(); alive && !alive->ended_)

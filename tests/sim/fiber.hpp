@@ -2,11 +2,11 @@
 
 #include "runtime/base/time.hpp"
 
+#include <ucontext.h>
+
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include <ucontext.h>
 
 namespace troupe::sim {
 
@@ -30,7 +30,7 @@ class fiber : public std::enable_shared_from_this<fiber> {
   static fiber* current();
   /// Precondition: current() is this. Time passes; throws process_ended if `end` is called
   /// meanwhile.
-  void sleep(duration d);
+  void pass(duration d);
   /// Its process ends: unwinds it. Not from inside it.
   void end();
   bool done() const { return done_; }

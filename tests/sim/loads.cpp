@@ -25,7 +25,7 @@ auto tried(world& w, Do&& what) {
     auto done = what();
     if (done || done.error().code != errc::unavailable || w.events.now() > until)
       return done;
-    fiber::current()->sleep(rest);
+    fiber::current()->pass(rest);
   }
 }
 
@@ -93,7 +93,7 @@ void loads::at_all(const load_ptr& of, const std::function<void(rank&)>& what,
   of->waiting = of->ranks.size();
   for (auto& r : of->ranks)
     r.thread = fiber::start(later, [this, of, &r, what, then, &w] {
-      fiber::current()->sleep(w.between(1us, 2ms));
+      fiber::current()->pass(w.between(1us, 2ms));
       what(r);
       w.events.in({}, [this, of, then] {
         if (--of->waiting == 0 && goes_on(*of))
@@ -122,11 +122,10 @@ void loads::see_memory(const load& of, rank& r) {
   const auto words = all_.memory_of(r.node, r.local);
   for (const auto slot : words.oldest_first()) {
     const auto& says = words.snapshot(slot);
-    const bool fits = all_.options().replicated ||
-                      (says.rank == r.number && says.world_size == of.ranks.size());
+    const bool fits =
+        all_.options().replicated || (says.rank == r.number && says.world_size == of.ranks.size());
     if (words.word(slot).state == ckpt::slot_state::ready && fits)
-      r.view.memory.push_back(
-          {{{generation{says.generation}, says.save}, says.step}, says.bytes});
+      r.view.memory.push_back({{{generation{says.generation}, says.save}, says.step}, says.bytes});
   }
 }
 
@@ -186,9 +185,12 @@ void loads::carry_out(const load_ptr& of, const ckpt::load_plan& plan) {
 }
 
 void loads::take_from_peer(const load& of, rank& r, const ckpt::state_id& what) {
-  ckpt::slot_snapshot made{what.step, what.save.made_by.value,
-                           what.save.number, r.number,
-                           static_cast<std::uint32_t>(of.ranks.size()), 0};
+  ckpt::slot_snapshot made{what.step,
+                           what.save.made_by.value,
+                           what.save.number,
+                           r.number,
+                           static_cast<std::uint32_t>(of.ranks.size()),
+                           0};
   made.bytes = all_.content_of(made).size();
   keep(r, made);
 }
@@ -196,7 +198,7 @@ void loads::take_from_peer(const load& of, rank& r, const ckpt::state_id& what) 
 /// As long as all memory holds what is to be written, until that is written or given up.
 void loads::keep(rank& r, const ckpt::slot_snapshot& what) {
   while (!all_.put(r.node, r.local, what))
-    fiber::current()->sleep(rest);
+    fiber::current()->pass(rest);
 }
 
 /// The product compares checksums, and a file that is another save's must not get past them.
@@ -213,9 +215,12 @@ void loads::read(load& of, rank& r, const ckpt::state_id& what) {
                             {reinterpret_cast<std::byte*>(content.data()), content.size()},
                             ports::never_stops);
   });
-  ckpt::slot_snapshot made{what.step, what.save.made_by.value,
-                           what.save.number, r.number,
-                           static_cast<std::uint32_t>(of.ranks.size()), content.size()};
+  ckpt::slot_snapshot made{what.step,
+                           what.save.made_by.value,
+                           what.save.number,
+                           r.number,
+                           static_cast<std::uint32_t>(of.ranks.size()),
+                           content.size()};
   if (got && content != all_.content_of(made))
     all_.all().blame("loads_are_what_was_saved",
                      fmt::format("step {} of rank {} is '{}'", made.step, made.rank, content));

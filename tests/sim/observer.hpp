@@ -48,7 +48,7 @@ enum class ending_kind {
 /// What a generation goes on from.
 struct load_outcome {
   generation by;
-  std::vector<std::string> nodes; ///< of each rank
+  std::vector<std::string> nodes;  ///< of each rank
   std::optional<ckpt::save_id> id; ///< none: it begins anew
   std::uint64_t step = 0;
 };

@@ -22,7 +22,7 @@ void sim_place::lose_cache(instant now) {
 
 void sim_storage::pass(duration least, duration most) {
   if (auto* const me = fiber::current())
-    me->sleep(world_.between(least, most) * (place_.slow ? 100 : 1));
+    me->pass(world_.between(least, most) * (place_.slow ? 100 : 1));
 }
 
 result<void> sim_storage::usable(const std::string& name, bool writes) const {
@@ -62,15 +62,14 @@ auto sim_storage::write(const std::string& name, duration least, duration most, 
   const auto me = place_.writes;
   pass(least / 2, most / 2);
   auto& cache = place_.cache;
-  const bool lost = std::none_of(cache.begin(), cache.end(),
-                                 [me](const auto& one) { return one.number == me; });
+  const bool lost =
+      std::none_of(cache.begin(), cache.end(), [me](const auto& one) { return one.number == me; });
   if (lost) {
     how = failure(errc::unavailable, fmt::format("'{}' is not durable: power was lost", name));
     return how;
   }
-  cache.erase(std::remove_if(
-                  cache.begin(), cache.end(),
-                  [&](const auto& one) { return one.name == name && one.number <= me; }),
+  cache.erase(std::remove_if(cache.begin(), cache.end(),
+                             [&](const auto& one) { return one.name == name && one.number <= me; }),
               cache.end());
   return how;
 }

@@ -102,24 +102,15 @@ constexpr kind kinds[] = {
 
 /// What checkpoints have to get through.
 constexpr kind storage_kinds[] = {
-    {8, "worker ? is killed", nullptr},
-    {6, "node N dies", "node N starts"},
-    {6, "node N loses power", "node N starts"},
-    {8, "node N crashes", nullptr},
-    {4, "node N freezes", "node N thaws"},
-    {3, "node N is interrupted", "node N starts"},
-    {3, "link N is cut", "link N returns"},
-    {4, "master dies", "master starts"},
-    {2, "master loses power", "master starts"},
-    {2, "master freezes", "master thaws"},
-    {3, "actor master catalog crashes", nullptr},
-    {4, "actor N checkpoint_saver crashes", nullptr},
-    {3, "actor N agent crashes", nullptr},
-    {6, "place N is full", "place N recovers"},
-    {6, "place N is slow", "place N recovers"},
-    {6, "place N is broken", "place N recovers"},
-    {3, "place N is replaced", nullptr},
-    {3, "place N loses power", nullptr},
+    {8, "worker ? is killed", nullptr},           {6, "node N dies", "node N starts"},
+    {6, "node N loses power", "node N starts"},   {8, "node N crashes", nullptr},
+    {4, "node N freezes", "node N thaws"},        {3, "node N is interrupted", "node N starts"},
+    {3, "link N is cut", "link N returns"},       {4, "master dies", "master starts"},
+    {2, "master loses power", "master starts"},   {2, "master freezes", "master thaws"},
+    {3, "actor master catalog crashes", nullptr}, {4, "actor N checkpoint_saver crashes", nullptr},
+    {3, "actor N agent crashes", nullptr},        {6, "place N is full", "place N recovers"},
+    {6, "place N is slow", "place N recovers"},   {6, "place N is broken", "place N recovers"},
+    {3, "place N is replaced", nullptr},          {3, "place N loses power", nullptr},
     {1, "place N is another job's too", nullptr},
 };
 

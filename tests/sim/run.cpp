@@ -154,11 +154,11 @@ run_outcome run(const run_options& o) {
   cluster c(options);
   auto& w = c.all();
   w.story.on_line = o.on_line;
-  w.observers =
-      checkers::all(w, c.training(), options.max_restarts,
-                    {options.nodes_min, options.nodes_max, options.unit, {}}, options.lease,
-                     options.checkpoints.shared, options.checkpoints.keep);
-  const auto faults = o.faults ? *o.faults : plan::random(w.random, faults_last, options.nodes, o.storage);
+  w.observers = checkers::all(w, c.training(), options.max_restarts,
+                              {options.nodes_min, options.nodes_max, options.unit, {}},
+                              options.lease, options.checkpoints.shared, options.checkpoints.keep);
+  const auto faults =
+      o.faults ? *o.faults : plan::random(w.random, faults_last, options.nodes, o.storage);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,
                            options.slots, options.max_restarts, faults.name));
