@@ -54,8 +54,9 @@ void see_parities(process_arena& of_others, const rank_in_world& who, rank_view&
     const auto held = of_others.held_in(slot, sequence);
     if (!held || says.world_size != who.world_size || held->members > code::members_max)
       continue; // It went while this looked, or is of another world.
-    parity_seen p{id_of(says), {held->members, held->parity}, held->stripe, held->row, slot,
-                  sequence,    {},                            {},           {}};
+    parity_seen p{
+        id_of(says), {held->members, held->parity}, held->stripe, held->row, slot, sequence, {}, {},
+        {}};
     p.ranks.assign(held->ranks.begin(), held->ranks.begin() + held->members);
     p.bytes.assign(held->bytes.begin(), held->bytes.begin() + held->members);
     p.crc32.assign(held->crc32.begin(), held->crc32.begin() + held->members);
@@ -84,8 +85,8 @@ result<void> read_shard(const std::string& place, const state_id& of, std::uint3
       return tl::make_unexpected(found.error());
     if (found->which.file.bytes != room)
       return failure(errc::invalid, fmt::format("step {} was saved again meanwhile", of.step));
-    return load_shard(storage, found->of, found->which,
-                      {reinterpret_cast<std::byte*>(into), room}, ports::never_stops);
+    return load_shard(storage, found->of, found->which, {reinterpret_cast<std::byte*>(into), room},
+                      ports::never_stops);
   });
 }
 

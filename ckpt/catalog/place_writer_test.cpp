@@ -291,7 +291,8 @@ TEST_CASE("steps in the place itself, where each of two nodes has a directory of
 TEST_CASE("a node that finds a step completed by another knows that they have one directory") {
   memory_place shared, there;
   node first(shared, "n0"), second(shared, "n1"), apart(there, "n2");
-  const auto w0 = node::snapshot(1, 0, 3), w1 = node::snapshot(1, 1, 3), w2 = node::snapshot(1, 2, 3);
+  const auto w0 = node::snapshot(1, 0, 3), w1 = node::snapshot(1, 1, 3),
+             w2 = node::snapshot(1, 2, 3);
   const auto order = node::order(
       w0, {first.put(w0, "a").value(), second.put(w1, "b").value(), apart.put(w2, "c").value()});
   CHECK_FALSE(first.writer.commit(order).value().shared);

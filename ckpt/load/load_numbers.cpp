@@ -36,9 +36,7 @@ class reader {
     sound_ = sound_ && value < bound;
     return value < bound ? value : 0;
   }
-  std::uint32_t small() {
-    return static_cast<std::uint32_t>(next_below(std::uint64_t{1} << 32));
-  }
+  std::uint32_t small() { return static_cast<std::uint32_t>(next_below(std::uint64_t{1} << 32)); }
   bool flag() { return next_below(2) != 0; }
   /// The length of a list whose elements have at least so many numbers each: never more than there
   /// are.

@@ -76,11 +76,11 @@ TEST_CASE("a plan in numbers") {
   plan.pieces.rebuilt = {{0, 1000, 77}};
   plan.pieces.transfers = {{2, std::nullopt, 5, 15, 0, 500, 3},
                            {1, transfer::parity_at{3, 44}, 4096, 4106, 0, 0, 1}};
-  CHECK(to_numbers(plan) == numbers{1, 0,                           // load, not done
-                                    7, 2, 20, 1, 7, 1, 10,          // what, newest seen
-                                    0, 0, 0, 1,                     // misfit, sender
-                                    3, 3, 0, 1,                     // from
-                                    1, 0, 1000, 77,                 // rebuilt
-                                    2, 2, 0, 0, 0, 5, 15, 0, 500, 3, // transfers
-                                    1, 1, 3, 44, 4096, 4106, 0, 0, 1});
+  CHECK(to_numbers(plan) == numbers{1, 0,                                      // load, not done
+                                    7, 2, 20,   1,  7,    1,    10,            // what, newest seen
+                                    0, 0, 0,    1,                             // misfit, sender
+                                    3, 3, 0,    1,                             // from
+                                    1, 0, 1000, 77,                            // rebuilt
+                                    2, 2, 0,    0,  0,    5,    15, 0, 500, 3, // transfers
+                                    1, 1, 3,    44, 4096, 4106, 0,  0, 1});
 }

@@ -67,9 +67,9 @@ struct load_plan {
   state_id what;
   /// By rank; nothing for a rank that holds no snapshot, and while what it waits for is read.
   std::vector<std::optional<source>> from;
-  global_rank sender = 0;      ///< to those whose source is a peer
-  rebuild_plan pieces;         ///< for those whose source are pieces
-  step_on_disk misfits;        ///< with `misfit`
+  global_rank sender = 0;              ///< to those whose source is a peer
+  rebuild_plan pieces;                 ///< for those whose source are pieces
+  step_on_disk misfits;                ///< with `misfit`
   std::optional<state_id> newest_seen; ///< complete on a disk, and of such a world
 
   /// Every rank that holds a snapshot has this one: the load is over.

@@ -133,8 +133,8 @@ bool add_piece(rebuild_plan& into, const group& of, std::uint32_t stripe, std::u
       bytes = longest_piece(*p);
     } else {
       t.source = of.ranks[term.which];
-      const auto given = piece_in(of.by, *bytes_of(ranks[t.source], id),
-                                  *piece_of(of.by, term.which, stripe));
+      const auto given =
+          piece_in(of.by, *bytes_of(ranks[t.source], id), *piece_of(of.by, term.which, stripe));
       t.begin = given.from;
       bytes = given.bytes;
     }

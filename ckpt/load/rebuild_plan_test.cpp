@@ -32,8 +32,8 @@ std::string a_snapshot(std::uint32_t member, std::uint64_t seed) {
 struct nodes {
   code by;
   state_id id;
-  std::vector<std::string> snapshots; ///< by rank
-  std::vector<rank_view> views;       ///< by rank
+  std::vector<std::string> snapshots;                                ///< by rank
+  std::vector<rank_view> views;                                      ///< by rank
   std::map<std::pair<global_rank, std::uint64_t>, std::string> sums; ///< by rank and slot
 
   explicit nodes(code c, std::uint32_t groups = 1, state_id of = made) : by(c), id(of) {
