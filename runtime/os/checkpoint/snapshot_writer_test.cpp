@@ -1,5 +1,7 @@
 #include "runtime/os/checkpoint/snapshot_writer.hpp"
 
+#include "ckpt/limits.hpp"
+#include "runtime/os/checkpoint/testing/box.hpp"
 #include "runtime/os/checkpoint/testing/training_memory.hpp"
 
 #include <doctest/doctest.h>
@@ -7,11 +9,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
+#include <thread>
 
 using namespace troupe;
 using namespace troupe::ckpt;
 using namespace troupe::ckpt::testing;
+using os::testing::box;
 
 namespace {
 
@@ -39,7 +44,7 @@ TEST_CASE("what a process wants is told, written as a sealed file, and finalized
   const auto slot = p.save(there.path, 4);
   const auto snapshot = requested.take();
   CHECK(snapshot.step == 4);
-  CHECK(snapshot.made_by == generation{3});
+  CHECK(snapshot.id() == save_id{generation{3}, 104});
   CHECK(snapshot.to.file == "rank_0.pt");
 
   box<result<ports::receipt>> written;
@@ -156,4 +161,151 @@ TEST_CASE("an image that has changed under the writer's hands is not written") {
   const auto refused = written.take();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().what == "the image of step 1 of rank 0 is another's now");
+}
+
+// ---- steps at a place --------------------------------------------------------------------------
+
+namespace {
+
+/// A node that saves, and its committer.
+struct saving_node {
+  explicit saving_node(const std::string& to) : place(to), writer(open(memory)) {
+    writer->watch([this](const persist_request& w) { requested.put(w); });
+  }
+  persist_request request(std::uint64_t step) {
+    memory.save(place, step);
+    return requested.take();
+  }
+  commit_order written(const persist_request& snapshot) {
+    box<result<ports::receipt>> answer;
+    writer->write(snapshot, [&](result<ports::receipt> r) { answer.put(std::move(r)); });
+    const auto receipt = answer.take();
+    REQUIRE_MESSAGE(receipt, receipt.error().what);
+    commit_order order;
+    order.to = snapshot.to;
+    order.says.step = snapshot.step;
+    order.says.made_by = snapshot.made_by;
+    order.says.save = snapshot.save;
+    order.says.shards = {{snapshot.to.file, *receipt, "n0"}};
+    writer->finalize(snapshot, {});
+    return order;
+  }
+  result<completed> commit(const commit_order& order) {
+    box<result<completed>> answer;
+    writer->commit(order, [&](result<completed> how) { answer.put(std::move(how)); });
+    return answer.take();
+  }
+  void retain(const commit_order& order) {
+    writer->retain({order.to, {order.says.id(), order.says.save}});
+  }
+  bool has(const std::string& file) const { return std::filesystem::exists(place + "/" + file); }
+
+  std::string place;
+  process memory;
+  box<persist_request> requested;
+  std::shared_ptr<snapshot_writer> writer;
+};
+
+} // namespace
+
+TEST_CASE("a step is completed while the next one's write takes its time") {
+  const directory there;
+  saving_node node(there.path);
+  const auto order = node.written(node.request(1));
+  const auto next = node.request(2);
+  // The thread that writes is held up, as by a slow disk.
+  std::promise<void> held, let_go;
+  node.writer->write(next, [&](const result<ports::receipt>&) {
+    held.set_value();
+    let_go.get_future().wait();
+  });
+  held.get_future().wait();
+  const auto done = node.commit(order);
+  REQUIRE_MESSAGE(done, done.error().what);
+  CHECK(node.has("1/.troupe-manifest.json"));
+  let_go.set_value();
+}
+
+TEST_CASE("what need not be kept stays until a step is complete at all nodes") {
+  const directory there;
+  saving_node node(there.path);
+  REQUIRE(node.commit(node.written(node.request(1))));
+  const auto order = node.written(node.request(2));
+  REQUIRE(node.commit(order));
+  CHECK(node.has("1/.troupe-manifest.json"));
+  node.retain(order);
+  // In its turn: what is asked for later may be done before.
+  while (node.has("1"))
+    std::this_thread::yield();
+  CHECK(node.has("2/rank_0.pt"));
+}
+
+TEST_CASE("what need not be kept is removed when there is nothing else to do, and by the end") {
+  const directory there;
+  {
+    saving_node node(there.path);
+    REQUIRE(node.commit(node.written(node.request(1))));
+    const auto order = node.written(node.request(2));
+    // The thread that completes steps is held up, as by a slow disk.
+    std::promise<void> held, let_go;
+    node.writer->commit(order, [&](const result<completed>& how) {
+      CHECK(how);
+      held.set_value();
+      let_go.get_future().wait();
+    });
+    held.get_future().wait();
+    node.retain(order);
+    box<bool> there_before;
+    node.writer->commit(order, [&](const result<completed>&) { there_before.put(node.has("1")); });
+    let_go.set_value();
+    CHECK(there_before.take());
+  }
+  CHECK_FALSE(std::filesystem::exists(there.path + "/1"));
+  CHECK(std::filesystem::exists(there.path + "/2/rank_0.pt"));
+}
+
+TEST_CASE("a directory of another program is refused to its process, and stays") {
+  const directory there;
+  std::filesystem::create_directory(there.path + "/7");
+  std::ofstream(there.path + "/7/rank_0.pt") << "DLRover's";
+  saving_node node(there.path);
+  box<result<ports::receipt>> answer;
+  node.writer->write(node.request(7), [&](result<ports::receipt> r) { answer.put(std::move(r)); });
+  const auto refused = answer.take();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::refused);
+  CHECK(refused.error().what.find("it holds '7/rank_0.pt'") != std::string::npos);
+  CHECK(std::filesystem::file_size(there.path + "/7/rank_0.pt") == 9);
+}
+
+TEST_CASE("as many places as there may be are written at once; one that is idle makes room") {
+  const directory there;
+  process p;
+  const auto writer = open(p);
+  box<persist_request> requested;
+  writer->watch([&](const persist_request& w) { requested.put(w); });
+  p.save(there.path + "/a", 1);
+  auto snapshot = requested.take();
+  std::promise<void> let_go;
+  const auto held = let_go.get_future().share();
+  box<result<ports::receipt>> begun;
+  const auto write_to = [&](std::size_t number) {
+    snapshot.to.place = there.path + "/" + std::to_string(number);
+    writer->write(snapshot, [&begun, held](result<ports::receipt> r) {
+      const bool waits = r.has_value();
+      begun.put(std::move(r));
+      if (waits)
+        held.wait();
+    });
+    return begun.take();
+  };
+  for (std::size_t i = 0; i < limits::checkpoint_places_max; ++i)
+    REQUIRE(write_to(i));
+  const auto refused = write_to(limits::checkpoint_places_max);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::overloaded);
+  let_go.set_value();
+  // The threads need a moment to be idle.
+  for (auto again = write_to(99); !again; again = write_to(99))
+    CHECK(again.error().code == errc::overloaded);
 }

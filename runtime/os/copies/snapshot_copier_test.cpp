@@ -1,6 +1,7 @@
 #include "runtime/os/copies/snapshot_copier.hpp"
 
 #include "ckpt/snapshot/archive.hpp"
+#include "runtime/os/checkpoint/testing/box.hpp"
 #include "runtime/os/checkpoint/testing/training_memory.hpp"
 
 #include <doctest/doctest.h>
@@ -10,6 +11,7 @@
 using namespace troupe;
 using namespace troupe::ckpt;
 using namespace troupe::ckpt::testing;
+using os::testing::box;
 
 namespace {
 

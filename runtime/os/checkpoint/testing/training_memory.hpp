@@ -9,11 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -50,6 +47,7 @@ struct process {
     slot_snapshot what;
     what.step = step;
     what.generation = 3;
+    what.save = step + 100;
     what.world_size = 1;
     what.bytes = bytes;
     slot_destination to;
@@ -57,6 +55,7 @@ struct process {
     std::strcpy(to.directory.data(), std::to_string(step).c_str());
     std::strcpy(to.file.data(), "rank_0.pt");
     to.shards = 1;
+    to.keep_latest = 1;
     at.finish(slot, what, to, requested);
     wake_event.signal();
     return slot;
@@ -65,29 +64,6 @@ struct process {
   std::array<os::shared_memory, slot_table::slots_max> memory;
   os::wake_event wake_event = *os::wake_event::create();
   const std::string content = std::string(3'000'000, 'x');
-};
-
-/// What a callback brings, for a thread that waits.
-template<class T>
-class box {
- public:
-  void put(T value) {
-    const std::lock_guard held(lock_);
-    values_.push_back(std::move(value));
-    changed_.notify_all();
-  }
-  T take() {
-    std::unique_lock held(lock_);
-    REQUIRE(changed_.wait_for(held, 30s, [this] { return !values_.empty(); }));
-    auto first = std::move(values_.front());
-    values_.pop_front();
-    return first;
-  }
-
- private:
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<T> values_;
 };
 
 inline std::shared_ptr<snapshot_watch> watch_of(const process& p) {
