@@ -189,16 +189,20 @@ struct in_text {
   }
   std::string operator()(const persister_core::commit& e) const {
     const auto& says = e.order.says;
-    return fmt::format(
-        "commit step {} in {}/{}: {} of {} ranks, {} files{}", says.step, e.order.to.place,
-        e.order.to.directory, says.layout, says.world_size, says.shards.size(),
-        e.order.open_from == says.save ? "" : fmt::format(", save {} is open", e.order.open_from));
+    return fmt::format("commit step {} in {}/{}: {} of {} ranks, {} files", says.step,
+                       e.order.to.place, e.order.to.directory, says.layout, says.world_size,
+                       says.shards.size());
   }
   std::string operator()(const persister_core::retain& e) const {
     const auto& now = e.order.now;
-    return fmt::format("retain in {}{}, saves from {} are open", e.order.to.place,
-                       now.committed ? fmt::format(" behind save {}", now.committed->number) : "",
-                       now.open_from.number);
+    const auto& keep = e.order.to.keep;
+    if (!now.committed)
+      return fmt::format("retain {} in {}, saves before {} of g{} have ended", keep.keep_latest,
+                         e.order.to.place, now.open_from.number, now.open_from.made_by.value);
+    const bool all_ended = *now.committed < now.open_from || *now.committed == now.open_from;
+    return fmt::format("retain {} in {} behind save {} of g{}{}", keep.keep_latest,
+                       e.order.to.place, now.committed->number, now.committed->made_by.value,
+                       all_ended ? "" : fmt::format(", save {} is open", now.open_from.number));
   }
   std::string operator()(const persister_core::finalize& e) const {
     return fmt::format("finalize {}: {}", snapshot_text(e.snapshot),

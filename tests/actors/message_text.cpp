@@ -235,6 +235,13 @@ std::string files_text(capnp::List<ShardFile>::Reader files) {
   return all;
 }
 
+/// Of saves that are older than the one that has ended.
+std::string open_text(StepFinalized::Reader b) {
+  return b.getOpenFrom() == b.getKey().getSave()
+             ? ""
+             : fmt::format(", save {} is open", b.getOpenFrom());
+}
+
 bool told_of_checkpoints(std::string& out, const any_msg& m) {
   return told<ShardReport>(out, m,
                            [](auto& b, auto g) {
@@ -247,26 +254,23 @@ bool told_of_checkpoints(std::string& out, const any_msg& m) {
                            }) ||
          told<CommitStep>(out, m,
                           [](auto& b, auto g) {
-                            const auto open = b.getOpenFrom();
-                            return fmt::format("CommitStep g{} step {}{}{}: {}", g,
+                            return fmt::format("CommitStep g{} step {}{}: {}", g,
                                                b.getKey().getStep(),
                                                b.getCommitted() ? ", complete elsewhere" : "",
-                                               open == b.getKey().getSave()
-                                                   ? ""
-                                                   : fmt::format(", save {} is open", open),
                                                files_text(b.getFiles()));
                           }) ||
          told<StepCommitted>(out, m,
                              [](auto& b, auto g) {
-                               return fmt::format("StepCommitted g{} {} step {} {}", g,
+                               return fmt::format("StepCommitted g{} {} step {} {}{}", g,
                                                   b.getNode().cStr(), b.getKey().getStep(),
                                                   b.getComplete()
                                                       ? "complete"
-                                                      : fmt::format("not: {}", b.getWhy().cStr()));
+                                                      : fmt::format("not: {}", b.getWhy().cStr()),
+                                                  b.getShared() ? ", shared" : "");
                              }) ||
          told<StepFinalized>(out, m, [](auto& b, auto g) {
            return fmt::format("StepFinalized g{} step {} {}", g, b.getKey().getStep(),
-                              b.getComplete() ? "complete"
+                              b.getComplete() ? "complete" + open_text(b)
                                               : fmt::format("not: {}", b.getWhy().cStr()));
          });
 }

@@ -285,7 +285,7 @@ any_msg concluded_record(bool success) {
 namespace {
 
 void write_saving(StepKey::Builder to, const saving& s) {
-  to.setPlace("/ckpt");
+  to.setPlace(s.place);
   to.setStep(s.step);
   to.setGeneration(s.g);
   to.setSave(s.step);
@@ -334,11 +334,13 @@ msg<CommitStep> commit_step(const std::vector<node_name>& nodes, bool committed,
   });
 }
 
-msg<StepCommitted> step_committed(const node_name& node, bool complete, const saving& s) {
+msg<StepCommitted> step_committed(const node_name& node, bool complete, const saving& s,
+                                  bool shared) {
   return someone().write<StepCommitted>(generation{s.g}, [&](StepCommitted::Builder b) {
     b.setNode(node);
     write_saving(b.initKey(), s);
     b.setComplete(complete);
+    b.setShared(shared);
     if (!complete)
       b.setWhy("read-only file system");
   });

@@ -91,12 +91,13 @@ messages::msg<messages::RankOwners> owners(std::uint64_t g, const std::vector<no
 messages::msg<messages::Start> start(std::uint64_t g);
 messages::msg<messages::Stop> stop(std::uint64_t g);
 
-/// Of step 100 at /ckpt, all of it.
+/// Of step 100 at /ckpt, all of it. A save has the number of its step.
 struct saving {
   std::uint64_t step = 100;
   std::uint64_t g = 1;
   std::uint32_t shards = 2;
   std::uint64_t open_from = 0; ///< 0: saves before this one have ended
+  std::string place = "/ckpt";
 };
 /// One byte more than the shard's number, in rank_<shard>.pt; all others have 600 s.
 messages::msg<messages::ShardReport> shard_written(const node_name& node, std::uint32_t shard,
@@ -107,7 +108,7 @@ messages::msg<messages::ShardReport> shard_failed(const node_name& node, std::ui
 messages::msg<messages::CommitStep> commit_step(const std::vector<node_name>& nodes,
                                                 bool committed = false, const saving& s = {});
 messages::msg<messages::StepCommitted> step_committed(const node_name& node, bool complete,
-                                                      const saving& s = {});
+                                                      const saving& s = {}, bool shared = false);
 messages::msg<messages::StepFinalized> step_finalized(bool complete, const saving& s = {});
 
 // Records of the journal.

@@ -155,9 +155,8 @@ persister_core::effects persister_core::commit_step(instant, const msg<CommitSte
   }
   s.committing = true;
   s.leads = !order->getCommitted();
-  out.push_back(
-      commit{which,
-             {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order)}});
+  out.push_back(commit{
+      which, {any->what.to, manifest_of(which, ckpt::layout_of(any->what.to.whose), *order)}});
   return out;
 }
 

@@ -29,6 +29,7 @@ ckpt::persist_request snapshot(local_rank local, const saving& s = {}, std::uint
   i.to.file = "rank_" + std::to_string(local) + ".pt";
   i.to.shard = local;
   i.to.shards = s.shards;
+  i.to.keep.keep_latest = 3;
   i.to.save_within = 600s;
   return i;
 }
@@ -44,9 +45,10 @@ struct story {
   std::string could_not_write(const ckpt::persist_request& i) {
     return text(core.written(now, i, failure(errc::unavailable, "no space left on device")));
   }
-  std::string completed(const saving& s = {}, std::vector<std::string> warnings = {}) {
+  std::string completed(const saving& s = {}, std::vector<std::string> warnings = {},
+                        bool shared = false) {
     const auto effects = core.committed(now, {"/ckpt", s.step, generation{s.g}, s.step},
-                                        ckpt::completed{std::move(warnings)});
+                                        ckpt::completed{std::move(warnings), shared});
     said = notes(effects);
     return text(effects);
   }
@@ -100,18 +102,12 @@ TEST_SUITE("persister_core: an image") {
     CHECK(s.hears(commit_step({"a", "a"})) ==
           "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
     CHECK(s.completed() == "report StepCommitted g1 a step 100 complete");
-    CHECK(s.hears(step_finalized(true)) ==
-          lines("finalize g1 step 100 rank 0: complete", "finalize g1 step 100 rank 1: complete"));
+    CHECK(s.hears(step_finalized(true)) == lines("retain 3 in /ckpt behind save 100 of g1",
+                                                 "finalize g1 step 100 rank 0: complete",
+                                                 "finalize g1 step 100 rank 1: complete"));
     CHECK(s.said == "step 100 is complete at /ckpt");
     CHECK(s.core.in_words() == "nothing is to be written");
     CHECK_FALSE(s.core.next_wakeup());
-  }
-
-  TEST_CASE("whose step is completed while an older save is open keeps that one's files") {
-    story s;
-    s.writes(snapshot(0));
-    CHECK(s.hears(commit_step({"a", "b"}, false, {100, 1, 2, 98})) ==
-          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files, save 98 is open");
   }
 
   TEST_CASE("whose commit has something to tell a person, tells it, and is complete") {
@@ -155,7 +151,8 @@ TEST_SUITE("persister_core: an image") {
     s.writes(snapshot(0));
     s.hears(commit_step({"b", "a"}, true));
     s.completed();
-    CHECK(s.hears(step_finalized(true)) == "finalize g1 step 100 rank 0: complete");
+    CHECK(s.hears(step_finalized(true)) == lines("retain 3 in /ckpt behind save 100 of g1",
+                                                 "finalize g1 step 100 rank 0: complete"));
     CHECK(s.said == "");
     CHECK(s.hears(step_finalized(true)) == "");
   }
@@ -176,6 +173,15 @@ TEST_SUITE("persister_core: completing a step") {
     s.writes(snapshot(0));
     CHECK(s.hears(commit_step({"b", "a"}, true)) ==
           "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
+  }
+
+  TEST_CASE("it passes on that another node has completed it in the same directory") {
+    story s;
+    s.writes(snapshot(0));
+    s.hears(commit_step({"b", "a"}, true));
+    CHECK(s.completed({}, {}, true) == "report StepCommitted g1 a step 100 complete, shared");
+    CHECK(s.links() == lines("report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt",
+                             "report StepCommitted g1 a step 100 complete, shared"));
   }
 
   TEST_CASE("asked again it does it once, and says again what came of it") {
@@ -204,6 +210,37 @@ TEST_SUITE("persister_core: completing a step") {
     CHECK(s.hears(step_finalized(true)) == "");
     s.writes(snapshot(0, {100, 2, 2}));
     CHECK(s.hears(commit_step({"a", "b"})) == "");
+  }
+}
+
+TEST_SUITE("persister_core: what need not be kept") {
+  TEST_CASE("goes once a step is complete at all nodes, by its rules and the oldest open save") {
+    story s;
+    s.writes(snapshot(0, {100, 2, 2}));
+    s.writes(snapshot(1, {100, 2, 2}));
+    const saving in_order{100, 2, 2, 98};
+    CHECK(s.hears(commit_step({"a", "a"}, false, in_order)) ==
+          "commit step 100 in /ckpt/100: ddp of 2 ranks, 2 files");
+    CHECK(s.completed(in_order) == "report StepCommitted g2 a step 100 complete");
+    CHECK(s.hears(step_finalized(true, in_order)) ==
+          lines("retain 3 in /ckpt behind save 100 of g2, save 98 is open",
+                "finalize g2 step 100 rank 0: complete", "finalize g2 step 100 rank 1: complete"));
+    CHECK(s.hears(step_finalized(true, in_order)) == "");
+  }
+
+  TEST_CASE("stays if it is not: an older step is what all nodes have") {
+    story s;
+    s.writes(snapshot(0));
+    s.hears(commit_step({"a", "b"}));
+    s.completed();
+    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
+  }
+
+  TEST_CASE("goes also where this node has not completed the step itself") {
+    story s;
+    s.writes(snapshot(0));
+    CHECK(s.hears(step_finalized(true)) == lines("retain 3 in /ckpt behind save 100 of g1",
+                                                 "finalize g1 step 100 rank 0: complete"));
   }
 }
 
@@ -265,8 +302,9 @@ TEST_SUITE("persister_core: draining") {
     s.drains(2);
     CHECK(s.looked(1) == "");
     s.wrote(snapshot(0, alone));
-    CHECK(s.hears(step_finalized(true)) ==
-          lines("finalize g1 step 100 rank 0: complete", "drained 1"));
+    CHECK(s.hears(step_finalized(true)) == lines("retain 3 in /ckpt behind save 100 of g1",
+                                                 "finalize g1 step 100 rank 0: complete",
+                                                 "drained 1"));
     CHECK(s.looked(2) == "drained 2");
   }
 
