@@ -357,15 +357,14 @@ void catalog_core::end_without_followers(effects& out, open_steps::iterator at) 
     return finalize(out, at, true, {});
   TROUPE_RARE("catalog: a node is lost before it completes a step in its own directory");
   const auto missing = followers(s);
-  const auto why =
-      missing.empty() ? "nodes that have not reported"
-      : lost_.count(*missing.begin()) != 0
-          ? fmt::format("node {}, which was lost before", *missing.begin())
-          : fmt::format("node {}, which did not answer in time", *missing.begin());
+  const auto where =
+      missing.empty() ? "directories of nodes that have not reported"
+                      : fmt::format("directory of node {}, which {}", *missing.begin(),
+                                    lost_.count(*missing.begin()) != 0 ? "was lost before"
+                                                                       : "did not answer in time");
   finalize(out, at, false,
-           fmt::format("step {} is complete on node {}, and not known to be so in the directory of "
-                       "{}",
-                       which.step, *s.committed.begin(), why));
+           fmt::format("step {} is complete on node {}, and not known to be so in the {}",
+                       which.step, *s.committed.begin(), where));
 }
 
 std::optional<instant> catalog_core::next_wakeup() const {

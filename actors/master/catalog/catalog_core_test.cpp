@@ -22,6 +22,10 @@ struct story {
   std::string completed(const node_name& node, bool complete, const saving& s = {}) {
     return text(core.step_committed(now, step_committed(node, complete, s)));
   }
+  /// It has found another node's manifest in its directory.
+  std::string finds_completed(const node_name& node, const saving& s = {}) {
+    return text(core.step_committed(now, step_committed(node, true, s, true)));
+  }
   std::string waits(duration d) {
     now += d;
     return text(core.tick(now));
@@ -38,6 +42,8 @@ struct story {
 
 const saving step_101{101, 1, 2};
 const saving again{100, 2, 2}; // in generation 2
+const std::string not_known = "step 100 is complete on node a, and not known to be so in the "
+                              "directories of nodes that have not reported";
 
 } // namespace
 
@@ -166,27 +172,62 @@ TEST_SUITE("catalog_core: a step that is not complete") {
 }
 
 TEST_SUITE("catalog_core: several steps at once") {
-  TEST_CASE("a node that completes one hears which older save is open, and keeps its files") {
+  TEST_CASE("with a complete one nodes hear which older save is open, and keep its files") {
     story s;
     const saving step_102{102, 1, 2};
-    s.wrote("a", 0);
-    s.wrote("a", 0, step_101);
-    s.wrote("a", 0, step_102);
-    CHECK(s.wrote("b", 1, step_102) ==
-          "to a: CommitStep g1 step 102, save 100 is open: a/rank_0.pt b/rank_1.pt");
+    for (const auto& each : {saving{}, step_101, step_102})
+      s.wrote("a", 0, each);
+    s.wrote("b", 1, step_102);
+    s.completed("a", true, step_102);
+    CHECK(s.completed("b", true, step_102) ==
+          "to a,b: StepFinalized g1 step 102 complete, save 100 is open");
     REQUIRE(s.could_not("b", 1).find("StepFinalized g1 step 100 not") != std::string::npos);
-    CHECK(s.completed("a", true, step_102) == "to b: CommitStep g1 step 102, complete elsewhere, "
-                                              "save 101 is open: a/rank_0.pt b/rank_1.pt");
-    CHECK(s.wrote("b", 1, step_101) == "to a: CommitStep g1 step 101: a/rank_0.pt b/rank_1.pt");
+    // What it was at the step's end is said again: less is removed than might be, never more.
+    CHECK(s.wrote("b", 1, step_102) ==
+          "to b: StepFinalized g1 step 102 complete, save 100 is open");
+    s.wrote("b", 1, step_101);
+    s.completed("a", true, step_101);
+    CHECK(s.completed("b", true, step_101) == "to a,b: StepFinalized g1 step 101 complete");
   }
 
-  TEST_CASE("a save of a later step is none of those, nor one of an older generation") {
+  TEST_CASE("a save of a later step is none of those, nor one of another generation") {
     story s;
-    s.wrote("a", 0);
     s.wrote("a", 0, step_101);
-    CHECK(s.wrote("b", 1) == "to a: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
-    s.wrote("a", 0, again);
-    CHECK(s.wrote("b", 1, again) == "to a: CommitStep g2 step 100: a/rank_0.pt b/rank_1.pt");
+    s.gathers();
+    s.completed("a", true);
+    s.wrote("c", 2, {99, 1, 3});
+    CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete, save 99 is open");
+    s.gathers(again);
+    s.completed("a", true, again);
+    s.wrote("a", 0, {98, 1, 2});
+    CHECK(s.completed("b", true, again) == "to a,b: StepFinalized g2 step 100 complete");
+  }
+}
+
+TEST_SUITE("catalog_core: nodes with directories of their own") {
+  TEST_CASE("a step is not complete before all that wrote have completed it in theirs") {
+    story s;
+    s.gathers();
+    s.completed("a", true);
+    CHECK(s.waits(600s - 1ms) == "");
+    CHECK(s.waits(1ms) ==
+          "to a,b: StepFinalized g1 step 100 not: step 100 is complete on node a, and not known to "
+          "be so in the directory of node b, which did not answer in time");
+  }
+
+  TEST_CASE("where one has found another's manifest it is complete without the rest") {
+    story s;
+    const saving of_three{100, 1, 3}, next{101, 1, 2};
+    s.wrote("a", 0, of_three);
+    s.wrote("b", 1, of_three);
+    s.wrote("c", 2, of_three);
+    s.completed("a", true, of_three);
+    CHECK(s.finds_completed("b", of_three) == "");
+    CHECK(s.waits(600s) == "to a,b,c: StepFinalized g1 step 100 complete");
+    // The next step of that place, too.
+    s.gathers(next);
+    s.completed("a", true, next);
+    CHECK(s.waits(600s) == "to a,b: StepFinalized g1 step 101 complete");
   }
 }
 
@@ -198,8 +239,7 @@ TEST_SUITE("catalog_core: which node completes it") {
     CHECK(s.waits(1ms) == "to b: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
     CHECK(s.completed("b", true) ==
           "to a: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
-    // It is lost, and with it its place if that was its own.
-    CHECK(s.waits(600s) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.finds_completed("a") == "to a,b: StepFinalized g1 step 100 complete");
   }
 
   TEST_CASE("the first of them may still be the first to have done it") {
@@ -274,20 +314,29 @@ TEST_SUITE("catalog_core: after a master's end") {
     CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
   }
 
-  TEST_CASE(
-      "a node that has heard the end already does not come back, and is not waited for long") {
+  TEST_CASE("a node that has heard the end already does not come back, nor is waited for long") {
     story s;
     s.wrote("a", 0);
     s.completed("a", true);
     CHECK(s.waits(limits::commit_within - 1ms) == "");
-    CHECK(s.waits(1ms) == "to a: StepFinalized g1 step 100 complete");
+    CHECK(s.waits(1ms) == "to a: StepFinalized g1 step 100 not: " + not_known);
   }
 
   TEST_CASE("nor when a newer generation saves") {
     story s;
     s.wrote("a", 0);
     s.completed("a", true);
-    CHECK(s.wrote("a", 0, again) == "to a: StepFinalized g1 step 100 complete");
+    CHECK(s.wrote("a", 0, again) == "to a: StepFinalized g1 step 100 not: " + not_known);
+  }
+
+  TEST_CASE("in one directory of all nodes the step is complete, whatever they have heard") {
+    story s;
+    s.wrote("b", 1);
+    s.finds_completed("b");
+    CHECK(s.waits(limits::commit_within) == "to b: StepFinalized g1 step 100 complete");
+    s.wrote("a", 0, step_101);
+    s.completed("a", true, step_101);
+    CHECK(s.wrote("a", 0, again) == "to a: StepFinalized g1 step 101 complete");
   }
 
   TEST_CASE("a committed step of which no shard was reported means nothing") {

@@ -19,6 +19,17 @@ struct story {
   std::string completed(const node_name& node, bool complete, const saving& s = of_four) {
     return text(core.step_committed(now, step_committed(node, complete, s)));
   }
+  /// It has found another node's manifest in its directory.
+  std::string finds_completed(const node_name& node) {
+    return text(core.step_committed(now, step_committed(node, true, of_four, true)));
+  }
+  /// All four shards are there; a is asked to complete the step.
+  void gathers(const saving& s = of_four) {
+    for (const std::uint32_t shard : {0, 1})
+      wrote("a", shard, s);
+    for (const std::uint32_t shard : {2, 3})
+      wrote("b", shard, s);
+  }
   std::string loses(const node_name& node) { return text(core.node_lost(now, lost(node))); }
   std::string waits(duration d) {
     now += d;
@@ -34,6 +45,8 @@ struct story {
 };
 
 constexpr duration grace = limits::lost_writer_within;
+const std::string b_was_lost = "step 100 is complete on node a, and not known to be so in the "
+                               "directory of node b, which was lost before";
 
 } // namespace
 
@@ -115,26 +128,54 @@ TEST_SUITE("catalog_core: nodes that are lost") {
     CHECK(s.waits(grace).find("2 nodes that could complete it were lost") != std::string::npos);
   }
 
-  TEST_CASE("followers that are lost hold no node back: the step is complete") {
+  TEST_CASE("a follower that is lost with a directory of its own: not complete") {
     story s;
-    for (const std::uint32_t shard : {0, 1})
-      s.wrote("a", shard);
-    for (const std::uint32_t shard : {2, 3})
-      s.wrote("b", shard);
+    s.gathers();
     REQUIRE(s.completed("a", true).find("to b: CommitStep") == 0);
     CHECK(s.loses("b") == "");
-    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.waits(grace - 1ms) == "");
+    CHECK(s.waits(1ms) == "to a,b: StepFinalized g1 step 100 not: " + b_was_lost);
   }
 
-  TEST_CASE("a follower that was lost before the step was complete is not waited for either") {
+  TEST_CASE("nor is one waited for that was lost before any node had completed the step") {
     story s;
-    for (const std::uint32_t shard : {0, 1})
-      s.wrote("a", shard);
-    for (const std::uint32_t shard : {2, 3})
-      s.wrote("b", shard);
+    s.gathers();
     s.loses("b");
     s.completed("a", true);
-    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 not: " + b_was_lost);
+  }
+
+  TEST_CASE("a follower that is back in time completes it") {
+    story s;
+    s.gathers();
+    s.completed("a", true);
+    s.loses("b");
+    CHECK(s.wrote("b", 3).find("to b: CommitStep g1 step 100, complete elsewhere") == 0);
+    CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
+  }
+
+  TEST_CASE("in one directory of all nodes a lost follower holds no node back: it is complete") {
+    story s;
+    s.gathers();
+    s.completed("a", true);
+    s.finds_completed("b");
+    const saving next{101, 1, 4};
+    s.gathers(next);
+    s.completed("a", true, next);
+    s.loses("b");
+    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 101 complete");
+  }
+
+  TEST_CASE("another place may be each node's own") {
+    story s;
+    s.gathers();
+    s.completed("a", true);
+    s.finds_completed("b");
+    const saving elsewhere{100, 1, 4, 0, "/local"};
+    s.gathers(elsewhere);
+    s.completed("a", true, elsewhere);
+    s.loses("b");
+    CHECK(s.waits(grace) == "to a,b: StepFinalized g1 step 100 not: " + b_was_lost);
   }
 
   TEST_CASE("a name that is in the newest world is not lost any more") {
