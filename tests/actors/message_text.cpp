@@ -237,7 +237,7 @@ std::string files_text(capnp::List<ShardFile>::Reader files) {
 
 /// Of saves that are older than the one that has ended.
 std::string open_text(StepFinalized::Reader b) {
-  return b.getOpenFrom() == b.getKey().getSave()
+  return b.getOpenFrom() > b.getKey().getSave()
              ? ""
              : fmt::format(", save {} is open", b.getOpenFrom());
 }

@@ -350,7 +350,7 @@ msg<StepFinalized> step_finalized(bool complete, const saving& s) {
   return someone().write<StepFinalized>(generation{s.g}, [&](StepFinalized::Builder b) {
     write_saving(b.initKey(), s);
     b.setComplete(complete);
-    b.setOpenFrom(s.open_from != 0 ? s.open_from : s.step);
+    b.setOpenFrom(s.open_from != 0 ? s.open_from : s.step + 1);
     b.setOpenFromGeneration(s.g);
     if (!complete)
       b.setWhy("a shard is missing");
