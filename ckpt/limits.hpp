@@ -22,6 +22,16 @@ inline constexpr std::size_t persist_requests_max = 4 * local_world_max;
 /// What a training process may give all shards of a step.
 inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
 
+// Memory of snapshots.
+/// Of a node's memory this part stays free, between these bounds: training grows, too.
+inline constexpr std::uint64_t memory_headroom_divisor = 32;
+inline constexpr std::uint64_t memory_headroom_min = 16u << 20, memory_headroom_max = 1u << 30;
+/// How long a process waits until the processes of its node that fill memory just now, or are to
+/// give some back, have done so. And for the lock of the node's ledger, which is held for less than
+/// a millisecond.
+inline constexpr auto memory_wait_within = 2s;
+inline constexpr auto memory_lock_within = 2s;
+
 // Copies of snapshots at other nodes.
 /// One part of a piece, in a message of its own: the memory of such messages is used again and
 /// again, while that of large ones goes back to the system and costs more than all else. And what a

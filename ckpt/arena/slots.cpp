@@ -127,6 +127,7 @@ bool slots::begin_in(std::size_t slot) {
     if (w.readers != 0 || w.mapped || w.persist_requested || w.copied || stays(slot, w) ||
         w.state == slot_state::writing)
       return false;
+    begun_from_ = w;
     w.state = slot_state::writing;
     w.sealed = false;
     return true;
@@ -183,6 +184,17 @@ void slots::abandon(std::size_t slot) {
   invariant(done, "a save is given up in a slot that it did not begin");
   auto its_copies = slot + 1;
   table_.last_copied.compare_exchange_strong(its_copies, 0);
+}
+
+void slots::take_back(std::size_t slot) {
+  const auto done = change(slot, [this](slot_word& w) {
+    if (w.state != slot_state::writing)
+      return false;
+    w.state = begun_from_.state;
+    w.sealed = begun_from_.sealed;
+    return true;
+  });
+  invariant(done, "a save is taken back in a slot that it did not begin");
 }
 
 bool slots::set_mapped(std::size_t slot, std::uint64_t sequence) {
@@ -254,8 +266,8 @@ std::optional<std::size_t> slots::drop_surplus() {
   const auto snapshots = by_age();
   for (std::size_t i = 0; i + snapshots_ < snapshots.size(); ++i) {
     const auto dropped = change(snapshots[i], [this, slot = snapshots[i]](slot_word& w) {
-      if (slot == rollback_point() || w.readers != 0 || w.persist_requested || w.copied ||
-          stays(slot, w))
+      if (slot == rollback_point() || w.readers != 0 || w.mapped || w.persist_requested ||
+          w.copied || stays(slot, w))
         return false;
       w = {slot_state::empty, false, false, 0, w.sequence};
       return true;

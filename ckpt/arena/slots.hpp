@@ -109,14 +109,18 @@ struct slot_table {
   /// The slot of the last snapshot of which copies were requested, counted from 1. It stays, too:
   /// the ranks are yet to agree that all of them have theirs. 0: there is none.
   std::atomic<std::uint64_t> last_copied;
+  /// Whose memory it is: its number among the node's. Set by the process that makes the memory.
+  std::atomic<std::uint32_t> local_rank;
   /// Counts outcomes: the training process sleeps until it changes.
   std::atomic<std::uint32_t> outcomes_told;
   std::array<entry, slots_max> slots;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Of an arena: its table, the memory of its slots, and the wake-up event that wakes its saver.
-inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 1;
+/// Of an arena: its table, the memory of its slots, the node's memory_ledger, and the wake-up event
+/// that wakes its saver. The last two are the same for all local ranks.
+inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 2;
+inline constexpr std::size_t arena_ledger = 1 + slot_table::slots_max;
 
 /// The rules of the snapshots in shared memory.
 ///
@@ -177,6 +181,8 @@ class slots {
               bool persist_requested = false);
   /// What was begun is not to be.
   void abandon(std::size_t slot);
+  /// The same, if nothing was written yet: what was there before `begin` is there again.
+  void take_back(std::size_t slot);
   /// Sets the mapped bit: the snapshot of this sequence is mapped, in whichever process, for
   /// however long. False: it is no more.
   bool set_mapped(std::size_t slot, std::uint64_t sequence);
@@ -238,6 +244,7 @@ class slots {
 
   slot_table& table_;
   std::size_t snapshots_;
+  slot_word begun_from_; ///< what was in the slot that was begun last
 };
 
 } // namespace troupe::ckpt
