@@ -184,7 +184,19 @@ result<void> shared_memory::show(std::uint64_t bytes) const {
   return {};
 }
 
-result<void> shared_memory::populate(std::uint64_t bytes, const std::atomic<bool>& stop) const {
+std::uint64_t shared_memory::backed(int descriptor) {
+  constexpr std::uint64_t block = 512; // whatever st_blksize says
+  struct stat about {};
+  return fstat(descriptor, &about) == 0 ? static_cast<std::uint64_t>(about.st_blocks) * block : 0;
+}
+
+std::uint64_t shared_memory::size(int descriptor) {
+  struct stat about {};
+  return fstat(descriptor, &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+}
+
+result<void> shared_memory::populate(std::uint64_t bytes, const std::atomic<bool>& stop,
+                                     const std::function<void()>& after_step) const {
   const auto end = std::min(bytes, bytes_);
   for (std::uint64_t at = 0; at < end && !stop; at += populate_step) {
     const auto made =
@@ -193,6 +205,8 @@ result<void> shared_memory::populate(std::uint64_t bytes, const std::atomic<bool
       return refused("filling", bytes);
     if (!*made)
       return {};
+    if (after_step)
+      after_step();
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace troupe::os {
@@ -45,7 +46,14 @@ class shared_memory {
   /// Makes the pages of the first `bytes` be there, huge ones where the system has some, so that
   /// the first writes do not wait for them. Ends early when `stop` becomes true, or where
   /// less is shown. An error instead of a signal where there is no memory.
-  result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop) const;
+  /// `after_step` is called each time that some more are there.
+  result<void> populate(std::uint64_t bytes, const std::atomic<bool>& stop,
+                        const std::function<void()>& after_step = {}) const;
+  /// Bytes for which the kernel has given pages, whichever process has touched them.
+  std::uint64_t backed() const { return backed(descriptor_); }
+  static std::uint64_t backed(int descriptor);
+  /// What its size is by now; 0 of what is no memory.
+  static std::uint64_t size(int descriptor);
 
  private:
   result<void> remap(std::uint64_t bytes);
