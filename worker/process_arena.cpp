@@ -17,7 +17,7 @@ result<std::unique_ptr<process_arena>> process_arena::open(std::size_t snapshots
   if (snapshots < 2 || snapshots > slots::snapshots_max)
     return failure(errc::invalid, fmt::format("{} images at once: there can be 2 to {}", snapshots,
                                               slots::snapshots_max));
-  auto opened = map(snapshots, threads, left);
+  auto opened = map(snapshots, threads, left, whose::own);
   if (!opened)
     return opened;
   if (const auto taken = (*opened)->take_over(); !taken)
@@ -26,7 +26,7 @@ result<std::unique_ptr<process_arena>> process_arena::open(std::size_t snapshots
 }
 
 result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of_another) {
-  auto opened = map(slots::snapshots_max, 1, of_another);
+  auto opened = map(slots::snapshots_max, 1, of_another, whose::anothers);
   if (!opened)
     return opened;
   if (!(*opened)->slots_.formatted())
@@ -36,7 +36,8 @@ result<std::unique_ptr<process_arena>> process_arena::view(const descriptors& of
 }
 
 result<std::unique_ptr<process_arena>> process_arena::map(std::size_t snapshots, unsigned threads,
-                                                          const std::optional<descriptors>& left) {
+                                                          const std::optional<descriptors>& left,
+                                                          whose own) {
   const auto piece = [&](std::size_t index, const std::string& name, std::uint64_t bytes) {
     return left ? os::shared_memory::adopt((*left)[index]) : os::shared_memory::create(name, bytes);
   };
@@ -52,27 +53,49 @@ result<std::unique_ptr<process_arena>> process_arena::map(std::size_t snapshots,
       return tl::make_unexpected(made.error());
     memory[i] = std::move(*made);
   }
+  // In the memory of another process the last two descriptors are those of this one's own arena.
+  if (own == whose::anothers) {
+    auto none = os::wake_event::create();
+    if (!none)
+      return tl::make_unexpected(none.error());
+    return std::unique_ptr<process_arena>(new process_arena(
+        std::move(*table), std::move(memory), std::nullopt, std::move(*none), snapshots, threads));
+  }
+  auto page =
+      left ? os::shared_memory::adopt((*left)[arena_ledger]) : os::memory_ledger::make_page();
+  if (!page)
+    return tl::make_unexpected(page.error());
+  auto ledger = os::memory_ledger::open(std::move(*page));
+  if (!ledger)
+    return tl::make_unexpected(ledger.error());
   auto saver = left ? os::wake_event::adopt(left->back()) : os::wake_event::create();
   if (!saver)
     return tl::make_unexpected(saver.error());
   return std::unique_ptr<process_arena>(new process_arena(std::move(*table), std::move(memory),
-                                                          std::move(*saver), snapshots, threads));
+                                                          std::move(*ledger), std::move(*saver),
+                                                          snapshots, threads));
 }
 
-process_arena::process_arena(os::shared_memory table, slot_memory::all memory, os::wake_event saver,
+process_arena::process_arena(os::shared_memory table, slot_memory::all memory,
+                             std::optional<os::memory_ledger> ledger, os::wake_event saver,
                              std::size_t snapshots, unsigned threads)
     : table_(std::move(table)), memory_(std::move(memory)), saver_(std::move(saver)),
-      slots_(*reinterpret_cast<slot_table*>(table_.data()), snapshots), copier_(threads) {}
+      slots_(*reinterpret_cast<slot_table*>(table_.data()), snapshots), copier_(threads) {
+  if (ledger)
+    share_.emplace(std::move(*ledger),
+                   reinterpret_cast<slot_table*>(table_.data())->local_rank.load(), snapshots,
+                   slots_, memory_);
+}
 
 result<void> process_arena::take_over() {
-  if (!slots_.formatted()) {
+  if (slots_.formatted())
+    slots_.writer_died();
+  else
     slots_.format();
-    return {};
-  }
-  slots_.writer_died();
   while (const auto dropped = slots_.drop_surplus())
     if (const auto cleared = memory_[*dropped].clear(); !cleared)
       return cleared;
+  share_->opened();
   return {};
 }
 
@@ -80,6 +103,7 @@ process_arena::descriptors process_arena::all_descriptors() const {
   descriptors all{table_.descriptor()};
   for (std::size_t i = 0; i < slots_.count(); ++i)
     all[1 + i] = memory_[i].descriptor();
+  all[arena_ledger] = share_ ? share_->descriptor() : -1;
   all.back() = saver_.descriptor();
   return all;
 }
@@ -99,54 +123,42 @@ result<void> process_arena::copy_on_write() {
   return {};
 }
 
-result<void> process_arena::decide_snapshots(std::uint64_t bytes) {
-  if (decided_)
-    return {};
-  const auto possible = memory_.room_for(bytes);
-  if (!possible)
-    return tl::make_unexpected(possible.error());
-  slots_.keep(std::clamp<std::uint64_t>(*possible, 1, slots_.snapshots()));
-  decided_ = true;
-  return {};
-}
-
 result<void> process_arena::prepare(std::uint64_t bytes, std::vector<bytes_at> storages) {
+  if (others_)
+    return failure(errc::invalid, "this memory is another process's");
   if (background_)
     background_->wait();
   memory_.stop_filling();
-  if (const auto decided = decide_snapshots(bytes); !decided)
-    return decided;
   release_unmapped();
-  std::size_t snapshots = 0;
-  for (std::size_t i = 0; i < slots_.count() && snapshots < slots_.snapshots(); ++i) {
-    if (slots_.word(i).mapped)
-      continue;
-    ++snapshots;
-    if (slots_.word(i).state == slot_state::empty)
-      if (const auto fitted = memory_.fit(i, bytes); !fitted)
-        return fitted;
-  }
   // What protecting a state costs is counted in pages: the fewer the better.
-  memory_.fill(bytes, slots_, background_ ? std::move(storages) : std::vector<bytes_at>{});
-  return {};
+  return share_->prepare(bytes, background_ ? std::move(storages) : std::vector<bytes_at>{});
 }
 
 result<std::size_t> process_arena::begin(std::uint64_t bytes) {
   last_saved_.reset();
   if (others_)
     return failure(errc::invalid, "this memory is another process's");
-  if (const auto decided = decide_snapshots(bytes); !decided)
-    return tl::make_unexpected(decided.error());
   release_unmapped();
+  if (const auto agreed = share_->agree(bytes); !agreed)
+    return tl::make_unexpected(agreed.error());
   const auto slot = slots_.begin();
   if (!slot)
     return failure(errc::overloaded, "all images that there can be are being written out, or are "
                                      "used by what was loaded from them");
-  if (const auto fitted = memory_.fit(*slot, bytes); !fitted) {
-    slots_.abandon(*slot);
+  if (const auto fitted = share_->fit(*slot, bytes); !fitted) {
+    slots_.take_back(*slot);
     return tl::make_unexpected(fitted.error());
   }
+  if (const auto made = memory_.enlarge(*slot, bytes); !made) {
+    abandon(*slot);
+    return tl::make_unexpected(made.error());
+  }
   return *slot;
+}
+
+void process_arena::abandon(std::size_t slot) {
+  slots_.abandon(slot);
+  share_->touched();
 }
 
 result<void> process_arena::save(const order& o, bytes_at pickle,
@@ -184,7 +196,7 @@ result<void> process_arena::save(const order& o, bytes_at pickle,
   parts_.begin(some_left, [this, slot = *slot, made](const result<void>& arrived) -> result<void> {
     if (arrived)
       return finish(slot, made);
-    slots_.abandon(slot);
+    abandon(slot);
     return arrived;
   });
   copy(pieces);
@@ -205,9 +217,10 @@ void process_arena::filled(const result<void>& how) {
 result<void> process_arena::finish(std::size_t slot, const order& o) {
   memory_.cut(slot, o.what.bytes);
   if (auto shown = memory_[slot].show(o.what.bytes); !shown) {
-    slots_.abandon(slot);
+    abandon(slot);
     return shown;
   }
+  share_->touched();
   slots_.finish(slot, o.what, o.to, o.persist_requested);
   // Copies may have been requested while it was being copied itself.
   if (o.persist_requested || slots_.word(slot).copied)

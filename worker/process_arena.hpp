@@ -5,11 +5,13 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/copier.hpp"
+#include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/pinned_part.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 #include "runtime/ports/storage.hpp"
 #include "worker/background_copy.hpp"
+#include "worker/node_share.hpp"
 #include "worker/save_parts.hpp"
 #include "worker/slot_mapping.hpp"
 #include "worker/slot_memory.hpp"
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,8 +35,8 @@ namespace troupe::ckpt {
 /// became of it by looking at the table.
 class process_arena {
  public:
-  /// The descriptors of an arena: of the table, of each slot's memory, and of the wake-up event
-  /// that wakes its saver.
+  /// The descriptors of an arena: of the table, of each slot's memory, of the node's memory_ledger,
+  /// and of the wake-up event that wakes its saver.
   static constexpr std::size_t descriptors_count = arena_descriptors;
   using descriptors = std::array<int, descriptors_count>;
 
@@ -79,7 +82,7 @@ class process_arena {
   result<std::size_t> begin(std::uint64_t bytes);
   char* memory(std::size_t slot) const { return memory_[slot].data(); }
   result<void> finish(std::size_t slot, const order& o);
-  void abandon(std::size_t slot) { slots_.abandon(slot); }
+  void abandon(std::size_t slot);
 
   result<slot_mapping> open_for_mapping(std::size_t slot, std::uint64_t sequence);
   result<void> seal(std::size_t slot);
@@ -95,16 +98,20 @@ class process_arena {
   int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
   descriptors all_descriptors() const;
   /// 0: not decided yet.
-  std::size_t snapshots() const { return decided_ ? slots_.snapshots() : 0; }
+  std::size_t snapshots() const { return share_ && share_->decided() ? slots_.snapshots() : 0; }
+  /// What the user should know of how many the ranks of this node keep; each line is told once.
+  std::optional<std::string> notice() { return share_ ? share_->notice() : std::nullopt; }
 
  private:
-  process_arena(os::shared_memory table, slot_memory::all memory, os::wake_event saver,
+  process_arena(os::shared_memory table, slot_memory::all memory,
+                std::optional<os::memory_ledger> ledger, os::wake_event saver,
                 std::size_t snapshots, unsigned threads);
+  enum class whose { own, anothers };
   static result<std::unique_ptr<process_arena>> map(std::size_t snapshots, unsigned threads,
-                                                    const std::optional<descriptors>& left);
+                                                    const std::optional<descriptors>& left,
+                                                    whose memory);
 
   result<void> take_over();
-  result<void> decide_snapshots(std::uint64_t bytes);
   void release_unmapped();
   void copy(const std::vector<piece>& pieces);
 
@@ -112,8 +119,8 @@ class process_arena {
   slot_memory memory_;
   os::wake_event saver_;
   slots slots_;
-  bool others_ = false; ///< another process's
-  bool decided_ = false;
+  bool others_ = false;             ///< another process's
+  std::optional<node_share> share_; ///< none: others_
   std::optional<std::size_t> last_saved_; ///< where the last save goes, be it copied or not
   copier copier_;
   save_parts parts_;                            ///< what the last save still waits for

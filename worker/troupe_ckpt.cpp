@@ -112,6 +112,16 @@ uint32_t troupe_arena_images(const troupe_arena* arena) {
   return static_cast<uint32_t>(arena->own->snapshots());
 }
 
+int troupe_arena_notice(troupe_arena* arena, char* what, size_t what_bytes) {
+  const auto line = arena->own->notice();
+  if (!line || what_bytes == 0)
+    return 0;
+  const auto length = std::min(line->size(), what_bytes - 1);
+  std::copy_n(line->begin(), length, what);
+  what[length] = '\0';
+  return 1;
+}
+
 troupe_arena* troupe_arena_view(const int32_t* descriptors, char* why, size_t why_bytes) {
   troupe_arena* opened = nullptr;
   answer(why, why_bytes, [&]() -> result<void> {

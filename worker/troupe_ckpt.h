@@ -44,7 +44,7 @@ typedef struct {
 } troupe_destination;
 
 /* The descriptors of an arena: a process that holds them holds its memory, after this process too. */
-#define TROUPE_ARENA_DESCRIPTORS 10
+#define TROUPE_ARENA_DESCRIPTORS 11
 #define TROUPE_ARENA_SLOTS 8
 
 /* `images`: how many are to be kept at once, 2 to 4. `threads` copy, the caller's among them; 0: as many as this process
@@ -64,9 +64,12 @@ int troupe_arena_prepare(troupe_arena* arena, uint64_t more, const void* const* 
                          size_t storage_count, char* why, size_t why_bytes);
 /* Waits until that is done. */
 int troupe_arena_prepared(troupe_arena* arena, char* why, size_t why_bytes);
-/* How many images are kept: 1 if memory does not suffice for two; then a process that dies while saving has none. 0: not known
- * before the first is made or prepared. */
+/* How many images are kept: as many as the node has memory for, the same for all its ranks. 1 if it does not suffice for two of
+ * each; then a process that dies while saving has none. 0: not known before the first is made or prepared. */
 uint32_t troupe_arena_images(const troupe_arena* arena);
+/* What a person should know of that, in one line: 1, and the line in `what`. Each line is told once, to one process of the node; so
+ * a process asks after troupe_arena_prepare, troupe_save and troupe_begin. 0: there is nothing to tell. */
+int troupe_arena_notice(troupe_arena* arena, char* what, size_t what_bytes);
 
 /* From now on saves return as soon as the state's memory is protected. It is copied behind that, as it was at the
  * moment of the call; a write to a part that is not copied yet waits until that part is. Fails where the system does not

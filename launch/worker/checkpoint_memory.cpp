@@ -11,8 +11,10 @@ namespace troupe::launch {
 checkpoint_memory::checkpoint_memory(std::uint32_t local_ranks, bool for_others)
     : arenas_(std::make_shared<arenas>()), others_(std::make_shared<arenas>()) {
   auto saver = os::wake_event::create();
-  if (!saver)
+  auto ledger = os::memory_ledger::make_page();
+  if (!saver || !ledger)
     return;
+  ledger_ = std::make_shared<os::shared_memory>(std::move(*ledger));
   saver_ = std::make_shared<os::wake_event>(std::move(*saver));
   *arenas_ = make(local_ranks, "ckpt");
   if (for_others)
@@ -30,6 +32,7 @@ checkpoint_memory::arenas checkpoint_memory::make(std::uint32_t local_ranks, con
         return all;
       made.push_back(std::move(*piece));
     }
+    reinterpret_cast<ckpt::slot_table*>(made.front().data())->local_rank = local;
     all.push_back(std::move(made));
   }
   return all;
@@ -41,6 +44,7 @@ std::vector<std::vector<int>> checkpoint_memory::descriptors_of(const arenas& al
     auto& of_one = found.emplace_back();
     for (const auto& piece : pieces)
       of_one.push_back(piece.descriptor());
+    of_one.push_back(ledger_->descriptor());
     of_one.push_back(saver_->descriptor());
   }
   return found;

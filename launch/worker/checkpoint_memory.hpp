@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/ids.hpp"
+#include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 
@@ -12,12 +13,14 @@ namespace troupe::launch {
 
 /// Memory in which workers keep snapshots of their state (ckpt/arena): made by the keeper, empty,
 /// before there is any other process, and inherited by all that come. So it outlives every worker
-/// and every node supervisor, and is gone with the launcher.
+/// and every node supervisor, and is gone with the launcher. Beside it lies the page in which all
+/// of them account for what they use of the node's memory (os::memory_ledger).
 class checkpoint_memory {
  public:
   /// Local ranks beyond these have none: each takes nine descriptors, and a launcher often may have
   /// 1,024.
   static constexpr std::uint32_t local_ranks_max = 64;
+  static_assert(local_ranks_max <= os::memory_ledger::ranks_max);
 
   /// Of one process of the launcher: the descriptors themselves, and the one more that maps the
   /// table of slots.
@@ -42,6 +45,7 @@ class checkpoint_memory {
   std::vector<std::vector<int>> descriptors_of(const arenas& all) const;
 
   std::shared_ptr<arenas> arenas_, others_;
+  std::shared_ptr<os::shared_memory> ledger_;
   std::shared_ptr<os::wake_event> saver_; ///< for all local ranks; it wakes the node's saver
 };
 

@@ -128,8 +128,8 @@ void give_memory(const worker_contract& c, const actors::assignment& a, ports::p
   env[own] = fmt::format("{}", fmt::join(spec.descriptors, ","));
   const auto show = [&](const char* variable, const std::vector<int>& memory) {
     env[variable] = fmt::format("{}", fmt::join(memory, ","));
-    // The wake-up event is everybody's.
-    spec.descriptors.insert(spec.descriptors.end(), memory.begin(), memory.end() - 1);
+    // The last two, the node's ledger and the wake-up event, are those of all ranks.
+    spec.descriptors.insert(spec.descriptors.end(), memory.begin(), memory.end() - 2);
   };
   if (local != 0)
     show(of_the_first, c.checkpoint_memory.front());

@@ -51,14 +51,14 @@ TEST_CASE("a worker inherits its own local rank's memory for images, and the fir
   c.environment["TROUPE_CHECKPOINT_MEMORY_OF_NODE"] = "5,6";
   c.environment["TROUPE_CHECKPOINT_MEMORY_OF_OTHERS"] = "7,8";
   c.environment["TROUPE_COPIES_ADDRESS"] = "elsewhere:1";
-  c.checkpoint_memory = {{10, 11, 99}, {20, 21, 99}};
+  c.checkpoint_memory = {{10, 11, 98, 99}, {20, 21, 98, 99}};
   auto place = third_of_four();
-  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "20,21,99");
-  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_NODE") == "10,11,99");
-  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 99, 10, 11});
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "20,21,98,99");
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_NODE") == "10,11,98,99");
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 98, 99, 10, 11});
   place.local = 0;
   CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_NODE") == "<unset>");
-  CHECK(worker_spec(c, place).descriptors == std::vector<int>{10, 11, 99});
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{10, 11, 98, 99});
   place.local = 2;
   CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY") == "<unset>");
   CHECK(worker_spec(c, place).descriptors.empty());
@@ -66,16 +66,16 @@ TEST_CASE("a worker inherits its own local rank's memory for images, and the fir
 
 TEST_CASE("a worker inherits memory for others' images, where this node takes any") {
   auto c = contract();
-  c.checkpoint_memory = {{10, 11, 99}, {20, 21, 99}};
-  c.memory_for_others = {{30, 31, 99}, {40, 41, 99}};
+  c.checkpoint_memory = {{10, 11, 98, 99}, {20, 21, 98, 99}};
+  c.memory_for_others = {{30, 31, 98, 99}, {40, 41, 98, 99}};
   auto place = third_of_four();
   place.address = "10.0.0.2";
   CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS") == "<unset>");
   CHECK(variable(worker_spec(c, place), "TROUPE_COPIES_ADDRESS") == "<unset>");
   c.copies_port = 4713;
-  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS") == "40,41,99");
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS") == "40,41,98,99");
   CHECK(variable(worker_spec(c, place), "TROUPE_COPIES_ADDRESS") == "10.0.0.2:4713");
-  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 99, 10, 11, 40, 41});
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 98, 99, 10, 11, 40, 41});
 }
 
 TEST_CASE("a worker finds its place in the job in its environment") {

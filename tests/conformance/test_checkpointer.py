@@ -259,7 +259,7 @@ def test_what_is_wrong_with_a_save_is_raised_and_the_state_before_it_stays(tmp_p
         with pytest.raises((AttributeError, TypeError), match="lambda|local"):
             checkpointer.save_checkpoint(2, {"x": lambda: 0})
         assert not checkpointer.save_checkpoint(2, too_large())
-        assert "rank 0: step 2 is not saved: rank 0: an image of this state needs 16777" in caplog.text
+        assert "rank 0: step 2 is not saved: rank 0: a snapshot of this state needs 17039" in caplog.text
         assert is_state_of(checkpointer.load_checkpoint(), 1)
 
 
@@ -358,7 +358,7 @@ def test_a_save_that_fails_at_one_rank_is_none_at_any(job, tmp_path):
     assert "rank 0: would save step 4 to MEMORY as 4/rank_0.pt; rank 1: would save" in mine["storages"][1]
     for rank, failed in enumerate((mine["failed"], theirs["failed"])):
         assert failed[0] is False
-        assert failed[1].startswith(f"rank {rank}: step 5 is not saved: rank 1: an image of this state needs")
+        assert failed[1].startswith(f"rank {rank}: step 5 is not saved: rank 1: a snapshot of this state needs")
     assert mine["wrong"][0] is False and "rank 1: ValueError: path: '/tmp/x'" in mine["wrong"][1]
     assert "is neither" in theirs["wrong"][0]
     assert mine["after"] == theirs["after"] == (True,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from .stripes import Group
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
 
+
+log = logging.getLogger("troupe.checkpoint")
 
 # Set by actor-launcher: descriptors of memory.
 VARIABLE = "TROUPE_CHECKPOINT_MEMORY"  # of this local rank
@@ -192,6 +195,7 @@ class Arena(View):
                 super().close()
                 raise
         self._devices = Devices(optimizers)
+        self._library, self._line = library.load(), ctypes.create_string_buffer(library.WHY_BYTES)
 
     @classmethod
     def of_this_worker(
@@ -234,7 +238,8 @@ class Arena(View):
 
     @property
     def images(self) -> int:
-        """How many images are kept; 0 before the first save. With 1, a process that dies while it saves has none."""
+        """How many images are kept, the same at all ranks of a node; 0 before the first save. With 1, a process that dies while
+        it saves has none."""
         return library.load().troupe_arena_images(self._handle)
 
     @property
@@ -256,6 +261,7 @@ class Arena(View):
         self._pin_for(storages.elsewhere)
         more = len(skeleton.pickle) + 4096 + 512 * len(skeleton.storages)  # headers and directory
         library.call("troupe_arena_prepare", self._handle, more, *storages.arguments)
+        self._tell()
 
     def wait_until_prepared(self) -> None:
         library.call("troupe_arena_prepared", self._handle)
@@ -300,7 +306,13 @@ class Arena(View):
             ctypes.byref(left),
         )
         self._fill(skeleton, places, left.pinned_end)
+        self._tell()
         return behind
+
+    def _tell(self) -> None:
+        """What the ranks of this node keep, if that has changed and no other process of the node has told it."""
+        if self._library.troupe_arena_notice(self._handle, self._line, library.WHY_BYTES):
+            log.warning("%s", self._line.value.decode(errors="replace"))
 
     def _pin_for(self, device: torch.device | None) -> None:
         """Once for an arena, when it first sees a tensor of a device."""
@@ -402,6 +414,7 @@ class Arena(View):
         raw = library.RawImage(step, generation, save, rank, world_size, size)
         memory = ctypes.c_void_p()
         library.call("troupe_begin", self._handle, size, ctypes.byref(raw), ctypes.byref(memory))
+        self._tell()
         return Unfinished(raw, memory.value or 0)
 
     def finish(self, image: Unfinished, to: Destination | None = None) -> None:

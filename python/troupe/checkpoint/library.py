@@ -21,7 +21,7 @@ class CheckpointError(RuntimeError):
 
 Bytes = ctypes.c_ubyte
 SLOTS = 8  # TROUPE_ARENA_SLOTS
-Descriptors = c_int32 * 10  # TROUPE_ARENA_DESCRIPTORS
+Descriptors = c_int32 * 11  # TROUPE_ARENA_DESCRIPTORS
 MEMBERS = 16  # TROUPE_GROUP_MEMBERS
 LAST_SAVE = 2**64 - 1  # TROUPE_LAST_SAVE
 HELD_BEFORE = 4096  # TROUPE_HELD_BEFORE
@@ -115,6 +115,7 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_close": (None, [c_void_p]),
     "troupe_arena_descriptors": (None, [c_void_p, c_void_p]),
     "troupe_arena_images": (c_uint32, [c_void_p]),
+    "troupe_arena_notice": (c_int, [c_void_p, c_char_p, c_size_t]),
     "troupe_end_mapping": (None, [c_void_p]),
     "troupe_filled": (None, [c_void_p, c_char_p]),
     "troupe_abandon": (None, [c_void_p, c_uint64]),

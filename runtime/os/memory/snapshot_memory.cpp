@@ -16,7 +16,7 @@ result<void> check_table(const shared_memory& table, int descriptor) {
 
 result<snapshot_memory> snapshot_memory::open(const std::vector<int>& descriptors) {
   invariant(descriptors.size() == ckpt::arena_descriptors,
-            "snapshot memory is a table, slots, a wake-up event");
+            "snapshot memory is a table, slots, a ledger, a wake-up event");
   auto table = shared_memory::share(descriptors.front());
   if (!table)
     return tl::make_unexpected(table.error());

@@ -3,6 +3,7 @@
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/snapshot/torch_file.hpp"
 #include "runtime/os/checkpoint/snapshot_watch.hpp"
+#include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 
@@ -29,6 +30,7 @@ struct process {
     std::vector<int> all{table.descriptor()};
     for (const auto& m : memory)
       all.push_back(m.descriptor());
+    all.push_back(ledger.descriptor());
     all.push_back(wake_event.descriptor());
     return all;
   }
@@ -62,6 +64,7 @@ struct process {
   }
   os::shared_memory table;
   std::array<os::shared_memory, slot_table::slots_max> memory;
+  os::shared_memory ledger = *os::memory_ledger::make_page();
   os::wake_event wake_event = *os::wake_event::create();
   const std::string content = std::string(3'000'000, 'x');
 };
