@@ -1,7 +1,6 @@
 #include "runtime/os/copies/piece_memory.hpp"
 
 #include "runtime/base/invariant.hpp"
-#include "runtime/os/memory/memory_room.hpp"
 
 #include <fmt/format.h>
 
@@ -22,10 +21,22 @@ std::size_t in_use(const slots& words) {
   return count;
 }
 
+/// The same for all local ranks.
+result<os::memory_ledger> ledger_of(const std::vector<std::vector<int>>& arenas) {
+  auto page = arenas.empty() ? os::memory_ledger::make_page()
+                             : os::shared_memory::share(arenas.front().at(arena_ledger));
+  if (!page)
+    return tl::make_unexpected(page.error());
+  return os::memory_ledger::open(std::move(*page));
+}
+
 } // namespace
 
 result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& arenas) {
-  piece_memory all;
+  auto ledger = ledger_of(arenas);
+  if (!ledger)
+    return tl::make_unexpected(ledger.error());
+  piece_memory all(std::move(*ledger));
   for (const auto& descriptors : arenas) {
     auto opened = os::snapshot_memory::open(descriptors);
     if (!opened)
@@ -36,8 +47,28 @@ result<piece_memory> piece_memory::map(const std::vector<std::vector<int>>& aren
       one.words().writer_died();
     else
       one.words().format();
+    all.count(one);
   }
+  all.ledger_.account_replicas(all.backed_, all.reserved_);
   return all;
+}
+
+/// What a supervisor that came before this one has left.
+void piece_memory::count(arena& one) {
+  for (std::size_t slot = 0; slot < one.backed.size(); ++slot) {
+    one.backed[slot] = os::shared_memory::backed(one.own.descriptor(slot));
+    backed_ += one.backed[slot];
+    reserved_ += os::shared_memory::size(one.own.descriptor(slot));
+  }
+}
+
+/// What was touched is no promise any more: the node's room is less by that.
+void piece_memory::account(const parity& p) {
+  auto& known = arenas_[p.local].backed.at(p.slot);
+  const auto now = os::shared_memory::backed(arenas_[p.local].own.descriptor(p.slot));
+  backed_ = backed_ - known + now;
+  known = now;
+  ledger_.account_replicas(backed_, reserved_);
 }
 
 result<void> piece_memory::open(const target_core::open& o) {
@@ -81,15 +112,14 @@ result<void> piece_memory::make_room(const parity& p, std::uint64_t bytes) {
   if (bytes <= memory.bytes())
     return {};
   const auto more = bytes - memory.bytes();
-  const auto room = os::find_memory_room();
-  if (!room)
-    return tl::make_unexpected(room.error());
-  if (room->bytes < more)
-    return failure(errc::refused,
-                   fmt::format("a copy for local rank {} needs {} MiB more memory, and there are "
-                               "{} MiB: {}",
-                               p.local, (more >> 20) + 1, room->bytes >> 20, room->bound));
-  return memory.grow(bytes);
+  if (const auto asked = ledger_.reserve_replicas(backed_, more); !asked)
+    return failure(asked.error().code,
+                   fmt::format("a copy for local rank {}: {}", p.local, asked.error().what));
+  const auto grown = memory.grow(bytes);
+  if (grown)
+    reserved_ += more;
+  account(p);
+  return grown;
 }
 
 result<void> piece_memory::grow(const target_core::grow& g) {
@@ -110,11 +140,12 @@ void piece_memory::add(const target_core::add& a) {
   auto* const sum = memory.data() + held_piece::bytes_before;
   if (a.fresh <= a.offset && a.times == 1) {
     std::memcpy(sum + a.offset, from, content.size());
-    return;
+    return account(at->second);
   }
   if (a.fresh < end)
     std::memset(sum + std::max(a.fresh, a.offset), 0, end - std::max(a.fresh, a.offset));
   accumulate(sum + a.offset, from, content.size(), a.times);
+  account(at->second);
 }
 
 void piece_memory::finish(const target_core::finish& f) {

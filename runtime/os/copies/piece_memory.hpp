@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ckpt/copies/target_core.hpp"
+#include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/snapshot_memory.hpp"
 
@@ -12,7 +13,9 @@
 namespace troupe::ckpt {
 
 /// The memory for others' snapshots, one arena for each local rank, while parities come into being
-/// there: does what a target_core decides about stripes. One thread at a time.
+/// there: does what a target_core decides about stripes. Its memory comes after that of this node's
+/// own snapshots: what the node's ledger has promised to those is refused here. One thread at a
+/// time.
 class piece_memory {
  public:
   /// As for replication_target::open.
@@ -34,6 +37,8 @@ class piece_memory {
     /// Mapped from when something is first added there, and from then on: to touch each page of a
     /// new mapping takes longer than to add to it.
     std::array<os::shared_memory, slot_table::slots_max> memory;
+    /// Of each slot, with pages, as far as it is known.
+    std::array<std::uint64_t, slot_table::slots_max> backed{};
     slots words() const { return own.words(); }
   };
   struct parity {
@@ -42,9 +47,14 @@ class piece_memory {
   };
 
   os::shared_memory& memory_of(const parity& p) { return arenas_.at(p.local).memory.at(p.slot); }
+  explicit piece_memory(os::memory_ledger ledger) : ledger_(std::move(ledger)) {}
+  void count(arena& one);
+  void account(const parity& p);
   result<void> make_room(const parity& p, std::uint64_t bytes);
   result<void> lay_out(const parity& p, std::uint64_t bytes);
 
+  os::memory_ledger ledger_;
+  std::uint64_t backed_ = 0, reserved_ = 0; ///< of all slots
   std::vector<arena> arenas_;
   std::map<target_core::stripe_id, parity> open_;
 };

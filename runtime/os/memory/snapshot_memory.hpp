@@ -27,6 +27,8 @@ class snapshot_memory {
   ckpt::slots words() const {
     return {*reinterpret_cast<ckpt::slot_table*>(table_.data()), ckpt::slots::snapshots_max};
   }
+  /// The descriptor of a slot's memory.
+  int descriptor(std::size_t slot) const { return slots_.at(slot); }
   /// Maps a slot's memory as large as it is by now.
   result<shared_memory> map(std::size_t slot) const {
     return shared_memory::share(slots_.at(slot));

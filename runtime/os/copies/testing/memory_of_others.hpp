@@ -2,6 +2,7 @@
 
 #include "ckpt/arena/held_piece.hpp"
 #include "runtime/base/invariant.hpp"
+#include "runtime/os/memory/memory_ledger.hpp"
 #include "runtime/os/memory/shared_memory.hpp"
 #include "runtime/os/memory/wake_event.hpp"
 
@@ -19,7 +20,8 @@ namespace troupe::ckpt::testing {
 /// The memory of one local rank for others' snapshots, as a keeper makes it, and a look into it.
 class memory_of_others {
  public:
-  memory_of_others() : wake_event_(made(os::wake_event::create())) {
+  memory_of_others()
+      : ledger_(made(os::memory_ledger::make_page())), wake_event_(made(os::wake_event::create())) {
     table_ = made(os::shared_memory::create("table", sizeof(slot_table)));
     for (auto& slot : slots_)
       slot = made(os::shared_memory::create("slot", 0));
@@ -29,6 +31,7 @@ class memory_of_others {
     std::vector<int> all{table_.descriptor()};
     for (const auto& slot : slots_)
       all.push_back(slot.descriptor());
+    all.push_back(ledger_.descriptor());
     all.push_back(wake_event_.descriptor());
     return all;
   }
@@ -71,6 +74,7 @@ class memory_of_others {
 
   os::shared_memory table_;
   std::array<os::shared_memory, slot_table::slots_max> slots_;
+  os::shared_memory ledger_;
   os::wake_event wake_event_;
 };
 
