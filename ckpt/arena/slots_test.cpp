@@ -331,3 +331,22 @@ TEST_CASE("what is finalized late is not another image's outcome") {
   CHECK(p.s.finalized(slot, sequence)->succeeded);
   CHECK(p.s.outcomes_told().load() == told);
 }
+
+TEST_CASE("what was begun and is taken back is the snapshot that it was") {
+  process p(1);
+  const auto slot = p.save(1);
+  REQUIRE(p.s.hold(slot));
+  p.s.mark_sealed(slot);
+  p.s.release(slot);
+  const auto before = p.s.word(slot);
+  REQUIRE(p.s.begin() == slot);
+  CHECK_FALSE(p.s.newest());
+  p.s.take_back(slot);
+  CHECK(pack(p.s.word(slot)) == pack(before));
+  CHECK(p.newest_step() == 1);
+  process q;
+  const auto empty = q.s.begin();
+  REQUIRE(empty);
+  q.s.take_back(*empty);
+  CHECK(q.s.word(*empty).state == slot_state::empty);
+}
