@@ -119,8 +119,8 @@ class process_arena {
   slot_memory memory_;
   os::wake_event saver_;
   slots slots_;
-  bool others_ = false;             ///< another process's
-  std::optional<node_share> share_; ///< none: others_
+  bool others_ = false;                   ///< another process's
+  std::optional<node_share> share_;       ///< none: others_
   std::optional<std::size_t> last_saved_; ///< where the last save goes, be it copied or not
   copier copier_;
   save_parts parts_;                            ///< what the last save still waits for

@@ -21,8 +21,8 @@ struct bytes_at {
   std::uint64_t bytes = 0;
 };
 
-/// What a slot gets for a snapshot of that size: pickles of the same structure differ by a few bytes
-/// from save to save.
+/// What a slot gets for a snapshot of that size: pickles of the same structure differ by a few
+/// bytes from save to save.
 std::uint64_t with_slack(std::uint64_t bytes);
 
 /// The memory of a training process's slots: as much as a snapshot needs, there before it is

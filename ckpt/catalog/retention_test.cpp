@@ -62,7 +62,9 @@ TEST_CASE("which complete steps go") {
     save_id newest;
     for (const auto& one : r.steps)
       newest = std::max(newest, one.id);
-    CHECK_MESSAGE(removable(r.steps, r.keep, {newest, save(newest.number + 1, newest.made_by.value)}) == r.going, r.what);
+    CHECK_MESSAGE(removable(r.steps, r.keep,
+                            {newest, save(newest.number + 1, newest.made_by.value)}) == r.going,
+                  r.what);
   }
 }
 
@@ -74,7 +76,10 @@ TEST_CASE("what was begun and not completed goes once its save has ended, and no
     numbers going;
   };
   const row rows[] = {
-      {"its save has ended", {incomplete(10, save(1)), complete(20, save(2))}, {save(2), save(2)}, {10}},
+      {"its save has ended",
+       {incomplete(10, save(1)), complete(20, save(2))},
+       {save(2), save(2)},
+       {10}},
       {"its save is open, and may complete it yet",
        {incomplete(10, save(1)), complete(20, save(2))},
        {save(2), save(1)},

@@ -237,9 +237,8 @@ std::string files_text(capnp::List<ShardFile>::Reader files) {
 
 /// Of saves that are older than the one that has ended.
 std::string open_text(StepFinalized::Reader b) {
-  return b.getOpenFrom() > b.getKey().getSave()
-             ? ""
-             : fmt::format(", save {} is open", b.getOpenFrom());
+  return b.getOpenFrom() > b.getKey().getSave() ? ""
+                                                : fmt::format(", save {} is open", b.getOpenFrom());
 }
 
 bool told_of_checkpoints(std::string& out, const any_msg& m) {

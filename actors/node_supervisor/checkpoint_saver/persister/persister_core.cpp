@@ -178,10 +178,10 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
     }
     // Once for all ranks of this node: they name the same place.
     if (!any)
-      out.push_back(retain{{e.what.to,
-                            {complete ? std::optional(which.id()) : std::nullopt,
-                             {generation{verdict->getOpenFromGeneration()},
-                              verdict->getOpenFrom()}}}});
+      out.push_back(
+          retain{{e.what.to,
+                  {complete ? std::optional(which.id()) : std::nullopt,
+                   {generation{verdict->getOpenFromGeneration()}, verdict->getOpenFrom()}}}});
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = snapshots_.erase(at);
