@@ -72,13 +72,22 @@ result<ports::receipt> place_writer::write(const persist_request& snapshot, port
   }
   const auto& to = snapshot.to;
   const auto written = (*known)->claim(snapshot.step, to.file).and_then([&] {
-    return storage_->put(file_in(to.directory, to.file), bytes, stop);
+    return storage_->put_if(file_in(to.directory, to.file), bytes, stop,
+                            [&] { return check_still_begun(snapshot); });
   });
   if (!written)
     return written;
   return (*known)->check_put(snapshot.step, to.directory, to.file, snapshot.id()).map([&written] {
     return *written;
   });
+}
+
+/// Writing takes long: meanwhile a newer save may have begun the step again and even completed it,
+/// and a newer generation may save here. Its file is not replaced then.
+result<void> place_writer::check_still_begun(const persist_request& snapshot) {
+  if (auto fenced = check_newest(*storage_, snapshot.made_by); !fenced)
+    return fenced;
+  return catalog_->check_begun(snapshot.step, snapshot.id());
 }
 
 result<completed> place_writer::commit(const commit_order& order) {

@@ -34,6 +34,7 @@ class place_writer {
 
  private:
   result<step_catalog*> catalog(framework whose);
+  result<void> check_still_begun(const persist_request& snapshot);
   bool completed_by_another(const step_catalog& known, const manifest& says) const;
 
   std::unique_ptr<ports::storage> storage_;

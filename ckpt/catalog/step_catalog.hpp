@@ -93,6 +93,9 @@ class step_catalog {
   /// it with this step, would lose it. A step with a directory has all files there already.
   result<void> claim(std::uint64_t step, const std::string& file);
 
+  /// Right before a shard takes its place, since writing it takes long: `refused` if its step was
+  /// removed meanwhile, or begun or completed by a newer save.
+  result<void> check_begun(std::uint64_t step, const save_id& by);
   /// After a shard was put: `refused` if its step was removed meanwhile, or begun by a newer save.
   /// One that was removed is begun again then, so that the next retention removes the shard too.
   result<void> check_put(std::uint64_t step, const std::string& directory, const std::string& file,

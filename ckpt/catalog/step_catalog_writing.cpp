@@ -196,6 +196,17 @@ result<void> step_catalog::claim(std::uint64_t step, const std::string& file) {
   return storage_->replace(name, "");
 }
 
+result<void> step_catalog::check_begun(std::uint64_t step, const save_id& by) {
+  if (auto looked = look_again(step); !looked)
+    return looked;
+  const auto* known = find(step);
+  if (known == nullptr)
+    return failure(errc::refused, fmt::format("step {} has ended and was removed", step));
+  const auto& newest =
+      known->is_complete() ? std::max(known->begun_by, known->says.id()) : known->begun_by;
+  return by < newest ? begun_by_newer(step, newest) : result<void>{};
+}
+
 /// Without a marker the shard would be no step's: it would stay for ever, and the step could not be
 /// saved again.
 result<void> step_catalog::check_put(std::uint64_t step, const std::string& directory,

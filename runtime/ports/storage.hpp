@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ struct stored_file {
   std::uint64_t bytes = 0;
 };
 
+/// Asked right before a file takes the place of another. May use the storage to look.
+using may_replace = std::function<result<void>()>;
+
 /// For a caller that never ends a put or get early.
 inline const std::atomic<bool> never_stops{false};
 
@@ -67,8 +71,15 @@ class storage {
   /// an error, an earlier file of that name is there as it was. (Only if the very last step fails,
   /// making the name durable, is the new one there, and whole.) `bytes` must not change meanwhile.
   /// `stop` is looked at between blocks.
-  virtual result<receipt> put(const std::string& name, bytes_view bytes,
-                              const std::atomic<bool>& stop) = 0;
+  result<receipt> put(const std::string& name, bytes_view bytes, const std::atomic<bool>& stop) {
+    return put_if(name, bytes, stop, [] { return result<void>{}; });
+  }
+
+  /// The same, but asks once all is written whether the file may take its place, which it does at
+  /// once then. What is refused is the answer, and an earlier file stays as it was. Writing takes
+  /// long, and meanwhile another process may have put what must not be replaced.
+  virtual result<receipt> put_if(const std::string& name, bytes_view bytes,
+                                 const std::atomic<bool>& stop, const may_replace& may) = 0;
 
   /// Reads a whole file to the beginning of `into`, which must have room for it. What is there
   /// after an error means nothing.

@@ -56,6 +56,12 @@ auto sim_storage::write(const std::string& name, duration least, duration most, 
       (void)apply(name, done);
     throw;
   }
+  return apply_and_sync(name, least, most, done);
+}
+
+template<class Done>
+auto sim_storage::apply_and_sync(const std::string& name, duration least, duration most,
+                                 Done&& done) {
   auto how = apply(name, done);
   if (!how)
     return how;
@@ -74,16 +80,24 @@ auto sim_storage::write(const std::string& name, duration least, duration most, 
   return how;
 }
 
-result<ports::receipt> sim_storage::put(const std::string& name, ports::bytes_view bytes,
-                                        const std::atomic<bool>& stop) {
+result<ports::receipt> sim_storage::put_if(const std::string& name, ports::bytes_view bytes,
+                                           const std::atomic<bool>& stop,
+                                           const ports::may_replace& may) {
   // Of the caller's memory nothing is used once it may have gone.
   const std::string copy(reinterpret_cast<const char*>(bytes.data), bytes.size);
-  return write(name, place_.write_min, place_.write_max, [&, this]() -> result<ports::receipt> {
+  // The hidden file; of that nothing is left if the process ends.
+  const auto least = place_.write_min, most = place_.write_max;
+  pass(least / 2, most / 2);
+  if (auto can = usable(name, true); !can)
+    return tl::make_unexpected(can.error());
+  if (place_.fails > 0 && world_.random.chance(place_.fails))
+    return failure(errc::unavailable,
+                   fmt::format("'{}' cannot be written: no space left on device", name));
+  if (auto allowed = may(); !allowed)
+    return tl::make_unexpected(std::move(allowed.error()));
+  return apply_and_sync(name, least, most, [&, this]() -> result<ports::receipt> {
     if (auto can = usable(name, true); !can)
       return tl::make_unexpected(can.error());
-    if (place_.fails > 0 && world_.random.chance(place_.fails))
-      return failure(errc::unavailable,
-                     fmt::format("'{}' cannot be written: no space left on device", name));
     return content_.put(name, ports::bytes_of(copy), stop);
   });
 }

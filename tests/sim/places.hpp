@@ -44,8 +44,9 @@ class sim_storage final : public ports::storage {
  public:
   sim_storage(world& of, sim_place& place) : world_(of), place_(place), content_(place.content) {}
 
-  result<ports::receipt> put(const std::string& name, ports::bytes_view bytes,
-                             const std::atomic<bool>& stop) override;
+  result<ports::receipt> put_if(const std::string& name, ports::bytes_view bytes,
+                                const std::atomic<bool>& stop,
+                                const ports::may_replace& may) override;
   result<ports::receipt> get(const std::string& name, ports::bytes_room into,
                              const std::atomic<bool>& stop) override;
   result<std::string> get_small(const std::string& name, std::size_t limit) override;
@@ -59,6 +60,8 @@ class sim_storage final : public ports::storage {
   result<void> usable(const std::string& name, bool writes) const;
   template<class Done>
   auto apply(const std::string& name, Done&& done);
+  template<class Done>
+  auto apply_and_sync(const std::string& name, duration least, duration most, Done&& done);
   template<class Done>
   auto write(const std::string& name, duration least, duration most, Done&& done);
 

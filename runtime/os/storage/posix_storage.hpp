@@ -40,8 +40,9 @@ class posix_storage final : public ports::storage {
                          std::unique_ptr<file_ops> files = real_file_ops());
   ~posix_storage() override;
 
-  result<ports::receipt> put(const std::string& name, ports::bytes_view bytes,
-                             const std::atomic<bool>& stop) override;
+  result<ports::receipt> put_if(const std::string& name, ports::bytes_view bytes,
+                                const std::atomic<bool>& stop,
+                                const ports::may_replace& may) override;
   result<ports::receipt> get(const std::string& name, ports::bytes_room into,
                              const std::atomic<bool>& stop) override;
   result<std::string> get_small(const std::string& name, std::size_t limit) override;
@@ -59,10 +60,13 @@ class posix_storage final : public ports::storage {
   result<void> sync_directory(const std::string& path);
 
   result<ports::receipt> write(const std::string& path, ports::bytes_view bytes,
-                               const std::atomic<bool>& stop);
+                               const std::atomic<bool>& stop, const ports::may_replace& may);
   result<ports::receipt> write_part(part_file& part, const std::string& path,
                                     ports::bytes_view bytes, bool direct,
                                     const std::atomic<bool>& stop, bool& direct_refused);
+  /// The written part takes its place.
+  result<ports::receipt> publish(part_file& part, const std::string& path,
+                                 const ports::receipt& written, const ports::may_replace& may);
   int create_part(part_file& part, const std::string& directory, bool& direct);
   write_queue& queue_for(bool direct);
   bool directly(ports::bytes_view bytes) const;

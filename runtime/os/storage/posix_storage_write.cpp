@@ -35,20 +35,21 @@ bool cannot_reserve(int answer) {
 
 } // namespace
 
-result<receipt> posix_storage::put(const std::string& name, bytes_view bytes,
-                                   const std::atomic<bool>& stop) {
+result<receipt> posix_storage::put_if(const std::string& name, bytes_view bytes,
+                                      const std::atomic<bool>& stop,
+                                      const ports::may_replace& may) {
   if (auto valid = ports::valid_name(name); !valid)
     return tl::make_unexpected(std::move(valid.error()));
   if (auto settled = settle(parent_of(name)); !settled)
     return tl::make_unexpected(std::move(settled.error()));
-  auto put = write(path_of(name), bytes, stop);
+  auto put = write(path_of(name), bytes, stop, may);
   if (put || put.error().code != errc::absent)
     return put;
   // Its directory was removed by another process since it was looked at.
   settled_.clear();
   if (auto settled = settle(parent_of(name)); !settled)
     return tl::make_unexpected(std::move(settled.error()));
-  return write(path_of(name), bytes, stop);
+  return write(path_of(name), bytes, stop, may);
 }
 
 result<void> posix_storage::replace(const std::string& name, std::string_view content) {
@@ -133,7 +134,7 @@ void posix_storage::give_direct_up(std::string why) {
 }
 
 result<receipt> posix_storage::write(const std::string& path, bytes_view bytes,
-                                     const std::atomic<bool>& stop) {
+                                     const std::atomic<bool>& stop, const ports::may_replace& may) {
   while (true) {
     bool direct = directly(bytes);
     part_file part(*files_);
@@ -142,7 +143,7 @@ result<receipt> posix_storage::write(const std::string& path, bytes_view bytes,
     bool direct_refused = false;
     auto wrote = write_part(part, path, bytes, direct, stop, direct_refused);
     if (!direct_refused)
-      return wrote;
+      return wrote ? publish(part, path, *wrote, may) : wrote;
     // Once: no direct write is tried any more.
     give_direct_up("this file system takes no direct writes");
   }
@@ -195,11 +196,18 @@ result<receipt> posix_storage::write_part(part_file& part, const std::string& pa
       return fail(answer);
   if (const int answer = files_->fsync(file); answer < 0)
     return fail(answer);
+  return receipt{bytes.size, wrote.crc32};
+}
+
+result<receipt> posix_storage::publish(part_file& part, const std::string& path,
+                                       const receipt& written, const ports::may_replace& may) {
+  if (auto allowed = may(); !allowed)
+    return tl::make_unexpected(std::move(allowed.error()));
   if (const int answer = part.publish(path); answer < 0)
-    return fail(answer);
+    return tl::make_unexpected(write_error(*files_, path, written.bytes, -answer));
   if (auto synced = sync_directory(directory_of(path)); !synced)
     return tl::make_unexpected(std::move(synced.error()));
-  return receipt{bytes.size, wrote.crc32};
+  return written;
 }
 
 // ---- removing ----------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ result<const std::string*> memory_storage::find(const std::string& name) const {
   return &found->second;
 }
 
-result<receipt> memory_storage::put(const std::string& name, bytes_view bytes,
-                                    const std::atomic<bool>& stop) {
+result<receipt> memory_storage::put_if(const std::string& name, bytes_view bytes,
+                                       const std::atomic<bool>& stop, const may_replace& may) {
   if (auto begun = begin("put", name); !begun)
     return tl::make_unexpected(std::move(begun.error()));
   if (stop && bytes.size > 0)
@@ -46,6 +46,8 @@ result<receipt> memory_storage::put(const std::string& name, bytes_view bytes,
   for (const auto& [other, content] : place_.files)
     if (is_below(other, name) || is_below(name, other))
       return failure(errc::refused, fmt::format("'{}' cannot be written beside '{}'", name, other));
+  if (auto allowed = may(); !allowed)
+    return tl::make_unexpected(std::move(allowed.error()));
   auto& content = place_.files[name];
   content.assign(reinterpret_cast<const char*>(bytes.data), bytes.size);
   return receipt_for(content);

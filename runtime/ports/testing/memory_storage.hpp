@@ -24,8 +24,8 @@ class memory_storage final : public storage {
   /// `place` outlives the storage.
   explicit memory_storage(memory_place& place) : place_(place) {}
 
-  result<receipt> put(const std::string& name, bytes_view bytes,
-                      const std::atomic<bool>& stop) override;
+  result<receipt> put_if(const std::string& name, bytes_view bytes, const std::atomic<bool>& stop,
+                         const may_replace& may) override;
   result<receipt> get(const std::string& name, bytes_room into,
                       const std::atomic<bool>& stop) override;
   result<std::string> get_small(const std::string& name, std::size_t limit) override;
