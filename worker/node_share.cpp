@@ -1,6 +1,7 @@
 #include "worker/node_share.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace troupe::ckpt {
@@ -116,23 +117,26 @@ result<void> node_share::fit(std::size_t slot, std::uint64_t bytes) {
   return asked;
 }
 
-/// The empty slots among the first that are kept, with leave to touch all of them.
+/// The empty slots that are the next to be used until all are that are kept, with leave to touch all
+/// of them.
 result<std::vector<std::size_t>> node_share::reserve_empty_slots(std::uint64_t bytes) {
   for (;;) {
     const auto kept = slots_.snapshots();
+    std::size_t used = 0;
     std::vector<std::size_t> found;
-    std::uint64_t more = 0;
-    std::size_t snapshots = 0;
-    for (std::size_t i = 0; i < slots_.count() && snapshots < kept; ++i) {
-      const auto word = slots_.word(i);
-      if (word.mapped)
+    for (std::size_t i = 0; i < slots_.count(); ++i)
+      if (const auto word = slots_.word(i); word.mapped)
         continue;
-      ++snapshots;
-      if (word.state != slot_state::empty)
-        continue;
-      found.push_back(i);
-      more += memory_.missing(i, bytes);
-    }
+      else if (word.state == slot_state::empty)
+        found.push_back(i);
+      else
+        ++used;
+    std::stable_partition(found.begin(), found.end(),
+                          [there = memory_.with_pages()](auto i) { return there[i]; });
+    found.resize(std::min(found.size(), kept - std::min(kept, used)));
+    const auto more =
+        std::accumulate(found.begin(), found.end(), std::uint64_t{0},
+                        [&](std::uint64_t sum, auto i) { return sum + memory_.missing(i, bytes); });
     if (const auto asked = reserve(more); !asked)
       return tl::make_unexpected(asked.error());
     follow();

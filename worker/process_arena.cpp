@@ -141,7 +141,7 @@ result<std::size_t> process_arena::begin(std::uint64_t bytes) {
   release_unmapped();
   if (const auto agreed = share_->agree(bytes); !agreed)
     return tl::make_unexpected(agreed.error());
-  const auto slot = slots_.begin();
+  const auto slot = slots_.begin(memory_.with_pages());
   if (!slot)
     return failure(errc::overloaded, "all images that there can be are being written out, or are "
                                      "used by what was loaded from them");

@@ -22,6 +22,13 @@ std::uint64_t slot_memory::missing(std::size_t slot, std::uint64_t bytes) const 
   return bytes - std::min(bytes, memory_[slot].backed());
 }
 
+slot_set slot_memory::with_pages() const {
+  slot_set found;
+  for (std::size_t i = 0; i < memory_.size(); ++i)
+    found[i] = memory_[i].backed() != 0;
+  return found;
+}
+
 result<void> slot_memory::enlarge(std::size_t slot, std::uint64_t bytes) {
   auto& memory = memory_[slot];
   if (memory.bytes() >= bytes)

@@ -47,6 +47,8 @@ class slot_memory {
   std::uint64_t backed() const;
   /// So much of a snapshot in that slot has no pages yet.
   std::uint64_t missing(std::size_t slot, std::uint64_t bytes) const;
+  /// The slots that have pages.
+  slot_set with_pages() const;
   /// Memory for a snapshot of that size, unless the slot has it. It is not touched.
   result<void> enlarge(std::size_t slot, std::uint64_t bytes);
   /// Gives all of it back.

@@ -95,11 +95,12 @@ std::vector<std::size_t> slots::by_age() const {
   return found;
 }
 
-std::optional<std::size_t> slots::empty() const {
+std::optional<std::size_t> slots::empty(const slot_set& preferred) const {
+  std::optional<std::size_t> found;
   for (std::size_t i = 0; i < count(); ++i)
-    if (word(i).state == slot_state::empty)
-      return i;
-  return std::nullopt;
+    if (word(i).state == slot_state::empty && (!found || (preferred[i] && !preferred[*found])))
+      found = i;
+  return found;
 }
 
 /// Not by a word of its own: which snapshot stays changes without its slot's.
@@ -134,9 +135,9 @@ bool slots::begin_in(std::size_t slot) {
   });
 }
 
-std::optional<std::size_t> slots::begin() {
+std::optional<std::size_t> slots::begin(const slot_set& with_memory) {
   const auto snapshots = by_age();
-  const auto next = empty();
+  const auto next = empty(with_memory);
   if (snapshots.size() < snapshots_ && next && begin_in(*next))
     return next;
   const auto keep =
@@ -154,7 +155,7 @@ slots::begin_where(const std::function<bool(const slot_snapshot&)>& may_go) {
   for (const auto oldest : by_age())
     if (may_go(snapshot(oldest)) && begin_in(oldest))
       return oldest;
-  const auto next = empty();
+  const auto next = empty({});
   return next && begin_in(*next) ? next : std::nullopt;
 }
 

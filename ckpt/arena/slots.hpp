@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -122,6 +123,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 inline constexpr std::size_t arena_descriptors = 1 + slot_table::slots_max + 2;
 inline constexpr std::size_t arena_ledger = 1 + slot_table::slots_max;
 
+using slot_set = std::bitset<slot_table::slots_max>;
+
 /// The rules of the snapshots in shared memory.
 ///
 /// A training process saves again while other processes still use its earlier snapshots: the saver
@@ -171,8 +174,9 @@ class slots {
   /// newest that all ranks have (if that is not known, the newest), unless it is the only one to be
   /// kept. While all others are being read, one more than are to be kept. Nothing: there are as
   /// many as there can be, and all are being read. One that stays for others, and one of which
-  /// copies are made, come on top of that.
-  std::optional<std::size_t> begin();
+  /// copies are made, come on top of that. Of empty slots one `with_memory` comes first: it costs no
+  /// more.
+  std::optional<std::size_t> begin(const slot_set& with_memory = {});
   /// The oldest snapshot that may go, which costs no more memory, else an empty slot, now
   /// `writing`. For memory in which there are others' snapshots.
   std::optional<std::size_t> begin_where(const std::function<bool(const slot_snapshot&)>& may_go);
@@ -236,7 +240,7 @@ class slots {
   bool begin_in(std::size_t slot);
   /// The snapshot of this sequence, if it is whole.
   std::optional<std::size_t> whole_with(std::uint64_t sequence) const;
-  std::optional<std::size_t> empty() const;
+  std::optional<std::size_t> empty(const slot_set& preferred) const;
   bool stays(std::size_t slot, const slot_word& word) const;
   std::size_t most_snapshots(const std::vector<std::size_t>& snapshots) const;
   /// Snapshots that are not mapped, oldest first.

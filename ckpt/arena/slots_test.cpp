@@ -332,6 +332,17 @@ TEST_CASE("what is finalized late is not another image's outcome") {
   CHECK(p.s.outcomes_told().load() == told);
 }
 
+TEST_CASE("an empty slot that has memory comes before one that has none") {
+  slot_table table{};
+  slots words(table, 1);
+  words.format();
+  CHECK(words.begin(slot_set("00000110")) == 1);
+  words.abandon(1);
+  CHECK(words.begin(slot_set("00000100")) == 2);
+  words.abandon(2);
+  CHECK(words.begin() == 0);
+}
+
 TEST_CASE("what was begun and is taken back is the snapshot that it was") {
   process p(1);
   const auto slot = p.save(1);
