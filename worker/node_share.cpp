@@ -117,8 +117,8 @@ result<void> node_share::fit(std::size_t slot, std::uint64_t bytes) {
   return asked;
 }
 
-/// The empty slots that are the next to be used until all are that are kept, with leave to touch all
-/// of them.
+/// The empty slots that are the next to be used until all are that are kept, with leave to touch
+/// all of them.
 result<std::vector<std::size_t>> node_share::reserve_empty_slots(std::uint64_t bytes) {
   for (;;) {
     const auto kept = slots_.snapshots();

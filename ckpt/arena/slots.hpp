@@ -174,8 +174,8 @@ class slots {
   /// newest that all ranks have (if that is not known, the newest), unless it is the only one to be
   /// kept. While all others are being read, one more than are to be kept. Nothing: there are as
   /// many as there can be, and all are being read. One that stays for others, and one of which
-  /// copies are made, come on top of that. Of empty slots one `with_memory` comes first: it costs no
-  /// more.
+  /// copies are made, come on top of that. Of empty slots one `with_memory` comes first: it costs
+  /// no more.
   std::optional<std::size_t> begin(const slot_set& with_memory = {});
   /// The oldest snapshot that may go, which costs no more memory, else an empty slot, now
   /// `writing`. For memory in which there are others' snapshots.

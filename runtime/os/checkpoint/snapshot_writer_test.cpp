@@ -196,7 +196,7 @@ struct saving_node {
     return answer.take();
   }
   void retain(const commit_order& order) {
-    writer->retain({order.to, {order.says.id(), order.says.save}});
+    writer->retain({order.to, {order.says.id(), order.says.id()}});
   }
   bool has(const std::string& file) const { return std::filesystem::exists(place + "/" + file); }
 
