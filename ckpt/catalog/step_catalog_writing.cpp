@@ -202,8 +202,9 @@ result<void> step_catalog::check_begun(std::uint64_t step, const save_id& by) {
   const auto* known = find(step);
   if (known == nullptr)
     return failure(errc::refused, fmt::format("step {} has ended and was removed", step));
-  const auto& newest =
-      known->is_complete() ? std::max(known->begun_by, known->says.id()) : known->begun_by;
+  auto newest = known->begun_by;
+  if (known->is_complete())
+    newest = std::max(newest, known->says.id());
   return by < newest ? begun_by_newer(step, newest) : result<void>{};
 }
 

@@ -167,7 +167,7 @@ class job {
       return;
     promised_ = last_;
     promised_step_ = step;
-    catalog.retain(keep, {last_, last_.number});
+    catalog.retain(keep, {last_, last_});
   }
 
   /// Of a shard in the place itself it is known which step's it is, or it could never be removed,
