@@ -68,7 +68,7 @@ TEST_SUITE("node: saving") {
     s.says(step_finalized(true).any());
     CHECK(s.checkpoints->finalized ==
           std::vector<std::string>{"rank 0: complete", "rank 1: complete"});
-    CHECK(s.checkpoints->retained == std::vector<std::string>{"100 with saves from 100 open"});
+    CHECK(s.checkpoints->retained == std::vector<std::string>{"100 with saves from 101 open"});
     CHECK(s.was_said("persister: step 100 is complete at /ckpt"));
   }
 

@@ -28,7 +28,7 @@ bool has(const two_ranks& j, const std::string& name) {
 
 } // namespace
 
-TEST_CASE("a shard that comes after its step was removed is told, and goes with the next one") {
+TEST_CASE("a shard whose step was removed while it was written is told, and takes no place") {
   for (const bool in_the_place : {false, true})
     for (const bool saved_again : {false, true}) {
       CAPTURE(in_the_place);
@@ -39,10 +39,11 @@ TEST_CASE("a shard that comes after its step was removed is told, and goes with 
           in_the_place ? place_node::snapshot_in_place(2, 0, 1, file) : place_node::snapshot(2);
       const auto refused = error_of(write_late(j, late, w));
       CHECK(refused.code == errc::refused);
-      CHECK(refused.what == "step 2 has ended and was removed while '" + file + "' was written");
+      CHECK(refused.what == "step 2 has ended and was removed");
       const auto found = j.opened();
       CHECK(newest_of(found) == 3);
-      CHECK(found.steps().at(2).state == step_state::incomplete);
+      CHECK(found.find(2) == nullptr);
+      CHECK_FALSE(has(j, file));
       if (saved_again) {
         // A later save of the step takes it over.
         w.made_by = generation{2};
@@ -57,6 +58,22 @@ TEST_CASE("a shard that comes after its step was removed is told, and goes with 
         CHECK_FALSE(has(j, ".troupe/in_place/2/step-2.pt"));
       }
     }
+}
+
+TEST_CASE("a shard that takes its place in the moment of its step's removal has an owner") {
+  two_ranks j;
+  auto catalog = j.opened();
+  const auto check = [&](const std::string& directory, const std::string& file) {
+    return catalog.check_put(2, directory, file, {generation{1}, 1});
+  };
+  for (const std::string directory : {"2", "."}) {
+    const auto refused = error_of(check(directory, "a.pt"));
+    CHECK(refused.code == errc::refused);
+    CHECK(refused.what.find("step 2 has ended and was removed while") == 0);
+    CHECK(j.opened().steps().at(2).state == step_state::incomplete);
+    CHECK(has(j, ".troupe/in_place/2/a.pt") == (directory == "."));
+    REQUIRE(j.storage.remove(".troupe"));
+  }
 }
 
 TEST_CASE("a shard that comes while its step is being removed keeps the step for the next time") {

@@ -41,7 +41,7 @@ class saver {
     m.shards = {{file, *put, "n0"}};
     REQUIRE(catalog_.commit(m, framework::ddp));
     complete_ = step_;
-    const auto done = catalog_.retain({1, 0}, {m.id(), m.save});
+    const auto done = catalog_.retain({1, 0}, {m.id(), m.id()});
     REQUIRE_FALSE(done.not_removed);
   }
   /// The newest that is known to be complete.

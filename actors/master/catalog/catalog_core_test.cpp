@@ -190,7 +190,7 @@ TEST_SUITE("catalog_core: several steps at once") {
     CHECK(s.completed("b", true, step_101) == "to a,b: StepFinalized g1 step 101 complete");
   }
 
-  TEST_CASE("a save of a later step is none of those, nor one of another generation") {
+  TEST_CASE("a save of a later step is none of those, and one of an older generation is") {
     story s;
     s.wrote("a", 0, step_101);
     s.gathers();
@@ -200,7 +200,8 @@ TEST_SUITE("catalog_core: several steps at once") {
     s.gathers(again);
     s.completed("a", true, again);
     s.wrote("a", 0, {98, 1, 2});
-    CHECK(s.completed("b", true, again) == "to a,b: StepFinalized g2 step 100 complete");
+    CHECK(s.completed("b", true, again) ==
+          "to a,b: StepFinalized g2 step 100 complete, save 98 is open");
   }
 }
 

@@ -133,7 +133,9 @@ TEST_SUITE("persister_core: an image") {
     s.requests(snapshot(0));
     CHECK(s.could_not_write(snapshot(0)) ==
           "report ShardReport g1 a step 100 shard 0 of 2: failed: no space left on device");
-    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
+    CHECK(s.hears(step_finalized(false)) ==
+          lines("retain 3 in /ckpt, saves before 101 of g1 have ended",
+                "finalize g1 step 100 rank 0: a shard is missing"));
     CHECK(s.said == "step 100 is not complete at /ckpt: a shard is missing");
   }
 
@@ -141,9 +143,13 @@ TEST_SUITE("persister_core: an image") {
     story s;
     s.writes(snapshot(0));
     s.requests(snapshot(1));
-    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
+    CHECK(s.hears(step_finalized(false)) ==
+          lines("retain 3 in /ckpt, saves before 101 of g1 have ended",
+                "finalize g1 step 100 rank 0: a shard is missing"));
     CHECK(s.wrote(snapshot(1)) == "report ShardReport g1 a step 100 shard 1 of 2: rank_1.pt");
-    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 1: a shard is missing");
+    CHECK(s.hears(step_finalized(false)) ==
+          lines("retain 3 in /ckpt, saves before 101 of g1 have ended",
+                "finalize g1 step 100 rank 1: a shard is missing"));
   }
 
   TEST_CASE("another node tells that the step is complete: no line here") {
@@ -228,12 +234,14 @@ TEST_SUITE("persister_core: what need not be kept") {
     CHECK(s.hears(step_finalized(true, in_order)) == "");
   }
 
-  TEST_CASE("stays if it is not: an older step is what all nodes have") {
+  TEST_CASE("stays if it is not, but for what that save has left") {
     story s;
     s.writes(snapshot(0));
     s.hears(commit_step({"a", "b"}));
     s.completed();
-    CHECK(s.hears(step_finalized(false)) == "finalize g1 step 100 rank 0: a shard is missing");
+    CHECK(s.hears(step_finalized(false)) ==
+          lines("retain 3 in /ckpt, saves before 101 of g1 have ended",
+                "finalize g1 step 100 rank 0: a shard is missing"));
   }
 
   TEST_CASE("goes also where this node has not completed the step itself") {
