@@ -2,7 +2,6 @@
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
-#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
@@ -156,7 +155,6 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
   read_manifest(meanwhile);
   steps_[step] = meanwhile;
   if (!before.is_complete() && meanwhile.is_complete() && newest() == &steps_[step]) {
-    TROUPE_RARE("step catalog: a step became complete while a newer save began it again");
     if (auto marked =
             storage_->replace(marker_of(step), to_text({before.directory, before.begun_by}));
         !marked)
@@ -302,7 +300,6 @@ result<void> step_catalog::commit(const manifest& m, framework whose) {
       return looked;
     known = find(m.step);
     if (known == nullptr || !known->is_complete() || known->says.id() != m.id()) {
-      TROUPE_RARE("step catalog: a newer save began a step while it was completed");
       return failure(
           errc::refused,
           fmt::format("step {} was begun again or removed while it was completed", m.step));

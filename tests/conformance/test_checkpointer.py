@@ -24,6 +24,7 @@ from troupe.checkpoint import (
     complete_steps,
 )
 from troupe.checkpoint.files import load_file, placed
+from troupe.checkpoint.ranks import begun_now
 from troupe.checkpoint.retention import kept
 
 MEMORY, DISK = StorageType.MEMORY, StorageType.DISK
@@ -419,6 +420,7 @@ def test_workers_that_are_started_again_do_not_begin_again(job, tmp_path):
     with DdpCheckpointer(place) as checkpointer:  # of a job before this one
         assert checkpointer.save_checkpoint(77, state_of(77))
     j = job(2, 1)
+    j.generation = begun_now()  # as of its master
     assert j.run(beginning_with, str(place), path) == [[5, 5, 5, 6]] * 3
     assert j.run(beginning_with, str(place), path) == [[6, 5, 5, 7]] * 3
     j.loses(0)
@@ -440,7 +442,10 @@ def test_an_old_image_in_memory_is_nothing_to_a_newer_step_on_the_disk(job, tmp_
 def test_ranks_that_were_killed_apart_go_on_from_one_step(job, tmp_path):
     j, place = job(1, 1), str(tmp_path / "c")
     j.run(saving, place, [[5], [6], []], ONE)
-    assert [found[0] for found in j.run(loading, place, ONE)] == [5, 6]
+    # One shard is the whole state: what rank 0 alone came to save is the newest for both.
+    mine, theirs = j.run(loading, place, ONE)
+    assert mine == (6, {6.0}, True, "rank 0: step 6 comes from memory")
+    assert theirs == (6, {6.0}, True, "rank 1: step 6 comes from a peer, rank 0")
 
 
 SHARDS = {"local_shard_num": 2, "global_shard_num": 2}

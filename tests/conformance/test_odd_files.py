@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
 
 import pytest
-from troupe.checkpoint.files import Contents, contents, load_file
-from troupe.checkpoint.library import CheckpointError
+from troupe.checkpoint import CheckpointError, DdpCheckpointer
+from troupe.checkpoint.files import load_file
 
 ODD = "it is no regular file (a FIFO, a socket or a device); remove it"
 
@@ -54,26 +53,22 @@ def test_a_directory_to_load(tmp_path):
     assert told == f"{tmp_path}: Is a directory"
 
 
-@pytest.mark.parametrize("which", [".troupe/steps/7", "7/.troupe-manifest.json"])
-def test_a_marker_or_a_manifest(tmp_path, make_odd, which):
-    (tmp_path / ".troupe/steps").mkdir(parents=True)
-    (tmp_path / "7").mkdir()
-    (tmp_path / ".troupe/steps/7").write_text("7\n1 4 00000000\n")
-    manifest = {"world_size": 1, "shards": [{"name": "rank_0.pt"}]}
-    (tmp_path / "7/.troupe-manifest.json").write_text(json.dumps(manifest))
-    assert contents(str(tmp_path), 7) == Contents(1, ["rank_0.pt"])
+@pytest.mark.parametrize(
+    "which", [".troupe/steps/7", "7/.troupe-manifest.json", "7/rank_0.pt", "dlrover_latest.txt"]
+)
+def test_among_the_steps_of_a_job(tmp_path, make_odd, which):
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        for step in (5, 7):
+            assert checkpointer.save_checkpoint(step, {"step": step})
+            assert checkpointer.wait_latest_checkpoint(60)
     (tmp_path / which).unlink()
     make_odd(tmp_path / which)
-    told = in_time(lambda: contents(str(tmp_path), 7))
-    assert told.startswith(f"step 7 at {tmp_path} cannot be read: ")
-    assert which in told
-    assert ODD in told
+    loaded = []
 
+    def load():
+        with DdpCheckpointer(tmp_path) as checkpointer:
+            loaded.append(checkpointer.load_checkpoint())
+        raise CheckpointError("it does not wait")
 
-def test_a_marker_of_an_earlier_version(tmp_path):
-    (tmp_path / ".troupe/steps").mkdir(parents=True)
-    (tmp_path / ".troupe/in_place/7").mkdir(parents=True)
-    (tmp_path / ".troupe/steps/7").write_text(".")
-    manifest = {"world_size": 2, "shards": [{"name": "a.pt"}, {"name": "b.pt"}]}
-    (tmp_path / ".troupe/in_place/7/.troupe-manifest.json").write_text(json.dumps(manifest))
-    assert contents(str(tmp_path), 7) == Contents(2, ["a.pt", "b.pt"])
+    assert in_time(load) == "it does not wait"
+    assert loaded == [{"step": 7 if which == "dlrover_latest.txt" else 5}]
