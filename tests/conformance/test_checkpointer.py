@@ -264,34 +264,6 @@ def test_what_is_wrong_with_a_save_is_raised_and_the_state_before_it_stays(tmp_p
         assert is_state_of(checkpointer.load_checkpoint(), 1)
 
 
-def test_checkpoints_of_other_tools_are_named_and_stay_and_load_when_asked(tmp_path, caplog):
-    (tmp_path / "5000").mkdir()
-    torch.save(state_of(5000), tmp_path / "5000/rank_0.pt")
-    (tmp_path / "dlrover_latest.txt").write_text("5000")
-    theirs = (tmp_path / "5000/rank_0.pt").read_bytes()
-    keep = KeepLatestStep(1, tmp_path)
-    with DdpCheckpointer(tmp_path, deletion_strategy=keep) as checkpointer:
-        assert checkpointer.load_checkpoint() == {}
-        assert f"{tmp_path}: dlrover_latest.txt names step 5000 in 5000" in caplog.text
-        assert is_state_of(checkpointer.load_checkpoint(str(tmp_path / "5000/rank_0.pt")), 5000)
-        assert checkpointer.save_checkpoint(5000, state_of(1))
-        assert not checkpointer.wait_latest_checkpoint(60)
-        assert "step 5000 cannot be in '5000': it holds '5000/rank_0.pt'" in caplog.text
-        for step in (1, 2):
-            assert checkpointer.save_checkpoint(step, state_of(step))
-            assert checkpointer.wait_latest_checkpoint(60)
-    assert complete_steps(str(tmp_path)) == [2]
-    assert (tmp_path / "5000/rank_0.pt").read_bytes() == theirs
-    assert (tmp_path / "dlrover_latest.txt").read_text() == "5000"  # readers of it go on from there
-
-
-def test_files_that_no_tracker_names_are_named_too(tmp_path, caplog):
-    torch.save(state_of(7), tmp_path / "model.pt")
-    with DdpCheckpointer(tmp_path) as checkpointer:
-        assert checkpointer.load_checkpoint() == {}
-    assert f"{tmp_path} holds model.pt, which Troupe has not written" in caplog.text
-
-
 def test_a_job_that_does_not_load_saves_what_is_newest_from_then_on(tmp_path):
     for steps in ((10, 20), (5,)):
         with DdpCheckpointer(tmp_path) as checkpointer:
