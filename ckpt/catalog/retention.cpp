@@ -11,11 +11,13 @@ bool newer(const step_seen& a, const step_seen& b) {
   return std::tie(a.id, a.step) > std::tie(b.id, b.step);
 }
 
-std::vector<step_seen> complete_newest_first(const std::vector<step_seen>& steps) {
+/// What all nodes have completed as well, as far as a verdict has said so.
+std::vector<step_seen> complete_up_to(const std::optional<save_id>& committed,
+                                      const std::vector<step_seen>& steps) {
   std::vector<step_seen> complete;
-  std::copy_if(steps.begin(), steps.end(), std::back_inserter(complete),
-               [](const step_seen& s) { return s.state == step_state::complete; });
-  std::sort(complete.begin(), complete.end(), newer);
+  std::copy_if(steps.begin(), steps.end(), std::back_inserter(complete), [&](const step_seen& s) {
+    return s.state == step_state::complete && committed && !(*committed < s.id);
+  });
   return complete;
 }
 
@@ -35,22 +37,22 @@ const char* to_string(step_state s) {
 
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
                                      const retention_point& now) {
-  const auto complete = complete_newest_first(steps);
-  const bool keeps_all = !now.committed || (keep.keep_latest == 0 && keep.keep_every == 0);
+  const auto known = complete_up_to(now.committed, steps);
+  const bool keeps_all = keep.keep_latest == 0 && keep.keep_every == 0;
   // The newest is kept by any rule.
   const auto latest = std::max<std::uint64_t>(keep.keep_latest, 1);
   const auto is_old = [&](const step_seen& one) {
-    const auto newer_ones = std::count_if(complete.begin(), complete.end(),
+    const auto newer_ones = std::count_if(known.begin(), known.end(),
                                           [&one](const step_seen& s) { return newer(s, one); });
     const bool periodic = keep.keep_every != 0 && one.step % keep.keep_every == 0;
-    return !keeps_all && static_cast<std::uint64_t>(newer_ones) >= latest && !periodic &&
-           one.id != *now.committed;
+    return static_cast<std::uint64_t>(newer_ones) >= latest && !periodic;
   };
   std::vector<std::uint64_t> going;
   for (const auto& one : steps) {
     const bool left = one.state == step_state::incomplete && one.id < now.open_from;
-    const bool old = one.state == step_state::complete && is_old(one);
-    if (left || old)
+    const bool may_be_old = one.state == step_state::complete && now.committed &&
+                            !(*now.committed < one.id) && !keeps_all;
+    if (left || (may_be_old && is_old(one)))
       going.push_back(one.step);
   }
   return going;

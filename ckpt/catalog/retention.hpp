@@ -30,8 +30,9 @@ struct step_seen {
 
 /// What is known beside the steps themselves when a save has ended.
 struct retention_point {
-  /// It is complete at all nodes that have a part of it. Nothing: none is, and no complete step
-  /// goes, since an older one may be what all nodes have.
+  /// It is complete at all nodes that have a part of it. Newer ones that are complete here may not
+  /// be so elsewhere: they stay, and no rule counts them. Nothing: no complete step goes, since an
+  /// older one may be what all nodes have.
   std::optional<save_id> committed;
   /// Saves before this one have ended: what they have begun and not completed will not become
   /// complete any more. Such steps go at once, or failures in a row would fill the disk.
