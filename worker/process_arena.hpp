@@ -94,6 +94,8 @@ class process_arena {
   /// Whole snapshots, newest first.
   std::vector<std::size_t> newest_first() const;
   const slot_snapshot& snapshot(std::size_t slot) const { return slots_.snapshot(slot); }
+  /// Of the snapshot's step, if it was said where that is written; else 0.
+  std::uint32_t shards(std::size_t slot) const { return slots_.destination(slot).shards; }
   std::uint64_t sequence(std::size_t slot) const { return slots_.word(slot).sequence; }
   int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
   descriptors all_descriptors() const;

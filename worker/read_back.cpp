@@ -42,6 +42,10 @@ void see_memory(const process_arena& arena, const rank_in_world& who, rank_view&
   into.holds = true;
   for (const auto slot : arena.newest_first()) {
     const auto& says = arena.snapshot(slot);
+    // A shard of a state is not the whole of it, for a job that has one shard now.
+    const auto shards = arena.shards(slot);
+    if (shards != 0 && shards != who.shards)
+      continue;
     if (who.shards == 1 || (says.rank == who.rank && says.world_size == who.world_size))
       into.memory.push_back({id_of(says), says.bytes});
   }

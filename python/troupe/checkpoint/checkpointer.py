@@ -327,7 +327,8 @@ class Checkpointer(ABC):
     def load_checkpoint(
         self, resume_path: str = "", *, weights_only: bool = True, map_location: Any = "cpu"
     ) -> Any:
-        """The newest state: from memory, from a peer's memory, or from the disk; {} if there is none.
+        """The newest state: from memory, from a peer's memory, or from the disk; {} if there is none. Checkpoints of other tools
+        in `checkpoint_dir` are named in a warning and not loaded by themselves.
 
         `resume_path`: the file that the job begins with, instead of the disk's newest step; workers that are started again have
         something newer in memory, which is taken. After the first load or save it is just a file, read by this rank alone.
