@@ -75,8 +75,13 @@ result<ports::receipt> place_writer::write(const persist_request& snapshot, port
     return storage_->put_if(file_in(to.directory, to.file), bytes, stop,
                             [&] { return check_still_begun(snapshot); });
   });
-  if (!written)
+  if (!written) {
+    // Its directory may have been made anew for a step that was removed. As the step's it goes with
+    // the next retention; without an owner it would stay, empty.
+    if (written.error().code == errc::refused && to.directory != in_place)
+      (void)(*known)->check_put(snapshot.step, to.directory, to.file, snapshot.id());
     return written;
+  }
   return (*known)->check_put(snapshot.step, to.directory, to.file, snapshot.id()).map([&written] {
     return *written;
   });
