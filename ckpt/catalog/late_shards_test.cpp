@@ -73,6 +73,10 @@ TEST_CASE("a shard that takes its place in the moment of its step's removal has 
     CHECK(refused.what.find("step 2 has ended and was removed while") == 0);
     CHECK(j.opened().steps().at(2).state == step_state::incomplete);
     CHECK(has(j, ".troupe/in_place/2/a.pt") == (directory == "."));
+    // The marker is there again for the first that was late; each file in the place needs a claim.
+    const auto second = check(directory, "b.pt");
+    CHECK(second.has_value() == (directory == "2"));
+    CHECK(has(j, ".troupe/in_place/2/b.pt") == (directory == "."));
     REQUIRE(j.storage.remove(".troupe"));
   }
 }

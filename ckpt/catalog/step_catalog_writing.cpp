@@ -212,13 +212,27 @@ result<void> step_catalog::check_put(std::uint64_t step, const std::string& dire
                                      const std::string& file, const save_id& by) {
   if (auto looked = look_again(step); !looked)
     return looked;
-  if (const auto* known = find(step))
-    return by < known->begun_by ? begun_by_newer(step, known->begun_by) : result<void>{};
-  if (auto marked = storage_->replace(marker_of(step), to_text({directory, by})); !marked)
-    return marked;
-  if (directory == in_place)
+  if (const auto* known = find(step)) {
+    if (by < known->begun_by)
+      return begun_by_newer(step, known->begun_by);
+    if (directory != in_place)
+      return {};
+    // It may be there again for the shard of another that was late, without the claim of this one.
+    const auto claims = storage_->list(claim_of(step, file));
+    if (!claims)
+      return tl::make_unexpected(claims.error());
+    if (!claims->empty())
+      return {};
+  }
+  if (directory == in_place) {
     if (auto claimed = storage_->replace(claim_of(step, file), ""); !claimed)
       return claimed;
+    if (auto looked = look_again(step); !looked)
+      return looked;
+  }
+  if (find(step) == nullptr)
+    if (auto marked = storage_->replace(marker_of(step), to_text({directory, by})); !marked)
+      return marked;
   return failure(errc::refused, fmt::format("step {} has ended and was removed while '{}' was "
                                             "written",
                                             step, file_in(directory, file)));
