@@ -169,6 +169,27 @@ std::vector<std::string> with_node(const char* text, const std::string& node) {
   return words;
 }
 
+/// One node is away with what it has in memory, the others train on without it and then lose their
+/// memory, and it comes back: what it holds has been overtaken by what is on disks.
+void add_a_node_that_was_away(plan& p, random_source& random, duration span, std::uint64_t nodes) {
+  const auto some = [&random](std::uint64_t least, std::uint64_t more) {
+    return std::chrono::milliseconds(least + random.below(more));
+  };
+  const auto away = 1 + random.below(nodes);
+  const auto goes = duration(some(2'000, 10'000)), end = goes + some(6'000, 12'000);
+  const auto add = [&p, span](duration when, const char* what, std::uint64_t node) {
+    if (when < span)
+      p.steps.push_back({when, when, 1, {}, {}, with_node(what, std::to_string(node))});
+  };
+  add(goes, "link N is cut", away);
+  for (std::uint64_t node = 1; node <= nodes; ++node)
+    if (node != away) {
+      add(end, "node N dies", node);
+      add(end + some(50, 1'000), "node N starts", node);
+    }
+  add(end + some(0, 1'000), "link N returns", away);
+}
+
 } // namespace
 
 result<plan> plan::parse(const std::string& name, const std::string& text) {
@@ -216,6 +237,8 @@ plan plan::random(random_source& random, duration span, std::uint64_t nodes, boo
                                           : std::chrono::milliseconds(2'500 + random.below(12'000));
     p.steps.push_back({when + lasts, when + lasts, 1, {}, {}, with_node(k.relief, node)});
   }
+  if (of_storage && random.chance(0.25))
+    add_a_node_that_was_away(p, random, span, nodes);
   return p;
 }
 
