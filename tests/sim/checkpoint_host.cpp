@@ -9,17 +9,16 @@ namespace troupe::sim {
 // ---- A thread at a place ----
 
 sim_place_thread::sim_place_thread(checkpoints& all, const host_ptr& launcher)
-    : launcher_(launcher),
-      writer_(std::make_unique<sim_storage>(all.all(), all.place_of(launcher->name())),
-              launcher->name()) {}
+    : world_(all.all()), place_(all.place_of(launcher->name())), launcher_(launcher),
+      writer_(std::make_unique<sim_storage>(world_, place_), launcher->name()) {}
 
 void sim_place_thread::ask(work what) {
-  now_.push_back(std::move(what));
+  now_.push_back({std::move(what), std::make_shared<place_use>(world_, place_)});
   go_on();
 }
 
 void sim_place_thread::ask_later(work what) {
-  later_.push_back(std::move(what));
+  later_.push_back({std::move(what), std::make_shared<place_use>(world_, place_)});
   go_on();
 }
 
@@ -35,7 +34,8 @@ void sim_place_thread::go_on() {
   };
   running_ = fiber::start(timer, [this, next = std::move(next), timer] {
     fiber::current()->pass(10us);
-    next(writer_);
+    next.what(writer_);
+    next.use->done();
     timer(0us, [this] { go_on(); });
   });
 }

@@ -23,9 +23,15 @@ class sim_place_thread {
  private:
   void go_on();
 
+  world& world_;
+  sim_place& place_;
   const host_ptr launcher_;
   ckpt::place_writer writer_;
-  std::deque<work> now_, later_;
+  struct asked {
+    work what;
+    std::shared_ptr<place_use> use;
+  };
+  std::deque<asked> now_, later_;
   std::shared_ptr<fiber> running_;
   bool ended_ = false;
 };

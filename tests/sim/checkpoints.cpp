@@ -34,6 +34,7 @@ const std::map<std::string, std::string>& checkpoints::files_of_people() {
   static const std::map<std::string, std::string> all{{"best/model.pt", "weights"},
                                                       {"5000/rank_0.pt", "of another tool"},
                                                       {"7/rank_0.pt", "of another tool"},
+                                                      {"step_5_rank_0.pt", "of another tool"},
                                                       {"notes.txt", "do not remove"}};
   return all;
 }
@@ -48,6 +49,8 @@ sim_place& checkpoints::place_of(const std::string& node) {
     if (options_.shared_with_people)
       for (const auto& [name, content] : files_of_people())
         place.content.files[name] = content;
+    if (options_.tracked_by_people)
+      place.content.files["dlrover_latest.txt"] = "5000";
   }
   return place;
 }
@@ -63,7 +66,9 @@ void checkpoints::heal() {
 void checkpoints::replace_disk(const std::string& node) {
   if (options_.shared)
     return;
-  place_of(node).content.files.clear();
+  auto& place = place_of(node);
+  place.content.files.clear();
+  ++place.disturbed;
   world_.tell(&observer::disk_replaced, node);
 }
 
@@ -88,13 +93,16 @@ void checkpoints::save_by_another_job(const std::string& node) {
     world_.events.in(d, std::move(then));
   };
   other_jobs_.push_back(fiber::start(later, [this, node, what, snapshot] {
+    place_use use(world_, place_of(node));
     fiber::current()->pass(1ms);
     const std::string its_node = "another job's node";
     ckpt::place_writer writer(std::make_unique<sim_storage>(world_, place_of(node)), its_node);
     const auto content = content_of(what);
     const auto written = writer.write(snapshot, ports::bytes_of(content), ports::never_stops);
-    if (!written)
+    if (!written) {
+      use.done();
       return world_.write(node, "ckpt   another job: " + written.error().what);
+    }
     ckpt::commit_order order;
     order.to = snapshot.to;
     order.says.step = what.step;
@@ -108,6 +116,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
                                    how ? "its step is complete" : how.error().what));
     if (how)
       writer.retain({order.to, {order.says.id(), order.says.id()}});
+    use.done();
   }));
 }
 
@@ -190,6 +199,9 @@ std::string checkpoints::content_of(const ckpt::slot_snapshot& what) const {
 void checkpoints::go_on_from(generation which, std::uint64_t step) {
   trains_ = which;
   step_ = step;
+  // Its user turns away from what it has learnt last.
+  if (world_.random.chance(options_.goes_back))
+    step_ -= std::min(step, 1 + world_.random.below(6));
 }
 
 void checkpoints::save_next(bool at_the_end) {

@@ -29,6 +29,10 @@ struct checkpoint_options {
   bool in_place = false;
   /// Other people's files are there before the job begins.
   bool shared_with_people = false;
+  /// And what they read names one of theirs, which is later than all that the job saves.
+  bool tracked_by_people = false;
+  /// Of loads: training begins again some steps before what it has loaded.
+  double goes_back = 0;
   /// How often training saves by itself, and once more at its end; zero: never.
   duration every{};
   duration write_min = 5ms;

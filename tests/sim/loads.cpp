@@ -134,6 +134,8 @@ void loads::see_disk(const load& of, rank& r) {
   result<void> seen;
   do {
     seen = tried(all_.all(), [&] { return ckpt::see_steps(storage, of.listed, r.view); });
+    if (!seen && seen.error().code != errc::unavailable)
+      all_.all().blame("loads_can_look", seen.error().what);
   } while (!seen); // A place that cannot be read ends the process, and the next one looks.
 }
 

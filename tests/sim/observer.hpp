@@ -16,6 +16,8 @@
 
 namespace troupe::sim {
 
+struct sim_place;
+
 /// A training process, or something one has left behind, from its start to its end.
 struct process_record {
   std::uint64_t number = 0; ///< in order of starting
@@ -90,6 +92,15 @@ class observer {
   }
   /// A node's own directory is empty now.
   virtual void disk_replaced(const std::string& node) { (void)node; }
+  /// What others see of a file is another now, or it is gone; what it was before.
+  virtual void file_changed(const sim_place& at, const std::string& name,
+                            const std::optional<std::string>& before) {
+    (void)at;
+    (void)name;
+    (void)before;
+  }
+  /// No saver is at work there, nor has any been asked to.
+  virtual void place_rests(sim_place* at) { (void)at; }
   /// All ranks of a generation have loaded the same: a save's state, or nothing that they could
   /// have.
   virtual void loaded(const load_outcome& what) { (void)what; }

@@ -9,6 +9,7 @@
 namespace troupe::sim {
 
 void sim_place::lose_cache(instant now) {
+  ++disturbed;
   for (auto one = cache.rbegin(); one != cache.rend(); ++one) {
     if (now - one->at > written_back_within)
       continue;
@@ -20,12 +21,32 @@ void sim_place::lose_cache(instant now) {
   cache.clear();
 }
 
+place_use::~place_use() {
+  if (ended_)
+    return;
+  ++place_.disturbed;
+  end();
+}
+
+void place_use::done() {
+  if (!ended_)
+    end();
+}
+
+void place_use::end() {
+  ended_ = true;
+  if (--place_.at_work == 0)
+    world_.tell(&observer::place_rests, &place_);
+}
+
 void sim_storage::pass(duration least, duration most) {
   if (auto* const me = fiber::current())
     me->pass(world_.between(least, most) * (place_.slow ? 100 : 1));
 }
 
-result<void> sim_storage::usable(const std::string& name, bool writes) const {
+result<void> sim_storage::usable(const std::string& name, bool writes) {
+  if (place_.broken || (writes && place_.full))
+    ++place_.disturbed;
   if (place_.broken)
     return failure(errc::unavailable, fmt::format("'{}': input/output error", name));
   if (writes && place_.full)
@@ -40,8 +61,10 @@ auto sim_storage::apply(const std::string& name, Done&& done) {
   const auto known = place_.content.files.find(name);
   auto before = known == place_.content.files.end() ? std::nullopt : std::optional(known->second);
   auto how = done();
-  if (how)
+  if (how) {
+    world_.tell(&observer::file_changed, place_, name, before);
     place_.cache.push_back({name, std::move(before), ++place_.writes, world_.events.now()});
+  }
   return how;
 }
 
@@ -90,9 +113,11 @@ result<ports::receipt> sim_storage::put_if(const std::string& name, ports::bytes
   pass(least / 2, most / 2);
   if (auto can = usable(name, true); !can)
     return tl::make_unexpected(can.error());
-  if (place_.fails > 0 && world_.random.chance(place_.fails))
+  if (place_.fails > 0 && world_.random.chance(place_.fails)) {
+    ++place_.disturbed;
     return failure(errc::unavailable,
                    fmt::format("'{}' cannot be written: no space left on device", name));
+  }
   if (auto allowed = may(); !allowed)
     return tl::make_unexpected(std::move(allowed.error()));
   return apply_and_sync(name, least, most, [&, this]() -> result<ports::receipt> {

@@ -31,8 +31,31 @@ struct sim_place {
   std::vector<unsynced> cache;
   std::uint64_t writes = 0; ///< so far
 
+  std::uint64_t at_work = 0; ///< savers, and what they have been asked to do
+  /// So often something has failed there, was cut short by its process's end, or was lost.
+  std::uint64_t disturbed = 0;
+
   /// The machine that has it loses power.
   void lose_cache(instant now);
+};
+
+/// Counts a saver's work at a place from the moment that it is asked for. Work that is dropped
+/// without an end has disturbed the place.
+class place_use {
+ public:
+  place_use(world& of, sim_place& place) : world_(of), place_(place) { ++place_.at_work; }
+  ~place_use();
+  place_use(const place_use&) = delete;
+  place_use& operator=(const place_use&) = delete;
+
+  void done();
+
+ private:
+  void end();
+
+  world& world_;
+  sim_place& place_;
+  bool ended_ = false;
 };
 
 /// The storage port over a simulated place, with the real one's promises: a file is replaced whole
@@ -57,7 +80,7 @@ class sim_storage final : public ports::storage {
 
  private:
   void pass(duration least, duration most);
-  result<void> usable(const std::string& name, bool writes) const;
+  result<void> usable(const std::string& name, bool writes);
   template<class Done>
   auto apply(const std::string& name, Done&& done);
   template<class Done>

@@ -37,6 +37,8 @@ void draw_storage(cluster_options& c, random_source& random, std::uint32_t nodes
   k.every = std::chrono::milliseconds(150 + random.below(1'500));
   k.write_max = k.write_min + std::chrono::milliseconds(random.below(800));
   k.copied = random.chance(0.1);
+  k.tracked_by_people = k.shared_with_people && random.chance(0.5);
+  k.goes_back = random.chance(0.5) ? 0.5 : 0;
 }
 
 /// Options within sane limits, drawn by the seed: what works only with the defaults does not work.
@@ -157,6 +159,7 @@ run_outcome run(const run_options& o) {
   w.observers = checkers::all(w, c.training(), options.max_restarts,
                               {options.nodes_min, options.nodes_max, options.unit, {}},
                               options.lease, options.checkpoints.shared, options.checkpoints.keep);
+  w.observers.push_back(checkers::places_are_sound(w, c.saves()));
   const auto faults =
       o.faults ? *o.faults : plan::random(w.random, faults_last, options.nodes, o.storage);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",

@@ -3,6 +3,7 @@
 #include "actors/master/recovery/world_sizes.hpp"
 #include "ckpt/catalog/retention.hpp"
 #include "runtime/base/limits.hpp"
+#include "tests/sim/checkpoints.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/world.hpp"
 
@@ -78,7 +79,12 @@ std::shared_ptr<observer> checkpoints_are_kept(world& w);
 /// `one_directory`: of all nodes; else each has one of its own.
 std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory, ckpt::retention keep);
 
-/// All of them.
+/// People's files stay as they are. When no saver is at work at a place and nothing has failed
+/// there since: the newest step that was completed is there, or a newer one; the tracker names it,
+/// or a newer one; every file belongs to a step; and nothing is left of saves that have ended.
+std::shared_ptr<observer> places_are_sound(world& w, checkpoints& of);
+
+/// All of the others.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,
                                            duration lease = limits::lease,

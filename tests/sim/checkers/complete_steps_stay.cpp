@@ -20,6 +20,7 @@ struct saved {
   std::vector<std::string> of_shard;        ///< the node that wrote it
   bool told = false;                        ///< a process was told that it is complete
   bool loaded = false;
+  bool replaced = false; ///< by a newer save of the same step
 };
 
 class complete_steps_stay_checker final : public observer {
@@ -40,6 +41,12 @@ class complete_steps_stay_checker final : public observer {
     }
   }
 
+  /// What an older save completed under this number, if it is not the newest, may be begun again.
+  void persist_requested(const std::string&, const ckpt::persist_request& snapshot) override {
+    for (auto& [id, s] : saves_)
+      s.replaced = s.replaced || (s.step == snapshot.step && id < snapshot.id());
+  }
+
   void persist_finalized(const std::string&, const ckpt::persist_request& snapshot,
                          bool complete) override {
     if (complete)
@@ -57,7 +64,7 @@ class complete_steps_stay_checker final : public observer {
       const auto& [id, s] = *at;
       if (!s.told && !s.loaded)
         continue;
-      if (may_be_removed(s, newer++) || !can_be_had(s, what))
+      if (may_be_removed(s, newer++) || s.replaced || !can_be_had(s, what))
         continue;
       if (!what.id || *what.id < id)
         world_.blame("complete_steps_stay",
