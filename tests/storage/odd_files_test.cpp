@@ -2,6 +2,7 @@
 // not say how large they are.
 #include "ckpt/catalog/foreign_steps.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 #include "tests/storage/storage_contract.hpp"
 #include "tests/storage/temporary_directory.hpp"

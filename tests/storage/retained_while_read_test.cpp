@@ -91,8 +91,8 @@ TEST_CASE("a place is read while steps are completed and removed: always one, an
       if (found->newest() != nullptr)
         CHECK(found->newest()->step >= before);
       check_loads(storage, *found);
-      for (const auto& [step, one] : found->steps())
-        CHECK_MESSAGE(one.state != step_state::damaged, one.why);
+      for (const auto& each : found->steps())
+        CHECK_MESSAGE(each.second.state != step_state::damaged, each.second.why);
     }
     over = true;
     saving.join();
