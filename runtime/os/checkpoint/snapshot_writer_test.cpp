@@ -257,6 +257,10 @@ TEST_CASE("what need not be kept is removed when there is nothing else to do, an
     node.retain(order);
     box<bool> there_before;
     node.writer->commit(order, [&](const result<completed>&) { there_before.put(node.has("1")); });
+    // Both are in that thread's queue by now.
+    std::promise<void> looked;
+    node.writer->look([&] { looked.set_value(); });
+    looked.get_future().wait();
     let_go.set_value();
     CHECK(there_before.take());
   }
