@@ -39,6 +39,7 @@ struct expected {
   bool changed = false;           ///< since it was looked at
   bool disturbed_at_work = false; ///< what has begun before is not noted when it ends
   std::uint64_t disturbed = 0;
+  bool replaced = false; ///< the disk, by an empty one
   /// When a step's marker was written, and how often the place was disturbed when a file was.
   std::map<std::uint64_t, instant> marked;
   std::map<std::string, std::uint64_t> written;
@@ -78,6 +79,11 @@ class places_are_sound_checker final : public observer {
       e.completed = known_step{order.says.id(), order.says.step};
   }
 
+  /// A saver that runs on remembers what was on the disk before.
+  void disk_replaced(const std::string& node) override {
+    expected_[&all_.place_of(node)].replaced = true;
+  }
+
   void delivered(const std::string& at, const std::string&, const messages::any_msg& m) override {
     if (!m.is<messages::StepFinalized>())
       return;
@@ -85,7 +91,7 @@ class places_are_sound_checker final : public observer {
     auto r = verdict.read();
     const auto which = actors::key_of(r->getKey());
     verdicts_[{at, which.step, which.id().made_by.value, which.id().number}] = {
-        generation{r->getOpenFromGeneration()}, r->getOpenFrom()};
+        {generation{r->getOpenFromGeneration()}, r->getOpenFrom()}, world_.events.now()};
   }
 
   /// With that an order to remove what need not be kept is given.
@@ -93,12 +99,13 @@ class places_are_sound_checker final : public observer {
                          bool) override {
     const auto verdict =
         verdicts_.find({node, snapshot.step, snapshot.made_by.value, snapshot.save});
-    if (verdict == verdicts_.end())
+    // Without a word of the master in a long time a snapshot is let go, and nothing is removed.
+    if (verdict == verdicts_.end() || world_.events.now() - verdict->second.second > 1s)
       return;
     auto& place = all_.place_of(node);
     auto& e = of(place);
-    if (is_before(e.open_from, verdict->second)) {
-      e.open_from = verdict->second;
+    if (is_before(e.open_from, verdict->second.first)) {
+      e.open_from = verdict->second.first;
       e.ordered_at = world_.events.now();
       e.changed = true;
     }
@@ -182,6 +189,8 @@ class places_are_sound_checker final : public observer {
   }
 
   void look_at_what_is_left(sim_place& at, const expected& e) {
+    if (e.replaced)
+      return;
     for (const auto& [name, content] : at.content.files) {
       const auto step = ckpt::step_of_marker(name);
       const auto marked = step ? e.marked.find(*step) : e.marked.end();
@@ -222,7 +231,7 @@ class places_are_sound_checker final : public observer {
   world& world_;
   checkpoints& all_;
   std::map<const sim_place*, expected> expected_; ///< found by it, never in its order
-  std::map<told_to, ckpt::save_id> verdicts_;
+  std::map<told_to, std::pair<ckpt::save_id, instant>> verdicts_; ///< and when each came
 };
 
 } // namespace
