@@ -49,14 +49,15 @@ result<step_catalog> step_catalog::open_one(ports::storage& storage, std::uint64
 /// Other processes complete steps and remove others between the list of markers and the reading of
 /// each: then a step that was complete is gone when it is read, and the one that replaced it was
 /// not complete yet, or not in the list. So what was seen counts if nothing in it has changed
-/// meanwhile; and that no step is complete only if two looks have seen the same.
+/// meanwhile; and that no step is complete, or there at all, only if two looks have seen the same:
+/// a marker that goes while a directory is listed leaves a list without any.
 result<void> step_catalog::look_around() {
-  std::vector<std::tuple<std::uint64_t, save_id, step_state>> before;
+  std::optional<std::vector<std::tuple<std::uint64_t, save_id, step_state>>> before;
   for (int looks = 0; looks < looks_max; ++looks) {
     const auto stood_still = look_once();
     if (!stood_still)
       return tl::make_unexpected(stood_still.error());
-    if (*stood_still && (newest() != nullptr || steps_.empty()))
+    if (*stood_still && newest() != nullptr)
       return {};
     std::vector<std::tuple<std::uint64_t, save_id, step_state>> now;
     for (const auto& [step, found] : steps_)
