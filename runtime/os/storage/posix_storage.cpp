@@ -19,6 +19,9 @@ using ports::receipt;
 
 namespace {
 
+/// A directory whose files go all the time is listed as it was last seen.
+constexpr int list_tries_max = 64;
+
 /// What is read at a time, between two looks at whether to stop.
 constexpr std::size_t read_block = 8u << 20;
 std::string below_root(std::string root) {
@@ -173,15 +176,22 @@ result<std::vector<ports::stored_file>> posix_storage::list(const std::string& b
     if (auto valid = ports::valid_name(below); !valid)
       return tl::make_unexpected(std::move(valid.error()));
   std::vector<ports::stored_file> found;
-  if (auto listed = list_into(below, 0, found); !listed)
-    return tl::make_unexpected(std::move(listed.error()));
+  // One that goes between its name and its size: the file that took its place may have come after
+  // the names were read. A list without both would say that there is neither.
+  bool one_has_gone = true;
+  for (int tries = 0; one_has_gone && tries < list_tries_max; ++tries) {
+    one_has_gone = false;
+    found.clear();
+    if (auto listed = list_into(below, 0, found, one_has_gone); !listed)
+      return tl::make_unexpected(std::move(listed.error()));
+  }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   return found;
 }
 
 result<void> posix_storage::list_into(const std::string& name, std::size_t depth,
-                                      std::vector<ports::stored_file>& found) {
+                                      std::vector<ports::stored_file>& found, bool& one_has_gone) {
   using kind = directory_entry::kind_of;
   const auto path = path_of(name);
   if (depth > limits::storage_depth_max)
@@ -199,13 +209,14 @@ result<void> posix_storage::list_into(const std::string& name, std::size_t depth
       continue;
     auto full = name.empty() ? entry.name : name + "/" + entry.name;
     if (entry.kind == kind::directory) {
-      if (auto listed = list_into(full, depth + 1, found); !listed)
+      if (auto listed = list_into(full, depth + 1, found, one_has_gone); !listed)
         return listed;
       continue;
     }
     const auto size = files_->size_of(path_of(full));
     if (size < 0 && !is_gone(size))
       return tl::make_unexpected(storage_error("listed", path_of(full), static_cast<int>(-size)));
+    one_has_gone = one_has_gone || size < 0;
     if (size >= 0)
       found.push_back({std::move(full), static_cast<std::uint64_t>(size)});
     if (found.size() > limits::storage_list_max)

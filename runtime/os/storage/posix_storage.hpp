@@ -73,7 +73,7 @@ class posix_storage final : public ports::storage {
   void give_direct_up(std::string why);
 
   result<void> list_into(const std::string& name, std::size_t depth,
-                         std::vector<ports::stored_file>& found);
+                         std::vector<ports::stored_file>& found, bool& one_has_gone);
   result<void> list_file(const std::string& name, std::vector<ports::stored_file>& found);
   result<void> remove_tree(const std::string& path, std::size_t depth);
 
