@@ -34,3 +34,13 @@ def test_files_that_no_tracker_names_are_named_too(tmp_path, caplog):
     with DdpCheckpointer(tmp_path) as checkpointer:
         assert checkpointer.load_checkpoint() == {}
     assert f"{tmp_path} holds model.pt, which Troupe has not written" in caplog.text
+
+
+def test_a_step_that_a_job_has_left_unfinished_is_its_own(tmp_path, caplog):
+    (tmp_path / ".troupe/steps").mkdir(parents=True)
+    (tmp_path / "10").mkdir()
+    (tmp_path / "10/rank_0.pt").write_text("half")
+    (tmp_path / ".troupe/steps/10").write_text("10")
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.load_checkpoint() == {}
+    assert "has not written" not in caplog.text

@@ -18,6 +18,7 @@ from . import library
 from .library import CheckpointError
 
 IN_PLACE = "."  # the directory of a step whose files lie in the place itself
+OWN = ".troupe"  # what is Troupe's own at a place
 NAME_BYTES = 255
 PLACE_BYTES = 1023
 LINES_BYTES = 4096  # of what is told of other tools' checkpoints
@@ -31,10 +32,12 @@ def foreign_steps(place: str) -> list[tuple[str, int, str]]:
     return [(directory, int(step), tracker) for directory, step, tracker in found]
 
 
-def names_at(place: str) -> list[str]:
-    """What people see in a directory; nothing if there is none."""
+def names_of_people(place: str) -> list[str]:
+    """What there is in a directory where no job of Troupe's has saved; nothing in any other."""
     with contextlib.suppress(OSError):
-        return sorted(name for name in os.listdir(place) if not name.startswith("."))
+        names = os.listdir(place)
+        if OWN not in names:
+            return sorted(name for name in names if not name.startswith("."))
     return []
 
 

@@ -14,7 +14,7 @@ import torch
 
 from . import library
 from .arena import Arena, View
-from .files import foreign_steps, names_at
+from .files import foreign_steps, names_of_people
 from .image import Destination, Image, Unfinished
 from .library import CheckpointError
 from .plan import Failed, Outcome, Plan, Source, StateId, plan, view
@@ -127,7 +127,7 @@ class Recovery:
                 self.place, tracker, step, directory,
             )  # fmt: skip
             return
-        if names := names_at(self.place):
+        if names := names_of_people(self.place):
             log.warning(
                 "%s holds %s, which Troupe has not written. It is not loaded by itself, and stays as it is: "
                 "load_checkpoint(resume_path) begins with a file. Training begins anew",
