@@ -197,58 +197,47 @@ std::string checkpoints::content_of(const ckpt::slot_snapshot& what) const {
 // ---- Training ----
 
 void checkpoints::go_on_from(generation which, std::uint64_t step) {
-  trains_ = which;
-  step_ = step;
   // Its user turns away from what it has learnt last.
   if (world_.random.chance(options_.goes_back))
-    step_ -= std::min(step, 1 + world_.random.below(6));
+    step -= std::min(step, 1 + world_.random.below(6));
+  at_step_[which] = step;
 }
 
-void checkpoints::save_next(bool at_the_end) {
-  const auto ranks = whole_world();
-  if (ranks.empty() || training_.all().at(ranks.front() - 1).which != trains_)
+std::uint64_t checkpoints::next_step(generation which) {
+  return at_step_[which] += 1 + world_.random.below(2);
+}
+
+void checkpoints::save_next() {
+  for (const auto which : training_.together())
+    if (at_step_.count(which) != 0)
+      save_in(which, next_step(which), std::nullopt);
+}
+
+void checkpoints::save_last(generation which) {
+  if (at_step_.count(which) == 0 || training_.ranks_of(which).empty())
     return;
-  step_ += 1 + world_.random.below(2);
-  const auto now = begin_attempt(step_);
-  if (at_the_end) {
-    for (const auto process : now->ranks)
-      keep(*now, process);
-    return agree(*now, true);
-  }
+  const auto now = begin_attempt(which, next_step(which));
   for (const auto process : now->ranks)
-    world_.events.in(world_.between(1ms, copy_most), [this, now, process] { keep(*now, process); });
-  world_.events.in(copy_most + 1ms, [this, now] { agree(*now, false); });
-  if (options_.copied)
-    copy(step_, 1);
+    keep(*now, process);
+  agree(*now, true);
 }
 
-std::vector<std::uint64_t> checkpoints::whole_world() const {
-  const auto ranks = training_.living_ranks();
-  if (!training_.training() || ranks.empty())
-    return {};
-  std::map<global_rank, std::uint64_t> by_rank;
-  for (const auto number : ranks)
-    by_rank[training_.all().at(number - 1).rank] = number;
-  std::vector<std::uint64_t> all;
-  for (const auto& [rank, number] : by_rank)
-    all.push_back(number);
-  return by_rank.rbegin()->first + 1 == all.size() ? all : std::vector<std::uint64_t>{};
-}
-
-std::shared_ptr<checkpoints::attempt> checkpoints::begin_attempt(std::uint64_t step) {
-  auto made = std::make_shared<attempt>();
-  made->ranks = whole_world();
-  if (made->ranks.empty())
-    return made;
-  made->which = training_.all().at(made->ranks.front() - 1).which;
-  made->number = ++saves_[made->which];
-  made->step = step;
-  return made;
+std::optional<generation> checkpoints::newest_that_trains() const {
+  const auto all = training_.together();
+  return all.empty() ? std::nullopt : std::optional(all.back());
 }
 
 void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
-  const auto now = begin_attempt(step);
-  step_ = std::max(step_, step);
+  const auto which = newest_that_trains();
+  if (!which)
+    return;
+  at_step_[*which] = std::max(at_step_[*which], step);
+  save_in(*which, step, without);
+}
+
+void checkpoints::save_in(generation which, std::uint64_t step,
+                          std::optional<global_rank> without) {
+  const auto now = begin_attempt(which, step);
   for (const auto process : now->ranks)
     if (training_.all().at(process - 1).rank != without)
       world_.events.in(world_.between(1ms, copy_most),
@@ -258,7 +247,19 @@ void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
     agree(*now, false);
   });
   if (options_.copied)
-    copy(step, 1);
+    copy_in(which, step, 1);
+}
+
+std::shared_ptr<checkpoints::attempt> checkpoints::begin_attempt(generation which,
+                                                                 std::uint64_t step) {
+  auto made = std::make_shared<attempt>();
+  made->ranks = training_.ranks_of(which);
+  if (made->ranks.empty())
+    return made;
+  made->which = which;
+  made->number = ++saves_[which];
+  made->step = step;
+  return made;
 }
 
 /// The process copies its state.
@@ -369,7 +370,12 @@ void checkpoints::finalize(const std::string& node, const ckpt::persist_request&
 // ---- Copies ----
 
 void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
-  const auto ranks = whole_world();
+  if (const auto which = newest_that_trains())
+    copy_in(*which, step, parity);
+}
+
+void checkpoints::copy_in(generation which, std::uint64_t step, std::uint32_t parity) {
+  const auto ranks = training_.ranks_of(which);
   for (const auto number : ranks)
     world_.events.in(world_.between(1ms, copy_most), [this, number, step, ranks, parity] {
       if (const auto& p = training_.all().at(number - 1); !p.ended)

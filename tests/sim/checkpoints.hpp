@@ -79,8 +79,10 @@ class checkpoints {
   void copy(std::uint64_t step, std::uint32_t parity);
   /// Says which step a new life of training would find in memory.
   void say_newest_in_memory() const;
-  /// A step later than what training has loaded or saved; at its end, at once.
-  void save_next(bool at_the_end = false);
+  /// Each world that trains saves a step later than what it has loaded or saved.
+  void save_next();
+  /// That world once more, at once: training is at its end.
+  void save_last(generation which);
 
   // For loads.
   /// What a rank's memory holds; made when it is asked for first.
@@ -93,8 +95,6 @@ class checkpoints {
   void roll_back_to(const std::string& node, local_rank local, const ckpt::state_id& what);
   /// Training goes on from this step.
   void go_on_from(generation which, std::uint64_t step);
-  /// The processes of all ranks by rank, if all train.
-  std::vector<std::uint64_t> whole_world() const;
   const trainers& training() const { return training_; }
   world& all() { return world_; }
 
@@ -117,7 +117,11 @@ class checkpoints {
     bool agreed = true;
   };
 
-  std::shared_ptr<attempt> begin_attempt(std::uint64_t step);
+  std::optional<generation> newest_that_trains() const;
+  void save_in(generation which, std::uint64_t step, std::optional<global_rank> without);
+  std::uint64_t next_step(generation which);
+  void copy_in(generation which, std::uint64_t step, std::uint32_t parity);
+  std::shared_ptr<attempt> begin_attempt(generation which, std::uint64_t step);
   void keep(attempt& a, std::uint64_t process);
   void agree(const attempt& a, bool at_once);
   void request_persist(std::uint64_t process, std::size_t slot, std::uint64_t sequence);
@@ -139,9 +143,8 @@ class checkpoints {
   std::map<std::string, std::weak_ptr<class sim_replication_host>> copiers_; ///< likewise
   copies copies_{world_};
   std::vector<std::shared_ptr<fiber>> other_jobs_;
-  generation trains_{}; ///< which has loaded
-  std::uint64_t step_ = 0;
-  std::map<generation, std::uint64_t> saves_; ///< so far
+  std::map<generation, std::uint64_t> at_step_; ///< those that have loaded
+  std::map<generation, std::uint64_t> saves_;   ///< so far
 };
 
 } // namespace troupe::sim

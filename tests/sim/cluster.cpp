@@ -56,7 +56,7 @@ cluster::cluster(const cluster_options& options)
   masters_.at(rival_name()).disk.openings = rival_term;
   if (options_.checkpoints.every > duration::zero()) {
     trainers_.options().when_together = [this](generation which) { loads_.begin(which); };
-    trainers_.options().before_end = [this] { checkpoints_.save_next(true); };
+    trainers_.options().before_end = [this](generation which) { checkpoints_.save_last(which); };
     save_in_turn();
   }
 }

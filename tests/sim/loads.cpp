@@ -46,6 +46,7 @@ struct loads::load {
   std::set<ckpt::failed_source> failed;
   std::optional<ckpt::state_id> seen_before;
   std::size_t listed = steps_listed_at_first;
+  instant looked; ///< for the last time
   std::size_t waiting = 0;
   int rounds = 0;
 
@@ -57,31 +58,37 @@ struct loads::load {
 };
 
 loads::~loads() {
-  if (current_)
-    current_->stop();
+  for (const auto& [which, one] : under_way_)
+    one->stop();
 }
 
 void loads::begin(generation which) {
-  if (current_)
-    current_->stop();
-  current_ = std::make_shared<load>();
-  current_->which = which;
-  for (const auto process : all_.whole_world()) {
+  for (auto at = under_way_.begin(); at != under_way_.end();) {
+    if (goes_on(*at->second)) {
+      ++at;
+      continue;
+    }
+    at->second->stop();
+    at = under_way_.erase(at);
+  }
+  const auto begun = under_way_[which] = std::make_shared<load>();
+  begun->which = which;
+  for (const auto process : all_.training().ranks_of(which)) {
     const auto& p = all_.training().all().at(process - 1);
-    auto& r = current_->ranks.emplace_back();
+    auto& r = begun->ranks.emplace_back();
     r.process = process;
     r.node = p.node;
     r.local = p.local;
     r.number = p.rank;
     all_.memory_of(p.node, p.local).writer_died(); // the process before it
   }
-  look(current_);
+  look(begun);
 }
 
 bool loads::goes_on(const load& of) const {
-  return current_.get() == &of && std::none_of(of.ranks.begin(), of.ranks.end(), [this](auto& r) {
-           return all_.training().all().at(r.process - 1).ended.has_value();
-         });
+  return std::none_of(of.ranks.begin(), of.ranks.end(), [this](auto& r) {
+    return all_.training().all().at(r.process - 1).ended.has_value();
+  });
 }
 
 void loads::at_all(const load_ptr& of, const std::function<void(rank&)>& what,
@@ -107,6 +114,7 @@ void loads::look(const load_ptr& of) {
     return all_.all().blame("loads_end", fmt::format("generation {} still looks for what to go on "
                                                      "from after {} rounds",
                                                      of->which.value, rounds_max));
+  of->looked = all_.all().events.now();
   at_all(
       of,
       [this, load = of.get()](rank& r) {
@@ -235,6 +243,7 @@ void loads::read(load& of, rank& r, const ckpt::state_id& what) {
 void loads::end(const load_ptr& of, const ckpt::load_plan& plan) {
   load_outcome what;
   what.by = of->which;
+  what.looked = of->looked;
   for (const auto& r : of->ranks)
     what.nodes.push_back(r.node);
   if (plan.how == ckpt::load_plan::outcome::load) {

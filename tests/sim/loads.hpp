@@ -5,6 +5,7 @@
 #include "tests/sim/fiber.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace troupe::sim {
@@ -40,7 +41,7 @@ class loads {
   bool goes_on(const load& of) const;
 
   checkpoints& all_;
-  load_ptr current_;
+  std::map<generation, load_ptr> under_way_;
 };
 
 } // namespace troupe::sim

@@ -53,6 +53,7 @@ struct load_outcome {
   std::vector<std::string> nodes;  ///< of each rank
   std::optional<ckpt::save_id> id; ///< none: it begins anew
   std::uint64_t step = 0;
+  instant looked; ///< when its ranks began to look for the last time
 };
 
 /// Hears of everything that happens. Where it sees what must not be it calls world::blame.

@@ -367,7 +367,7 @@ void trainers::finish_together(generation which) {
   if (!g.together_since || g.broken)
     return;
   done_ = options_.training;
-  options_.before_end();
+  options_.before_end(which);
   g.together_since.reset();
   for (const auto process : g.joined)
     end_in(world_.between(1ms, 50ms), process, {});
@@ -431,9 +431,31 @@ std::optional<std::uint64_t> trainers::find(global_rank rank) const {
   return std::nullopt;
 }
 
+std::vector<generation> trainers::together() const {
+  std::vector<generation> found;
+  for (const auto& [which, g] : groups_)
+    if (g.together_since && !g.broken)
+      found.push_back(which);
+  return found;
+}
+
+std::vector<std::uint64_t> trainers::ranks_of(generation which) const {
+  const auto found = groups_.find(which);
+  if (found == groups_.end() || !found->second.together_since || found->second.broken)
+    return {};
+  std::vector<std::uint64_t> all;
+  for (const auto process : found->second.joined)
+    if (living_.count(process) != 0)
+      all.push_back(process);
+  if (all.size() != found->second.world_size)
+    return {};
+  std::sort(all.begin(), all.end(),
+            [this](auto a, auto b) { return all_.at(a - 1).rank < all_.at(b - 1).rank; });
+  return all;
+}
+
 bool trainers::training() const {
-  return std::any_of(groups_.begin(), groups_.end(),
-                     [](const auto& g) { return g.second.together_since && !g.second.broken; });
+  return !together().empty();
 }
 
 duration trainers::progress() const {

@@ -37,7 +37,7 @@ struct trainer_options {
   /// All ranks of a generation have found each other.
   std::function<void(generation)> when_together = [](generation) {};
   /// All has been done, and all ranks are there still.
-  std::function<void()> before_end = [] {};
+  std::function<void(generation)> before_end = [](generation) {};
 };
 
 /// All training processes of a simulation, on all machines. Training makes progress while every
@@ -70,6 +70,10 @@ class trainers {
   /// The living ranks of the newest generation that has any.
   std::vector<std::uint64_t> living_ranks() const;
   std::optional<std::uint64_t> find(global_rank rank) const;
+  /// Those whose ranks have all found each other and run; under two masters there may be two.
+  std::vector<generation> together() const;
+  /// Their processes by rank; none unless all run.
+  std::vector<std::uint64_t> ranks_of(generation which) const;
 
   /// It ends by itself, and its log with these words.
   void exit(std::uint64_t process, ports::exit_status how, const std::string& last_words = {});

@@ -3,6 +3,7 @@
 #include "messages/kinds.hpp"
 #include "runtime/base/generations.hpp"
 #include "tests/sim/checkers/checkers.hpp"
+#include "tests/sim/two_masters.hpp"
 
 #include <fmt/format.h>
 
@@ -87,7 +88,7 @@ cluster_options draw_options(const run_options& o) {
   k.fails = sometimes(0.05);
   k.copied = random.chance(0.3);
   draw_places(k, random);
-  if (o.storage)
+  if (o.of == life::storage)
     draw_storage(c, random, o.nodes);
   return c;
 }
@@ -152,6 +153,8 @@ void demand_an_end(cluster& c) {
 } // namespace
 
 run_outcome run(const run_options& o) {
+  if (o.of == life::two_masters)
+    return run_two_masters(o);
   const auto options = draw_options(o);
   cluster c(options);
   auto& w = c.all();
@@ -161,7 +164,8 @@ run_outcome run(const run_options& o) {
                               options.lease, options.checkpoints.shared, options.checkpoints.keep);
   w.observers.push_back(checkers::places_are_sound(w, c.saves()));
   const auto faults =
-      o.faults ? *o.faults : plan::random(w.random, faults_last, options.nodes, o.storage);
+      o.faults ? *o.faults
+               : plan::random(w.random, faults_last, options.nodes, o.of == life::storage);
   w.write("-", fmt::format("seed {}: {} nodes ({} to {} take part), {} slots, {} restarts, plan {}",
                            o.seed, options.nodes, options.nodes_min, options.nodes_max,
                            options.slots, options.max_restarts, faults.name));
@@ -174,12 +178,16 @@ run_outcome run(const run_options& o) {
     let_the_past_pass(c);
   if (!w.broken)
     demand_an_end(c);
+  return outcome_of(c);
+}
 
+run_outcome outcome_of(cluster& c) {
+  const auto& w = c.all();
   run_outcome out;
   out.digest = w.story.digest();
   out.lines = w.story.lines();
   out.simulated = c.now().time_since_epoch();
-  out.nodes = options.nodes;
+  out.nodes = c.options().nodes;
   out.processes = c.training().all().size();
   out.success = c.verdict() && c.verdict()->success;
   out.broken = w.broken;

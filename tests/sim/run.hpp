@@ -10,14 +10,20 @@
 
 namespace troupe::sim {
 
+/// What a run is about.
+enum class life {
+  any,
+  storage,     ///< a job that saves all the time, on few nodes, under what checkpoints go through
+  two_masters, ///< the same with a rival of its master; nodes and faults are its own
+};
+
 struct run_options {
   std::uint64_t seed = 1;
   /// 0: the seed decides, 4 to 16.
   std::uint32_t nodes = 0;
   /// Nothing: the seed makes one.
   std::optional<plan> faults;
-  /// A job that saves all the time, on few nodes, under what checkpoints have to get through.
-  bool storage = false;
+  life of = life::any;
   std::function<void(const std::string&)> on_line;
 };
 
@@ -37,6 +43,9 @@ struct run_outcome {
 /// then all is healed, and within `alive_again_within` the job must have come to an end and nothing
 /// may be left of it.
 run_outcome run(const run_options& o);
+
+/// Of a run that is over.
+run_outcome outcome_of(cluster& c);
 
 inline constexpr auto faults_last = 40s;
 /// How long what was healed may still make a master give up.

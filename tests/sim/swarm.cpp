@@ -28,7 +28,7 @@ struct settings {
   std::uint32_t nodes = 0;
   std::string plan_name;
   std::string plans = TROUPE_SIM_PLANS;
-  bool storage = false;
+  life of = life::any;
   bool twice = false;
   bool trace = false;
   bool marks = false;
@@ -53,8 +53,10 @@ std::string replay_command(const settings& s, const std::string& plan_name, std:
     text += fmt::format(" NODES={}", s.nodes);
   if (!plan_name.empty())
     text += fmt::format(" PLAN={}", plan_name);
-  if (s.storage)
+  if (s.of == life::storage)
     text += " --storage";
+  if (s.of == life::two_masters)
+    text += " --two-masters";
   return text + " --trace";
 }
 
@@ -80,7 +82,7 @@ void count_marks(tally& all) {
 bool run_seed(const settings& s, std::uint64_t seed, const std::optional<plan>& faults,
               tally& all) {
   const auto replay = replay_command(s, faults ? faults->name : std::string(), seed);
-  run_options o{seed, s.nodes, faults, s.storage, {}};
+  run_options o{seed, s.nodes, faults, s.of, {}};
   if (s.trace)
     o.on_line = [](const std::string& line) { fmt::print("{}\n", line); };
   forget_marks();
@@ -98,7 +100,7 @@ bool run_seed(const settings& s, std::uint64_t seed, const std::optional<plan>& 
   }
   if (!s.twice)
     return true;
-  const auto second = run(run_options{seed, s.nodes, faults, s.storage, {}});
+  const auto second = run(run_options{seed, s.nodes, faults, s.of, {}});
   if (second.digest == first.digest)
     return true;
   fmt::print("seed {}: two runs differ ({} and {} lines); the first difference is where two "
@@ -174,7 +176,13 @@ int main(int argc, char** argv) {
   app.add_option("--nodes", s.nodes, "nodes per job (otherwise the seed decides, 4 to 16)");
   app.add_option("--plan", s.plan_name, "a fault plan by name (otherwise the seed makes one)");
   app.add_option("--plans", s.plans, "where the named plans are");
-  app.add_flag("--storage", s.storage, "jobs that save all the time, and what happens to disks");
+  auto* const storage = app.add_flag_callback(
+      "--storage", [&s] { s.of = life::storage; },
+      "jobs that save all the time, and what happens to disks");
+  app.add_flag_callback(
+         "--two-masters", [&s] { s.of = life::two_masters; },
+         "such jobs of four nodes, of whom some follow another master for a while")
+      ->excludes(storage);
   app.add_flag("--twice", s.twice, "run each seed twice and compare");
   app.add_flag("--trace", s.trace, "print what happens");
   app.add_flag("--marks", s.marks, "print how many seeds reached each mark of a rare branch");

@@ -1,6 +1,8 @@
 // A master that is out of reach is not dead. Here it and its successor command at the same time,
 // each the nodes on its side of a cut, until the cut heals (ADR 12).
 
+#include "tests/sim/two_masters.hpp"
+
 #include "actors/limits.hpp"
 #include "tests/sim/checkers/checkers.hpp"
 #include "tests/sim/cluster.hpp"
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,31 +20,6 @@ using namespace troupe::sim;
 namespace {
 
 constexpr std::uint32_t nodes = 4;
-
-/// A newer master's generations have higher numbers. So a node whose numbers fall has obeyed a
-/// master that it knew to be the older one.
-class newest_master_commands final : public observer {
- public:
-  explicit newest_master_commands(world& w) : world_(w) {}
-
-  void ended(const std::string& host, ending_kind how) override {
-    if (how != ending_kind::crashed)
-      newest_.erase(host); // with the launcher goes what it knew
-  }
-
-  void process_started(const process_record& p) override {
-    auto& newest = newest_[p.node];
-    if (p.which < newest)
-      world_.blame("newest_master_commands",
-                   fmt::format("{} starts generation {} after generation {}", p.node, p.which.value,
-                               newest.value));
-    newest = std::max(newest, p.which);
-  }
-
- private:
-  world& world_;
-  std::map<std::string, generation> newest_;
-};
 
 cluster_options a_job(std::uint64_t seed) {
   cluster_options o;
@@ -59,7 +35,7 @@ cluster_options a_job(std::uint64_t seed) {
 /// What holds under each of them. The other checkers count what one journal says.
 void watch(cluster& c) {
   c.all().observers = {
-      std::make_shared<newest_master_commands>(c.all()),
+      checkers::newest_master_commands(c.all()),
       checkers::one_world_per_generation(c.all()),
       checkers::processes_follow_the_generation(c.all(), c.training()),
       checkers::start_after_prepared(c.all()),
@@ -67,17 +43,6 @@ void watch(cluster& c) {
       checkers::actors_are_sound(c.all()),
       checkers::queues_are_bounded(c.all()),
   };
-}
-
-void cut(cluster& c, const std::vector<std::string>& side, const std::string& from) {
-  for (const auto& node : side) {
-    c.net().hold(node, from);
-    c.net().hold(from, node);
-  }
-}
-
-void sends_to_rival(cluster& c, const std::string& node) {
-  c.net().resolve(node, cluster::master_name(), cluster::rival_name());
 }
 
 /// Which generation the node's living processes are of; 0: none lives.
@@ -110,8 +75,8 @@ TEST_CASE("each side of a cut trains under its master; once it heals all follow 
   const auto before = runs(c, "n1");
   cut(c, {"n3", "n4"}, cluster::master_name());
   cut(c, {"n1", "n2"}, cluster::rival_name());
-  sends_to_rival(c, "n3");
-  sends_to_rival(c, "n4");
+  send_to_rival(c, "n3");
+  send_to_rival(c, "n4");
   c.start_master(cluster::rival_name());
   // It waits for the others of the generation that its nodes were in, which may be on their way.
   c.run_for(limits::recall_within + 5s);
@@ -125,8 +90,8 @@ TEST_CASE("each side of a cut trains under its master; once it heals all follow 
 
   // The address has moved for all nodes, but a node that has a link with the older master keeps it.
   c.net().calm();
-  sends_to_rival(c, "n1");
-  sends_to_rival(c, "n2");
+  send_to_rival(c, "n1");
+  send_to_rival(c, "n2");
   c.run_for(5s);
   CHECK(runs(c, "n1") == older);
   c.net().break_links("n1");
@@ -142,7 +107,7 @@ TEST_CASE("each side of a cut trains under its master; once it heals all follow 
   c.net().break_links("n4");
   c.run_for(300ms);
   CHECK(runs(c, "n4") == all);
-  sends_to_rival(c, "n4");
+  send_to_rival(c, "n4");
   c.run_for(400s, [&c] { return all_left(c); });
   all_succeeded(c);
 }
@@ -163,7 +128,7 @@ TEST_CASE("whenever the cut comes and heals, no node goes back to the older mast
     c.run_for(c.all().between(0ms, 3s));
     c.start_master(cluster::rival_name());
     for (const auto& node : side)
-      sends_to_rival(c, node);
+      send_to_rival(c, node);
     for (int change = 0; change < 12 && !c.all().broken; ++change) {
       c.run_for(c.all().between(0ms, 2s));
       const auto node = cluster::node_name_of(static_cast<std::uint32_t>(1 + chance.below(nodes)));
@@ -176,7 +141,7 @@ TEST_CASE("whenever the cut comes and heals, no node goes back to the older mast
     }
     c.net().calm();
     for (std::uint32_t i = 1; i <= nodes; ++i) {
-      sends_to_rival(c, cluster::node_name_of(i));
+      send_to_rival(c, cluster::node_name_of(i));
       c.net().break_links(cluster::node_name_of(i));
     }
     c.run_for(400s, [&c] { return all_left(c); });

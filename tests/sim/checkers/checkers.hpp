@@ -84,7 +84,11 @@ std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory, ckpt
 /// or a newer one; every file belongs to a step; and nothing is left of saves that have ended.
 std::shared_ptr<observer> places_are_sound(world& w, checkpoints& of);
 
-/// All of the others.
+/// Of two masters at the same time: a newer one's generations have higher numbers, so a node whose
+/// numbers fall has obeyed a master that it knew to be the older one.
+std::shared_ptr<observer> newest_master_commands(world& w);
+
+/// What must hold under one master: all of the others but the last.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,
                                            duration lease = limits::lease,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -18,7 +19,7 @@ struct saved {
   std::size_t shards = 0;
   std::set<std::string> writers, completed; ///< nodes
   std::vector<std::string> of_shard;        ///< the node that wrote it
-  bool told = false;                        ///< a process was told that it is complete
+  std::optional<instant> told;              ///< a process, that it is complete
   bool loaded = false;
   bool replaced = false; ///< by a newer save of the same step
 };
@@ -49,8 +50,10 @@ class complete_steps_stay_checker final : public observer {
 
   void persist_finalized(const std::string&, const ckpt::persist_request& snapshot,
                          bool complete) override {
-    if (complete)
-      saves_[snapshot.id()].told = true;
+    if (!complete)
+      return;
+    auto& told = saves_[snapshot.id()].told;
+    told = told.value_or(world_.events.now());
   }
 
   void disk_replaced(const std::string& node) override {
@@ -62,7 +65,8 @@ class complete_steps_stay_checker final : public observer {
     std::uint64_t newer = 0; ///< of those that were complete
     for (auto at = saves_.rbegin(); at != saves_.rend(); ++at) {
       const auto& [id, s] = *at;
-      if (!s.told && !s.loaded)
+      const bool told_before = s.told && *s.told <= what.looked;
+      if (!told_before && !s.loaded)
         continue;
       if (may_be_removed(s, newer++) || s.replaced || !can_be_had(s, what))
         continue;
@@ -87,14 +91,15 @@ class complete_steps_stay_checker final : public observer {
     return by_latest && newer >= std::max<std::uint64_t>(keep_.keep_latest, 1) && !periodic;
   }
 
-  /// Where each node has a directory of its own, one that was lost before it completed the step
+  /// A newer step that does not fit the world is not passed over: the load ends, and says so. But
+  /// where each node has a directory of its own, one that was lost before it completed the step
   /// cannot read it, and a rank reads only what its own node has written.
   bool can_be_had(const saved& s, const load_outcome& what) const {
+    if (shared_)
+      return true;
     const bool replicated = s.shards == 1 && s.world_size != 1;
     if (!replicated && s.world_size != what.nodes.size())
       return false;
-    if (shared_)
-      return true;
     if (replicated)
       return std::find(what.nodes.begin(), what.nodes.end(), s.of_shard.front()) !=
              what.nodes.end();
