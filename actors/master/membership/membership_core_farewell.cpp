@@ -82,9 +82,10 @@ std::optional<instant> membership_core::next_wakeup() const {
   for (const auto& [node, who] : leaving_)
     first = first ? std::min(*first, who.until) : who.until;
   if (job_over_ && !told_that_everyone_left_) {
-    // With members only their time counts: the end of `all_known_at_` changes nothing while one is
-    // here.
-    auto farewell = members_.empty() ? all_known_at_ : farewell_until_;
+    // With a node that is here, or on its way out, only their time counts: the end of
+    // `all_known_at_` changes nothing then.
+    const bool waits_for_none = members_.empty() && leaving_.empty();
+    auto farewell = waits_for_none ? all_known_at_ : farewell_until_;
     if (const auto reminding = farewell_.next(); reminding && !members_.empty())
       farewell = std::min(farewell, *reminding);
     first = first ? std::min(*first, farewell) : farewell;

@@ -139,6 +139,8 @@ TEST_SUITE("membership_core, a newcomer with the name of a node") {
     s.comes(2, 2);
     s.passes(limits::return_to_sleeper_within);
     CHECK(text(s.core.job_over(s.now)) == "");
+    REQUIRE(s.core.next_wakeup());
+    CHECK(*s.core.next_wakeup() > s.now);
     CHECK(s.says_goodbye(1).find("everyone left") == std::string::npos);
     CHECK(s.says_goodbye(2).find("everyone left") != std::string::npos);
   }
