@@ -69,7 +69,13 @@ void see_parities(process_arena& of_others, const rank_in_world& who, rank_view&
 }
 
 result<void> see_place(const std::string& place, std::size_t most, rank_view& into) {
-  return tried(place, [&](ports::storage& storage) { return see_steps(storage, most, into); });
+  const auto seen =
+      tried(place, [&](ports::storage& storage) { return see_steps(storage, most, into); });
+  if (seen || seen.error().code != errc::unavailable)
+    return seen;
+  os::posix_storage storage(place);
+  const auto most_of_it = see_steps(storage, most, into, unreadable_step::is_none);
+  return most_of_it ? most_of_it : seen;
 }
 
 result<std::uint64_t> shard_bytes(const std::string& place, const state_id& of,
@@ -91,6 +97,16 @@ result<void> read_shard(const std::string& place, const state_id& of, std::uint3
       return failure(errc::invalid, fmt::format("step {} was saved again meanwhile", of.step));
     return load_shard(storage, found->of, found->which, {reinterpret_cast<std::byte*>(into), room},
                       ports::never_stops);
+  });
+}
+
+result<std::string> passed_over_at(const std::string& place, const std::optional<save_id>& than) {
+  os::posix_storage storage(place);
+  return steps_passed_over(storage, than).map([](const std::vector<step_passed_over>& all) {
+    std::string lines;
+    for (const auto& one : all)
+      lines += fmt::format("{}\t{}\n", one.step, one.why);
+    return lines;
   });
 }
 

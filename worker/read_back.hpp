@@ -26,7 +26,8 @@ struct rank_in_world {
 void see_memory(const process_arena& arena, const rank_in_world& who, rank_view& into);
 /// What this node holds of others' snapshots.
 void see_parities(process_arena& of_others, const rank_in_world& who, rank_view& into);
-/// The newest complete steps at a place.
+/// The newest complete steps at a place. One that could not be read in all that time is passed
+/// over.
 result<void> see_place(const std::string& place, std::size_t most, rank_view& into);
 
 /// The size of a shard's file.
@@ -36,6 +37,10 @@ result<std::uint64_t> shard_bytes(const std::string& place, const state_id& of,
 /// says, else it is an error.
 result<void> read_shard(const std::string& place, const state_id& of, std::uint32_t number,
                         char* into, std::uint64_t room);
+
+/// The steps there that a load of this save has passed over, or one that found nothing, and why: a
+/// line each, "step<TAB>why".
+result<std::string> passed_over_at(const std::string& place, const std::optional<save_id>& than);
 
 /// Checkpoints of other tools there, for a person: a line each, "directory<TAB>step<TAB>tracker".
 result<std::string> foreign_at(const std::string& place);

@@ -124,7 +124,7 @@ void troupe_abandon(troupe_arena* arena, uint64_t slot);
 
 /* What this rank could go on from: in its arena (0: it has none), in the memory for others' images (0: none), and of the newest
  * `steps` complete steps at a place (0: it is not looked at; one that does not exist has none). Storage that fails with what may
- * pass is tried again for half a minute. Returns how many numbers there are, or -1; they are given if `room` is enough. */
+ * pass is tried again for half a minute; a step that could not be read in all that time is passed over. Returns how many numbers there are, or -1; they are given if `room` is enough. */
 int troupe_load_view(const troupe_arena* arena, troupe_arena* others, const char* place, uint64_t steps, uint32_t rank,
                      uint32_t world_size, uint32_t shards, uint64_t* numbers, size_t room, char* why, size_t why_bytes);
 /* Returns how many numbers the plan is, or -1; they are given if `room` is enough. */
@@ -137,6 +137,9 @@ int troupe_read_shard(const char* place, const troupe_image* of, uint32_t shard,
 /* The complete steps at a place, newest first, at most `room` of them. Returns how many, or -1. A place that does not
  * exist has none. */
 int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char* why, size_t why_bytes);
+/* The steps at a place that are damaged or could not be read, of newer saves than this one (0: all): a line for each, with its number
+ * and why between tabs, cut to `room` with the 0 at its end. */
+int troupe_steps_passed_over(const char* place, const troupe_image* than, char* lines, size_t room, char* why, size_t why_bytes);
 /* Checkpoints of other tools at a place, which their trackers name: a line for each, with its directory, its step and the tracker's
  * name between tabs, cut to `room` with the 0 at its end. */
 int troupe_foreign_steps(const char* place, char* lines, size_t room, char* why, size_t why_bytes);

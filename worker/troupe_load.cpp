@@ -82,6 +82,18 @@ int troupe_complete_steps(const char* place, uint64_t* steps, size_t room, char*
   });
 }
 
+int troupe_steps_passed_over(const char* place, const troupe_image* than, char* lines, size_t room,
+                             char* why, size_t why_bytes) {
+  return answer(why, why_bytes, [&]() -> result<void> {
+    const auto found =
+        passed_over_at(place, than != nullptr ? std::optional(id_of(*than).save) : std::nullopt);
+    if (!found)
+      return tl::make_unexpected(found.error());
+    tell(*found, lines, room);
+    return {};
+  });
+}
+
 int troupe_foreign_steps(const char* place, char* lines, size_t room, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&]() -> result<void> {
     const auto found = foreign_at(place);

@@ -139,3 +139,49 @@ TEST_CASE("a place that never stands still is told, and not looked at for ever")
   CHECK(opened.error().what.find("while they were read") != std::string::npos);
   j.place.fault = nullptr;
 }
+
+TEST_CASE("a step that cannot be read may be complete: nothing is done to it until that is known") {
+  saved_once j;
+  std::string why = "step 10 cannot be read: full";
+  SUBCASE("its manifest") {
+    j.fail("get", "10/.troupe-manifest.json");
+  }
+  SUBCASE("what there is of its files") {
+    j.fail("list", "10");
+    why = "step 10 is complete in '10' with other contents, and is the newest that is; it stays";
+  }
+  auto other = j.opened();
+  REQUIRE(other.find(10) != nullptr);
+  CHECK(other.find(10)->is_unreadable());
+  CHECK(newest_of(other) == 0);
+  const auto before = j.files();
+  CHECK(error_of(j.begin(other, 10)).what == why);
+  auto late = j.put(10);
+  CHECK(error_of(j.commit(other, late)).code == errc::unavailable);
+  CHECK(other.retain(j.keep, {j.last, j.last}).removed.empty());
+  CHECK(j.files() == before);
+
+  j.place.fault = nullptr;
+  REQUIRE(other.look_around());
+  CHECK(newest_of(other) == 10);
+}
+
+TEST_CASE("begun again, and whether it was completed meanwhile cannot be told: as if not begun") {
+  two_ranks j;
+  auto saver = j.opened();
+  REQUIRE(j.begin(saver, 10));
+  const auto m = j.put(10);
+  auto other = j.opened();
+  const auto marker = j.place.files.at(".troupe/steps/10");
+  int reads = 0;
+  j.place.fault = [&](const char* what, const std::string& name) -> std::optional<error> {
+    if (what == std::string("get") && name == "10/.troupe-manifest.json" && ++reads > 1)
+      return error{errc::unavailable, "input/output error"};
+    return std::nullopt;
+  };
+  CHECK(error_of(j.begin(other, 10)).code == errc::unavailable);
+  CHECK(j.place.files.at(".troupe/steps/10") == marker);
+  j.place.fault = nullptr;
+  CHECK(j.commit(saver, m));
+  CHECK(newest_of(j.opened()) == 10);
+}

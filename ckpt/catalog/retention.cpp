@@ -31,6 +31,8 @@ const char* to_string(step_state s) {
     return "complete";
   case step_state::damaged:
     return "damaged";
+  case step_state::unreadable:
+    return "unreadable";
   }
   return "?";
 }

@@ -17,7 +17,8 @@ struct retention {
 enum class step_state : std::uint8_t {
   incomplete, ///< begun, and without a manifest of the save that began it
   complete,
-  damaged, ///< has a manifest, and is not what that says: a person should look at it
+  damaged,    ///< has a manifest, and is not what that says: a person should look at it
+  unreadable, ///< storage has failed where it had to be read, so it may be complete
 };
 
 const char* to_string(step_state s);
@@ -40,8 +41,8 @@ struct retention_point {
 };
 
 /// The steps to remove, in the order they were seen. Never the newest complete one nor the
-/// committed one, nor one that may still become complete, nor a damaged one, which a person should
-/// see.
+/// committed one, nor one that may still become complete or that could not be read, nor a damaged
+/// one, which a person should see.
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
                                      const retention_point& now);
 

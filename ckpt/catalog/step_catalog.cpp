@@ -24,6 +24,11 @@ void not_complete(found_step& found, step_state state, std::string why) {
   found.why = std::move(why);
 }
 
+/// What passes by itself, unlike what lies there in a way that cannot be read.
+bool passes(const error& e) {
+  return e.code != errc::absent && e.code != errc::invalid && e.code != errc::refused;
+}
+
 bool older(const found_step* a, const found_step* b) {
   return std::make_tuple(a->says.id(), a->step) < std::make_tuple(b->says.id(), b->step);
 }
@@ -108,7 +113,7 @@ result<void> step_catalog::look_again(std::uint64_t step) {
     return {};
   }
   // One that will not be readable by itself must not hide all other steps.
-  if (!text && text.error().code != errc::invalid && text.error().code != errc::refused)
+  if (!text && passes(text.error()))
     return tl::make_unexpected(text.error());
   auto& found = steps_[step] = {};
   found.step = step;
@@ -135,7 +140,8 @@ void step_catalog::read_manifest(found_step& found) {
   if (!text) {
     if (text.error().code == errc::absent)
       return not_complete(found, step_state::incomplete, "it has no manifest");
-    return not_complete(found, step_state::damaged, text.error().what);
+    return not_complete(found, passes(text.error()) ? step_state::unreadable : step_state::damaged,
+                        text.error().what);
   }
   auto read = manifest_of(*text);
   if (!read)
@@ -192,8 +198,9 @@ result<void> step_catalog::check_sizes(const found_step& found, const manifest& 
   return {};
 }
 
-/// Takes the newest steps whose files are not those of their manifests for damaged. False if one of
-/// them is only being removed, or begun again: its manifest, which goes first, is another by then.
+/// Takes the newest steps whose files are not those of their manifests for damaged, or unreadable
+/// if that cannot be told. False if one of them is only being removed, or begun again: its
+/// manifest, which goes first, is another by then.
 result<bool> step_catalog::check_newest() {
   while (const found_step* candidate = newest()) {
     const auto step = candidate->step;
@@ -206,7 +213,9 @@ result<bool> step_catalog::check_newest() {
     const auto* now = find(step);
     if (now == nullptr || !now->is_complete() || now->says.id() != id)
       return false;
-    not_complete(steps_.at(step), step_state::damaged, sound.error().what);
+    not_complete(steps_.at(step),
+                 passes(sound.error()) ? step_state::unreadable : step_state::damaged,
+                 sound.error().what);
   }
   return true;
 }

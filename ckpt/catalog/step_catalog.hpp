@@ -29,6 +29,7 @@ struct found_step {
   std::string why; ///< why it is not complete, in words
 
   bool is_complete() const { return state == step_state::complete; }
+  bool is_unreadable() const { return state == step_state::unreadable; }
 };
 
 /// What retention did.

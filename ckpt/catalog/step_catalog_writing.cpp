@@ -32,6 +32,12 @@ tl::unexpected<error> damaged_marker(const found_step& known) {
                              known.step, known.why, marker_of(known.step)));
 }
 
+/// It may be complete, and even the newest: nothing is done to it until that can be told.
+tl::unexpected<error> cannot_tell(const found_step& known) {
+  return failure(errc::unavailable,
+                 fmt::format("step {} cannot be read: {}", known.step, known.why));
+}
+
 bool same_shards(const manifest& a, const manifest& b) {
   return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
                     [](const shard& x, const shard& y) {
@@ -78,6 +84,8 @@ result<void> step_catalog::check_may_begin(const found_step& known, const std::s
                                            const save_id& by) const {
   if (known.directory.empty())
     return damaged_marker(known);
+  if (known.is_unreadable())
+    return cannot_tell(known);
   if (known.directory != directory)
     return failure(errc::refused, fmt::format("step {} is in '{}' already, not in '{}'", known.step,
                                               known.directory, directory));
@@ -146,7 +154,7 @@ result<void> step_catalog::check_free(std::uint64_t step, const std::string& nam
 }
 
 /// A commit of the save before may have come between the look and the marker. If that made it the
-/// newest complete step, it is so again.
+/// newest complete step, it is so again; so it is if that cannot be told.
 result<void> step_catalog::begin_again(const found_step& before, const save_id& by) {
   const auto step = before.step;
   if (auto marked = storage_->replace(marker_of(step), to_text({before.directory, by})); !marked)
@@ -154,7 +162,9 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
   auto meanwhile = before;
   read_manifest(meanwhile);
   steps_[step] = meanwhile;
-  if (!before.is_complete() && meanwhile.is_complete() && newest() == &steps_[step]) {
+  const bool became_newest =
+      !before.is_complete() && meanwhile.is_complete() && newest() == &steps_[step];
+  if (became_newest || meanwhile.is_unreadable()) {
     if (auto marked =
             storage_->replace(marker_of(step), to_text({before.directory, before.begun_by}));
         !marked)
@@ -327,6 +337,8 @@ result<void> step_catalog::commit(const manifest& m, framework whose) {
 result<void> step_catalog::check_commit(const found_step& known, const manifest& m) {
   if (known.directory.empty())
     return damaged_marker(known);
+  if (known.is_unreadable())
+    return cannot_tell(known);
   if (m.id() < known.begun_by)
     return begun_by_newer(m.step, known.begun_by);
   if (known.is_complete() && m.id() < known.says.id())

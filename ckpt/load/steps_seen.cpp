@@ -6,10 +6,14 @@
 
 namespace troupe::ckpt {
 
-result<void> see_steps(ports::storage& storage, std::size_t most, rank_view& into) {
+result<void> see_steps(ports::storage& storage, std::size_t most, rank_view& into,
+                       unreadable_step what) {
   const auto known = step_catalog::open(storage, step_catalog::expects_no_files);
   if (!known)
     return tl::make_unexpected(known.error());
+  for (const auto& [step, found] : known->steps())
+    if (found.is_unreadable() && what == unreadable_step::is_an_error)
+      return failure(errc::unavailable, fmt::format("step {} cannot be read: {}", step, found.why));
   into.disk.clear();
   const auto complete = known->complete_newest_first();
   into.more_on_disk = complete.size() > most;
@@ -23,6 +27,20 @@ result<void> see_steps(ports::storage& storage, std::size_t most, rank_view& int
   return {};
 }
 
+result<std::vector<step_passed_over>> steps_passed_over(ports::storage& storage,
+                                                        const std::optional<save_id>& than) {
+  const auto known = step_catalog::open(storage, step_catalog::expects_no_files);
+  if (!known)
+    return tl::make_unexpected(known.error());
+  std::vector<step_passed_over> all;
+  for (const auto& [step, found] : known->steps()) {
+    const bool newer = !than || *than < found.begun_by || found.begun_by == save_id{};
+    if (found.is_unreadable() || (found.state == step_state::damaged && newer))
+      all.push_back({step, found.why});
+  }
+  return all;
+}
+
 result<shard_to_read> find_shard(ports::storage& storage, const state_id& of,
                                  std::uint32_t number) {
   auto known = step_catalog::open_one(storage, of.step);
@@ -31,6 +49,9 @@ result<shard_to_read> find_shard(ports::storage& storage, const state_id& of,
   const auto* found = known->find(of.step);
   if (found == nullptr)
     return failure(errc::invalid, fmt::format("step {} is not there any more", of.step));
+  if (found->is_unreadable())
+    return failure(errc::unavailable,
+                   fmt::format("step {} cannot be read: {}", of.step, found->why));
   if (!found->is_complete())
     return failure(errc::invalid, fmt::format("step {} is not complete: {}", of.step, found->why));
   if (found->says.id() != of.save)

@@ -56,7 +56,7 @@ def test_a_directory_to_load(tmp_path):
 @pytest.mark.parametrize(
     "which", [".troupe/steps/7", "7/.troupe-manifest.json", "7/rank_0.pt", "dlrover_latest.txt"]
 )
-def test_among_the_steps_of_a_job(tmp_path, make_odd, which):
+def test_among_the_steps_of_a_job(tmp_path, make_odd, which, caplog):
     with DdpCheckpointer(tmp_path) as checkpointer:
         for step in (5, 7):
             assert checkpointer.save_checkpoint(step, {"step": step})
@@ -72,3 +72,23 @@ def test_among_the_steps_of_a_job(tmp_path, make_odd, which):
 
     assert in_time(load) == "it does not wait"
     assert loaded == [{"step": 7 if which == "dlrover_latest.txt" else 5}]
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == which.startswith("7/")
+    if which == "7/.troupe-manifest.json":
+        assert told[0].startswith(
+            f"{tmp_path}: training goes on from step 5, and other steps there were passed over: rank 0: step 7: "
+        )
+
+
+@pytest.mark.parametrize("which", [".troupe/steps/7", "7/.troupe-manifest.json"])
+def test_training_does_not_begin_anew_beside_a_damaged_step(tmp_path, which):
+    with DdpCheckpointer(tmp_path) as checkpointer:
+        assert checkpointer.save_checkpoint(7, {"step": 7})
+        assert checkpointer.wait_latest_checkpoint(60)
+    there = (tmp_path / which).read_bytes()
+    (tmp_path / which).write_bytes(there[:-1] + bytes([there[-1] ^ 1]))
+    with (
+        DdpCheckpointer(tmp_path) as checkpointer,
+        pytest.raises(CheckpointError, match=f"no step at {tmp_path} can be read: rank 0: step 7: "),
+    ):
+        checkpointer.load_checkpoint()

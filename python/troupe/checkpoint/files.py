@@ -21,7 +21,15 @@ IN_PLACE = "."  # the directory of a step whose files lie in the place itself
 OWN = ".troupe"  # what is Troupe's own at a place
 NAME_BYTES = 255
 PLACE_BYTES = 1023
-LINES_BYTES = 4096  # of what is told of other tools' checkpoints
+LINES_BYTES = 4096  # of what is told of steps and other tools' checkpoints
+
+
+def steps_passed_over(place: str, than: library.RawImage | None) -> list[str]:
+    """Steps at a place that are damaged or could not be read, of newer saves than this one, or all; and why, in words."""
+    lines = ctypes.create_string_buffer(LINES_BYTES)
+    library.call("troupe_steps_passed_over", os.fsencode(place), than, lines, LINES_BYTES)
+    found = [line.split("\t") for line in os.fsdecode(lines.value).splitlines()]
+    return [f"step {step}: {why}" for step, why in found]
 
 
 def foreign_steps(place: str) -> list[tuple[str, int, str]]:

@@ -96,6 +96,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "troupe_begin": (c_int, [c_void_p, c_uint64, IMAGE, POINTER(c_void_p)]),
     "troupe_finish": (c_int, [c_void_p, IMAGE, DESTINATION]),
     "troupe_complete_steps": (c_int, [c_char_p, c_void_p, c_size_t]),
+    "troupe_steps_passed_over": (c_int, [c_char_p, IMAGE, c_char_p, c_size_t]),
     "troupe_foreign_steps": (c_int, [c_char_p, c_char_p, c_size_t]),
     "troupe_load_view": (
         c_int,

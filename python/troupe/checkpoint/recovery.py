@@ -14,7 +14,7 @@ import torch
 
 from . import library
 from .arena import Arena, View
-from .files import foreign_steps, names_of_people
+from .files import foreign_steps, names_of_people, steps_passed_over
 from .image import Destination, Image, Unfinished
 from .library import CheckpointError
 from .plan import Failed, Outcome, Plan, Source, StateId, plan, view
@@ -68,6 +68,7 @@ class Recovery:
                 return self._nothing()
             elif what.done:
                 self._tell(what.what)
+                self._tell_of_passed_over(what.what)
                 return what.what
             else:
                 self._carry_out(what)
@@ -91,10 +92,8 @@ class Recovery:
         return plan(views, self.shards, seen_before, self._failed)
 
     def _nothing(self) -> None:
-        if self._unreadable:
-            raise CheckpointError(
-                f"no step at {self.place} can be read: {summary(self._unreadable)}"
-            )
+        if unreadable := self._unreadable or self._passed_over(None):
+            raise CheckpointError(f"no step at {self.place} can be read: {summary(unreadable)}")
         moved = self._moved() if self.disk else ""
         if reasons := self.ranks.objections(moved):
             raise CheckpointError(summary(reasons))
@@ -117,6 +116,24 @@ class Recovery:
             f"step {step} at {self.place} was saved by {world_size} ranks as {counted(shards)}, and this world of "
             f"{self.ranks.me.world_size} has {self.shards}: shards fit only into a world of the same size"
         )
+
+    def _passed_over(self, what: StateId | None) -> list[str]:
+        """Collective. Why newer steps than this at the ranks' places are no checkpoints to go on from, though they were begun."""
+        mine = ""
+        if self.disk and self.arena:
+            than = library.RawImage(what.step, what.generation, what.save) if what else None
+            try:
+                mine = "; ".join(steps_passed_over(self.place, than))
+            except CheckpointError as error:
+                mine = str(error)
+        return self.ranks.objections(mine)
+
+    def _tell_of_passed_over(self, what: StateId) -> None:
+        if (passed := self._passed_over(what)) and self.ranks.me.rank == 0:
+            log.error(
+                "%s: training goes on from step %d, and other steps there were passed over: %s. They stay as they are",
+                self.place, what.step, summary(passed),
+            )  # fmt: skip
 
     def _tell_of_foreign(self) -> None:
         """Other tools' checkpoints are not passed over without a word."""
