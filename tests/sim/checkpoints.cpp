@@ -55,6 +55,18 @@ sim_place& checkpoints::place_of(const std::string& node) {
   return place;
 }
 
+std::uint64_t checkpoints::troubles() const {
+  std::uint64_t all = 0;
+  for (const auto& [name, place] : places_)
+    all += place.disturbed + place.troubles;
+  return all;
+}
+
+bool checkpoints::any_is_ill() const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [](const auto& one) { return one.second.is_ill(); });
+}
+
 void checkpoints::heal() {
   options_.fails = 0;
   for (auto& [name, place] : places_) {
@@ -68,6 +80,7 @@ void checkpoints::replace_disk(const std::string& node) {
     return;
   auto& place = place_of(node);
   place.content.files.clear();
+  place.taken = false;
   ++place.disturbed;
   world_.tell(&observer::disk_replaced, node);
 }
@@ -92,6 +105,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
   const auto later = [this](duration d, std::function<void()> then) {
     world_.events.in(d, std::move(then));
   };
+  place_of(node).taken = true;
   other_jobs_.push_back(fiber::start(later, [this, node, what, snapshot] {
     place_use use(world_, place_of(node));
     fiber::current()->pass(1ms);

@@ -63,6 +63,10 @@ class checkpoints {
   checkpoint_options& options() { return options_; }
   /// The directory that a node writes to.
   sim_place& place_of(const std::string& node);
+  /// So often a directory has been disturbed, or fate has done something to it.
+  std::uint64_t troubles() const;
+  /// Whether one of them is slow, or may fail.
+  bool any_is_ill() const;
   /// All disks get well, and quick.
   void heal();
   /// A node of its own directory comes with a new disk. A shared one stays.

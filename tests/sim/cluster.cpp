@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* job_name = "job";
 constexpr auto progress_after = 5s;
+constexpr std::uint64_t events_at_one_instant_max = 1'000'000;
 /// Newer than that of any master that begins before it; real ones go by the clock.
 constexpr term rival_term{1'000};
 
@@ -298,12 +299,16 @@ bool cluster::over() const {
 // ---- Time ----
 
 void cluster::run_until(instant when, const std::function<bool()>& enough) {
+  std::uint64_t at_this_instant = 0;
   while (!world_.broken && !(enough && enough())) {
     const auto next = world_.events.next();
     if (!next || *next > when) {
       world_.events.pass(when);
       return;
     }
+    at_this_instant = *next == now() ? at_this_instant + 1 : 0;
+    if (at_this_instant > events_at_one_instant_max)
+      return world_.blame("time_passes", "more and more happens at the same instant");
     world_.events.step();
     world_.tell(&observer::time_passed, world_.events.now());
   }

@@ -230,6 +230,7 @@ result<void> about_place(cluster& c, const command& w) {
   const auto name = node_of(c, w.at(1));
   const auto what = rest(w, 2);
   auto& place = c.saves().place_of(name);
+  ++place.troubles;
   if (what == "is full")
     place.full = true;
   else if (what == "is slow")

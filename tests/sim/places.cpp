@@ -17,6 +17,7 @@ void sim_place::lose_cache(instant now) {
       content.files[one->name] = *one->before;
     else
       content.files.erase(one->name);
+    undone.insert(one->number);
   }
   cache.clear();
 }
@@ -91,9 +92,7 @@ auto sim_storage::apply_and_sync(const std::string& name, duration least, durati
   const auto me = place_.writes;
   pass(least / 2, most / 2);
   auto& cache = place_.cache;
-  const bool lost =
-      std::none_of(cache.begin(), cache.end(), [me](const auto& one) { return one.number == me; });
-  if (lost) {
+  if (place_.undone.erase(me) != 0) {
     how = failure(errc::unavailable, fmt::format("'{}' is not durable: power was lost", name));
     return how;
   }

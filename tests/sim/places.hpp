@@ -4,6 +4,7 @@
 #include "tests/sim/world.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct sim_place {
   bool full = false;
   bool broken = false; ///< an input/output error at each operation
   double fails = 0;    ///< a shard's write
+  bool taken = false;  ///< by a newer job: this one's saves are refused
 
   /// What others see already and a power cut undoes: a file's content before, newest last.
   struct unsynced {
@@ -29,12 +31,17 @@ struct sim_place {
   /// What no process waits for is durable after this time, as it is in a kernel's page cache.
   static constexpr duration written_back_within = 30s;
   std::vector<unsynced> cache;
-  std::uint64_t writes = 0; ///< so far
+  std::uint64_t writes = 0;       ///< so far
+  std::set<std::uint64_t> undone; ///< by a power cut, and their writers do not know yet
 
   std::uint64_t at_work = 0; ///< savers, and what they have been asked to do
   /// So often something has failed there, was cut short by its process's end, or was lost.
   std::uint64_t disturbed = 0;
 
+  std::uint64_t troubles = 0; ///< what fate has done to it, so far
+
+  /// What is asked of it may fail, or take longer than it should.
+  bool is_ill() const { return slow || full || broken || taken || fails > 0; }
   /// The machine that has it loses power.
   void lose_cache(instant now);
 };

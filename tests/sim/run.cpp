@@ -93,6 +93,13 @@ cluster_options draw_options(const run_options& o) {
   return c;
 }
 
+/// Whether each save of a job has to succeed where nothing goes wrong: none is refused for what
+/// people or a later save have written, and there is time for all that may wait before it.
+bool must_all_succeed(const cluster_options& o) {
+  const auto& k = o.checkpoints;
+  return !k.shared_with_people && k.goes_back == 0 && 4 * o.slots * k.write_max < k.save_within;
+}
+
 /// Nodes come one after the other, mostly.
 void let_nodes_come(cluster& c) {
   auto& w = c.all();
@@ -163,6 +170,8 @@ run_outcome run(const run_options& o) {
                               {options.nodes_min, options.nodes_max, options.unit, {}},
                               options.lease, options.checkpoints.shared, options.checkpoints.keep);
   w.observers.push_back(checkers::places_are_sound(w, c.saves()));
+  if (must_all_succeed(options))
+    w.observers.push_back(checkers::losses_have_a_cause(w, c.saves()));
   const auto faults =
       o.faults ? *o.faults
                : plan::random(w.random, faults_last, options.nodes, o.of == life::storage);

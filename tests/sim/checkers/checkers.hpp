@@ -84,6 +84,9 @@ std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory, ckpt
 /// or a newer one; every file belongs to a step; and nothing is left of saves that have ended.
 std::shared_ptr<observer> places_are_sound(world& w, checkpoints& of);
 
+/// A save is reported lost only if something has gone wrong since it was asked for.
+std::shared_ptr<observer> losses_have_a_cause(world& w, checkpoints& of);
+
 /// Of two masters at the same time: a newer one's generations have higher numbers, so a node whose
 /// numbers fall has obeyed a master that it knew to be the older one.
 std::shared_ptr<observer> newest_master_commands(world& w);

@@ -22,6 +22,7 @@ struct saved {
   std::optional<instant> told;              ///< a process, that it is complete
   bool loaded = false;
   bool replaced = false; ///< by a newer save of the same step
+  bool gone = false;     ///< with the disk of a node
 };
 
 class complete_steps_stay_checker final : public observer {
@@ -52,13 +53,18 @@ class complete_steps_stay_checker final : public observer {
                          bool complete) override {
     if (!complete)
       return;
-    auto& told = saves_[snapshot.id()].told;
-    told = told.value_or(world_.events.now());
+    auto& s = saves_[snapshot.id()];
+    s.told = s.told.value_or(world_.events.now());
+    if (!shared_ && !s.gone && s.completed != s.writers)
+      world_.blame("complete_steps_stay",
+                   fmt::format("rank {} was told that step {} is complete, and not every node has "
+                               "completed it in its own directory",
+                               snapshot.rank, s.step));
   }
 
   void disk_replaced(const std::string& node) override {
-    for (auto at = saves_.begin(); at != saves_.end();)
-      at = at->second.writers.count(node) != 0 ? saves_.erase(at) : std::next(at);
+    for (auto& [id, s] : saves_)
+      s.gone = s.gone || s.writers.count(node) != 0;
   }
 
   void loaded(const load_outcome& what) override {
@@ -66,7 +72,7 @@ class complete_steps_stay_checker final : public observer {
     for (auto at = saves_.rbegin(); at != saves_.rend(); ++at) {
       const auto& [id, s] = *at;
       const bool told_before = s.told && *s.told <= what.looked;
-      if (!told_before && !s.loaded)
+      if (s.gone || (!told_before && !s.loaded))
         continue;
       if (may_be_removed(s, newer++) || s.replaced || !can_be_had(s, what))
         continue;

@@ -1,0 +1,69 @@
+#include "tests/sim/checkers/checkers.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace troupe::sim::checkers {
+
+namespace {
+
+class losses_have_a_cause_checker final : public observer {
+ public:
+  losses_have_a_cause_checker(world& w, checkpoints& of) : world_(w), all_(of) {}
+
+  void ended(const std::string&, ending_kind) override { happened(); }
+  void froze(const std::string&) override { happened(); }
+  void thawed(const std::string&) override { happened(); }
+  void process_ended(const process_record&) override { happened(); }
+  void link_ended(const std::string&, const std::string&, std::uint64_t, ports::link_end) override {
+    happened();
+  }
+  void way_cut(const std::string&, const std::string&) override { happened(); }
+  void disk_replaced(const std::string&) override { happened(); }
+  void said(const std::string&, const std::string&, const log::event& e) override {
+    if (e.name == "child_restarted")
+      happened();
+  }
+
+  void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
+    requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
+  }
+
+  void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
+                         bool complete) override {
+    const auto found = requested_.find(key_of(node, snapshot));
+    if (found == requested_.end())
+      return;
+    const auto before = found->second;
+    requested_.erase(found);
+    if (!complete && before == happened_ + all_.troubles() && !all_.any_is_ill())
+      world_.blame("losses_have_a_cause",
+                   fmt::format("step {} of rank {} is reported lost, and nothing has happened "
+                               "since it was saved",
+                               snapshot.step, snapshot.rank));
+  }
+
+ private:
+  using key = std::pair<std::string, std::pair<local_rank, std::uint64_t>>;
+  static key key_of(const std::string& node, const ckpt::persist_request& snapshot) {
+    return {node, {snapshot.local, snapshot.sequence}};
+  }
+
+  void happened() { ++happened_; }
+
+  world& world_;
+  checkpoints& all_;
+  std::uint64_t happened_ = 0;             ///< so often something has, anywhere
+  std::map<key, std::uint64_t> requested_; ///< what had happened before
+};
+
+} // namespace
+
+std::shared_ptr<observer> losses_have_a_cause(world& w, checkpoints& of) {
+  return std::make_shared<losses_have_a_cause_checker>(w, of);
+}
+
+} // namespace troupe::sim::checkers
