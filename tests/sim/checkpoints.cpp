@@ -126,6 +126,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
     order.says.layout = ckpt::layout_of(snapshot.to.whose);
     order.says.shards = {{"rank_0.pt", *written, its_node}};
     const auto how = writer.commit(order);
+    place_of(node).taken = true; // also if the disk was replaced meanwhile
     world_.write(node, fmt::format("ckpt   another job: {}",
                                    how ? "its step is complete" : how.error().what));
     if (how)

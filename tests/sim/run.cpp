@@ -94,10 +94,12 @@ cluster_options draw_options(const run_options& o) {
 }
 
 /// Whether each save of a job has to succeed where nothing goes wrong: none is refused for what
-/// people or a later save have written, and there is time for all that may wait before it.
+/// people or a later save have written, or a node has that is no member any more; and there is time
+/// for all that may wait before it.
 bool must_all_succeed(const cluster_options& o) {
   const auto& k = o.checkpoints;
-  return !k.shared_with_people && k.goes_back == 0 && 4 * o.slots * k.write_max < k.save_within;
+  return k.shared && !k.shared_with_people && k.goes_back == 0 &&
+         4 * o.slots * k.write_max < k.save_within;
 }
 
 /// Nodes come one after the other, mostly.
