@@ -41,8 +41,18 @@ void place_use::end() {
 }
 
 void sim_storage::pass(duration least, duration most) {
-  if (auto* const me = fiber::current())
-    me->pass(world_.between(least, most) * (place_.slow ? 100 : 1));
+  auto* const me = fiber::current();
+  if (me == nullptr)
+    return;
+  const auto takes = world_.between(least, most);
+  if (!place_.slow)
+    return me->pass(takes);
+  struct slow_operation {
+    explicit slow_operation(std::uint64_t& count) : count_(count) { ++count_; }
+    ~slow_operation() { --count_; }
+    std::uint64_t& count_;
+  } const counted(place_.slow_operations);
+  me->pass(takes * 100);
 }
 
 result<void> sim_storage::usable(const std::string& name, bool writes) {

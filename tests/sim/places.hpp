@@ -38,10 +38,13 @@ struct sim_place {
   /// So often something has failed there, was cut short by its process's end, or was lost.
   std::uint64_t disturbed = 0;
 
-  std::uint64_t troubles = 0; ///< what fate has done to it, so far
+  std::uint64_t troubles = 0;        ///< what fate has done to it, so far
+  std::uint64_t slow_operations = 0; ///< that have begun while it was slow, and go on
 
   /// What is asked of it may fail, or take longer than it should.
-  bool is_ill() const { return slow || full || broken || taken || fails > 0; }
+  bool is_ill() const {
+    return slow || full || broken || taken || fails > 0 || slow_operations > 0;
+  }
   /// The machine that has it loses power.
   void lose_cache(instant now);
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -14,14 +15,31 @@ class losses_have_a_cause_checker final : public observer {
  public:
   losses_have_a_cause_checker(world& w, checkpoints& of) : world_(w), all_(of) {}
 
-  void ended(const std::string&, ending_kind) override { happened(); }
-  void froze(const std::string&) override { happened(); }
-  void thawed(const std::string&) override { happened(); }
+  void started(const std::string&, std::uint64_t) override { happened(); }
+  void ended(const std::string& host, ending_kind) override {
+    frozen_.erase(host);
+    happened();
+  }
+  void froze(const std::string& host) override {
+    frozen_.insert(host);
+    happened();
+  }
+  void thawed(const std::string& host) override {
+    frozen_.erase(host);
+    happened();
+  }
+  void way_cut(const std::string& from, const std::string& to) override {
+    cut_.insert({from, to});
+    happened();
+  }
+  void way_free(const std::string& from, const std::string& to) override {
+    cut_.erase({from, to});
+    happened();
+  }
   void process_ended(const process_record&) override { happened(); }
   void link_ended(const std::string&, const std::string&, std::uint64_t, ports::link_end) override {
     happened();
   }
-  void way_cut(const std::string&, const std::string&) override { happened(); }
   void disk_replaced(const std::string&) override { happened(); }
   void said(const std::string&, const std::string&, const log::event& e) override {
     if (e.name == "child_restarted")
@@ -29,7 +47,8 @@ class losses_have_a_cause_checker final : public observer {
   }
 
   void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
-    requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
+    if (frozen_.empty() && cut_.empty() && !all_.any_is_ill())
+      requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
   }
 
   void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
@@ -56,7 +75,9 @@ class losses_have_a_cause_checker final : public observer {
 
   world& world_;
   checkpoints& all_;
-  std::uint64_t happened_ = 0;             ///< so often something has, anywhere
+  std::uint64_t happened_ = 0; ///< so often something has, anywhere
+  std::set<std::string> frozen_;
+  std::set<std::pair<std::string, std::string>> cut_;
   std::map<key, std::uint64_t> requested_; ///< what had happened before
 };
 
