@@ -1,5 +1,6 @@
 #include "tests/sim/checkpoints.hpp"
 
+#include "ckpt/catalog/step_names.hpp"
 #include "runtime/base/generations.hpp"
 #include "tests/sim/checkpoint_host.hpp"
 #include "tests/sim/replication_host.hpp"
@@ -83,6 +84,27 @@ void checkpoints::replace_disk(const std::string& node) {
   place.taken = false;
   ++place.disturbed;
   world_.tell(&observer::disk_replaced, node);
+}
+
+/// Not what people have written, nor what has no checksum.
+void checkpoints::decay(const std::string& node) {
+  auto& place = place_of(node);
+  std::vector<std::string> of_steps;
+  for (const auto& [name, content] : place.content.files) {
+    const bool of_people = options_.shared_with_people && files_of_people().count(name) != 0;
+    const bool sealed = name.find("rank_") != name.npos || name.find("manifest") != name.npos ||
+                        ckpt::step_of_marker(name);
+    if (!of_people && sealed && !content.empty())
+      of_steps.push_back(name);
+  }
+  if (of_steps.empty())
+    return;
+  const auto& name = of_steps[world_.random.below(of_steps.size())];
+  auto& content = place.content.files[name];
+  content[world_.random.below(content.size())] ^= 1;
+  ++place.disturbed;
+  world_.write(node, fmt::format("ckpt   '{}' decays", name));
+  world_.tell(&observer::place_decayed, node);
 }
 
 /// By its own ranks' agreement it numbers its saves like any; its master began just now.

@@ -73,6 +73,8 @@ class checkpoints {
   void replace_disk(const std::string& node);
   /// Of the machine that has the directory which this node writes to.
   void lose_power(const std::string& node);
+  /// A byte of a shard, a manifest or a marker is another one from now on.
+  void decay(const std::string& node);
   /// A job with a newer master, of one process, that was told to use the same directory.
   void save_by_another_job(const std::string& node);
 

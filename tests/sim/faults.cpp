@@ -241,6 +241,8 @@ result<void> about_place(cluster& c, const command& w) {
     place.full = place.slow = place.broken = false;
   else if (what == "is replaced")
     c.saves().replace_disk(name);
+  else if (what == "decays")
+    c.saves().decay(name);
   else if (what == "loses power")
     c.saves().lose_power(name);
   else if (what == "is another job's too")

@@ -39,6 +39,7 @@ namespace troupe::sim {
 ///     place N is full | is slow | is broken | recovers
 ///                                the checkpoint directory that the node writes to
 ///     place N is replaced        a directory of the node's own is empty now
+///     place N decays             a byte of a shard, manifest or marker is another one
 ///     place N loses power        what is not durable there has never been
 ///     place N is another job's too
 ///                                which completes a step of its own there

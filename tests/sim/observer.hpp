@@ -93,6 +93,8 @@ class observer {
   }
   /// A node's own directory is empty now.
   virtual void disk_replaced(const std::string& node) { (void)node; }
+  /// A file in the directory that a node writes to is not what was written any more.
+  virtual void place_decayed(const std::string& node) { (void)node; }
   /// What others see of a file is another now, or it is gone; what it was before.
   virtual void file_changed(const sim_place& at, const std::string& name,
                             const std::optional<std::string>& before) {

@@ -111,7 +111,7 @@ constexpr kind storage_kinds[] = {
     {3, "actor N agent crashes", nullptr},        {6, "place N is full", "place N recovers"},
     {6, "place N is slow", "place N recovers"},   {6, "place N is broken", "place N recovers"},
     {3, "place N is replaced", nullptr},          {3, "place N loses power", nullptr},
-    {1, "place N is another job's too", nullptr},
+    {1, "place N is another job's too", nullptr}, {2, "place N decays", nullptr},
 };
 
 template<std::size_t Count>

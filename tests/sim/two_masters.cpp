@@ -74,9 +74,9 @@ void happens(cluster& c, const std::string& what) {
 /// A node asks another master, loses its supervisor or its power, or the disk is not what it was.
 void change_something(cluster& c) {
   static constexpr const char* faults[] = {
-      "node ? crashes",      "node ? loses power", "worker ? is killed",
-      "place ? is slow",     "place ? is full",    "place ? recovers",
-      "place ? loses power", "node ? freezes",     "node ? thaws",
+      "node ? crashes",  "node ? loses power", "worker ? is killed",  "place ? is slow",
+      "place ? is full", "place ? recovers",   "place ? loses power", "node ? freezes",
+      "node ? thaws",    "place ? decays",
   };
   auto& chance = c.all().random;
   const auto node = cluster::node_name_of(static_cast<std::uint32_t>(1 + chance.below(nodes)));

@@ -22,7 +22,7 @@ struct saved {
   std::optional<instant> told;              ///< a process, that it is complete
   bool loaded = false;
   bool replaced = false; ///< by a newer save of the same step
-  bool gone = false;     ///< with the disk of a node
+  bool gone = false;     ///< with the disk of a node, or damaged
 };
 
 class complete_steps_stay_checker final : public observer {
@@ -65,6 +65,12 @@ class complete_steps_stay_checker final : public observer {
   void disk_replaced(const std::string& node) override {
     for (auto& [id, s] : saves_)
       s.gone = s.gone || s.writers.count(node) != 0;
+  }
+
+  /// Any of them may be it.
+  void place_decayed(const std::string& node) override {
+    for (auto& [id, s] : saves_)
+      s.gone = s.gone || shared_ || s.writers.count(node) != 0;
   }
 
   void loaded(const load_outcome& what) override {
