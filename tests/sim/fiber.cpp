@@ -4,6 +4,19 @@
 
 #include <utility>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TROUPE_ADDRESS_SANITIZER
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) && !defined(TROUPE_ADDRESS_SANITIZER)
+#define TROUPE_ADDRESS_SANITIZER
+#endif
+#ifdef TROUPE_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace troupe::sim {
 
 namespace {
@@ -28,6 +41,25 @@ std::vector<char> a_stack() {
   return one;
 }
 
+#ifdef TROUPE_ADDRESS_SANITIZER
+/// Right before a switch to that stack; without `frames` this one is left for good.
+void will_run_on(const void* stack, std::size_t bytes, void** frames) {
+  __sanitizer_start_switch_fiber(frames, stack, bytes);
+}
+/// Right after a switch to this stack: where the one is that was left.
+void runs_again(void* frames, const void** left, std::size_t* left_bytes) {
+  __sanitizer_finish_switch_fiber(frames, left, left_bytes);
+}
+/// What the frames of a fiber that has ended had marked.
+void forget_frames(const std::vector<char>& stack) {
+  __asan_unpoison_memory_region(stack.data(), stack.size());
+}
+#else
+void will_run_on(const void*, std::size_t, void**) {}
+void runs_again(void*, const void**, std::size_t*) {}
+void forget_frames(const std::vector<char>&) {}
+#endif
+
 } // namespace
 
 std::shared_ptr<fiber> fiber::start(timer later, std::function<void()> what) {
@@ -47,6 +79,7 @@ fiber::fiber(timer later, std::function<void()> what)
 
 fiber::~fiber() {
   end();
+  forget_frames(stack_);
   if (spare_stacks().size() < stacks_kept)
     spare_stacks().push_back(std::move(stack_));
 }
@@ -57,6 +90,7 @@ fiber* fiber::current() {
 
 void fiber::enter() {
   auto* const me = running;
+  runs_again(nullptr, &me->caller_stack_, &me->caller_stack_bytes_);
   try {
     me->what_();
   } catch (const process_ended&) {
@@ -72,12 +106,17 @@ void fiber::resume() {
     return;
   invariant(running != this, "a fiber resumes itself");
   called_by_ = std::exchange(running, this);
+  void* callers_frames = nullptr;
+  will_run_on(stack_.data(), stack_.size(), &callers_frames);
   swapcontext(&caller_, &own_);
+  runs_again(callers_frames, nullptr, nullptr);
 }
 
 void fiber::suspend() {
   running = called_by_;
+  will_run_on(caller_stack_, caller_stack_bytes_, done_ ? nullptr : &own_frames_);
   swapcontext(&own_, &caller_);
+  runs_again(own_frames_, &caller_stack_, &caller_stack_bytes_);
 }
 
 void fiber::pass(duration d) {

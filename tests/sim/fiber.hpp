@@ -4,6 +4,7 @@
 
 #include <ucontext.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -45,6 +46,10 @@ class fiber : public std::enable_shared_from_this<fiber> {
   std::function<void()> what_;
   std::vector<char> stack_;
   ucontext_t own_{}, caller_{};
+  /// What the address sanitizer wants to know of both stacks; unused without it.
+  void* own_frames_ = nullptr;
+  const void* caller_stack_ = nullptr;
+  std::size_t caller_stack_bytes_ = 0;
   fiber* called_by_ = nullptr;
   bool done_ = false, ended_ = false;
 };

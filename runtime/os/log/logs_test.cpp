@@ -295,8 +295,12 @@ TEST_CASE("a console that takes nothing holds up neither the file nor the end, a
   }
   const auto lines = json.lines();
   REQUIRE(lines.size() == 6);
-  CHECK(lines.back().find("the console takes nothing: up to 5 lines are only here") !=
-        std::string::npos);
+  // One more if its thread had not come to the first of them when the end came.
+  const auto untaken = [&lines](int most) {
+    const auto told = fmt::format("the console takes nothing: up to {} lines are only here", most);
+    return lines.back().find(told) != std::string::npos;
+  };
+  CHECK_MESSAGE((untaken(5) || untaken(6)), lines.back());
   ::close(pipe[0]); // the thread that writes ends with a broken pipe
 }
 
