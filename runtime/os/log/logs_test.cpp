@@ -6,6 +6,7 @@
 
 #include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <pty.h>
 
 #include <cstdlib>
