@@ -120,7 +120,7 @@ class Recovery:
     def _passed_over(self, what: StateId | None) -> list[str]:
         """Collective. Why newer steps than this at the ranks' places are no checkpoints to go on from, though they were begun."""
         mine = ""
-        if self.disk and self.arena:
+        if self.disk and self.arena and self.ranks.me.local_rank == 0:  # its node's others see the same
             than = library.RawImage(what.step, what.generation, what.save) if what else None
             try:
                 mine = "; ".join(steps_passed_over(self.place, than))
