@@ -137,6 +137,16 @@ TEST_SUITE("agent_core: adoption") {
     CHECK(s.ends(3, 1, killed_by(SIGTERM)) == "sweep");
   }
 
+  TEST_CASE("a sweep that was begun while workers ran says nothing of what they leave behind") {
+    successor s({{50, 110, 0}});
+    CHECK(s.comes_up(3, 1) == "report Running g3 a");
+    s.stops(3);
+    s.ends(3, 0, killed_by(SIGTERM));
+    CHECK(s.ends(3, 1, killed_by(SIGTERM)) == "");
+    CHECK(s.is_swept(1) == "sweep");
+    CHECK(s.is_swept() == lines("close_store", "report Stopped g3 a"));
+  }
+
   TEST_CASE("the next generation is formed as ever") {
     successor s(both);
     s.prepares(4);

@@ -244,8 +244,13 @@ agent_core::effects agent_core::swept(instant now, std::size_t killed) {
                                     killed == 1 ? "" : "es"),
                         {{"killed", static_cast<std::int64_t>(killed)}}}});
   sweep_open_ = false;
-  // A sweep after an adoption was for processes that were not known, while workers run.
-  dirty_ = up_;
+  // A sweep after an adoption was for processes that were not known, while workers run. If they
+  // have ended meanwhile, what they have left is not among what it found.
+  dirty_ = up_ || swept_beside_workers_;
+  if (swept_beside_workers_ && !up_) {
+    begin_sweep(out);
+    return checked(std::move(out));
+  }
   // A failed generation stays failed here until the master has decided, but its Stopped goes out
   // now: the master judges a generation when each of its nodes has said so or is lost.
   if (phase_ == phase::sweeping)

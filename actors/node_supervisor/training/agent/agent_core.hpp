@@ -293,9 +293,10 @@ class agent_core {
   /// too.
   bool dirty_ = false; ///< processes were started since the last sweep
   bool sweep_open_ = false;
-  bool remembered_ = false;   ///< a successor would adopt
-  bool says_stopped_ = false; ///< once nothing of started_ is left
-  generation stop_open_{};    ///< the newest Stop that was not answered yet; 0: none
+  bool swept_beside_workers_ = false; ///< they ran when it was begun
+  bool remembered_ = false;           ///< a successor would adopt
+  bool says_stopped_ = false;         ///< once nothing of started_ is left
+  generation stop_open_{};            ///< the newest Stop that was not answered yet; 0: none
   std::uint16_t store_port_ = 0;
   bool store_open_ = false;
   unsigned drain_tries_ = 0;

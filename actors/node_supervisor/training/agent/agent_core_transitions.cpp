@@ -174,6 +174,7 @@ void agent_core::begin_sweep(effects& out) {
   if (sweep_open_)
     return;
   sweep_open_ = true;
+  swept_beside_workers_ = up_;
   out.push_back(sweep{});
 }
 
