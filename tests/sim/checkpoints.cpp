@@ -103,6 +103,7 @@ void checkpoints::decay(const std::string& node) {
   auto& content = place.content.files[name];
   content[world_.random.below(content.size())] ^= 1;
   ++place.disturbed;
+  place.taken = true;
   world_.write(node, fmt::format("ckpt   '{}' decays", name));
   world_.tell(&observer::place_decayed, node);
 }

@@ -19,7 +19,7 @@ struct sim_place {
   bool full = false;
   bool broken = false; ///< an input/output error at each operation
   double fails = 0;    ///< a shard's write
-  bool taken = false;  ///< by a newer job: this one's saves are refused
+  bool taken = false;  ///< by a newer job, or by what is damaged: saves may be refused
 
   /// What others see already and a power cut undoes: a file's content before, newest last.
   struct unsynced {

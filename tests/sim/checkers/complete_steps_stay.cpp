@@ -41,10 +41,13 @@ class complete_steps_stay_checker final : public observer {
       s.writers.insert(shard.node);
       s.of_shard.push_back(shard.node);
     }
+    const auto since = requested_.find(order.says.id());
+    s.gone = s.gone || (since != requested_.end() && since->second <= decayed_);
   }
 
   /// What an older save completed under this number, if it is not the newest, may be begun again.
   void persist_requested(const std::string&, const ckpt::persist_request& snapshot) override {
+    requested_.try_emplace(snapshot.id(), world_.events.now());
     for (auto& [id, s] : saves_)
       s.replaced = s.replaced || (s.step == snapshot.step && id < snapshot.id());
   }
@@ -67,8 +70,9 @@ class complete_steps_stay_checker final : public observer {
       s.gone = s.gone || s.writers.count(node) != 0;
   }
 
-  /// Any of them may be it.
+  /// Any of them may be it, and any that is being written.
   void place_decayed(const std::string& node) override {
+    decayed_ = world_.events.now();
     for (auto& [id, s] : saves_)
       s.gone = s.gone || shared_ || s.writers.count(node) != 0;
   }
@@ -122,6 +126,8 @@ class complete_steps_stay_checker final : public observer {
   const bool shared_;
   const ckpt::retention keep_;
   std::map<ckpt::save_id, saved> saves_;
+  std::map<ckpt::save_id, instant> requested_; ///< first
+  instant decayed_{duration(-1)};              ///< a place, last
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::sim::checkers {
@@ -25,7 +26,10 @@ class ranks_are_stable_checker final : public observer {
     sealed_ = m.envelope().about;
     for (auto member : sealed->getWorld().getMembers())
       now[member.getNode().cStr()] = member.getGroupRank();
-    compare(now);
+    // Of a seal that was not started the master may count from it or from the world before.
+    const auto since_started = unstable(last_, now);
+    if (since_started && unstable(next_, now))
+      world_.blame("ranks_are_stable", *since_started);
     next_ = std::move(now);
   }
   /// A world that was sealed and is not started has no ranks that any process has seen: a node was
@@ -41,20 +45,20 @@ class ranks_are_stable_checker final : public observer {
   }
 
  private:
-  void compare(const ranks& now) {
-    const bool shrank = now.size() < last_.size();
+  static std::optional<std::string> unstable(const ranks& before, const ranks& now) {
+    const bool shrank = now.size() < before.size();
     std::map<std::uint32_t, std::uint32_t> moves; // of nodes in both, in order of the older rank
-    for (const auto& [node, rank] : last_)
+    for (const auto& [node, rank] : before)
       if (const auto still = now.find(node); still != now.end())
         moves[rank] = still->second;
     std::uint32_t least = 0;
-    for (const auto& [before, after] : moves) {
-      if (shrank ? after < least : after != before)
-        world_.blame("ranks_are_stable",
-                     fmt::format("a node of group rank {} has {} in a world of {} nodes after {}",
-                                 before, after, now.size(), last_.size()));
+    for (const auto& [rank, after] : moves) {
+      if (shrank ? after < least : after != rank)
+        return fmt::format("a node of group rank {} has {} in a world of {} nodes after {}", rank,
+                           after, now.size(), before.size());
       least = after + 1;
     }
+    return std::nullopt;
   }
 
   world& world_;
