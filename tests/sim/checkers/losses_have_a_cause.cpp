@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -37,6 +38,7 @@ class losses_have_a_cause_checker final : public observer {
     cut_.erase({from, to});
     happened();
   }
+  void process_started(const process_record& p) override { newest_ = std::max(newest_, p.which); }
   void process_ended(const process_record&) override { happened(); }
   void link_opened(const std::string& host, const std::string& peer, std::uint64_t) override {
     if (peer == cluster::master_name())
@@ -55,11 +57,18 @@ class losses_have_a_cause_checker final : public observer {
   }
 
   void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
-    // A node that looks for its master takes its time.
-    if (linked_.count(node) == 0)
+    // A node that looks for its master takes its time, and a rank of a world that has a successor
+    // saves nothing any more.
+    const bool quiet = frozen_.empty() && cut_.empty() && !all_.any_is_ill() &&
+                       linked_.count(node) != 0 && !(snapshot.made_by < newest_);
+    if (!quiet)
       excused_.insert(snapshot.id());
-    if (frozen_.empty() && cut_.empty() && !all_.any_is_ill())
-      requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
+    requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
+  }
+
+  /// Of a world whose load had looked before: the same step is not saved once more.
+  void step_completed(const std::string&, const ckpt::commit_order& order) override {
+    completed_.insert(order.says.step);
   }
 
   void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
@@ -69,8 +78,8 @@ class losses_have_a_cause_checker final : public observer {
       return;
     const auto before = found->second;
     requested_.erase(found);
-    if (!complete && excused_.count(snapshot.id()) == 0 && before == happened_ + all_.troubles() &&
-        !all_.any_is_ill())
+    const bool excused = excused_.count(snapshot.id()) != 0 || completed_.count(snapshot.step) != 0;
+    if (!complete && !excused && before == happened_ + all_.troubles() && !all_.any_is_ill())
       world_.blame("losses_have_a_cause",
                    fmt::format("step {} of rank {} is reported lost, and nothing has happened "
                                "since it was saved",
@@ -90,6 +99,8 @@ class losses_have_a_cause_checker final : public observer {
   std::uint64_t happened_ = 0; ///< so often something has, anywhere
   std::set<std::string> frozen_, linked_;
   std::set<ckpt::save_id> excused_;
+  std::set<std::uint64_t> completed_; ///< steps
+  generation newest_;
   std::set<std::pair<std::string, std::string>> cut_;
   std::map<key, std::uint64_t> requested_; ///< what had happened before
 };
