@@ -82,9 +82,10 @@ class complete_steps_stay_checker final : public observer {
     for (auto at = saves_.rbegin(); at != saves_.rend(); ++at) {
       const auto& [id, s] = *at;
       const bool told_before = s.told && *s.told <= what.looked;
-      if (s.gone || (!told_before && !s.loaded))
+      if (!told_before && !s.loaded)
         continue;
-      if (may_be_removed(s, newer++) || s.replaced || !can_be_had(s, what))
+      // What is gone has been the newer one when older ones were removed.
+      if (may_be_removed(s, newer++) || s.gone || s.replaced || !can_be_had(s, what))
         continue;
       if (!what.id || *what.id < id)
         world_.blame("complete_steps_stay",

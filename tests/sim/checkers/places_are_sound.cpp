@@ -94,9 +94,16 @@ class places_are_sound_checker final : public observer {
         {generation{r->getOpenFromGeneration()}, r->getOpenFrom()}, world_.events.now()};
   }
 
-  /// With that an order to remove what need not be kept is given.
+  void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
+    open_[node].insert({{snapshot.local, snapshot.sequence}, snapshot.id()});
+  }
+  void snapshots_lost(const std::string& node) override { open_.erase(node); }
+
+  /// With that an order to remove what need not be kept is given, but for saves that this node
+  /// knows to be open.
   void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
                          bool) override {
+    open_[node].erase({snapshot.local, snapshot.sequence});
     const auto verdict =
         verdicts_.find({node, snapshot.step, snapshot.made_by.value, snapshot.save});
     // Without a word of the master in a long time a snapshot is let go, and nothing is removed.
@@ -104,8 +111,12 @@ class places_are_sound_checker final : public observer {
       return;
     auto& place = all_.place_of(node);
     auto& e = of(place);
-    if (is_before(e.open_from, verdict->second.first)) {
-      e.open_from = verdict->second.first;
+    auto open_from = verdict->second.first;
+    for (const auto& [which, id] : open_[node])
+      if (!(id == snapshot.id()) && is_before(id, open_from))
+        open_from = id;
+    if (is_before(e.open_from, open_from)) {
+      e.open_from = open_from;
       e.ordered_at = world_.events.now();
       e.changed = true;
     }
@@ -231,6 +242,7 @@ class places_are_sound_checker final : public observer {
   world& world_;
   checkpoints& all_;
   std::map<const sim_place*, expected> expected_; ///< found by it, never in its order
+  std::map<std::string, std::map<std::pair<local_rank, std::uint64_t>, ckpt::save_id>> open_;
   std::map<told_to, std::pair<ckpt::save_id, instant>> verdicts_; ///< and when each came
 };
 

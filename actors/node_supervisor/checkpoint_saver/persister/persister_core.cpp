@@ -160,6 +160,16 @@ persister_core::effects persister_core::commit_step(instant, const msg<CommitSte
   return out;
 }
 
+/// A new master may not have heard yet of saves that are open here: what they have written stays.
+ckpt::save_id persister_core::open_from(const step_key& ended, ckpt::save_id by_master) const {
+  for (const auto& [id, e] : snapshots_) {
+    const auto open = key_of(e.what);
+    if (open.place == ended.place && !(open == ended))
+      by_master = std::min(by_master, open.id());
+  }
+  return by_master;
+}
+
 /// The only event by which a snapshot that was written becomes free while the master lives: until
 /// then no save may take its slot.
 persister_core::effects persister_core::step_finalized(instant, const msg<StepFinalized>& m) {
@@ -178,10 +188,10 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
     }
     // Once for all ranks of this node: they name the same place.
     if (!any)
-      out.push_back(
-          retain{{e.what.to,
-                  {complete ? std::optional(which.id()) : std::nullopt,
-                   {generation{verdict->getOpenFromGeneration()}, verdict->getOpenFrom()}}}});
+      out.push_back(retain{{e.what.to,
+                            {complete ? std::optional(which.id()) : std::nullopt,
+                             open_from(which, {generation{verdict->getOpenFromGeneration()},
+                                               verdict->getOpenFrom()})}}});
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = snapshots_.erase(at);

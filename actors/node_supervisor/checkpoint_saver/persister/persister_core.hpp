@@ -120,6 +120,7 @@ class persister_core {
   /// Without one a step is no business of this node: an order about it comes from a master that
   /// knew another life of this saver.
   const entry* entry_of(const step_key& which) const;
+  ckpt::save_id open_from(const step_key& ended, ckpt::save_id by_master) const;
   /// What is left without snapshots is nothing that this node could be asked about.
   void forget_step_without_snapshots(const step_key& which);
   /// After each event that may have let go of a snapshot.

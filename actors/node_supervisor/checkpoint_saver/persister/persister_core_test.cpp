@@ -220,6 +220,16 @@ TEST_SUITE("persister_core: completing a step") {
 }
 
 TEST_SUITE("persister_core: what need not be kept") {
+  TEST_CASE(
+      "is not what a save has written that is open here, whatever a new master has heard of") {
+    story s;
+    s.writes(snapshot(0, {98, 1, 2}));
+    s.writes(snapshot(0, {99, 1, 2}, 2));
+    s.requests(snapshot(0, {100, 1, 2}, 3));
+    s.could_not_write(snapshot(0, {100, 1, 2}, 3));
+    CHECK(s.hears(step_finalized(false)).find("retain 3 in /ckpt, saves before 98 of g1") == 0);
+  }
+
   TEST_CASE("goes once a step is complete at all nodes, by its rules and the oldest open save") {
     story s;
     s.writes(snapshot(0, {100, 2, 2}));
