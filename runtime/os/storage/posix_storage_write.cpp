@@ -43,13 +43,23 @@ result<receipt> posix_storage::put_if(const std::string& name, bytes_view bytes,
   if (auto settled = settle(parent_of(name)); !settled)
     return tl::make_unexpected(std::move(settled.error()));
   auto put = write(path_of(name), bytes, stop, may);
-  if (put || put.error().code != errc::absent)
-    return put;
-  // Its directory was removed by another process since it was looked at.
-  settled_.clear();
-  if (auto settled = settle(parent_of(name)); !settled)
-    return tl::make_unexpected(std::move(settled.error()));
-  return write(path_of(name), bytes, stop, may);
+  if (!put && put.error().code == errc::absent) {
+    // Its directory was removed by another process since it was looked at.
+    settled_.clear();
+    if (auto settled = settle(parent_of(name)); !settled)
+      return tl::make_unexpected(std::move(settled.error()));
+    put = write(path_of(name), bytes, stop, may);
+  }
+  if (!put)
+    leave_no_empty_directory(parent_of(name));
+  return put;
+}
+
+/// It was made for the file that could not be put, maybe after all else of a step was removed. Who
+/// has seen it meanwhile makes it anew.
+void posix_storage::leave_no_empty_directory(const std::string& directory) {
+  if (!directory.empty() && files_->rmdir(path_of(directory)) == 0)
+    settled_.clear();
 }
 
 result<void> posix_storage::replace(const std::string& name, std::string_view content) {
