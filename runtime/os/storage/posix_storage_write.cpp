@@ -55,8 +55,8 @@ result<receipt> posix_storage::put_if(const std::string& name, bytes_view bytes,
   return put;
 }
 
-/// It was made for the file that could not be put, maybe after all else of a step was removed. Who
-/// has seen it meanwhile makes it anew.
+/// It was made for the file that could not be put, maybe after all else of a step was removed. A
+/// process that has seen it meanwhile makes it anew.
 void posix_storage::leave_no_empty_directory(const std::string& directory) {
   if (!directory.empty() && files_->rmdir(path_of(directory)) == 0)
     settled_.clear();
