@@ -124,7 +124,8 @@ void troupe_abandon(troupe_arena* arena, uint64_t slot);
 
 /* What this rank could go on from: in its arena (0: it has none), in the memory for others' images (0: none), and of the newest
  * `steps` complete steps at a place (0: it is not looked at; one that does not exist has none). Storage that fails with what may
- * pass is tried again for half a minute; a step that could not be read in all that time is passed over. Returns how many numbers there are, or -1; they are given if `room` is enough. */
+ * pass is tried again for half a minute; a step that could not be read in all that time is passed over.
+ * Returns how many numbers there are, or -1; they are given if `room` is enough. */
 int troupe_load_view(const troupe_arena* arena, troupe_arena* others, const char* place, uint64_t steps, uint32_t rank,
                      uint32_t world_size, uint32_t shards, uint64_t* numbers, size_t room, char* why, size_t why_bytes);
 /* Returns how many numbers the plan is, or -1; they are given if `room` is enough. */

@@ -77,8 +77,8 @@ result<ports::receipt> place_writer::write(const persist_request& snapshot, port
   });
   if (!written) {
     // Its directory may have been made anew for a step that was removed. As the step's it goes with
-    // the next retention; without an owner it would stay, empty. So it may where there was no room.
-    if (to.directory != in_place)
+    // the next retention; without an owner it would stay, empty.
+    if (written.error().code == errc::refused && to.directory != in_place)
       (void)(*known)->check_put(snapshot.step, to.directory, to.file, snapshot.id());
     return written;
   }

@@ -81,7 +81,7 @@ void checkpoints::replace_disk(const std::string& node) {
     return;
   auto& place = place_of(node);
   place.content.files.clear();
-  place.taken = false;
+  place.refuses = false;
   ++place.disturbed;
   world_.tell(&observer::disk_replaced, node);
 }
@@ -103,7 +103,7 @@ void checkpoints::decay(const std::string& node) {
   auto& content = place.content.files[name];
   content[world_.random.below(content.size())] ^= 1;
   ++place.disturbed;
-  place.taken = true;
+  place.refuses = true;
   world_.write(node, fmt::format("ckpt   '{}' decays", name));
   world_.tell(&observer::place_decayed, node);
 }
@@ -128,7 +128,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
   const auto later = [this](duration d, std::function<void()> then) {
     world_.events.in(d, std::move(then));
   };
-  place_of(node).taken = true;
+  place_of(node).refuses = true;
   other_jobs_.push_back(fiber::start(later, [this, node, what, snapshot] {
     place_use use(world_, place_of(node));
     fiber::current()->pass(1ms);
@@ -149,7 +149,7 @@ void checkpoints::save_by_another_job(const std::string& node) {
     order.says.layout = ckpt::layout_of(snapshot.to.whose);
     order.says.shards = {{"rank_0.pt", *written, its_node}};
     const auto how = writer.commit(order);
-    place_of(node).taken = true; // also if the disk was replaced meanwhile
+    place_of(node).refuses = true; // also if the disk was replaced meanwhile
     world_.write(node, fmt::format("ckpt   another job: {}",
                                    how ? "its step is complete" : how.error().what));
     if (how)

@@ -17,9 +17,9 @@ struct sim_place {
   duration write_min{}, write_max{}; ///< a shard
   bool slow = false;                 ///< a hundred times
   bool full = false;
-  bool broken = false; ///< an input/output error at each operation
-  double fails = 0;    ///< a shard's write
-  bool taken = false;  ///< by a newer job, or by what is damaged: saves may be refused
+  bool broken = false;  ///< an input/output error at each operation
+  double fails = 0;     ///< a shard's write
+  bool refuses = false; ///< by a newer job, or by what is damaged: saves may be refused
 
   /// What others see already and a power cut undoes: a file's content before, newest last.
   struct unsynced {
@@ -43,7 +43,7 @@ struct sim_place {
 
   /// What is asked of it may fail, or take longer than it should.
   bool is_ill() const {
-    return slow || full || broken || taken || fails > 0 || slow_operations > 0;
+    return slow || full || broken || refuses || fails > 0 || slow_operations > 0;
   }
   /// The machine that has it loses power.
   void lose_cache(instant now);

@@ -173,8 +173,10 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", s.seeds, "how many seeds, one after the other");
   app.add_option("--plan-seeds", s.plan_seeds,
                  "so many seeds of each named plan besides, once each");
-  app.add_option("--nodes", s.nodes, "nodes per job (otherwise the seed decides, 4 to 16)");
-  app.add_option("--plan", s.plan_name, "a fault plan by name (otherwise the seed makes one)");
+  auto* const nodes =
+      app.add_option("--nodes", s.nodes, "nodes per job (otherwise the seed decides, 4 to 16)");
+  auto* const plan =
+      app.add_option("--plan", s.plan_name, "a fault plan by name (otherwise the seed makes one)");
   app.add_option("--plans", s.plans, "where the named plans are");
   auto* const storage = app.add_flag_callback(
       "--storage", [&s] { s.of = life::storage; },
@@ -182,7 +184,9 @@ int main(int argc, char** argv) {
   app.add_flag_callback(
          "--two-masters", [&s] { s.of = life::two_masters; },
          "such jobs of four nodes, of whom some follow another master for a while")
-      ->excludes(storage);
+      ->excludes(storage)
+      ->excludes(nodes)
+      ->excludes(plan);
   app.add_flag("--twice", s.twice, "run each seed twice and compare");
   app.add_flag("--trace", s.trace, "print what happens");
   app.add_flag("--marks", s.marks, "print how many seeds reached each mark of a rare branch");

@@ -22,6 +22,18 @@ void send_to_rival(cluster& c, const std::string& node) {
   c.net().resolve(node, cluster::master_name(), cluster::rival_name());
 }
 
+void split(cluster& c) {
+  std::vector<std::string> side;
+  for (std::uint32_t i = 1; i <= c.options().nodes; ++i)
+    if (c.all().random.below(2) == 0)
+      side.push_back(cluster::node_name_of(i));
+  cut(c, side, cluster::master_name());
+  c.run_for(c.all().between(0ms, 3s));
+  c.start_master(cluster::rival_name());
+  for (const auto& node : side)
+    send_to_rival(c, node);
+}
+
 namespace {
 
 constexpr std::uint32_t nodes = 4;
@@ -107,18 +119,9 @@ void heal(cluster& c) {
 }
 
 void live(cluster& c) {
-  auto& chance = c.all().random;
   c.start_everything();
   c.run_for(c.all().between(0ms, 8s));
-  std::vector<std::string> side;
-  for (std::uint32_t i = 1; i <= nodes; ++i)
-    if (chance.below(2) == 0)
-      side.push_back(cluster::node_name_of(i));
-  cut(c, side, cluster::master_name());
-  c.run_for(c.all().between(0ms, 3s));
-  c.start_master(cluster::rival_name());
-  for (const auto& node : side)
-    send_to_rival(c, node);
+  split(c);
   // Each side has a world of its own after a while.
   c.run_for(limits::recall_within + c.all().between(0ms, 5s));
   for (int change = 0; change < 12 && !c.all().broken; ++change) {

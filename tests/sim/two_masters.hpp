@@ -11,6 +11,9 @@ namespace troupe::sim {
 
 /// Nothing gets through between these nodes and a master.
 void cut(cluster& c, const std::vector<std::string>& side, const std::string& from);
+/// Some nodes, of any number, are cut off from the master, and a moment later a rival is there that
+/// they look for.
+void split(cluster& c);
 /// Where the node looks for its master from now on.
 void send_to_rival(cluster& c, const std::string& node);
 

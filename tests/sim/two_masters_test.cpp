@@ -120,15 +120,7 @@ TEST_CASE("whenever the cut comes and heals, no node goes back to the older mast
     auto& chance = c.all().random;
     c.start_everything();
     c.run_for(c.all().between(0ms, 8s));
-    std::vector<std::string> side;
-    for (std::uint32_t i = 1; i <= nodes; ++i)
-      if (chance.below(2) == 0)
-        side.push_back(cluster::node_name_of(i));
-    cut(c, side, cluster::master_name());
-    c.run_for(c.all().between(0ms, 3s));
-    c.start_master(cluster::rival_name());
-    for (const auto& node : side)
-      send_to_rival(c, node);
+    split(c);
     for (int change = 0; change < 12 && !c.all().broken; ++change) {
       c.run_for(c.all().between(0ms, 2s));
       const auto node = cluster::node_name_of(static_cast<std::uint32_t>(1 + chance.below(nodes)));

@@ -91,7 +91,8 @@ std::shared_ptr<observer> losses_have_a_cause(world& w, checkpoints& of);
 /// numbers fall has obeyed a master that it knew to be the older one.
 std::shared_ptr<observer> newest_master_commands(world& w);
 
-/// What must hold under one master: all of the others but the last.
+/// What must hold under one master, but for places_are_sound and losses_have_a_cause, which look at
+/// directories.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,
                                            duration lease = limits::lease,
