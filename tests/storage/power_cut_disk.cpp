@@ -190,7 +190,8 @@ std::string power_cut_disk::rot() {
   const auto all = files();
   auto which = std::next(all.begin(), static_cast<std::ptrdiff_t>(random_.below(all.size())));
   while (which->second.empty())
-    which = all.begin();
+    if (++which == all.end())
+      which = all.begin();
   node& n = nodes_.at(*find(which->first));
   n.bytes[random_.below(n.bytes.size())] ^= static_cast<char>(1U << random_.below(8));
   n.durable_bytes = n.bytes;

@@ -113,11 +113,14 @@ result<void> posix_storage::make_root(const std::string& path, std::size_t depth
       return made;
     answer = files_->mkdir(path);
   }
-  if (answer == -EEXIST)
-    return {};
-  if (answer < 0)
+  if (answer < 0 && answer != -EEXIST)
     return tl::make_unexpected(storage_error("made", path, -answer));
-  return sync_directory(parent);
+  // The process that has made it may not have synced it; but one that may not look at its parent
+  // has not made it.
+  auto synced = sync_directory(parent);
+  if (!synced && answer == -EEXIST && synced.error().code == errc::refused)
+    return {};
+  return synced;
 }
 
 result<void> posix_storage::sync_directory(const std::string& path) {
