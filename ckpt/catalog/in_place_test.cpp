@@ -123,9 +123,10 @@ TEST_CASE("in place: retention takes a step's files, and no others") {
   REQUIRE(successor.begin(4, "4", {j.last.made_by, ++j.last.number}));
   j.place.files["4/a"] = "";
   CHECK(j.save(successor, 5)->removed == std::vector<std::uint64_t>{1, 2, 4});
-  CHECK(j.files() == ".troupe/in_place/5/.troupe-manifest.json .troupe/in_place/5/step-5.0.pt "
-                     ".troupe/in_place/5/step-5.1.pt .troupe/steps/5 base.pt dlrover_latest.txt "
-                     "logs/step-1.0.pt step-1.9.pt step-5.0.pt step-5.1.pt ");
+  CHECK(j.files() == ".troupe/confirmed/1-4 .troupe/in_place/5/.troupe-manifest.json "
+                     ".troupe/in_place/5/step-5.0.pt .troupe/in_place/5/step-5.1.pt "
+                     ".troupe/steps/5 base.pt dlrover_latest.txt logs/step-1.0.pt "
+                     "step-1.9.pt step-5.0.pt step-5.1.pt ");
 }
 
 TEST_CASE("in place: a removal that ended on the way is done again, with what it had left") {

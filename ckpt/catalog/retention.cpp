@@ -12,11 +12,12 @@ bool newer(const step_seen& a, const step_seen& b) {
 }
 
 /// What all nodes have completed as well, as far as a verdict has said so.
-std::vector<step_seen> complete_up_to(const std::optional<save_id>& committed,
+std::vector<step_seen> counted_up_to(const std::optional<save_id>& committed,
                                       const std::vector<step_seen>& steps) {
   std::vector<step_seen> complete;
   std::copy_if(steps.begin(), steps.end(), std::back_inserter(complete), [&](const step_seen& s) {
-    return s.state == step_state::complete && committed && !(*committed < s.id);
+    return s.state == step_state::complete && committed &&
+           (s.confirmed || s.id == *committed) && !(*committed < s.id);
   });
   return complete;
 }
@@ -37,10 +38,13 @@ const char* to_string(step_state s) {
   return "?";
 }
 
+bool keeps_all(retention keep) {
+  return keep.keep_latest == 0 && keep.keep_every == 0;
+}
+
 std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retention keep,
                                      const retention_point& now) {
-  const auto known = complete_up_to(now.committed, steps);
-  const bool keeps_all = keep.keep_latest == 0 && keep.keep_every == 0;
+  const auto known = counted_up_to(now.committed, steps);
   // The newest is kept by any rule.
   const auto latest = std::max<std::uint64_t>(keep.keep_latest, 1);
   const auto is_old = [&](const step_seen& one) {
@@ -53,7 +57,7 @@ std::vector<std::uint64_t> removable(const std::vector<step_seen>& steps, retent
   for (const auto& one : steps) {
     const bool left = one.state == step_state::incomplete && one.id < now.open_from;
     const bool may_be_old = one.state == step_state::complete && now.committed &&
-                            !(*now.committed < one.id) && !keeps_all;
+                            !(*now.committed < one.id) && !keeps_all(keep);
     if (left || (may_be_old && is_old(one)))
       going.push_back(one.step);
   }

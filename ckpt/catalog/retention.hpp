@@ -10,7 +10,8 @@ namespace troupe::ckpt {
 
 /// Which complete steps are kept: those that any rule keeps. With neither rule, all.
 struct retention {
-  std::uint64_t keep_latest = 0; ///< the newest n, counting the newest; 0: this rule keeps none
+  /// The newest n that all nodes have, counting the newest; 0: this rule keeps none.
+  std::uint64_t keep_latest = 0;
   std::uint64_t keep_every = 0;  ///< multiples of k; 0: this rule keeps none
 };
 
@@ -27,6 +28,9 @@ struct step_seen {
   std::uint64_t step = 0;
   step_state state = step_state::incomplete;
   save_id id; ///< that completed it, or else began it; none if that is not known
+  /// Of a complete one: all nodes that have a part of it have completed it. One that is complete
+  /// here alone cannot be loaded, and counts for no rule.
+  bool confirmed = false;
 };
 
 /// What is known beside the steps themselves when a save has ended.
@@ -39,6 +43,9 @@ struct retention_point {
   /// complete any more. Such steps go at once, or failures in a row would fill the disk.
   save_id open_from;
 };
+
+/// By neither rule a complete step goes.
+bool keeps_all(retention keep);
 
 /// The steps to remove, in the order they were seen. Never the newest complete one nor the
 /// committed one, nor one that may still become complete or that could not be read, nor a damaged

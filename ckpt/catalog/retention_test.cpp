@@ -19,7 +19,10 @@ save_id save(std::uint64_t number, std::uint64_t of_generation = 1) {
   return {generation{of_generation}, number};
 }
 step_seen complete(std::uint64_t step, save_id by) {
-  return {step, step_state::complete, by};
+  return {step, step_state::complete, by, true};
+}
+step_seen complete_here(std::uint64_t step, save_id by) {
+  return {step, step_state::complete, by, false};
 }
 step_seen incomplete(std::uint64_t step, save_id by) {
   return {step, step_state::incomplete, by};
@@ -56,6 +59,15 @@ TEST_CASE("which complete steps go") {
        {{15, step_state::damaged, save(1)}, complete(20, save(2))},
        {1, 0},
        {}},
+      {"one that was given up elsewhere counts for none, and goes with those of its age",
+       {complete(10, save(1)), complete(20, save(2)), complete_here(30, save(3)),
+        complete(40, save(4))},
+       {2, 0},
+       {10}},
+      {"also by the rule that keeps one",
+       {complete(10, save(1)), complete_here(20, save(2)), complete(30, save(3))},
+       {1, 0},
+       {10, 20}},
       {"nothing is there", {}, {1, 1}, {}},
   };
   for (const auto& r : rows) {
@@ -132,6 +144,33 @@ TEST_CASE("steps that are newer than the one that all nodes have stay, and count
   CHECK(removable(steps, {1, 0}, {save(1), save(1)}) == numbers{});
 }
 
+TEST_CASE("a step that this node has completed and another has not keeps none from being kept") {
+  two_ranks j;
+  j.keep = {2, 0};
+  auto catalog = j.opened();
+  REQUIRE(j.save(catalog, 10));
+  REQUIRE(j.save(catalog, 20));
+  REQUIRE(j.complete(catalog, 30)); // and then it was given up
+  CHECK(j.files().find(".troupe/confirmed/1-1 .troupe/confirmed/1-2 ") == 0);
+  SUBCASE("to this process") {
+    CHECK(j.save(catalog, 40)->removed == numbers{10});
+  }
+  SUBCASE("and to its successor") {
+    auto later = j.opened();
+    CHECK(j.save(later, 40)->removed == numbers{10});
+    CHECK(j.save(later, 50)->removed == numbers{20, 30});
+    CHECK(j.files().find(".troupe/confirmed/1-4 .troupe/confirmed/1-5 ") == 0);
+  }
+  SUBCASE("if what is confirmed cannot be read nothing goes") {
+    j.fail("list", ".troupe/confirmed", "the disk is slow today");
+    const auto done = j.save(catalog, 40);
+    REQUIRE(done);
+    CHECK(done->removed.empty());
+    REQUIRE(done->not_removed);
+    CHECK(done->not_removed->what == "the disk is slow today");
+  }
+}
+
 TEST_CASE("retention removes what goes, also what an earlier process has left") {
   two_ranks j;
   j.keep = {2, 30};
@@ -149,7 +188,8 @@ TEST_CASE("retention removes what goes, also what an earlier process has left") 
   CHECK(done->removed == numbers{45});
   CHECK(j.save(catalog, 60)->removed == numbers{40});
   CHECK(catalog.steps().size() == 3);
-  CHECK(j.files() == ".troupe/steps/30 .troupe/steps/50 .troupe/steps/60 "
+  CHECK(j.files() == ".troupe/confirmed/1-3 .troupe/confirmed/1-6 .troupe/confirmed/1-7 "
+                     ".troupe/steps/30 .troupe/steps/50 .troupe/steps/60 "
                      "30/.troupe-manifest.json 30/rank_0.pt 30/rank_1.pt "
                      "50/.troupe-manifest.json 50/rank_0.pt 50/rank_1.pt "
                      "60/.troupe-manifest.json 60/rank_0.pt 60/rank_1.pt dlrover_latest.txt ");

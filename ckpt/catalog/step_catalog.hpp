@@ -51,6 +51,7 @@ struct retained {
 ///     put      100/rank_0.pt, …, by the savers that have them
 ///     commit   100/.troupe-manifest.json; from now on it is complete
 ///              dlrover_latest.txt, …
+///     confirm  .troupe/confirmed/<save>: all nodes have completed it; from now on retention counts it
 ///     remove   the manifest, then the directory, then .troupe/steps/100
 ///
 /// A step may be in place: its directory is `.`, and its files lie in the place itself. Then
@@ -107,7 +108,8 @@ class step_catalog {
   /// says; `refused` if a newer save has begun the step meanwhile. May be repeated after an error
   /// and after a crash.
   result<void> commit(const manifest& m, framework whose);
-  /// Removes what need not be kept. Each step is looked at again before.
+  /// Removes what need not be kept, once it is on record that all nodes have the committed save
+  /// (ckpt/catalog/confirmed_saves.hpp). Each step is looked at again before.
   retained retain(retention keep, const retention_point& now);
 
   /// Reads a step again that another committer may have begun, completed or removed meanwhile.
@@ -146,6 +148,8 @@ class step_catalog {
   result<void> check_commit(const found_step& known, const manifest& m);
   result<void> point_at(const found_step& named, framework whose);
   result<bool> may_point(const tracker& to, const found_step& named);
+  result<std::set<save_id>> confirm(const save_id& committed);
+  result<void> forget_removed(std::set<save_id> confirmed, const save_id& committed);
   bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
   result<std::vector<std::string>> claimed_by(const found_step& found);

@@ -1,6 +1,8 @@
+#include "ckpt/catalog/confirmed_saves.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
 #include "runtime/base/rare.hpp"
 
+#include <algorithm>
 #include <utility>
 
 // What retention removes. Others may write to the same place meanwhile; see
@@ -8,11 +10,22 @@
 namespace troupe::ckpt {
 
 retained step_catalog::retain(retention keep, const retention_point& now) {
+  retained done;
+  std::set<save_id> confirmed;
+  if (now.committed && !keeps_all(keep)) {
+    auto known = confirm(*now.committed);
+    if (!known) {
+      done.not_removed = std::move(known.error());
+      return done;
+    }
+    confirmed = std::move(*known);
+  }
   std::vector<step_seen> seen;
   seen.reserve(steps_.size());
-  for (const auto& [step, found] : steps_)
-    seen.push_back({step, found.state, found.is_complete() ? found.says.id() : found.begun_by});
-  retained done;
+  for (const auto& [step, found] : steps_) {
+    const auto id = found.is_complete() ? found.says.id() : found.begun_by;
+    seen.push_back({step, found.state, id, confirmed.count(id) != 0});
+  }
   for (const auto step : removable(seen, keep, now)) {
     if (!look_before_removing(step))
       continue;
@@ -23,7 +36,34 @@ retained step_catalog::retain(retention keep, const retention_point& now) {
     if (find(step) == nullptr)
       done.removed.push_back(step);
   }
+  if (now.committed)
+    if (auto forgotten = forget_removed(std::move(confirmed), *now.committed); !forgotten)
+      done.not_removed = std::move(forgotten.error());
   return done;
+}
+
+/// Of what is not complete here nothing has to be on record.
+result<std::set<save_id>> step_catalog::confirm(const save_id& committed) {
+  auto known = confirmed_saves(*storage_);
+  const bool here = std::any_of(steps_.begin(), steps_.end(), [&committed](const auto& one) {
+    return one.second.is_complete() && one.second.says.id() == committed;
+  });
+  if (!known || !here || !known->insert(committed).second)
+    return known;
+  if (auto written = confirm_save(*storage_, committed); !written)
+    return tl::make_unexpected(std::move(written.error()));
+  return known;
+}
+
+/// Records of older saves that have no step here any more are of no use.
+result<void> step_catalog::forget_removed(std::set<save_id> confirmed, const save_id& committed) {
+  for (const auto& [step, found] : steps_)
+    confirmed.erase(found.is_complete() ? found.says.id() : found.begun_by);
+  for (const auto& id : confirmed)
+    if (id < committed)
+      if (auto forgotten = forget_save(*storage_, id); !forgotten)
+        return forgotten;
+  return {};
 }
 
 /// Another process may have begun, completed or removed it since it was seen. Then the next commit

@@ -230,6 +230,9 @@ class places_are_sound_checker final : public observer {
       const auto written = e.written.find(name);
       if (written == e.written.end() || written->second != at.disturbed)
         continue;
+      // One that has seen the step on the disk before makes its manifest durable once more.
+      if (e.replaced && name.substr(slash + 1) == ckpt::manifest_name)
+        continue;
       const auto step = std::stoull(number);
       if (files.count(ckpt::marker_of(step)) == 0 ||
           (slash == name.npos && files.count(ckpt::claim_of(step, name)) == 0))
