@@ -13,11 +13,11 @@ bool newer(const step_seen& a, const step_seen& b) {
 
 /// What all nodes have completed as well, as far as a verdict has said so.
 std::vector<step_seen> counted_up_to(const std::optional<save_id>& committed,
-                                      const std::vector<step_seen>& steps) {
+                                     const std::vector<step_seen>& steps) {
   std::vector<step_seen> complete;
   std::copy_if(steps.begin(), steps.end(), std::back_inserter(complete), [&](const step_seen& s) {
-    return s.state == step_state::complete && committed &&
-           (s.confirmed || s.id == *committed) && !(*committed < s.id);
+    return s.state == step_state::complete && committed && (s.confirmed || s.id == *committed) &&
+           !(*committed < s.id);
   });
   return complete;
 }

@@ -12,7 +12,7 @@ namespace troupe::ckpt {
 struct retention {
   /// The newest n that all nodes have, counting the newest; 0: this rule keeps none.
   std::uint64_t keep_latest = 0;
-  std::uint64_t keep_every = 0;  ///< multiples of k; 0: this rule keeps none
+  std::uint64_t keep_every = 0; ///< multiples of k; 0: this rule keeps none
 };
 
 enum class step_state : std::uint8_t {

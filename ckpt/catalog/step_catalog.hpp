@@ -51,8 +51,8 @@ struct retained {
 ///     put      100/rank_0.pt, …, by the savers that have them
 ///     commit   100/.troupe-manifest.json; from now on it is complete
 ///              dlrover_latest.txt, …
-///     confirm  .troupe/confirmed/<save>: all nodes have completed it; from now on retention counts it
-///     remove   the manifest, then the directory, then .troupe/steps/100
+///     confirm  .troupe/confirmed/<save>: all nodes have completed it; from now on retention counts
+///     it remove   the manifest, then the directory, then .troupe/steps/100
 ///
 /// A step may be in place: its directory is `.`, and its files lie in the place itself. Then
 /// .troupe/in_place/100 is what a directory is otherwise, but for the shards:
