@@ -49,6 +49,8 @@ struct completed {
 struct retain_order {
   destination to;
   retention_point now;
+  /// The step whose save has ended: begun again, it may not be what it was seen to be.
+  std::optional<std::uint64_t> ended;
 };
 
 /// The memory of this node's training processes, and the places that snapshots go to. Thread-safe;

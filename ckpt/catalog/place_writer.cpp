@@ -124,9 +124,21 @@ bool place_writer::completed_by_another(const step_catalog& known, const manifes
          !before->says.completed_by.empty() && before->says.completed_by != node_;
 }
 
+namespace {
+
+result<void> look_for_retention(step_catalog& known, const retain_order& order) {
+  if (order.ended)
+    if (auto looked = known.look_again(*order.ended); !looked)
+      return looked;
+  return known.look_around();
+}
+
+} // namespace
+
 void place_writer::retain(const retain_order& order) {
   const auto known = catalog(order.to.whose);
-  const auto looked = known ? (*known)->look_around() : tl::make_unexpected(known.error());
+  const auto looked =
+      known ? look_for_retention(**known, order) : tl::make_unexpected(known.error());
   if (!looked)
     return warnings_.push_back("earlier steps are not removed: " + looked.error().what);
   const auto done = (*known)->retain(order.to.keep, order.now);

@@ -357,3 +357,18 @@ TEST_CASE("retention keeps the step of its commit where a node's directory holds
   CHECK(there.files.count("41/.troupe-manifest.json") == 1);
   CHECK(loaded_from(there) == 40); // one order, and it is the newer state
 }
+
+TEST_CASE("what was begun again over a complete step and given up goes with its verdict") {
+  memory_place place;
+  node writes(place), commits(place); // two threads of one saver
+  for (const std::uint64_t step : {1, 2}) {
+    const auto w = node::snapshot(step);
+    REQUIRE(commits.commit(node::order(w, {writes.put(w, "state").value()})));
+  }
+  const auto again = node::snapshot(1, 0, 2, generation{1}, 3);
+  REQUIRE(writes.put(again, "half of it"));
+  commits.writer.retain({again.to, {std::nullopt, {generation{1}, 4}}, again.step});
+  CHECK(place.files.count(".troupe/steps/1") == 0);
+  CHECK(place.files.count("1/rank_0.pt") == 0);
+  CHECK(loaded_from(place) == 2);
+}

@@ -255,6 +255,11 @@ TEST_CASE("retention looks again: what another catalog has changed meanwhile sta
     CHECK(here.retain({1, 0}, now).removed == numbers{20});
     whole(10, " again");
   }
+  SUBCASE("a complete one was begun again and given up: it goes all the same") {
+    REQUIRE(j.begin(there, 10));
+    const save_id after{j.last.made_by, j.last.number + 1};
+    CHECK(here.retain({1, 0}, {now.committed, after}).removed == numbers{20, 10});
+  }
   SUBCASE("it was removed already: no error") {
     CHECK(there.retain({1, 0}, now).removed == numbers{10, 20});
     const auto done = here.retain({1, 0}, now);

@@ -148,8 +148,10 @@ class step_catalog {
   result<void> check_commit(const found_step& known, const manifest& m);
   result<void> point_at(const found_step& named, framework whose);
   result<bool> may_point(const tracker& to, const found_step& named);
+  std::vector<step_seen> seen(const std::set<save_id>& confirmed) const;
   result<std::set<save_id>> confirm(const save_id& committed);
   result<void> forget_removed(std::set<save_id> confirmed, const save_id& committed);
+  bool remove_all(const std::vector<std::uint64_t>& going, retained& done);
   bool look_before_removing(std::uint64_t step);
   result<void> remove(std::uint64_t step);
   result<std::vector<std::string>> claimed_by(const found_step& found);

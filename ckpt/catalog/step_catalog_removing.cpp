@@ -20,26 +20,41 @@ retained step_catalog::retain(retention keep, const retention_point& now) {
     }
     confirmed = std::move(*known);
   }
-  std::vector<step_seen> seen;
-  seen.reserve(steps_.size());
-  for (const auto& [step, found] : steps_) {
-    const auto id = found.is_complete() ? found.says.id() : found.begun_by;
-    seen.push_back({step, found.state, id, confirmed.count(id) != 0});
-  }
-  for (const auto step : removable(seen, keep, now)) {
-    if (!look_before_removing(step))
+  // One that has changed since it was seen may have to go all the same.
+  if (remove_all(removable(seen(confirmed), keep, now), done))
+    remove_all(removable(seen(confirmed), keep, now), done);
+  if (now.committed && !done.not_removed)
+    if (auto forgotten = forget_removed(std::move(confirmed), *now.committed); !forgotten)
+      done.not_removed = std::move(forgotten.error());
+  return done;
+}
+
+/// True if one of them has changed, and so was left.
+bool step_catalog::remove_all(const std::vector<std::uint64_t>& going, retained& done) {
+  bool changed = false;
+  for (const auto step : going) {
+    if (!look_before_removing(step)) {
+      changed = true;
       continue;
+    }
     if (auto removed = remove(step); !removed) {
       done.not_removed = std::move(removed.error());
-      return done;
+      return false;
     }
     if (find(step) == nullptr)
       done.removed.push_back(step);
   }
-  if (now.committed)
-    if (auto forgotten = forget_removed(std::move(confirmed), *now.committed); !forgotten)
-      done.not_removed = std::move(forgotten.error());
-  return done;
+  return changed;
+}
+
+std::vector<step_seen> step_catalog::seen(const std::set<save_id>& confirmed) const {
+  std::vector<step_seen> all;
+  all.reserve(steps_.size());
+  for (const auto& [step, found] : steps_) {
+    const auto id = found.is_complete() ? found.says.id() : found.begun_by;
+    all.push_back({step, found.state, id, confirmed.count(id) != 0});
+  }
+  return all;
 }
 
 /// Of what is not complete here nothing has to be on record.

@@ -191,7 +191,8 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
       out.push_back(retain{{e.what.to,
                             {complete ? std::optional(which.id()) : std::nullopt,
                              open_from(which, {generation{verdict->getOpenFromGeneration()},
-                                               verdict->getOpenFrom()})}}});
+                                               verdict->getOpenFrom()})},
+                            which.step}});
     any = true;
     out.push_back(finalize{e.what, complete ? result<void>{} : failure(errc::unavailable, why)});
     at = snapshots_.erase(at);
