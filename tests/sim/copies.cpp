@@ -8,12 +8,7 @@ namespace troupe::sim {
 void copies::launcher_started(const host_ptr& launcher) {
   auto& memory = memories_[launcher->name()];
   memory.writer_died();
-  present_[launcher->name()] = {
-      std::make_shared<copy_target>(world_, launcher, memory),
-      std::make_shared<copy_source>(launcher,
-                                    [this](const std::string& address, copy_link::ear from) {
-                                      return dial(address, std::move(from));
-                                    })};
+  present_[launcher->name()].target = std::make_shared<copy_target>(world_, launcher, memory);
 }
 
 void copies::launcher_ended(const host_ptr& launcher, ending_kind how) {
@@ -26,9 +21,14 @@ void copies::launcher_ended(const host_ptr& launcher, ending_kind how) {
     memories_.erase(launcher->name());
 }
 
-std::shared_ptr<copy_source> copies::source_at(const std::string& node) const {
-  const auto found = present_.find(node);
-  return found == present_.end() ? nullptr : found->second.source;
+copy_source& copies::source_of(const host_ptr& launcher, local_rank local) {
+  auto& source = present_.at(launcher->name()).sources[local];
+  if (!source)
+    source = std::make_shared<copy_source>(launcher,
+                                           [this](const std::string& address, copy_link::ear from) {
+                                             return dial(address, std::move(from));
+                                           });
+  return *source;
 }
 
 std::shared_ptr<copy_link> copies::dial(const std::string& address, copy_link::ear from) {

@@ -23,15 +23,15 @@ class copies {
   /// Its links have gone, and if it did not crash only, what it held.
   void launcher_ended(const host_ptr& launcher, ending_kind how);
 
-  /// Of the node supervisor there; null if none is.
-  std::shared_ptr<copy_source> source_at(const std::string& node) const;
+  /// What gives the snapshots of a local rank. Precondition: a node supervisor is there.
+  copy_source& source_of(const host_ptr& launcher, local_rank local);
   /// What a node holds of others'.
   const sim_piece_memory& memory_of(const std::string& node) { return memories_[node]; }
 
  private:
   struct supervisor {
     std::shared_ptr<copy_target> target;
-    std::shared_ptr<copy_source> source;
+    std::map<local_rank, std::shared_ptr<copy_source>> sources;
   };
 
   std::shared_ptr<copy_link> dial(const std::string& address, copy_link::ear from);

@@ -15,8 +15,8 @@
 
 namespace troupe::sim {
 
-/// The twins of runtime/os/copies/replication_source and snapshot_sending: gives a node's snapshots
-/// to their targets, one after the other, until its node supervisor ends.
+/// The twins of runtime/os/copies/replication_source and snapshot_sending: gives the snapshots of a
+/// local rank to their targets, one after the other, until its node supervisor ends.
 class copy_source : public std::enable_shared_from_this<copy_source> {
  public:
   /// Its source's ear is given; null: no node is there.

@@ -36,15 +36,15 @@ void sim_replication_host::copy_now(const ckpt::snapshot_to_copy& snapshot) {
   if (words.word(snapshot.slot).sequence != snapshot.sequence || !words.hold(snapshot.slot))
     return copied(snapshot, failure(errc::invalid, "the snapshot is gone"));
   const auto& options = all_.options_;
-  all_.copies_.source_at(node())->give(
-      snapshot, all_.content_of(words.snapshot(snapshot.slot)),
-      all_.world_.between(options.write_min, options.write_max),
-      [weak = weak_from_this(), snapshot](const result<void>& how) {
-        if (const auto me = weak.lock()) {
-          me->all_.memory_of(me->node(), snapshot.local).release(snapshot.slot);
-          me->copied(snapshot, how);
-        }
-      });
+  all_.copies_.source_of(launcher_, snapshot.local)
+      .give(snapshot, all_.content_of(words.snapshot(snapshot.slot)),
+            all_.world_.between(options.write_min, options.write_max),
+            [weak = weak_from_this(), snapshot](const result<void>& how) {
+              if (const auto me = weak.lock()) {
+                me->all_.memory_of(me->node(), snapshot.local).release(snapshot.slot);
+                me->copied(snapshot, how);
+              }
+            });
 }
 
 void sim_replication_host::copied(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) {
