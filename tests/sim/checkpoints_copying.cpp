@@ -170,6 +170,8 @@ void checkpoints::request_copies(generation which, std::uint64_t process) {
     return;
   world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} held by others", p.which.value,
                                    p.rank, last.what.step));
+  world_.tell(&observer::copies_requested, p.node,
+              to_copy_in(words, p.local, wanted.slot, options_.save_within), which);
   if (const auto c = copiers_[p.node].lock())
     c->look();
 }
@@ -213,6 +215,7 @@ void checkpoints::finalize_copy(const std::string& node, const ckpt::snapshot_to
   world_.write(node, fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
                                  snapshot.rank, snapshot.step,
                                  how ? "held by others" : how.error().what));
+  world_.tell(&observer::copies_finalized, node, snapshot, how);
   // Some programs wait for that, others go on and tell each other at their next save.
   if (how && world_.random.chance(0.5))
     for (const auto which : training_.together())

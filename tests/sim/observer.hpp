@@ -121,6 +121,19 @@ class observer {
   /// All ranks of a generation have loaded the same: a save's state, or nothing that they could
   /// have.
   virtual void loaded(const load_outcome& what) { (void)what; }
+  /// A training process of this generation wants copies of a snapshot; and what became of them.
+  virtual void copies_requested(const std::string& node, const ckpt::snapshot_here& snapshot,
+                                generation by) {
+    (void)node;
+    (void)snapshot;
+    (void)by;
+  }
+  virtual void copies_finalized(const std::string& node, const ckpt::snapshot_here& snapshot,
+                                const result<void>& how) {
+    (void)node;
+    (void)snapshot;
+    (void)how;
+  }
   virtual void copies_agreed(const held_state& what) { (void)what; }
   virtual void froze(const std::string& host) { (void)host; }
   virtual void thawed(const std::string& host) { (void)host; }

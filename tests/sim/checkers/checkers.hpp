@@ -84,7 +84,7 @@ std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory, ckpt
 /// or a newer one; every file belongs to a step; and nothing is left of saves that have ended.
 std::shared_ptr<observer> places_are_sound(world& w, checkpoints& of);
 
-/// A save is reported lost only if something has gone wrong since it was asked for.
+/// A save is reported lost, or its copies, only if something has gone wrong since it was asked for.
 std::shared_ptr<observer> losses_have_a_cause(world& w, checkpoints& of);
 
 /// A state of which all ranks know that other nodes hold it is what the next load takes, or a newer
