@@ -15,9 +15,8 @@ namespace troupe::sim {
 namespace {
 
 constexpr const char* place_of_all = "/ckpt";
-constexpr std::size_t copies_waiting_max = 8;
-/// From the call to a snapshot that is whole, and from then to a request.
-constexpr duration copy_most = 30ms, agreement_most = 10ms;
+/// From the call to a snapshot that is whole.
+constexpr duration copy_most = 30ms;
 constexpr std::size_t snapshots_kept = 2;
 
 } // namespace
@@ -165,7 +164,6 @@ void checkpoints::lose_power(const std::string& node) {
 std::shared_ptr<ckpt::checkpoint_host> checkpoints::host_of(const host_ptr& launcher) {
   const auto made = std::make_shared<sim_checkpoint_host>(*this, launcher);
   hosts_[launcher->name()] = made;
-  copies_.launcher_started(launcher->name());
   // What its predecessor read it reads no more.
   for (auto& [local, table] : memories_[launcher->name()].tables)
     ckpt::slots(*table, snapshots_kept).readers_died();
@@ -175,6 +173,7 @@ std::shared_ptr<ckpt::checkpoint_host> checkpoints::host_of(const host_ptr& laun
 std::shared_ptr<ckpt::replication_host> checkpoints::copier_of(const host_ptr& launcher) {
   const auto made = std::make_shared<sim_replication_host>(*this, launcher);
   copiers_[launcher->name()] = made;
+  copies_.launcher_started(launcher);
   return made;
 }
 
@@ -188,7 +187,7 @@ void checkpoints::launcher_ends(const host_ptr& launcher) {
 void checkpoints::launcher_ended(const host_ptr& launcher, ending_kind how) {
   hosts_.erase(launcher->name());
   copiers_.erase(launcher->name());
-  copies_.launcher_ended(launcher->name(), how != ending_kind::crashed);
+  copies_.launcher_ended(launcher, how);
   if (how == ending_kind::crashed)
     return;
   if (how == ending_kind::power_cut && !options_.shared)
@@ -216,20 +215,11 @@ bool checkpoints::put(const std::string& node, local_rank local, const ckpt::slo
   return slot.has_value();
 }
 
-void checkpoints::roll_back_to(const std::string& node, local_rank local,
-                               const ckpt::state_id& what) {
-  auto words = memory_of(node, local);
-  for (const auto slot : words.oldest_first()) {
-    const auto& says = words.snapshot(slot);
-    if (words.word(slot).state == ckpt::slot_state::ready && says.step == what.step &&
-        ckpt::save_id{generation{says.generation}, says.save} == what.save)
-      words.set_rollback_point(words.word(slot).sequence);
-  }
-}
-
+/// Not of the same length at all ranks.
 std::string checkpoints::content_of(const ckpt::slot_snapshot& what) const {
-  return fmt::format("generation {} save {} step {} rank {}", what.generation, what.save, what.step,
-                     options_.replicated ? 0 : what.rank);
+  const auto rank = options_.replicated ? 0 : what.rank;
+  return fmt::format("generation {} save {} step {} rank {}{:.>{}}", what.generation, what.save,
+                     what.step, rank, "", rank / 2 % 5);
 }
 
 // ---- Training ----
@@ -275,7 +265,12 @@ void checkpoints::save(std::uint64_t step, std::optional<global_rank> without) {
 
 void checkpoints::save_in(generation which, std::uint64_t step,
                           std::optional<global_rank> without) {
-  const auto now = begin_attempt(which, step);
+  copy_state(begin_attempt(which, step), without);
+}
+
+/// Each rank at some time, and then all hear how it went.
+void checkpoints::copy_state(const std::shared_ptr<attempt>& now,
+                             std::optional<global_rank> without) {
   for (const auto process : now->ranks)
     if (training_.all().at(process - 1).rank != without)
       world_.events.in(world_.between(1ms, copy_most),
@@ -284,8 +279,6 @@ void checkpoints::save_in(generation which, std::uint64_t step,
     now->agreed = now->agreed || without;
     agree(*now, false);
   });
-  if (options_.copied)
-    copy_in(which, step, 1);
 }
 
 std::shared_ptr<checkpoints::attempt> checkpoints::begin_attempt(generation which,
@@ -297,6 +290,8 @@ std::shared_ptr<checkpoints::attempt> checkpoints::begin_attempt(generation whic
   made->which = which;
   made->number = ++saves_[which];
   made->step = step;
+  if (!options_.replicated)
+    made->copies = options_.copies;
   return made;
 }
 
@@ -329,23 +324,29 @@ void checkpoints::keep(attempt& a, std::uint64_t process) {
   a.slots[process] = *slot;
 }
 
-/// All have it: it is what they go back to, and those that have a shard want it written.
+/// All have it: it is what they go back to, those that have a shard want it written, and if none of
+/// the last copies is on its way all want copies of it.
 void checkpoints::agree(const attempt& a, bool at_once) {
   for (const auto process : a.ranks)
-    if (training_.all().at(process - 1).ended || !a.agreed)
+    if (training_.all().at(process - 1).ended)
       return;
+  const bool next_copies = agree_on_copies(a.which);
+  if (!a.agreed)
+    return;
   for (const auto& [process, slot] : a.slots) {
     const auto& p = training_.all().at(process - 1);
     auto words = memory_of(p.node, p.local);
     const auto sequence = words.word(slot).sequence;
     words.set_rollback_point(sequence);
-    if (options_.replicated && p.rank != 0)
+    if (!a.to_disk || (options_.replicated && p.rank != 0))
       continue;
     const auto wants = [this, process = process, slot = slot, sequence] {
       request_persist(process, slot, sequence);
     };
     at_once ? wants() : world_.events.in(world_.between({}, agreement_most), wants);
   }
+  if (next_copies && a.copies.parity != 0 && a.slots.size() == a.ranks.size())
+    want_copies(a.which, {{a.which, a.number}, a.step}, a.copies, a.slots);
 }
 
 void checkpoints::request_persist(std::uint64_t process, std::size_t slot, std::uint64_t sequence) {
@@ -403,92 +404,6 @@ void checkpoints::finalize(const std::string& node, const ckpt::persist_request&
                fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
                            snapshot.rank, snapshot.step, how ? "complete" : how.error().what));
   world_.tell(&observer::persist_finalized, node, snapshot, how.has_value());
-}
-
-// ---- Copies ----
-
-void checkpoints::copy(std::uint64_t step, std::uint32_t parity) {
-  if (const auto which = newest_that_trains())
-    copy_in(*which, step, parity);
-}
-
-void checkpoints::copy_in(generation which, std::uint64_t step, std::uint32_t parity) {
-  const auto ranks = training_.ranks_of(which);
-  for (const auto number : ranks)
-    world_.events.in(world_.between(1ms, copy_most), [this, number, step, ranks, parity] {
-      if (const auto& p = training_.all().at(number - 1); !p.ended)
-        request_copies(p, step, ranks, parity);
-    });
-}
-
-void checkpoints::request_copies(const process_record& p, std::uint64_t step,
-                                 const std::vector<std::uint64_t>& all, std::uint32_t parity) {
-  auto& m = memories_[p.node];
-  ckpt::snapshot_to_copy snapshot;
-  snapshot.local = p.local;
-  snapshot.sequence = ++m.copied;
-  snapshot.slot = snapshot.sequence % ckpt::slot_table::slots_max;
-  snapshot.step = step;
-  snapshot.made_by = p.which;
-  snapshot.rank = p.rank;
-  snapshot.world_size = static_cast<std::uint32_t>(all.size());
-  snapshot.bytes = 1'000 + p.rank;
-  snapshot.by.parity = parity;
-  snapshot.within = options_.save_within;
-  for (const auto number : all) {
-    const auto& other = training_.all().at(number - 1);
-    if (other.local != p.local)
-      continue;
-    if (other.rank == p.rank)
-      snapshot.by.me = static_cast<std::uint32_t>(snapshot.by.members.size());
-    snapshot.by.members.push_back({other.rank, other.node});
-  }
-  if (snapshot.by.members.size() < 2 || m.to_copy.size() >= copies_waiting_max)
-    return;
-  m.to_copy.push_back(snapshot);
-  world_.write(p.node, fmt::format("ckpt   g{} rank {} wants step {} held by others", p.which.value,
-                                   p.rank, step));
-  if (const auto c = copiers_[p.node].lock())
-    c->tell(snapshot);
-}
-
-void checkpoints::say_newest_in_memory() const {
-  std::map<std::pair<generation, std::uint64_t>, std::map<global_rank, std::string>> steps;
-  std::map<std::pair<generation, std::uint64_t>, std::uint32_t> worlds;
-  for (const auto& [node, m] : memories_)
-    for (const auto& snapshot : m.held) {
-      auto& ranks = steps[{snapshot.made_by, snapshot.step}];
-      worlds[{snapshot.made_by, snapshot.step}] = snapshot.world_size;
-      ranks[snapshot.rank] = "its own memory";
-      for (const auto& other : snapshot.by.members)
-        if (copies_.can_be_rebuilt(snapshot))
-          ranks.emplace(other.rank, "pieces that others hold");
-    }
-  for (auto at = steps.rbegin(); at != steps.rend(); ++at)
-    if (at->second.size() == worlds[at->first]) {
-      for (const auto& [rank, from] : at->second)
-        world_.write("-", fmt::format("ckpt   step {} of rank {} comes from {}", at->first.second,
-                                      rank, from));
-      return;
-    }
-  world_.write("-", "ckpt   no step is in memory");
-}
-
-void checkpoints::finalize_copy(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
-                                const result<void>& how) {
-  auto& m = memories_[node];
-  const auto same = [&snapshot](const auto& i) {
-    return i.local == snapshot.local && i.sequence == snapshot.sequence;
-  };
-  m.to_copy.erase(std::remove_if(m.to_copy.begin(), m.to_copy.end(), same), m.to_copy.end());
-  if (how) {
-    m.held.push_back(snapshot);
-    if (m.held.size() > copies_waiting_max)
-      m.held.erase(m.held.begin());
-  }
-  world_.write(node, fmt::format("ckpt   g{} rank {} step {} finalized: {}", snapshot.made_by.value,
-                                 snapshot.rank, snapshot.step,
-                                 how ? "held by others" : how.error().what));
 }
 
 } // namespace troupe::sim

@@ -3,7 +3,7 @@
 #include "ckpt/arena/slots.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/replication_host.hpp"
-#include "ckpt/load/rank_view.hpp"
+#include "ckpt/load/load_plan.hpp"
 #include "tests/sim/copies.hpp"
 #include "tests/sim/fiber.hpp"
 #include "tests/sim/host.hpp"
@@ -19,6 +19,12 @@
 #include <vector>
 
 namespace troupe::sim {
+
+/// Of each so many nodes that follow each other so many may be lost at once: others of them hold
+/// pieces of their snapshots. Without a parity none do.
+struct redundancy {
+  std::uint32_t members = 2, parity = 0;
+};
 
 struct checkpoint_options {
   /// One directory for all nodes, or one for each.
@@ -39,8 +45,9 @@ struct checkpoint_options {
   duration write_max = 400ms;
   duration save_within = 10s;
   ckpt::retention keep;
-  double fails = 0;    ///< a write, for want of room
-  bool copied = false; ///< what is saved is held by other nodes, too
+  double fails = 0; ///< a write, for want of room
+  /// Of states with a shard for each rank.
+  redundancy copies;
 };
 
 /// The snapshots in the memory of all machines, and the directories that they are written to, with
@@ -81,10 +88,10 @@ class checkpoints {
   /// If all ranks train: each has its snapshot a moment later, unless it ends before; when all have
   /// theirs they want it written. Without one rank the others want theirs written all the same.
   void save(std::uint64_t step, std::optional<global_rank> without = std::nullopt);
-  /// The same for copies at other nodes, of which so many may be lost.
+  /// The same for copies at all other nodes, of which so many may be lost, instead of a file.
   void copy(std::uint64_t step, std::uint32_t parity);
   /// Says which step a new life of training would find in memory.
-  void say_newest_in_memory() const;
+  void say_newest_in_memory();
   /// Each world that trains saves a step later than what it has loaded or saved.
   void save_next();
   /// That world once more, at once: training is at its end.
@@ -97,8 +104,15 @@ class checkpoints {
   bool put(const std::string& node, local_rank local, const ckpt::slot_snapshot& what);
   /// What a snapshot holds: other bytes for each save, step and rank.
   std::string content_of(const ckpt::slot_snapshot& what) const;
-  /// All ranks have this one; what they go back to if the next is lost.
-  void roll_back_to(const std::string& node, local_rank local, const ckpt::state_id& what);
+  /// What its node holds of others' for this local rank, of a world of this size.
+  std::vector<ckpt::parity_seen> parities_at(const std::string& node, local_rank local,
+                                             std::uint32_t world_size);
+  const sim_piece_memory& memory_of_others(const std::string& node) {
+    return copies_.memory_of(node);
+  }
+  /// All ranks have this one: it is what they go back to if the next is lost, and copies of it are
+  /// wanted, as the nodes may be others now.
+  void go_back_to(generation which, const ckpt::state_id& what);
   /// Training goes on from this step.
   void go_on_from(generation which, std::uint64_t step);
   const trainers& training() const { return training_; }
@@ -108,11 +122,11 @@ class checkpoints {
   friend class sim_checkpoint_host;
   friend class sim_replication_host;
 
+  /// From what all ranks have told each other to a request of one of them.
+  static constexpr duration agreement_most = 10ms;
+
   struct memory {
     std::map<local_rank, std::unique_ptr<ckpt::slot_table>> tables;
-    std::uint64_t copied = 0; ///< snapshots, so far
-    std::vector<ckpt::snapshot_to_copy> to_copy;
-    std::vector<ckpt::snapshot_to_copy> held; ///< by others; whole at all ranks or not
   };
   /// One save of all ranks.
   struct attempt {
@@ -121,20 +135,42 @@ class checkpoints {
     std::vector<std::uint64_t> ranks;           ///< their processes
     std::map<std::uint64_t, std::size_t> slots; ///< by process, of what was copied
     bool agreed = true;
+    bool to_disk = true;
+    redundancy copies;
   };
+  /// The snapshots of which copies were wanted last in a generation.
+  struct wanted_copies {
+    struct snapshot {
+      std::size_t slot = 0;
+      std::uint64_t sequence = 0;
+      ckpt::slot_group by;
+      enum { not_yet, requested, refused } how = not_yet;
+    };
+    ckpt::state_id what;
+    std::map<std::uint64_t, snapshot> of; ///< by process
+    bool told = false;                    ///< that all are held
+  };
+  enum class copies_state { under_way, failed, held };
 
   std::optional<generation> newest_that_trains() const;
   void save_in(generation which, std::uint64_t step, std::optional<global_rank> without);
+  void copy_state(const std::shared_ptr<attempt>& now, std::optional<global_rank> without = {});
   std::uint64_t next_step(generation which);
-  void copy_in(generation which, std::uint64_t step, std::uint32_t parity);
   std::shared_ptr<attempt> begin_attempt(generation which, std::uint64_t step);
   void keep(attempt& a, std::uint64_t process);
   void agree(const attempt& a, bool at_once);
   void request_persist(std::uint64_t process, std::size_t slot, std::uint64_t sequence);
   ckpt::persist_request request_in(const std::string& node, local_rank local, std::size_t slot);
   std::vector<ckpt::persist_request> requests_of(const std::string& node);
-  void request_copies(const process_record& p, std::uint64_t step,
-                      const std::vector<std::uint64_t>& all, std::uint32_t parity);
+  /// Of the last ones; none: they are held nowhere.
+  copies_state last_copies(generation which);
+  /// What all ranks say of them: whether the next may be made.
+  bool agree_on_copies(generation which);
+  /// Of each process's snapshot in such a slot.
+  void want_copies(generation which, const ckpt::state_id& what, const redundancy& how,
+                   const std::map<std::uint64_t, std::size_t>& slots);
+  void request_copies(generation which, std::uint64_t process);
+  std::vector<ckpt::snapshot_to_copy> copies_requested_of(const std::string& node);
   void finalize(const std::string& node, const ckpt::persist_request& snapshot,
                 const result<void>& how);
   void finalize_copy(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
@@ -151,6 +187,7 @@ class checkpoints {
   std::vector<std::shared_ptr<fiber>> other_jobs_;
   std::map<generation, std::uint64_t> at_step_; ///< those that have loaded
   std::map<generation, std::uint64_t> saves_;   ///< so far
+  std::map<generation, wanted_copies> last_copies_;
 };
 
 } // namespace troupe::sim

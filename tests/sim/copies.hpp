@@ -1,55 +1,45 @@
 #pragma once
 
-#include "ckpt/copies/replication_host.hpp"
-#include "tests/sim/host.hpp"
+#include "tests/sim/copy_link.hpp"
+#include "tests/sim/copy_source.hpp"
+#include "tests/sim/copy_target.hpp"
+#include "tests/sim/piece_memory.hpp"
 
-#include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace troupe::sim {
 
-/// Pieces of snapshots at other nodes, as messages/copies.capnp has them come and go: a stripe is
-/// whole when all have given to it, and broken when one goes before. Knows what is where, no bytes.
+/// Pieces of snapshots at other nodes: what each node holds of others', what gives them, and the
+/// links in between.
 class copies {
  public:
   explicit copies(world& of) : world_(of) {}
 
-  /// `launcher` gives a snapshot's pieces; `done` is called in its context when all of the group
-  /// have given theirs, or one has gone.
-  void give(const host_ptr& launcher, const ckpt::snapshot_to_copy& snapshot,
-            std::function<void(result<void>)> done);
-  /// Its links have gone, and if it did not crash only, what it held and gave.
-  void launcher_ended(const std::string& node, bool memory_is_lost);
-  void launcher_started(const std::string& node) { present_.insert(node); }
+  /// A node supervisor has begun; what is whole of what it finds stays.
+  void launcher_started(const host_ptr& launcher);
+  /// Its links have gone, and if it did not crash only, what it held.
+  void launcher_ended(const host_ptr& launcher, ending_kind how);
 
-  /// Whether what is held of a snapshot, and its group's own snapshots, suffice to have it again.
-  bool can_be_rebuilt(const ckpt::snapshot_to_copy& snapshot) const;
+  /// What gives the snapshots of a local rank. Precondition: a node supervisor is there.
+  copy_source& source_of(const host_ptr& launcher, local_rank local);
+  /// What a node holds of others'.
+  const sim_piece_memory& memory_of(const std::string& node) { return memories_[node]; }
 
  private:
-  struct gift {
-    host_ptr launcher;
-    ckpt::snapshot_to_copy snapshot;
-    std::function<void(result<void>)> done;
+  struct supervisor {
+    std::shared_ptr<copy_target> target;
+    std::map<local_rank, std::shared_ptr<copy_source>> sources;
   };
-  struct group {
-    std::uint32_t members = 0, parity = 0;
-    std::map<std::string, gift> given; ///< by node
-    bool whole = false;
-    std::set<std::string> lost;
-  };
-  using key = std::tuple<generation, std::uint64_t, local_rank>;
-  static key key_of(const ckpt::snapshot_here& snapshot) {
-    return {snapshot.made_by, snapshot.step, snapshot.local};
-  }
-  static void refuse(group& g, const std::string& gone);
+
+  std::shared_ptr<copy_link> dial(const std::string& address, copy_link::ear from);
 
   world& world_;
-  std::set<std::string> present_;
-  std::map<key, group> groups_;
+  std::map<std::string, sim_piece_memory> memories_; ///< by node
+  std::map<std::string, supervisor> present_;        ///< by node
+  std::vector<std::shared_ptr<copy_link>> links_;
 };
 
 } // namespace troupe::sim

@@ -1,8 +1,10 @@
 #include "tests/sim/loads.hpp"
 
 #include "ckpt/load/steps_seen.hpp"
+#include "runtime/base/invariant.hpp"
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <optional>
@@ -27,6 +29,12 @@ auto tried(world& w, Do&& what) {
       return done;
     fiber::current()->pass(rest);
   }
+}
+
+ckpt::slot_snapshot snapshot_of(const ckpt::state_id& what, global_rank rank, std::size_t world,
+                                std::uint64_t bytes) {
+  return {what.step, what.save.made_by.value,           what.save.number,
+          rank,      static_cast<std::uint32_t>(world), bytes};
 }
 
 } // namespace
@@ -135,6 +143,7 @@ void loads::see_memory(const load& of, rank& r) {
     if (words.word(slot).state == ckpt::slot_state::ready && fits)
       r.view.memory.push_back({{{generation{says.generation}, says.save}, says.step}, says.bytes});
   }
+  r.view.parities = all_.parities_at(r.node, r.local, static_cast<std::uint32_t>(of.ranks.size()));
 }
 
 void loads::see_disk(const load& of, rank& r) {
@@ -190,19 +199,83 @@ void loads::carry_out(const load_ptr& of, const ckpt::load_plan& plan) {
           take_from_peer(*load, r, plan.what);
         if (from == ckpt::source::disk)
           read(*load, r, plan.what);
+        if (from == ckpt::source::pieces)
+          rebuild(*load, r, plan);
       },
       [this, of] { look(of); });
 }
 
 void loads::take_from_peer(const load& of, rank& r, const ckpt::state_id& what) {
-  ckpt::slot_snapshot made{what.step,
-                           what.save.made_by.value,
-                           what.save.number,
-                           r.number,
-                           static_cast<std::uint32_t>(of.ranks.size()),
-                           0};
+  auto made = snapshot_of(what, r.number, of.ranks.size(), 0);
   made.bytes = all_.content_of(made).size();
   keep(r, made);
+}
+
+/// The product's ranks send each other what they have; here the one that lacks it takes it.
+void loads::rebuild(load& of, rank& r, const ckpt::load_plan& plan) {
+  const auto lost =
+      std::find_if(plan.pieces.rebuilt.begin(), plan.pieces.rebuilt.end(),
+                   [&r](const ckpt::rebuilt_snapshot& one) { return one.rank == r.number; });
+  invariant(lost != plan.pieces.rebuilt.end(), "a source without a plan");
+  const auto content = summed(of, *lost, plan);
+  const auto made = snapshot_of(plan.what, r.number, of.ranks.size(), lost->bytes);
+  if (!content) {
+    all_.all().write(r.node, "load   " + content.error().what);
+    of.failed.insert({r.number, ckpt::source::pieces, plan.what});
+    return;
+  }
+  if (*content != all_.content_of(made))
+    all_.all().blame("loads_are_what_was_saved",
+                     fmt::format("step {} of rank {} is '{}', summed from pieces", made.step,
+                                 made.rank, *content));
+  all_.all().write(r.node, fmt::format("load   step {} of rank {} comes from pieces that others "
+                                       "hold",
+                                       made.step, made.rank));
+  keep(r, made);
+}
+
+result<std::string> loads::summed(const load& of, const ckpt::rebuilt_snapshot& lost,
+                                  const ckpt::load_plan& plan) {
+  std::string sum(lost.bytes, '\0');
+  for (const auto& t : plan.pieces.transfers) {
+    if (t.to != lost.rank)
+      continue;
+    fiber::current()->pass(all_.all().between(10us, 1ms));
+    const auto from = memory_of_source(of, t, plan.what);
+    if (!from)
+      return from;
+    const auto bytes = t.end - t.begin;
+    invariant(t.end <= from->size() && t.into + bytes <= sum.size(), "a transfer beyond an end");
+    ckpt::accumulate(sum.data() + t.into, from->data() + t.begin, bytes, t.times);
+  }
+  if (libdeflate_crc32(0, sum.data(), sum.size()) != lost.crc32)
+    return failure(errc::invalid, fmt::format("step {} of rank {} from pieces at other nodes is "
+                                              "damaged",
+                                              plan.what.step, lost.rank));
+  return sum;
+}
+
+/// As it is at this moment: the source may have lost it since the plan was made.
+result<std::string> loads::memory_of_source(const load& of, const ckpt::transfer& t,
+                                            const ckpt::state_id& what) {
+  const auto& from = of.ranks.at(t.source);
+  if (t.parity) {
+    const auto* const there =
+        all_.memory_of_others(from.node).bytes_of(from.local, t.parity->slot, t.parity->sequence);
+    if (there)
+      return *there;
+  } else {
+    const auto words = all_.memory_of(from.node, from.local);
+    for (const auto slot : words.oldest_first()) {
+      const auto& says = words.snapshot(slot);
+      if (words.word(slot).state == ckpt::slot_state::ready && says.rank == t.source &&
+          says.step == what.step &&
+          ckpt::save_id{generation{says.generation}, says.save} == what.save)
+        return all_.content_of(says);
+    }
+  }
+  return failure(errc::invalid,
+                 fmt::format("what rank {} was to send is not in memory any more", t.source));
 }
 
 /// As long as all memory holds what is to be written, until that is written or given up.
@@ -225,12 +298,7 @@ void loads::read(load& of, rank& r, const ckpt::state_id& what) {
                             {reinterpret_cast<std::byte*>(content.data()), content.size()},
                             ports::never_stops);
   });
-  ckpt::slot_snapshot made{what.step,
-                           what.save.made_by.value,
-                           what.save.number,
-                           r.number,
-                           static_cast<std::uint32_t>(of.ranks.size()),
-                           content.size()};
+  const auto made = snapshot_of(what, r.number, of.ranks.size(), content.size());
   if (got && content != all_.content_of(made))
     all_.all().blame("loads_are_what_was_saved",
                      fmt::format("step {} of rank {} is '{}'", made.step, made.rank, content));
@@ -249,8 +317,7 @@ void loads::end(const load_ptr& of, const ckpt::load_plan& plan) {
   if (plan.how == ckpt::load_plan::outcome::load) {
     what.id = plan.what.save;
     what.step = plan.what.step;
-    for (const auto& r : of->ranks)
-      all_.roll_back_to(r.node, r.local, plan.what);
+    all_.go_back_to(of->which, plan.what);
   }
   all_.all().write("-", fmt::format("load   g{} goes on from {}", of->which.value,
                                     what.id ? fmt::format("step {}", what.step) : "nothing"));

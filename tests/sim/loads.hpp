@@ -32,6 +32,11 @@ class loads {
   void plan(const load_ptr& of);
   void carry_out(const load_ptr& of, const ckpt::load_plan& plan);
   void take_from_peer(const load& of, rank& r, const ckpt::state_id& what);
+  void rebuild(load& of, rank& r, const ckpt::load_plan& plan);
+  result<std::string> summed(const load& of, const ckpt::rebuilt_snapshot& lost,
+                             const ckpt::load_plan& plan);
+  result<std::string> memory_of_source(const load& of, const ckpt::transfer& t,
+                                       const ckpt::state_id& what);
   void keep(rank& r, const ckpt::slot_snapshot& what);
   void read(load& of, rank& r, const ckpt::state_id& what);
   void end(const load_ptr& of, const ckpt::load_plan& plan);

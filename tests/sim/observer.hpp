@@ -56,6 +56,20 @@ struct load_outcome {
   instant looked; ///< when its ranks began to look for the last time
 };
 
+/// A state of which all ranks have told each other that other nodes hold their pieces of it.
+struct held_state {
+  generation by;
+  ckpt::save_id id;
+  std::uint64_t step = 0;
+  std::vector<std::string> nodes; ///< of each rank
+  /// Ranks of which so many may be lost.
+  struct group {
+    std::vector<global_rank> ranks;
+    std::uint32_t parity = 0;
+  };
+  std::vector<group> groups;
+};
+
 /// Hears of everything that happens. Where it sees what must not be it calls world::blame.
 class observer {
  public:
@@ -107,6 +121,20 @@ class observer {
   /// All ranks of a generation have loaded the same: a save's state, or nothing that they could
   /// have.
   virtual void loaded(const load_outcome& what) { (void)what; }
+  /// A training process of this generation wants copies of a snapshot; and what became of them.
+  virtual void copies_requested(const std::string& node, const ckpt::snapshot_here& snapshot,
+                                generation by) {
+    (void)node;
+    (void)snapshot;
+    (void)by;
+  }
+  virtual void copies_finalized(const std::string& node, const ckpt::snapshot_here& snapshot,
+                                const result<void>& how) {
+    (void)node;
+    (void)snapshot;
+    (void)how;
+  }
+  virtual void copies_agreed(const held_state& what) { (void)what; }
   virtual void froze(const std::string& host) { (void)host; }
   virtual void thawed(const std::string& host) { (void)host; }
   /// An actor's log event; `component` is its place in the tree.

@@ -4,7 +4,10 @@
 #include "tests/sim/checkpoints.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
+#include <vector>
 
 namespace troupe::sim {
 
@@ -22,16 +25,22 @@ class sim_replication_host final : public ckpt::replication_host,
   void finalize(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override;
   void learn_owners(const messages::msg<messages::RankOwners>&) override {}
 
-  void tell(const ckpt::snapshot_to_copy& snapshot);
+  /// The training processes of this node have changed something in its memory.
+  void look();
   /// Its process ends, with its threads.
   void end() { on_request_ = nullptr; }
 
  private:
   const std::string& node() const { return launcher_->name(); }
+  void tell_requests();
+  void copy_now(const ckpt::snapshot_to_copy& snapshot);
+  void copied(const ckpt::snapshot_to_copy& snapshot, const result<void>& how);
 
   checkpoints& all_;
   const host_ptr launcher_;
   std::function<void(const ckpt::snapshot_to_copy&)> on_request_;
+  std::set<ckpt::snapshot_key> told_;
+  std::map<ckpt::snapshot_key, std::vector<std::function<void(result<void>)>>> copies_;
 };
 
 } // namespace troupe::sim

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::sim {
 
 namespace {
@@ -20,6 +22,12 @@ void draw_places(checkpoint_options& k, random_source& random) {
     k.keep.keep_latest = 1 + random.below(4);
   if (random.chance(0.2))
     k.keep.keep_every = 1 + random.below(10);
+}
+
+void draw_copies(redundancy& r, random_source& random, std::uint32_t nodes) {
+  r.parity = static_cast<std::uint32_t>(1 + random.below(2));
+  r.members = std::max(nodes, r.parity + 1);
+  r.members -= static_cast<std::uint32_t>(random.below(r.members - r.parity));
 }
 
 /// A job whose saves are what matters.
@@ -37,7 +45,9 @@ void draw_storage(cluster_options& c, random_source& random, std::uint32_t nodes
   auto& k = c.checkpoints;
   k.every = std::chrono::milliseconds(150 + random.below(1'500));
   k.write_max = k.write_min + std::chrono::milliseconds(random.below(800));
-  k.copied = random.chance(0.1);
+  k.copies = {};
+  if (random.chance(0.4))
+    draw_copies(k.copies, random, c.nodes_max);
   k.tracked_by_people = k.shared_with_people && random.chance(0.5);
   k.goes_back = random.chance(0.5) ? 0.5 : 0;
 }
@@ -86,7 +96,8 @@ cluster_options draw_options(const run_options& o) {
   k.write_max = k.write_min + std::chrono::milliseconds(random.below(3'000));
   k.save_within = std::chrono::milliseconds(2'000 + random.below(6'000));
   k.fails = sometimes(0.05);
-  k.copied = random.chance(0.3);
+  if (random.chance(0.3))
+    draw_copies(k.copies, random, 4);
   draw_places(k, random);
   if (o.of == life::storage)
     draw_storage(c, random, o.nodes);
@@ -172,6 +183,7 @@ run_outcome run(const run_options& o) {
                               {options.nodes_min, options.nodes_max, options.unit, {}},
                               options.lease, options.checkpoints.shared, options.checkpoints.keep);
   w.observers.push_back(checkers::places_are_sound(w, c.saves()));
+  w.observers.push_back(checkers::held_states_stay(w));
   if (must_all_succeed(options))
     w.observers.push_back(checkers::losses_have_a_cause(w, c.saves()));
   const auto faults =

@@ -26,7 +26,8 @@ namespace {
 
 /// Nodes of a group, each with memory for the others' snapshots, on real links.
 struct nodes {
-  explicit nodes(const code& c) : how(c), memory(c.members), targets(c.members) {
+  explicit nodes(const code& c)
+      : how(c), memory(c.members), of_local_1(c.members), targets(c.members) {
     constexpr std::uint32_t before = 10; // ranks of a node that is in no group
     owners->learn(messages::build<messages::RankOwners>(
         {"master", {}, generation{1}}, [this](messages::RankOwners::Builder b) {
@@ -48,12 +49,13 @@ struct nodes {
   }
 
   void open(std::uint32_t member) {
-    auto made = replication_target::open(transport(), world.place(), "job", owners,
-                                         {memory[member].descriptors()},
-                                         [this](const std::string&, const log::event& e) {
-                                           const std::lock_guard held(lock);
-                                           told.push_back(e.text);
-                                         });
+    auto made =
+        replication_target::open(transport(), world.place(), "job", owners,
+                                 {memory[member].descriptors(), of_local_1[member].descriptors()},
+                                 [this](const std::string&, const log::event& e) {
+                                   const std::lock_guard held(lock);
+                                   told.push_back(e.text);
+                                 });
     REQUIRE(made);
     targets[member] = std::move(*made);
   }
@@ -113,7 +115,7 @@ struct nodes {
   std::mutex lock;
   std::vector<std::string> told;
   const std::shared_ptr<rank_owners> owners = std::make_shared<rank_owners>();
-  std::vector<memory_of_others> memory;
+  std::vector<memory_of_others> memory, of_local_1; ///< the first of local rank 0
   troupe::testing::asio_world world;
   std::vector<std::unique_ptr<replication_target>> targets;
   std::vector<std::unique_ptr<replication_source>> sources;
@@ -214,6 +216,29 @@ TEST_CASE(
         CHECK(held_of(n.memory[m], step - 1) == c.parity);
     }
     whole = held_step{generation{1}, step};
+  }
+}
+
+TEST_CASE(
+    "local ranks whose snapshots come in another order at each node do not wait for each other") {
+  const code c{3, 1};
+  const auto snapshots = some_snapshots(c, 1);
+  nodes n(c);
+  std::vector<std::future<result<void>>> answers;
+  for (std::uint32_t m = 0; m < c.members; ++m)
+    for (const local_rank turn : {0, 1}) {
+      auto one = n.snapshot(m, 1, snapshots[m].size());
+      one.local = m == 0 ? 1 - turn : turn;
+      one.within = 5s;
+      answers.push_back(n.gives(one, snapshots[m]));
+    }
+  for (auto& a : answers) {
+    const auto r = a.get();
+    CHECK_MESSAGE(r.has_value(), (r ? "" : r.error().what));
+  }
+  for (std::uint32_t m = 0; m < c.members; ++m) {
+    CHECK(held_of(n.memory[m], 1) == 1);
+    CHECK(held_of(n.of_local_1[m], 1) == 1);
   }
 }
 

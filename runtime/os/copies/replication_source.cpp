@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -16,9 +18,9 @@ namespace troupe::ckpt {
 class replication_source::impl {
  public:
   impl(std::shared_ptr<ports::transport> transport, replication_source_options options)
-      : options_(std::move(options)), author_(options_.node + "/replicator"),
-        rate_(options_.bytes_per_second, limits::copy_burst),
-        links_(std::move(transport), wake_point_), thread_([this] { run(); }) {}
+      : transport_(std::move(transport)), options_(std::move(options)),
+        author_(options_.node + "/replicator"),
+        rate_(options_.bytes_per_second, limits::copy_burst), thread_([this] { run(); }) {}
 
   ~impl() {
     {
@@ -51,6 +53,19 @@ class replication_source::impl {
     std::function<void(result<void>)> done;
   };
 
+  /// Of a local rank, whose snapshots are given one after the other. A snapshot is held only when
+  /// others have given theirs, and each node's local ranks save in an order of their own: if one
+  /// waited for another, nodes would wait for each other in a circle.
+  struct lane {
+    lane(std::shared_ptr<ports::transport> transport, std::shared_ptr<wake_point> thread)
+        : links(std::move(transport), std::move(thread)) {}
+
+    target_links links;
+    std::optional<job> now;
+    std::optional<snapshot_sending> sending; ///< of `now`
+    instant idle_since;
+  };
+
   static instant now() { return std::chrono::steady_clock::now(); }
 
   /// Sleeps until something happens that was not yet when `seen` wakes had been heard, or then.
@@ -69,56 +84,86 @@ class replication_source::impl {
     return stop_;
   }
 
+  bool is_free(local_rank local) const {
+    const auto at = lanes_.find(local);
+    return at == lanes_.end() || !at->second.now;
+  }
+
+  /// The first whose local rank has nothing on its way.
   std::optional<job> next_job() {
     const std::lock_guard held(wake_point_->lock);
-    if (waiting_.empty())
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [this](const job& j) { return is_free(j.snapshot.local); });
+    if (found == waiting_.end())
       return std::nullopt;
-    auto next = std::move(waiting_.front());
-    waiting_.pop_front();
+    auto next = std::move(*found);
+    waiting_.erase(found);
     return next;
   }
 
   void run() {
-    auto idle_since = now();
     for (;;) {
       const auto seen = wakes();
-      if (const auto next = next_job()) {
-        next->done(given(*next));
-        idle_since = now();
-        continue;
+      const auto stops = stopped();
+      while (auto next = next_job())
+        begin(std::move(*next));
+      auto until = instant::max();
+      bool all_free = true;
+      for (auto& [local, one] : lanes_) {
+        until = std::min(until, one.now ? go_on(one) : rest(one));
+        all_free = all_free && !one.now;
       }
-      if (stopped())
+      // What waited until then has had its turn.
+      if (stops && all_free && until != instant{})
         return;
-      // No answer is due now; this only notices targets that have gone, for the next snapshot.
-      while (links_.next()) {
-      }
-      if (now() >= idle_since + limits::copy_links_idle)
-        links_.drop_all_but({}, "there is nothing to give");
-      sleep(seen, links_.empty() ? instant::max() : idle_since + limits::copy_links_idle);
+      sleep(seen, until);
     }
   }
 
-  result<void> given(const job& j) {
-    auto plan = sending_plan::make(j.snapshot.by, j.memory.size);
+  void begin(job j) {
+    auto& one = lanes_.try_emplace(j.snapshot.local, transport_, wake_point_).first->second;
+    one.now = std::move(j);
+    const auto& given = one.now->snapshot;
+    auto plan = sending_plan::make(given.by, one.now->memory.size);
     if (!plan)
-      return tl::make_unexpected(plan.error());
-    snapshot_sending one(links_, rate_, author_, j.snapshot, j.memory, std::move(*plan),
-                         now() + j.snapshot.within);
-    if (const auto begun = one.begin(hello()); !begun)
-      return begun;
-    for (;;) {
-      const auto seen = wakes();
-      if (stopped())
-        one.give_up({errc::closed, "copies are given up: this process ends"});
-      while (const auto news = links_.next())
-        one.hear(*news);
-      if (!one.ended())
-        one.step(now());
-      if (one.ended())
-        return *one.ended();
-      if (one.wake_at())
-        sleep(seen, *one.wake_at());
+      return end(one, tl::make_unexpected(plan.error()));
+    one.sending.emplace(one.links, rate_, author_, given, one.now->memory, std::move(*plan),
+                        now() + given.within);
+    if (const auto begun = one.sending->begin(hello()); !begun)
+      end(one, begun);
+  }
+
+  /// A little of what there is to do; and when there is more.
+  instant go_on(lane& one) {
+    auto& sending = *one.sending;
+    if (stopped())
+      sending.give_up({errc::closed, "copies are given up: this process ends"});
+    while (const auto news = one.links.next())
+      sending.hear(*news);
+    if (!sending.ended())
+      sending.step(now());
+    if (!sending.ended())
+      return sending.wake_at().value_or(instant{});
+    end(one, *sending.ended());
+    return instant{};
+  }
+
+  void end(lane& one, result<void> how) {
+    one.idle_since = now();
+    one.sending.reset();
+    const auto ended = std::move(one.now);
+    one.now.reset();
+    ended->done(how);
+  }
+
+  /// No answer is due now; this only notices targets that have gone, for the next snapshot.
+  instant rest(lane& one) {
+    while (one.links.next()) {
     }
+    const auto until = one.idle_since + limits::copy_links_idle;
+    if (now() >= until)
+      one.links.drop_all_but({}, "there is nothing to give");
+    return one.links.empty() ? instant::max() : until;
   }
 
   messages::msg<messages::Hello> hello() {
@@ -130,6 +175,7 @@ class replication_source::impl {
   }
 
   const std::shared_ptr<wake_point> wake_point_ = std::make_shared<wake_point>();
+  const std::shared_ptr<ports::transport> transport_;
   const replication_source_options options_;
 
   // Under the lock.
@@ -138,8 +184,8 @@ class replication_source::impl {
 
   // The thread's.
   messages::author author_;
-  rate_limiter rate_;
-  target_links links_;
+  rate_limiter rate_; ///< of all lanes together
+  std::map<local_rank, lane> lanes_;
 
   std::thread thread_;
 };

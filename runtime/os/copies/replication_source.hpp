@@ -19,7 +19,8 @@ struct replication_source_options {
 };
 
 /// The replication source: gives pieces of snapshots to their targets over links of its own
-/// (messages/copies.capnp), one snapshot after the other, on a thread of its own. Thread-safe.
+/// (messages/copies.capnp), of each local rank one snapshot after the other, on a thread of its
+/// own. Thread-safe.
 ///
 /// It reads the snapshot where the training process has made it, so training does not wait, and it
 /// sends no faster than `bytes_per_second`, so that the network stays free for training.

@@ -84,15 +84,20 @@ std::shared_ptr<observer> complete_steps_stay(world& w, bool one_directory, ckpt
 /// or a newer one; every file belongs to a step; and nothing is left of saves that have ended.
 std::shared_ptr<observer> places_are_sound(world& w, checkpoints& of);
 
-/// A save is reported lost only if something has gone wrong since it was asked for.
+/// A save is reported lost, or its copies, only if something has gone wrong since it was asked for.
 std::shared_ptr<observer> losses_have_a_cause(world& w, checkpoints& of);
+
+/// A state of which all ranks know that other nodes hold it is what the next load takes, or a newer
+/// one, unless more nodes of a group than its parity have lost their memory since, or the world is
+/// another one, or a load has taken a newer state meanwhile.
+std::shared_ptr<observer> held_states_stay(world& w);
 
 /// Of two masters at the same time: a newer one's generations have higher numbers, so a node whose
 /// numbers fall has obeyed a master that it knew to be the older one.
 std::shared_ptr<observer> newest_master_commands(world& w);
 
 /// What must hold under one master, but for places_are_sound and losses_have_a_cause, which look at
-/// directories.
+/// directories, and held_states_stay, for jobs that load.
 std::vector<std::shared_ptr<observer>> all(world& w, const trainers& t, std::uint32_t max_restarts,
                                            const actors::world_sizes& sizes,
                                            duration lease = limits::lease,

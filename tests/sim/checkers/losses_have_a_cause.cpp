@@ -17,8 +17,12 @@ class losses_have_a_cause_checker final : public observer {
  public:
   losses_have_a_cause_checker(world& w, checkpoints& of) : world_(w), all_(of) {}
 
-  void started(const std::string&, std::uint64_t) override { happened(); }
+  void started(const std::string& host, std::uint64_t) override {
+    down_.erase(host);
+    happened();
+  }
   void ended(const std::string& host, ending_kind) override {
+    down_.insert(host);
     frozen_.erase(host);
     happened();
   }
@@ -66,6 +70,24 @@ class losses_have_a_cause_checker final : public observer {
     requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
   }
 
+  /// Of what a load has found an earlier world may be giving copies still, which these disturb.
+  void copies_requested(const std::string& node, const ckpt::snapshot_here& snapshot,
+                        generation by) override {
+    if (frozen_.empty() && down_.empty() && snapshot.made_by == by)
+      copies_[key_of(node, snapshot)] = happened_;
+  }
+
+  void copies_finalized(const std::string& node, const ckpt::snapshot_here& snapshot,
+                        const result<void>& how) override {
+    const auto found = copies_.extract(key_of(node, snapshot));
+    if (!how && !found.empty() && found.mapped() == happened_)
+      world_.blame(
+          "losses_have_a_cause",
+          fmt::format("copies of step {} of rank {} are not held, and nothing has happened "
+                      "since they were wanted: {}",
+                      snapshot.step, snapshot.rank, how.error().what));
+  }
+
   /// Of a world whose load had looked before: the same step is not saved once more.
   void step_completed(const std::string&, const ckpt::commit_order& order) override {
     completed_.insert(order.says.step);
@@ -88,7 +110,7 @@ class losses_have_a_cause_checker final : public observer {
 
  private:
   using key = std::pair<std::string, std::pair<local_rank, std::uint64_t>>;
-  static key key_of(const std::string& node, const ckpt::persist_request& snapshot) {
+  static key key_of(const std::string& node, const ckpt::snapshot_here& snapshot) {
     return {node, {snapshot.local, snapshot.sequence}};
   }
 
@@ -97,12 +119,12 @@ class losses_have_a_cause_checker final : public observer {
   world& world_;
   checkpoints& all_;
   std::uint64_t happened_ = 0; ///< so often something has, anywhere
-  std::set<std::string> frozen_, linked_;
+  std::set<std::string> frozen_, linked_, down_;
   std::set<ckpt::save_id> excused_;
   std::set<std::uint64_t> completed_; ///< steps
   generation newest_;
   std::set<std::pair<std::string, std::string>> cut_;
-  std::map<key, std::uint64_t> requested_; ///< what had happened before
+  std::map<key, std::uint64_t> requested_, copies_; ///< what had happened before
 };
 
 } // namespace
