@@ -33,6 +33,13 @@ written_before(const found_step* known, const persist_request& snapshot, ports::
   return same ? std::optional(found->file) : std::nullopt;
 }
 
+result<void> look_for_retention(step_catalog& known, const retain_order& order) {
+  if (order.ended)
+    if (auto looked = known.look_again(*order.ended); !looked)
+      return looked;
+  return known.look_around();
+}
+
 } // namespace
 
 /// Opened when it is needed first, and again after an error: what is there may have changed.
@@ -123,17 +130,6 @@ bool place_writer::completed_by_another(const step_catalog& known, const manifes
   return before != nullptr && before->is_complete() && before->says.id() == says.id() &&
          !before->says.completed_by.empty() && before->says.completed_by != node_;
 }
-
-namespace {
-
-result<void> look_for_retention(step_catalog& known, const retain_order& order) {
-  if (order.ended)
-    if (auto looked = known.look_again(*order.ended); !looked)
-      return looked;
-  return known.look_around();
-}
-
-} // namespace
 
 void place_writer::retain(const retain_order& order) {
   const auto known = catalog(order.to.whose);

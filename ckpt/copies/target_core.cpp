@@ -11,7 +11,7 @@ namespace troupe::ckpt {
 
 namespace {
 
-tl::unexpected<error> validation_error(std::string what) {
+tl::unexpected<error> invalid(std::string what) {
   return failure(errc::invalid, std::move(what));
 }
 
@@ -29,7 +29,12 @@ std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
 
 } // namespace
 
-/// A source that was refused may not have heard of it yet, and what it sends until then is about an
+bool target_core::open::may_replace(const slot_snapshot& held) const {
+  const auto is = [&](auto g, auto s) { return held.generation == g && held.step == s; };
+  return !is(generation, step) && !is(whole_generation, whole_step);
+}
+
+/// A source that was refused may not have heard of it yet, and what it sends until then is about a
 /// snapshot that is gone. Only a new beginning is listened to.
 target_core::effects target_core::heard(connection_id from, const messages::any_msg& m) {
   effects out;
@@ -86,28 +91,26 @@ result<target_core::incoming> target_core::judged(messages::CopyBegin::Reader sa
   g.whole_step = says.getWhole().getStep();
   // Judged before it is copied: a frame may hold millions of them.
   if (says.getRanks().size() > code::members_max)
-    return validation_error(fmt::format("a group of {} is too large", says.getRanks().size()));
+    return invalid(fmt::format("a group of {} is too large", says.getRanks().size()));
   for (const auto rank : says.getRanks())
     g.of.ranks.push_back(rank);
   if (g.of.local >= local_ranks_)
-    return validation_error(
-        fmt::format("there is no memory for others' images of local rank {}: {} have "
-                    "some",
-                    g.of.local, local_ranks_));
+    return invalid(fmt::format("local rank {} has no memory for others' images: {} have some",
+                               g.of.local, local_ranks_));
   const auto how = g.of.how();
   // Before the ranks are looked at: a group of none has no highest rank.
   if (const auto fine = check(how); !fine)
     return tl::make_unexpected(fine.error());
   if (const auto wrong = wrong_ranks(g.of.ranks, g.of.world_size))
-    return validation_error(*wrong);
+    return invalid(*wrong);
   if (g.member >= how.members || g.of.target >= how.members)
-    return validation_error(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
-                                        g.of.target, how.members));
+    return invalid(fmt::format("member {} gives and {} holds, in a group of {}", g.member,
+                               g.of.target, how.members));
   // The loss of that node would take the snapshot and its pieces together.
   if (g.member == g.of.target)
-    return validation_error(fmt::format("member {} is to hold pieces of its own image", g.member));
+    return invalid(fmt::format("member {} is to hold pieces of its own image", g.member));
   if (g.bytes == 0 || g.bytes > limits::copy_snapshot_max)
-    return validation_error(fmt::format("no image has {} bytes", g.bytes));
+    return invalid(fmt::format("no image has {} bytes", g.bytes));
   return g;
 }
 
@@ -234,17 +237,17 @@ result<target_core::stripe_id> target_core::judged(const incoming& g, piece_read
   const auto id = find(g.of, part.getStripe());
   // Also a stripe that is there, but to which this source has nothing to give, or has given all.
   if (!id || g.stripes.count(*id) == 0)
-    return validation_error(
+    return invalid(
         fmt::format("rank {} gives nothing to stripe {} here", g.rank(), part.getStripe()));
   const auto& piece = stripes_.at(*id).pieces[g.member];
   const auto bytes = part.getContent().size();
   if (bytes == 0 || bytes > limits::copy_part)
-    return validation_error(fmt::format("rank {} gave a part of {} bytes", g.rank(), bytes));
+    return invalid(fmt::format("rank {} gave a part of {} bytes", g.rank(), bytes));
   if (part.getOffset() != piece.received)
-    return validation_error(fmt::format("rank {} gave the part at {} after {} bytes", g.rank(),
-                                        part.getOffset(), piece.received));
+    return invalid(fmt::format("rank {} gave the part at {} after {} bytes", g.rank(),
+                               part.getOffset(), piece.received));
   if (bytes > piece.expected - piece.received)
-    return validation_error(
+    return invalid(
         fmt::format("rank {} gave more than the {} bytes of its piece", g.rank(), piece.expected));
   return *id;
 }

@@ -39,14 +39,16 @@ class target_core {
   /// Never used twice.
   using stripe_id = std::uint64_t;
 
-  /// Memory for a parity is to be found; snapshots of these two steps may not go for it. Named are
-  /// the steps that must survive: the one that all ranks know to be held, and this one.
+  /// Memory for a parity is to be found. Two steps must survive: the one that all ranks know to be
+  /// held, and this one.
   struct open {
     stripe_id which = 0;
     local_rank local = 0;
     std::uint64_t bytes = 0; ///< with what is before the parity
     std::uint64_t generation = 0, step = 0;
     std::uint64_t whole_generation = 0, whole_step = 0; ///< both 0: none
+    /// Whether that piece may go for it.
+    bool may_replace(const slot_snapshot& held) const;
   };
   /// It is to be longer. What is there stays; behind the old end nothing was added yet.
   struct grow {

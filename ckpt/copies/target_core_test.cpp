@@ -77,10 +77,18 @@ TEST_CASE("what may not go while a step is given is that step, and the one that 
   b.whole_step = 9;
   const auto begun = p.core.heard(7, say(b));
   const auto& o = std::get<target_core::open>(begun.front());
-  CHECK(o.generation == 1);
-  CHECK(o.step == 10);
-  CHECK(o.whole_generation == 1);
-  CHECK(o.whole_step == 9);
+  const auto may_replace = [&o](std::uint64_t generation, std::uint64_t step) {
+    slot_snapshot held;
+    held.generation = generation;
+    held.step = step;
+    return o.may_replace(held);
+  };
+  CHECK_FALSE(may_replace(1, 10));
+  CHECK_FALSE(may_replace(1, 9));
+  CHECK(may_replace(1, 8));
+  // Made anew by another generation it is another state.
+  CHECK(may_replace(0, 10));
+  CHECK(may_replace(2, 9));
 }
 
 TEST_CASE("what cannot be is refused") {

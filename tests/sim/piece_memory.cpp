@@ -22,12 +22,8 @@ sim_piece_memory::arena& sim_piece_memory::arena_of(local_rank local) {
 
 result<void> sim_piece_memory::open(const ckpt::target_core::open& o) {
   auto words = arena_of(o.local).words();
-  const auto slot = words.begin_where([&o](const ckpt::slot_snapshot& snapshot) {
-    const bool same_step = snapshot.generation == o.generation && snapshot.step == o.step;
-    const bool of_whole =
-        snapshot.generation == o.whole_generation && snapshot.step == o.whole_step;
-    return !same_step && !of_whole;
-  });
+  const auto slot =
+      words.begin_where([&o](const ckpt::slot_snapshot& held) { return o.may_replace(held); });
   if (!slot)
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds nothing that may go",

@@ -73,12 +73,8 @@ void piece_memory::account(const parity& p) {
 
 result<void> piece_memory::open(const target_core::open& o) {
   auto words = arenas_.at(o.local).words();
-  const auto slot = words.begin_where([&o](const slot_snapshot& snapshot) {
-    const bool same_step = snapshot.generation == o.generation && snapshot.step == o.step;
-    const bool of_whole =
-        snapshot.generation == o.whole_generation && snapshot.step == o.whole_step;
-    return !same_step && !of_whole;
-  });
+  const auto slot =
+      words.begin_where([&o](const slot_snapshot& held) { return o.may_replace(held); });
   if (!slot)
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds {} pieces that may not go",
