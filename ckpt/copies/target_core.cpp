@@ -30,8 +30,8 @@ std::optional<std::string> wrong_ranks(const std::vector<std::uint32_t>& ranks,
 } // namespace
 
 bool target_core::open::may_replace(const slot_snapshot& held) const {
-  const auto is = [&](auto g, auto s) { return held.generation == g && held.step == s; };
-  return !is(generation, step) && !is(whole_generation, whole_step);
+  const step_of is{held.generation, held.step};
+  return !(is == given) && !(is == whole);
 }
 
 /// A source that was refused may not have heard of it yet, and what it sends until then is about a
@@ -87,16 +87,14 @@ result<target_core::incoming> target_core::judged(messages::CopyBegin::Reader sa
   g.of.target = says.getTarget();
   g.member = says.getSource();
   g.bytes = says.getBytes();
-  g.whole_generation = says.getWhole().getGeneration();
-  g.whole_step = says.getWhole().getStep();
   // Judged before it is copied: a frame may hold millions of them.
   if (says.getRanks().size() > code::members_max)
     return invalid(fmt::format("a group of {} is too large", says.getRanks().size()));
   for (const auto rank : says.getRanks())
     g.of.ranks.push_back(rank);
-  if (g.of.local >= local_ranks_)
+  if (g.of.local >= whole_.size())
     return invalid(fmt::format("local rank {} has no memory for others' images: {} have some",
-                               g.of.local, local_ranks_));
+                               g.of.local, whole_.size()));
   const auto how = g.of.how();
   // Before the ranks are looked at: a group of none has no highest rank.
   if (const auto fine = check(how); !fine)
@@ -141,6 +139,8 @@ void target_core::begun(effects& out, connection_id from, messages::CopyBegin::R
     return refuse(out, from,
                   fmt::format("rank {} gives step {} of generation {} again", g->rank(), g->of.step,
                               count_of(generation{g->of.generation})));
+  if (says.hasWhole())
+    whole_[g->of.local] = {says.getWhole().getGeneration(), says.getWhole().getStep()};
   // Before any memory is asked for: what is let go here is what the new stripes may need.
   drop_forsaken(out, *g);
   const auto how = g->of.how();
@@ -217,8 +217,7 @@ void target_core::join(effects& out, incoming& g, std::uint32_t number, std::uin
     s.of = g.of;
     s.number = number;
     s.row = row;
-    out.push_back(
-        open{id, g.of.local, bytes, g.of.generation, g.of.step, g.whole_generation, g.whole_step});
+    out.push_back(open{id, g.of.local, bytes, {g.of.generation, g.of.step}, whole_[g.of.local]});
   } else if (longest > s.longest) {
     out.push_back(grow{id, bytes});
   }

@@ -39,14 +39,20 @@ class target_core {
   /// Never used twice.
   using stripe_id = std::uint64_t;
 
-  /// Memory for a parity is to be found. Two steps must survive: the one that all ranks know to be
-  /// held, and this one.
+  /// A step, by the generation that saved it. All 0: none.
+  struct step_of {
+    std::uint64_t generation = 0, step = 0;
+    friend bool operator==(const step_of& a, const step_of& b) {
+      return std::tie(a.generation, a.step) == std::tie(b.generation, b.step);
+    }
+  };
+  /// Memory for a parity is to be found. Two steps must survive: this one, and the `whole` one that
+  /// all ranks know to be held.
   struct open {
     stripe_id which = 0;
     local_rank local = 0;
     std::uint64_t bytes = 0; ///< with what is before the parity
-    std::uint64_t generation = 0, step = 0;
-    std::uint64_t whole_generation = 0, whole_step = 0; ///< both 0: none
+    step_of given, whole;
     /// Whether that piece may go for it.
     bool may_replace(const slot_snapshot& held) const;
   };
@@ -86,7 +92,7 @@ class target_core {
   using effects = std::vector<effect>;
 
   target_core(messages::author author, std::size_t local_ranks)
-      : author_(std::move(author)), local_ranks_(local_ranks) {}
+      : author_(std::move(author)), whole_(local_ranks) {}
 
   /// One message is one event: nothing waits here for another source.
   effects heard(connection_id from, const messages::any_msg& m);
@@ -135,7 +141,6 @@ class target_core {
     group of;
     std::uint32_t member = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t whole_generation = 0, whole_step = 0;
     bool ended = false;
     std::set<stripe_id> stripes; ///< that are not whole yet
 
@@ -168,7 +173,9 @@ class target_core {
   void refuse(effects& out, connection_id who, const std::string& why);
 
   messages::author author_;
-  const std::size_t local_ranks_;
+  /// For each local rank, what its sources named last. One whose node was replaced names none until
+  /// copies have succeeded again; what the others rely on may not go for it.
+  std::vector<step_of> whole_;
   /// Never used twice, so that a late answer of the shell (no_memory) cannot hit another stripe.
   stripe_id last_ = 0;
   /// No more than there are slots: what finds none is broken at once. Looked through, as they are

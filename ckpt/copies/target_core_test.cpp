@@ -91,6 +91,36 @@ TEST_CASE("what may not go while a step is given is that step, and the one that 
   CHECK(may_replace(2, 9));
 }
 
+TEST_CASE("what the others rely on may not go for a source that knows of no whole step") {
+  play p;
+  auto b = of_four(1);
+  b.whole_generation = 1;
+  b.whole_step = 9;
+  const auto whole_of = [&p](std::uint64_t who, const beginning& says) {
+    for (const auto& e : p.core.heard(who, say(says)))
+      if (const auto* o = std::get_if<target_core::open>(&e))
+        return std::pair(o->whole.generation, o->whole.step);
+    return std::pair(std::uint64_t{99}, std::uint64_t{99});
+  };
+  using step = std::pair<std::uint64_t, std::uint64_t>;
+  CHECK(whole_of(1, b) == step{1, 9});
+  // All have broken off; the first to give the next step is a node that was replaced.
+  p.loses(1);
+  auto replaced = of_four(2);
+  replaced.step = 11;
+  CHECK(whole_of(2, replaced) == step{1, 9});
+  // Each local rank has memory and sources of its own.
+  auto elsewhere = of_four(3);
+  elsewhere.local_rank = 1;
+  CHECK(whole_of(3, elsewhere) == step{0, 0});
+  // A source that names another is right, whichever is newer: ranks may have gone back.
+  auto next = of_four(1);
+  next.step = 12;
+  next.whole_generation = 1;
+  next.whole_step = 8;
+  CHECK(whole_of(4, next) == step{1, 8});
+}
+
 TEST_CASE("what cannot be is refused") {
   struct row {
     const char* why;

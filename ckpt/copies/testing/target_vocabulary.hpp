@@ -36,6 +36,8 @@ inline messages::any_msg say(const beginning& b) {
                                                 out.setSource(b.source);
                                                 out.setTarget(b.target);
                                                 out.setBytes(b.bytes);
+                                                if (b.whole_step == 0)
+                                                  return;
                                                 auto whole = out.initWhole();
                                                 whole.setGeneration(b.whole_generation);
                                                 whole.setStep(b.whole_step);
