@@ -205,3 +205,19 @@ TEST_CASE("a tracker does not go back while another committer completes a newer 
   CHECK(j.place.files.at("dlrover_latest.txt") == "20");
   CHECK(newest_of(here) == 20);
 }
+
+TEST_CASE("a step that is lost while its trackers are written is not called complete") {
+  two_ranks j;
+  auto catalog = j.opened();
+  REQUIRE(j.begin(catalog, 10));
+  const auto m = j.put(10);
+  SUBCASE("with all that was there") {
+    j.before("put", "dlrover_latest.txt", [&] { j.place.files.clear(); });
+  }
+  SUBCASE("its shard alone") {
+    j.before("put", "dlrover_latest.txt", [&] { j.place.files.erase("10/rank_0.pt"); });
+  }
+  CHECK(error_of(j.commit(catalog, m)).what ==
+        "step 10 was complete, and is not there any more: its directory was emptied or replaced "
+        "meanwhile");
+}

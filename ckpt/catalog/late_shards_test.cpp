@@ -61,6 +61,27 @@ TEST_CASE("a shard whose step was removed while it was written is told, and take
     }
 }
 
+TEST_CASE("a shard whose marker went with an earlier save's is written all the same") {
+  for (const bool in_the_place : {false, true}) {
+    CAPTURE(in_the_place);
+    two_ranks j;
+    place_node here(j.place);
+    REQUIRE(here.save(1, "state 1"));
+    const std::string file = in_the_place ? "step-2.pt" : "2/rank_0.pt";
+    auto w = in_the_place ? place_node::snapshot_in_place(2, 0, 1, file) : place_node::snapshot(2);
+    w.made_by = generation{2};
+    // Another node's retention had looked before this save began.
+    j.before("put", file, [&] {
+      REQUIRE(j.storage.remove(".troupe/in_place/2"));
+      REQUIRE(j.storage.remove(".troupe/steps/2"));
+    });
+    const auto written = here.save(w, "state 2");
+    REQUIRE_MESSAGE(written, written.error().what);
+    CHECK(newest_of(j.opened()) == 2);
+    CHECK(j.place.files.at(file) == "state 2");
+  }
+}
+
 TEST_CASE("a shard that takes its place in the moment of its step's removal has an owner") {
   two_ranks j;
   auto catalog = j.opened();

@@ -55,8 +55,30 @@ result<step_catalog*> place_writer::catalog(framework whose) {
   return &*catalog_;
 }
 
+/// A retention removes what an earlier save of the step has left unfinished, and no file system
+/// removes a marker only if it is still that save's. If this save's marker went with it, the save
+/// is begun once more.
 result<ports::receipt> place_writer::write(const persist_request& snapshot, ports::bytes_view bytes,
                                            const std::atomic<bool>& stop) {
+  auto written = write_once(snapshot, bytes, stop);
+  if (!written && written.error().code == errc::refused && lost_its_marker(snapshot))
+    return write_once(snapshot, bytes, stop);
+  return written;
+}
+
+/// A step that a newer save has overtaken was removed for good.
+bool place_writer::lost_its_marker(const persist_request& snapshot) {
+  if (!catalog_ || !catalog_->look_around())
+    return false;
+  const auto* known = catalog_->find(snapshot.step);
+  const auto* newest = catalog_->newest();
+  return (known == nullptr || known->begun_by == snapshot.id()) &&
+         (newest == nullptr || newest->says.id() < snapshot.id());
+}
+
+result<ports::receipt> place_writer::write_once(const persist_request& snapshot,
+                                                ports::bytes_view bytes,
+                                                const std::atomic<bool>& stop) {
   // First of all: a complete step of a newer generation must not pass for this one's.
   if (const auto fenced = check_newest(*storage_, snapshot.made_by); !fenced)
     return tl::make_unexpected(fenced.error());

@@ -34,6 +34,9 @@ class place_writer {
 
  private:
   result<step_catalog*> catalog(framework whose);
+  result<ports::receipt> write_once(const persist_request& snapshot, ports::bytes_view bytes,
+                                    const std::atomic<bool>& stop);
+  bool lost_its_marker(const persist_request& snapshot);
   result<void> check_still_begun(const persist_request& snapshot);
   bool completed_by_another(const step_catalog& known, const manifest& says) const;
 

@@ -146,6 +146,7 @@ class step_catalog {
   result<void> check_free(std::uint64_t step, const std::string& name);
   result<void> begin_again(const found_step& before, const save_id& by);
   result<void> check_commit(const found_step& known, const manifest& m);
+  result<void> check_stays(const manifest& m) const;
   result<void> point_at(const found_step& named, framework whose);
   result<bool> may_point(const tracker& to, const found_step& named);
   std::vector<step_seen> seen(const std::set<save_id>& confirmed) const;

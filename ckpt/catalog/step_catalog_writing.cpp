@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 // Everything that changes a place of storage. Another process may do the same at any moment, and
@@ -329,7 +330,23 @@ result<void> step_catalog::commit(const manifest& m, framework whose) {
           fmt::format("step {} was begun again or removed while it was completed", m.step));
     }
   }
-  return newest() == known ? point(whose) : result<void>{};
+  if (newest() != known)
+    return {};
+  return point(whose).and_then([&] { return check_stays(m); });
+}
+
+/// Trackers may wait for a slow disk, and the last look at the place comes after them. What was the
+/// newest has gone for a reason if a newer step is complete; else the whole place was emptied, or
+/// replaced, and the step must not be called complete.
+result<void> step_catalog::check_stays(const manifest& m) const {
+  const auto* now = newest();
+  if (now != nullptr &&
+      std::make_tuple(m.id(), m.step) <= std::make_tuple(now->says.id(), now->step))
+    return {};
+  return failure(errc::unavailable,
+                 fmt::format("step {} was complete, and is not there any more: its directory was "
+                             "emptied or replaced meanwhile",
+                             m.step));
 }
 
 /// A step that is complete already by this very manifest is left as it is; by an older save's with
