@@ -36,7 +36,8 @@ class snapshot_copies {
   // In this order: links end before the thread does.
   os::io_thread io_;
   std::shared_ptr<ports::transport> transport_;
-  const std::shared_ptr<ckpt::rank_owners> owners_ = std::make_shared<ckpt::rank_owners>();
+  const std::shared_ptr<ckpt::shared_rank_owners> owners_ =
+      std::make_shared<ckpt::shared_rank_owners>();
   std::unique_ptr<ckpt::replication_target> target_;
   std::shared_ptr<ckpt::replication_source> source_;
 };

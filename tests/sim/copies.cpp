@@ -21,6 +21,11 @@ void copies::launcher_ended(const host_ptr& launcher, ending_kind how) {
     memories_.erase(launcher->name());
 }
 
+void copies::learn_owners(const std::string& node, const messages::msg<messages::RankOwners>& m) {
+  if (const auto at = present_.find(node); at != present_.end())
+    at->second.target->learn(m);
+}
+
 copy_source& copies::source_of(const host_ptr& launcher, local_rank local) {
   auto& source = present_.at(launcher->name()).sources[local];
   if (!source)

@@ -23,6 +23,9 @@ class copies {
   /// Its links have gone, and if it did not crash only, what it held.
   void launcher_ended(const host_ptr& launcher, ending_kind how);
 
+  /// A node supervisor has heard which node runs which ranks.
+  void learn_owners(const std::string& node, const messages::msg<messages::RankOwners>& m);
+
   /// What gives the snapshots of a local rank. Precondition: a node supervisor is there.
   copy_source& source_of(const host_ptr& launcher, local_rank local);
   /// What a node holds of others'.

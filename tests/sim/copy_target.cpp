@@ -35,7 +35,23 @@ void copy_target::accept(const std::shared_ptr<copy_link>& link) {
 }
 
 void copy_target::heard(core::connection_id from, const messages::any_msg& m) {
-  act(core_.heard(from, m));
+  if (speaks_for_its_ranks(from, m))
+    act(core_.heard(from, m));
+}
+
+bool copy_target::speaks_for_its_ranks(core::connection_id from, const messages::any_msg& m) {
+  const auto at = links_.find(from);
+  if (at == links_.end() || !m.is<messages::CopyBegin>())
+    return at != links_.end();
+  const auto link = at->second;
+  const auto why = owners_.validation_error(*m.as<messages::CopyBegin>().read(),
+                                            link->at(copy_link::source)->name());
+  if (!why)
+    return true;
+  world_.write(launcher_->name(), "ckpt   " + *why);
+  link->close(copy_link::target, *why);
+  closed(from, *why);
+  return false;
 }
 
 void copy_target::closed(core::connection_id which, const std::string& why) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ckpt/copies/rank_owners.hpp"
 #include "ckpt/copies/target_core.hpp"
 #include "tests/sim/copy_link.hpp"
 #include "tests/sim/piece_memory.hpp"
@@ -17,12 +18,14 @@ class copy_target : public std::enable_shared_from_this<copy_target> {
 
   /// A source has come.
   void accept(const std::shared_ptr<copy_link>& link);
+  void learn(const messages::msg<messages::RankOwners>& m) { owners_.learn(m); }
 
  private:
   using core = ckpt::target_core;
 
   void heard(core::connection_id from, const messages::any_msg& m);
   void closed(core::connection_id which, const std::string& why);
+  bool speaks_for_its_ranks(core::connection_id from, const messages::any_msg& m);
   void act(core::effects first);
 
   core::effects perform(const core::open& o);
@@ -37,6 +40,7 @@ class copy_target : public std::enable_shared_from_this<copy_target> {
   const host_ptr launcher_;
   sim_piece_memory& memory_;
   core core_;
+  ckpt::rank_owners owners_;
   core::connection_id last_ = 0;
   std::map<core::connection_id, std::shared_ptr<copy_link>> links_;
 };

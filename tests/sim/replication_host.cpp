@@ -53,6 +53,10 @@ void sim_replication_host::copied(const ckpt::snapshot_to_copy& snapshot, const 
     done(how);
 }
 
+void sim_replication_host::learn_owners(const messages::msg<messages::RankOwners>& owners) {
+  all_.copies_.learn_owners(node(), owners);
+}
+
 void sim_replication_host::finalize(const ckpt::snapshot_to_copy& snapshot,
                                     const result<void>& how) {
   told_.erase(snapshot.key());

@@ -23,7 +23,7 @@ class sim_replication_host final : public ckpt::replication_host,
   void copy(const ckpt::snapshot_to_copy& snapshot,
             std::function<void(result<void>)> done) override;
   void finalize(const ckpt::snapshot_to_copy& snapshot, const result<void>& how) override;
-  void learn_owners(const messages::msg<messages::RankOwners>&) override {}
+  void learn_owners(const messages::msg<messages::RankOwners>& owners) override;
 
   /// The training processes of this node have changed something in its memory.
   void look();

@@ -114,7 +114,7 @@ struct nodes {
   const code how;
   std::mutex lock;
   std::vector<std::string> told;
-  const std::shared_ptr<rank_owners> owners = std::make_shared<rank_owners>();
+  const std::shared_ptr<shared_rank_owners> owners = std::make_shared<shared_rank_owners>();
   std::vector<memory_of_others> memory, of_local_1; ///< the first of local rank 0
   troupe::testing::asio_world world;
   std::vector<std::unique_ptr<replication_target>> targets;

@@ -25,8 +25,8 @@ const char* const target_name = "replication_target";
 /// end.
 class holding_place : public std::enable_shared_from_this<holding_place> {
  public:
-  holding_place(std::string job, std::shared_ptr<const rank_owners> owners, piece_memory memory,
-                log::sink sink)
+  holding_place(std::string job, std::shared_ptr<const shared_rank_owners> owners,
+                piece_memory memory, log::sink sink)
       : job_(std::move(job)), owners_(std::move(owners)), memory_(std::move(memory)),
         sink_(std::move(sink)), core_(messages::author(target_name), memory_.local_ranks()) {}
 
@@ -159,7 +159,7 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
   }
 
   const std::string job_;
-  const std::shared_ptr<const rank_owners> owners_;
+  const std::shared_ptr<const shared_rank_owners> owners_;
   std::mutex lock_;
   bool ended_ = false;
   piece_memory memory_;
@@ -193,7 +193,7 @@ replication_target::~replication_target() = default;
 result<std::unique_ptr<replication_target>>
 replication_target::open(const std::shared_ptr<ports::transport>& transport,
                          const ports::endpoint& where, const std::string& job,
-                         std::shared_ptr<const rank_owners> owners,
+                         std::shared_ptr<const shared_rank_owners> owners,
                          const std::vector<std::vector<int>>& arenas, log::sink sink) {
   auto memory = piece_memory::map(arenas);
   if (!memory)

@@ -2,7 +2,7 @@
 
 #include "runtime/base/ids.hpp"
 #include "runtime/base/log.hpp"
-#include "runtime/os/copies/rank_owners.hpp"
+#include "runtime/os/copies/shared_rank_owners.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <memory>
@@ -20,7 +20,7 @@ class replication_target {
   /// cannot be mapped, or the place cannot be listened at. `sink` hears of stripes that break.
   static result<std::unique_ptr<replication_target>>
   open(const std::shared_ptr<ports::transport>& transport, const ports::endpoint& where,
-       const std::string& job, std::shared_ptr<const rank_owners> owners,
+       const std::string& job, std::shared_ptr<const shared_rank_owners> owners,
        const std::vector<std::vector<int>>& arenas, log::sink sink);
   ~replication_target();
 

@@ -31,7 +31,7 @@ std::optional<snapshot_to_copy> to_copy_in(const slots& words, const snapshot_he
 } // namespace
 
 snapshot_copier::snapshot_copier(std::shared_ptr<snapshot_watch> memory, giver give,
-                                 std::shared_ptr<rank_owners> owners)
+                                 std::shared_ptr<shared_rank_owners> owners)
     : memory_(std::move(memory)), give_(std::move(give)), owners_(std::move(owners)) {
   memory_->look_for(purpose::copies, [this](const slots& words, const snapshot_here& snapshot) {
     if (on_request_ && words.word(snapshot.slot).copied)

@@ -2,7 +2,7 @@
 
 #include "ckpt/copies/replication_host.hpp"
 #include "runtime/os/checkpoint/snapshot_watch.hpp"
-#include "runtime/os/copies/rank_owners.hpp"
+#include "runtime/os/copies/shared_rank_owners.hpp"
 #include "runtime/ports/storage.hpp"
 
 #include <atomic>
@@ -30,7 +30,7 @@ class snapshot_copier final : public replication_host {
   /// Without `give` copies are refused. `owners`: what the node's target compares with; null if it
   /// has none.
   explicit snapshot_copier(std::shared_ptr<snapshot_watch> memory, giver give = {},
-                           std::shared_ptr<rank_owners> owners = nullptr);
+                           std::shared_ptr<shared_rank_owners> owners = nullptr);
   ~snapshot_copier() override;
 
   void watch(std::function<void(const snapshot_to_copy&)> on_request) override;
@@ -45,7 +45,7 @@ class snapshot_copier final : public replication_host {
 
   const std::shared_ptr<snapshot_watch> memory_;
   const giver give_;
-  const std::shared_ptr<rank_owners> owners_;
+  const std::shared_ptr<shared_rank_owners> owners_;
   /// Whether this is still here, for sources that call back later.
   const std::shared_ptr<std::atomic<bool>> here_ = std::make_shared<std::atomic<bool>>(true);
 
