@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ckpt/catalog/checkpoint_host.hpp"
+#include "ckpt/copies/replication_host.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/ids.hpp"
@@ -122,7 +123,7 @@ class observer {
   /// have.
   virtual void loaded(const load_outcome& what) { (void)what; }
   /// A training process of this generation wants copies of a snapshot; and what became of them.
-  virtual void copies_requested(const std::string& node, const ckpt::snapshot_here& snapshot,
+  virtual void copies_requested(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                                 generation by) {
     (void)node;
     (void)snapshot;

@@ -19,6 +19,7 @@ class losses_have_a_cause_checker final : public observer {
 
   void started(const std::string& host, std::uint64_t) override {
     down_.erase(host);
+    knows_owners_.erase(host);
     happened();
   }
   void ended(const std::string& host, ending_kind) override {
@@ -70,17 +71,31 @@ class losses_have_a_cause_checker final : public observer {
     requested_.try_emplace(key_of(node, snapshot), happened_ + all_.troubles());
   }
 
-  /// Of what a load has found an earlier world may be giving copies still, which these disturb.
-  void copies_requested(const std::string& node, const ckpt::snapshot_here& snapshot,
+  void delivered(const std::string& at, const std::string&, const messages::any_msg& m) override {
+    if (m.is<messages::RankOwners>())
+      knows_owners_.insert(at);
+  }
+
+  /// Of what a load has found an earlier world may be giving copies still, which these disturb. A
+  /// node that has just begun takes none before it knows who may give; all ranks of a step then
+  /// wait in vain for those that it has turned away.
+  void copies_requested(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                         generation by) override {
-    if (frozen_.empty() && down_.empty() && snapshot.made_by == by)
-      copies_[key_of(node, snapshot)] = happened_;
+    const auto& members = snapshot.by.members;
+    const bool quiet = frozen_.empty() && down_.empty() && snapshot.made_by == by &&
+                       std::all_of(members.begin(), members.end(), [this](const auto& m) {
+                         return knows_owners_.count(m.address) != 0;
+                       });
+    if (!quiet)
+      excused_copies_.insert({snapshot.made_by, snapshot.step});
+    copies_.try_emplace(key_of(node, snapshot), happened_);
   }
 
   void copies_finalized(const std::string& node, const ckpt::snapshot_here& snapshot,
                         const result<void>& how) override {
     const auto found = copies_.extract(key_of(node, snapshot));
-    if (!how && !found.empty() && found.mapped() == happened_)
+    const bool excused = excused_copies_.count({snapshot.made_by, snapshot.step}) != 0;
+    if (!how && !excused && !found.empty() && found.mapped() == happened_)
       world_.blame(
           "losses_have_a_cause",
           fmt::format("copies of step {} of rank {} are not held, and nothing has happened "
@@ -120,8 +135,10 @@ class losses_have_a_cause_checker final : public observer {
   checkpoints& all_;
   std::uint64_t happened_ = 0; ///< so often something has, anywhere
   std::set<std::string> frozen_, linked_, down_;
+  std::set<std::string> knows_owners_; ///< which node runs which ranks, since it is up
   std::set<ckpt::save_id> excused_;
-  std::set<std::uint64_t> completed_; ///< steps
+  std::set<std::pair<generation, std::uint64_t>> excused_copies_; ///< steps
+  std::set<std::uint64_t> completed_;                             ///< steps
   generation newest_;
   std::set<std::pair<std::string, std::string>> cut_;
   std::map<key, std::uint64_t> requested_, copies_; ///< what had happened before
