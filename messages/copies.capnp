@@ -14,9 +14,10 @@ $Cxx.namespace("troupe::messages");
 # Repeats   There are none: what fails is not tried again, the next step is. A source that begins the same step again breaks its stripes,
 #           and so does one that begins another step while others wait for it: its ranks have started again.
 # Loss      A source that goes between CopyBegin and CopyEnd breaks its stripes: they are dropped, and all that gave to them are refused.
-# Names     The source's link belongs to one node. A source that says CopyBegin for a rank that this node does not run, as the target knows from
-#           Prepare, is let go.
-# Fence     None is needed: a piece is known by generation and step, and what is used of them all ranks decide when they load.
+# Names     The source's link belongs to one node. If that node does not run the rank of CopyBegin, the target closes the link. The target judges by
+#           the newest RankOwners that it has heard; before the first one it refuses all.
+# Fence     The same rule: a node that stood still while another took its place gives nothing, so its old step takes no memory from the pieces that
+#           are held since. Which pieces are used all ranks decide when they load.
 
 struct CopyKey {
   generation @0 :UInt64;
@@ -39,7 +40,8 @@ struct CopyBegin {
   bytes @6 :UInt64;
   # Of the source's snapshot.
   whole @7 :CopyKey;
-  # A step whose snapshots are all held, as ranks agreed: all but its pieces and this one's may be dropped. Generation and step 0: none.
+  # A step whose snapshots are all held, as ranks agreed: all but its pieces and this one's may be dropped. Not set: this source
+  # knows of none, and the step that another source of this local rank named last is kept.
 }
 
 struct CopyPiece {

@@ -77,8 +77,8 @@ class losses_have_a_cause_checker final : public observer {
   }
 
   /// Of what a load has found an earlier world may be giving copies still, which these disturb. A
-  /// node that has just begun takes none before it knows who may give; all ranks of a step then
-  /// wait in vain for those that it has turned away.
+  /// node that has just begun takes none before it has heard which nodes may give; all ranks of a
+  /// step then wait in vain for those that it has turned away.
   void copies_requested(const std::string& node, const ckpt::snapshot_to_copy& snapshot,
                         generation by) override {
     const auto& members = snapshot.by.members;
