@@ -42,6 +42,9 @@ struct expected {
   bool replaced = false; ///< the disk, by an empty one
   /// When a step's marker was written, and how often the place was disturbed when a file was.
   std::map<std::uint64_t, instant> marked;
+  /// When a removal of a complete step began: its manifest goes first.
+  std::map<std::uint64_t, instant> going;
+  instant committed_at; ///< the last order that came with a commit
   std::map<std::string, std::uint64_t> written;
 };
 
@@ -58,6 +61,8 @@ class places_are_sound_checker final : public observer {
     auto& e = expected_[&at];
     if (!there) {
       e.written.erase(name);
+      if (const auto step = was ? step_of_manifest(at, name) : std::nullopt)
+        e.going[*step] = world_.events.now();
       return;
     }
     e.written[name] = at.disturbed;
@@ -66,8 +71,10 @@ class places_are_sound_checker final : public observer {
     const auto file = name.substr(name.rfind('/') + 1);
     if (name.rfind(".troupe/in_place/", 0) == 0 && at.content.files.count(file) != 0)
       e.written.erase(file);
-    if (const auto step = ckpt::step_of_marker(name))
+    if (const auto step = ckpt::step_of_marker(name)) {
       e.marked[*step] = world_.events.now();
+      e.going.erase(*step);
+    }
   }
 
   void step_completed(const std::string& node, const ckpt::commit_order& order) override {
@@ -102,7 +109,7 @@ class places_are_sound_checker final : public observer {
   /// With that an order to remove what need not be kept is given, but for saves that this node
   /// knows to be open.
   void persist_finalized(const std::string& node, const ckpt::persist_request& snapshot,
-                         bool) override {
+                         bool complete) override {
     open_[node].erase({snapshot.local, snapshot.sequence});
     const auto verdict =
         verdicts_.find({node, snapshot.step, snapshot.made_by.value, snapshot.save});
@@ -115,6 +122,8 @@ class places_are_sound_checker final : public observer {
     for (const auto& [which, id] : open_[node])
       if (!(id == snapshot.id()) && is_before(id, open_from))
         open_from = id;
+    if (complete)
+      e.committed_at = world_.events.now();
     if (is_before(e.open_from, open_from)) {
       e.open_from = open_from;
       e.ordered_at = world_.events.now();
@@ -137,6 +146,16 @@ class places_are_sound_checker final : public observer {
 
  private:
   using told_to = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+  static std::optional<std::uint64_t> step_of_manifest(const sim_place& at,
+                                                       const std::string& name) {
+    for (const auto& [file, content] : at.content.files)
+      if (const auto step = ckpt::step_of_marker(file))
+        if (const auto marker = ckpt::marker_in(content))
+          if (ckpt::manifest_in(ckpt::folder_of(*step, marker->directory)) == name)
+            return step;
+    return std::nullopt;
+  }
 
   bool of_people(const std::string& name) const {
     if (!all_.options().shared_with_people)
@@ -206,6 +225,11 @@ class places_are_sound_checker final : public observer {
       const auto step = ckpt::step_of_marker(name);
       const auto marked = step ? e.marked.find(*step) : e.marked.end();
       if (marked == e.marked.end() || marked->second >= e.ordered_at)
+        continue;
+      // What is left of a complete step, whose remover has died, goes with the next commit: until
+      // then a saver that has seen it complete takes it for that.
+      const auto going = e.going.find(*step);
+      if (going != e.going.end() && going->second >= e.committed_at)
         continue;
       const auto marker = ckpt::marker_in(content);
       if (!marker || !is_before(marker->begun_by, e.open_from))
