@@ -196,7 +196,8 @@ TEST_CASE("in memory for others' images the oldest that may go comes first, then
   process p;
   const auto put = [&p](std::uint64_t step,
                         const std::function<bool(const slot_snapshot&)>& may_go) {
-    const auto slot = p.s.begin_where(may_go);
+    const auto slot =
+        p.s.begin_where([&](std::size_t which) { return may_go(p.s.snapshot(which)); });
     if (slot)
       p.s.finish(*slot, process::snapshot(step));
     return slot;
@@ -214,7 +215,8 @@ TEST_CASE("in memory for others' images the oldest that may go comes first, then
   REQUIRE(p.s.hold(0));
   CHECK_FALSE(put(11, [](const slot_snapshot& i) { return i.step == 0; }));
   p.s.release(0);
-  const auto begun = p.s.begin_where([](const slot_snapshot& i) { return i.step == 0; });
+  const auto begun =
+      p.s.begin_where([&p](std::size_t which) { return p.s.snapshot(which).step == 0; });
   REQUIRE(begun == 0);
   CHECK_FALSE(put(12, [](const slot_snapshot& i) { return i.step == 0; })); // it is being written
   p.s.writer_died();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace troupe::ckpt {
 
@@ -22,5 +23,11 @@ struct held_piece {
   std::array<std::uint32_t, slot_group::members_max> crc32{}; ///< of their snapshots
 };
 static_assert(sizeof(held_piece) <= held_piece::bytes_before);
+
+/// Whether a later slot holds the same parity of the same state: ranks that start again give what
+/// they have loaded once more. `piece_in`: what a slot that is whole holds; null if it cannot be
+/// read.
+bool is_given_again(const slots& words, std::size_t slot,
+                    const std::function<const held_piece*(std::size_t)>& piece_in);
 
 } // namespace troupe::ckpt

@@ -150,10 +150,9 @@ std::optional<std::size_t> slots::begin(const slot_set& with_memory) {
   return std::nullopt;
 }
 
-std::optional<std::size_t>
-slots::begin_where(const std::function<bool(const slot_snapshot&)>& may_go) {
+std::optional<std::size_t> slots::begin_where(const std::function<bool(std::size_t)>& may_go) {
   for (const auto oldest : by_age())
-    if (may_go(snapshot(oldest)) && begin_in(oldest))
+    if (may_go(oldest) && begin_in(oldest))
       return oldest;
   const auto next = empty({});
   return next && begin_in(*next) ? next : std::nullopt;

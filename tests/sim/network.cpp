@@ -145,6 +145,8 @@ struct network::dial_attempt {
 
 void network::dial(const host_ptr& h, const ports::endpoint& named,
                    messages::msg<messages::Hello> hello, ports::transport::dialled done) {
+  if (!h->alive())
+    return; // its process has ended: no answer is waited for
   auto where = named;
   if (const auto found = resolved_.find({h->name(), named.host}); found != resolved_.end())
     where.host = found->second;

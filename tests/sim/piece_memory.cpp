@@ -22,8 +22,13 @@ sim_piece_memory::arena& sim_piece_memory::arena_of(local_rank local) {
 
 result<void> sim_piece_memory::open(const ckpt::target_core::open& o) {
   auto words = arena_of(o.local).words();
-  const auto slot =
-      words.begin_where([&o](const ckpt::slot_snapshot& held) { return o.may_replace(held); });
+  const auto& pieces = arena_of(o.local).memory;
+  const auto piece_in = [&pieces](std::size_t which) {
+    return reinterpret_cast<const held_piece*>(pieces[which].data());
+  };
+  const auto slot = words.begin_where([&](std::size_t which) {
+    return o.may_replace(words.snapshot(which)) || ckpt::is_given_again(words, which, piece_in);
+  });
   if (!slot)
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds nothing that may go",

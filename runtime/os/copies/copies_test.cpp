@@ -271,7 +271,7 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
   nodes n(c);
   for (std::size_t i = 0; i < slots::count(); ++i) {
     auto words = n.memory[0].words();
-    const auto slot = words.begin_where([](const slot_snapshot&) { return false; });
+    const auto slot = words.begin_where([](std::size_t) { return false; });
     REQUIRE(slot);
     words.finish(*slot, {7, 1, 10, 100, 0});
   }
@@ -363,7 +363,7 @@ TEST_CASE("a new target finds what the last one held, and drops what was half th
   const auto snapshots = some_snapshots(c, 1);
   n.all_give(1, snapshots);
   auto words = n.memory[0].words();
-  REQUIRE(words.begin_where([](const slot_snapshot&) { return false; }));
+  REQUIRE(words.begin_where([](std::size_t) { return false; }));
   n.targets[0].reset();
   n.open(0);
   CHECK(n.memory[0].count(slot_state::writing) == 0);

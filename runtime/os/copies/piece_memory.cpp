@@ -73,8 +73,10 @@ void piece_memory::account(const parity& p) {
 
 result<void> piece_memory::open(const target_core::open& o) {
   auto words = arenas_.at(o.local).words();
-  const auto slot =
-      words.begin_where([&o](const slot_snapshot& held) { return o.may_replace(held); });
+  const auto piece_in = [&](std::size_t which) { return this->piece_in({o.local, which}); };
+  const auto slot = words.begin_where([&](std::size_t which) {
+    return o.may_replace(words.snapshot(which)) || is_given_again(words, which, piece_in);
+  });
   if (!slot)
     return failure(errc::refused, fmt::format("the memory for others' images of local rank {} "
                                               "holds {} pieces that may not go",
@@ -88,18 +90,31 @@ result<void> piece_memory::open(const target_core::open& o) {
   return {};
 }
 
+result<void> piece_memory::map_slot(const parity& p) {
+  auto& memory = memory_of(p);
+  if (memory)
+    return {};
+  auto made = arenas_[p.local].own.map(p.slot);
+  if (!made)
+    return tl::make_unexpected(made.error());
+  memory = std::move(*made);
+  return {};
+}
+
+const held_piece* piece_memory::piece_in(const parity& p) {
+  if (!map_slot(p) || memory_of(p).bytes() < sizeof(held_piece))
+    return nullptr;
+  const auto* const held = reinterpret_cast<const held_piece*>(memory_of(p).data());
+  return held->magic == held_piece::magic_value ? held : nullptr;
+}
+
 /// What was there before is no piece any more, whatever becomes of this one.
 result<void> piece_memory::lay_out(const parity& p, std::uint64_t bytes) {
-  auto& memory = memory_of(p);
-  if (!memory) {
-    auto made = arenas_[p.local].own.map(p.slot);
-    if (!made)
-      return tl::make_unexpected(made.error());
-    memory = std::move(*made);
-  }
+  if (auto mapped = map_slot(p); !mapped)
+    return mapped;
   if (const auto made = make_room(p, bytes); !made)
     return made;
-  std::memset(memory.data(), 0, held_piece::bytes_before);
+  std::memset(memory_of(p).data(), 0, held_piece::bytes_before);
   return {};
 }
 

@@ -51,6 +51,9 @@ class piece_memory {
   void count(arena& one);
   void account(const parity& p);
   result<void> make_room(const parity& p, std::uint64_t bytes);
+  result<void> map_slot(const parity& p);
+  /// What that slot holds; null if it is no whole piece.
+  const held_piece* piece_in(const parity& p);
   result<void> lay_out(const parity& p, std::uint64_t bytes);
 
   os::memory_ledger ledger_;

@@ -1,3 +1,4 @@
+#include "runtime/base/limits.hpp"
 #include "tests/sim/checkers/checkers.hpp"
 #include "tests/sim/cluster.hpp"
 
@@ -22,7 +23,9 @@ class losses_have_a_cause_checker final : public observer {
     knows_owners_.erase(host);
     happened();
   }
-  void ended(const std::string& host, ending_kind) override {
+  void ended(const std::string& host, ending_kind how) override {
+    if (how == ending_kind::power_cut)
+      unheard_until_ = world_.events.now() + limits::lease;
     down_.insert(host);
     frozen_.erase(host);
     happened();
@@ -83,6 +86,7 @@ class losses_have_a_cause_checker final : public observer {
                         generation by) override {
     const auto& members = snapshot.by.members;
     const bool quiet = frozen_.empty() && down_.empty() && snapshot.made_by == by &&
+                       world_.events.now() > unheard_until_ &&
                        std::all_of(members.begin(), members.end(), [this](const auto& m) {
                          return knows_owners_.count(m.address) != 0;
                        });
@@ -135,6 +139,7 @@ class losses_have_a_cause_checker final : public observer {
   checkpoints& all_;
   std::uint64_t happened_ = 0; ///< so often something has, anywhere
   std::set<std::string> frozen_, linked_, down_;
+  instant unheard_until_{};            ///< a link without power is open so long at its other end
   std::set<std::string> knows_owners_; ///< which node runs which ranks, since it is up
   std::set<ckpt::save_id> excused_;
   std::set<std::pair<generation, std::uint64_t>> excused_copies_; ///< steps
