@@ -144,7 +144,7 @@ struct WorkerFailure {
 
   logTail @14 :Text;
   # From the node: the last lines that the worker wrote to stderr, where that goes to a file. Only the first few failures of a
-  # generation have it (limits::log_tails_max).
+  # generation have it (limits::log_tails_max); from the master: only the root cause.
 
   matchedLine @15 :Text;
   # From the master: the line of the traceback or of `logTail` by which the class was known, if it was by one.

@@ -101,9 +101,16 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
   contract->checkpoint_memory = memory.descriptors();
   contract->memory_for_others = memory.descriptors_for_others();
-  return launch_facts{
-      o,  machine, *contract, *directory, node_name_of(o), random_seed(), open_files.before,
-      {}, memory};
+  return launch_facts{o,
+                      machine,
+                      *contract,
+                      *directory,
+                      node_name_of(o),
+                      random_seed(),
+                      open_files.before,
+                      {},
+                      memory,
+                      std::chrono::steady_clock::now()};
 }
 
 /// This process is the keeper: it lives as long as the launcher does.

@@ -38,7 +38,7 @@ result<void> derive_dlrover(const dlrover_arguments& w);
 option_group policy_group(policy_arguments& w);
 
 /// What is only ours.
-void declare_troupe(argument_grammar& d, launcher_options& o);
+void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python);
 /// What all programs have.
 void declare_common(argument_grammar& d, common_options& c);
 /// Options that only print: help, version, completion.
@@ -47,6 +47,9 @@ void declare_answers(argument_grammar& d);
 /// oneself.
 std::optional<error> derive_common(common_options& c, const machine_facts& machine);
 std::optional<error> derive_copy_rate(launcher_options& o);
+std::optional<error> derive_interpreter(launcher_options& o,
+                                        const std::optional<std::string>& given,
+                                        const machine_facts& machine);
 std::optional<error> derive_master_away(launcher_options& o);
 
 /// A name that messages can carry.

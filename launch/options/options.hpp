@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
+#include "launch/options/interpreter.hpp"
 #include "launch/options/policy.hpp"
 #include "launch/options/rendezvous.hpp"
 #include "launch/options/signals.hpp"
@@ -104,6 +105,8 @@ struct launcher_options {
   bool module = false;
   /// The script is a program of its own.
   bool no_python = false;
+  /// What runs the script, unless it is a program of its own.
+  interpreter python;
   /// The script is run by runpy.run_path; `no_python` and `module` say nothing then.
   bool run_path = false;
   start_method start = start_method::spawn;
@@ -169,6 +172,7 @@ struct machine_facts {
   std::string host;
   /// An id no other job has, for the jobs that get one.
   std::string fresh_id = "none";
+  pythons_found pythons;
 };
 
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,

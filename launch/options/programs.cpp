@@ -69,13 +69,14 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   torchrun_arguments torchrun;
   dlrover_arguments dlrover;
   policy_arguments policy;
+  std::optional<std::string> python;
   argument_grammar d(
       "actor-launcher", "[options] script [arguments of the script]",
       "Starts distributed training and keeps it alive. Takes torchrun's command line: options "
       "with dashes or underscores, shortened as long as they are unique; every one of them "
       "also as a variable, PET_NNODES for --nnodes. What follows the script belongs to it.");
   declare_torchrun(d, o, torchrun);
-  declare_troupe(d, o);
+  declare_troupe(d, o, python);
   declare_common(d, o.common);
   d.add(policy_group(policy));
   declare_dlrover(d, dlrover, policy);
@@ -98,6 +99,8 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
     return refused(wrong.error());
   if (auto wrong = derive_master_away(o))
     return refusal{wrong->what, refusal::failure};
+  if (auto wrong = derive_interpreter(o, python, machine))
+    return refused(*wrong);
   if (auto wrong = derive_copy_rate(o))
     return refused(*wrong);
   if (auto wrong = derive_common(o.common, machine))

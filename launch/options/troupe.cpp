@@ -4,10 +4,15 @@
 
 namespace troupe::launch {
 
-void declare_troupe(argument_grammar& d, launcher_options& o) {
+void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python) {
   d.add(in_full(option_group{
       "Of our own",
-      {{{"--propagate-exit-code"},
+      {{{"--python"},
+        "FILE",
+        "What runs the script (PYTHON_EXEC, else the Python of the environment that this program "
+        "is installed in, else of the active one, else the first python3 on PATH)",
+        into(python)},
+       {{"--propagate-exit-code"},
         "",
         "Exit with the code of the worker that failed first (128 + N for signal N) instead of 1",
         into(o.propagate_exit_code)},
@@ -35,6 +40,15 @@ void declare_troupe(argument_grammar& d, launcher_options& o) {
         "FILE",
         "Write how the job ended to this file, as JSON, instead of printing the summary",
         into(o.outcome_file)}}}));
+}
+
+std::optional<error> derive_interpreter(launcher_options& o,
+                                        const std::optional<std::string>& given,
+                                        const machine_facts& machine) {
+  if (given && given->empty())
+    return error{errc::invalid, "--python: which one? It is empty"};
+  o.python = choose_interpreter(given.value_or(""), machine.environment, machine.pythons);
+  return std::nullopt;
 }
 
 std::optional<error> derive_copy_rate(launcher_options& o) {

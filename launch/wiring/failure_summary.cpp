@@ -17,6 +17,7 @@ namespace troupe::launch {
 namespace {
 
 constexpr std::size_t width_max = 60;
+constexpr std::size_t lines_shown = 20;
 
 /// Classes that the exit code does not tell; torch has no such line.
 std::string class_worth_telling(actors::exit_class which) {
@@ -37,7 +38,8 @@ worker_failure taken_from(messages::WorkerFailure::Reader f) {
           f.getLogFile().cStr(),
           f.getUnixTimeMs(),
           class_worth_telling(f.getExitClass()),
-          f.getMatchedLine().cStr()};
+          f.getMatchedLine().cStr(),
+          f.getLogTail().cStr()};
 }
 
 std::string time_of(std::int64_t unix_time_ms) {
@@ -75,6 +77,21 @@ std::string indented(const std::string& text) {
   }
 }
 
+/// What a worker without an error file had to say: its last lines. A traceback tells more.
+std::string last_words(const worker_failure& f) {
+  auto text = f.log_tail;
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  if (text.empty() || !f.traceback.empty())
+    return {};
+  auto begin = text.size();
+  for (std::size_t lines = 0; lines < lines_shown && begin != std::string::npos && begin > 0;
+       ++lines)
+    begin = text.rfind('\n', begin - 1);
+  const auto shown = begin == std::string::npos || begin == 0 ? text : text.substr(begin + 1);
+  return "\n  end of its stderr:\n  " + indented(shown);
+}
+
 std::string class_in_words(const worker_failure& f) {
   if (f.exit_class.empty())
     return {};
@@ -94,11 +111,11 @@ std::string block(std::size_t index, const worker_failure& f) {
       "  exitcode  : {} (pid: {}) {}\n"
       "{}"
       "  error_file: {}\n"
-      "  traceback : {}",
+      "  traceback : {}{}",
       index, time_of(f.unix_time_ms), os::printable(f.host.empty() ? f.node : f.host), f.rank,
       f.local_rank, f.exit_code, f.pid, name == "<N/A>" ? "" : fmt::format(" ({})", name),
       class_in_words(f), f.error_file.empty() ? "<N/A>" : os::printable(f.error_file),
-      indented(explanation(f)));
+      indented(explanation(f)), last_words(f));
 }
 
 std::size_t width_of(const std::string& text) {
@@ -125,11 +142,13 @@ all_failures(const std::optional<messages::msg<messages::Conclude>>& verdict,
   auto view = own->read();
   for (auto f : view->getFailures()) {
     const auto mine = taken_from(f);
-    const bool known = std::any_of(all.begin(), all.end(), [&mine](const worker_failure& k) {
+    const auto known = std::find_if(all.begin(), all.end(), [&mine](const worker_failure& k) {
       return k.node == mine.node && k.local_rank == mine.local_rank && k.pid == mine.pid;
     });
-    if (!known)
+    if (known == all.end())
       all.push_back(mine);
+    else if (known->log_tail.empty())
+      known->log_tail = mine.log_tail; // a verdict has the root cause's only
   }
   return all;
 }

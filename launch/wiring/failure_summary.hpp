@@ -20,6 +20,7 @@ struct worker_failure {
   std::int64_t unix_time_ms = 0;
   std::string exit_class;   ///< only one that the exit code does not tell
   std::string matched_line; ///< the line by which it was known, if by one
+  std::string log_tail;     ///< the end of its stderr, if that is a file; of some only
 };
 
 /// Everything that failed in the job's last generation, root cause first: what the verdict names,

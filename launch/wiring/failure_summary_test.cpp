@@ -57,6 +57,19 @@ std::string content_of(const std::string& path) {
 } // namespace
 
 TEST_SUITE("failure_summary") {
+  TEST_CASE("without a traceback the last lines of stderr are told") {
+    auto f = failure_of(1, 1);
+    for (int line = 0; line < 30; ++line)
+      f.log_tail += "line " + std::to_string(line) + "\n";
+    const auto text = failure_summary("t.py", {f}, "");
+    CHECK(text.find("\n  end of its stderr:\n  line 10\n  line 11\n") != std::string::npos);
+    CHECK(text.find("line 29\n===") != std::string::npos);
+    f.log_tail = "all of it";
+    CHECK(failure_summary("t.py", {f}, "").find("stderr:\n  all of it\n===") != std::string::npos);
+    f.traceback = "Traceback";
+    CHECK(failure_summary("t.py", {f}, "").find("all of it") == std::string::npos);
+  }
+
   // The form of torch's ChildFailedError; tests/e2e compares with the class itself.
   TEST_CASE("one failure") {
     ::setenv("TZ", "UTC", 1);

@@ -1,8 +1,11 @@
 #include "launch/wiring/machine.hpp"
 
+#include "launch/wiring/interpreters.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -38,6 +41,7 @@ machine_facts this_machine() {
     ++facts.gpus;
   facts.host = host_name();
   facts.fresh_id = fresh_id();
+  facts.pythons = find_pythons(facts.environment, program_invocation_name);
   return facts;
 }
 

@@ -1,5 +1,9 @@
 #include "launch/wiring/narrative.hpp"
 
+#include <fmt/format.h>
+
+#include <memory>
+#include <mutex>
 #include <set>
 
 namespace troupe::launch {
@@ -14,6 +18,90 @@ log::sink told_by_node(log::sink to) {
       told.severity = log::level::notice;
     to(component, told);
   };
+}
+
+namespace {
+
+std::string counted(std::uint32_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string nodes_in_words(const launcher_options& o) {
+  return o.nodes_min == o.nodes_max ? counted(o.nodes_max, "node")
+                                    : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max);
+}
+
+log::event job_line(const launcher_options& o) {
+  const bool by_python = o.run_path || !o.no_python;
+  return {log::level::notice,
+          "job",
+          fmt::format("job {}: {}, {} on this one{}", o.rdzv_id, nodes_in_words(o),
+                      counted(o.processes_per_node, "worker"),
+                      by_python ? fmt::format("; {} ({})", o.python.program, o.python.from) : ""),
+          {{"job", o.rdzv_id},
+           {"nodes_min", std::int64_t{o.nodes_min}},
+           {"nodes_max", std::int64_t{o.nodes_max}},
+           {"workers", std::int64_t{o.processes_per_node}},
+           {"python", by_python ? o.python.program : ""}}};
+}
+
+log::event meeting_line(const rendezvous_options& r) {
+  return {log::level::info,
+          "endpoint",
+          fmt::format("the job meets at {} ({}){}", ports::to_string(r.endpoint), r.endpoint_from,
+                      r.node_rank ? fmt::format("; node rank {}", *r.node_rank) : ""),
+          {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}};
+}
+
+} // namespace
+
+std::vector<log::event> remarks_on(const launcher_options& o) {
+  std::vector<log::event> lines;
+  for (const auto& remark : o.remarks)
+    lines.push_back({log::level::warning, "remark", remark, {}});
+  if (!o.rendezvous.standalone)
+    lines.push_back(meeting_line(o.rendezvous));
+  return lines;
+}
+
+std::vector<log::event> first_lines(const launcher_options& o, const std::string& log_directory,
+                                    const ports::endpoint& master) {
+  std::vector<log::event> lines{job_line(o)};
+  if (!log_directory.empty())
+    lines.push_back({log::level::notice,
+                     "log_directory",
+                     "the workers' files are in " + log_directory,
+                     {{"directory", log_directory}}});
+  const auto where = ports::to_string(master);
+  lines.push_back({log::level::notice,
+                   "where_to_look",
+                   "to look into the job: actor-shell tree --master " + where,
+                   {{"endpoint", where}}});
+  return lines;
+}
+
+log::sink told_once_linked(log::sink to, const std::string& component,
+                           std::vector<log::event> lines) {
+  const auto told = std::make_shared<std::once_flag>();
+  return [to = std::move(to), component, lines = std::move(lines), told](const std::string& from,
+                                                                         const log::event& e) {
+    if (e.name == "link_established")
+      std::call_once(*told, [&] {
+        for (const auto& line : lines)
+          to(component, line);
+      });
+    to(from, e);
+  };
+}
+
+log::event last_line(duration took, std::uint32_t restarts, const std::string& log_directory) {
+  return {log::level::notice,
+          "run_ended",
+          fmt::format("it took {}, with {}{}", in_words(took), counted(restarts, "restart"),
+                      log_directory.empty() ? "" : "; the workers' files are in " + log_directory),
+          {{"restarts", std::int64_t{restarts}},
+           {"took_ms", std::chrono::duration_cast<std::chrono::milliseconds>(took).count()},
+           {"directory", log_directory}}};
 }
 
 } // namespace troupe::launch

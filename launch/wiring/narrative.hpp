@@ -1,6 +1,11 @@
 #pragma once
 
+#include "launch/options/options.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/ports/transport.hpp"
+
+#include <string>
+#include <vector>
 
 namespace troupe::launch {
 
@@ -8,5 +13,21 @@ namespace troupe::launch {
 /// is what there is to tell: its `info` events become `notice`, other than the coming and going of
 /// actors.
 log::sink told_by_node(log::sink to);
+
+/// What a user should know before anything else: remarks about the options.
+std::vector<log::event> remarks_on(const launcher_options& o);
+
+/// Which job this is, what runs it, where its files are, and the command that looks into it.
+/// `log_directory`: empty if the user asked for none.
+std::vector<log::event> first_lines(const launcher_options& o, const std::string& log_directory,
+                                    const ports::endpoint& master);
+
+/// `to`, with these lines before the first event that says that this node has a link to its master:
+/// a job that cannot begin ends with one line that says why.
+log::sink told_once_linked(log::sink to, const std::string& component,
+                           std::vector<log::event> lines);
+
+/// The end of a job that has succeeded; of a failed one the summary is the end.
+log::event last_line(duration took, std::uint32_t restarts, const std::string& log_directory);
 
 } // namespace troupe::launch

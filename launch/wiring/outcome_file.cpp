@@ -35,7 +35,13 @@ void outcome_file::assigned(const actors::assignment& a, const std::string& erro
   if (a.which != which_)
     places_.clear();
   which_ = a.which;
+  restarts_ = a.restart_count;
   places_[a.local] = {a.rank, error_file};
+}
+
+std::uint32_t outcome_file::restarts() const {
+  const std::lock_guard lock(mutex_);
+  return restarts_;
 }
 
 result<void> outcome_file::write(const std::string& node,

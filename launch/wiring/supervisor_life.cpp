@@ -130,6 +130,13 @@ constexpr bool all_differ(std::initializer_list<unsigned> slots) {
 static_assert(all_differ({actors::agent::underway_slot.number, actors::uplink::identity_slot.number,
                           master_slot.number, copies_slot.number}));
 
+/// Where the user finds what workers write; empty if no files were asked for.
+std::string directory_asked_for(const launch_facts& facts) {
+  const auto& streams = facts.options.streams;
+  const bool asked = !streams.log_dir.empty() || streams.redirects.any() || streams.tee.any();
+  return asked ? facts.directory.for_workers() : std::string{};
+}
+
 class life {
  public:
   life(const launch_facts& facts, keeper_client& keeper, std::unique_ptr<os::logs> log)
@@ -174,9 +181,14 @@ class life {
     const auto snapshots = std::make_shared<ckpt::snapshot_writer>(*memory, facts_.node);
     const auto copier =
         copies ? copies->copier_of(*memory) : std::make_shared<ckpt::snapshot_copier>(*memory);
+    const auto told =
+        keeper_.earlier_lives() == 0
+            ? told_once_linked(log_->sink(), program,
+                               first_lines(options_, directory_asked_for(facts_), where.master))
+            : log_->sink();
     auto node = node_run::start(engine_.system(),
                                 {*transport, processes, stores, keeping_, snapshots, copier},
-                                node_options, master ? log_->sink() : told_by_node(log_->sink()));
+                                node_options, master ? told : told_by_node(told));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
                              "supervisor_restarted",
@@ -351,6 +363,9 @@ class life {
     node.shutdown();
     if (master)
       (void)master->farewell();
+    if (outcome.success)
+      log_->sink()(program, last_line(std::chrono::steady_clock::now() - facts_.started,
+                                      outcome_->restarts(), directory_asked_for(facts_)));
     const auto unshown = output_->drain();
     log_.reset();
     if (unshown)
@@ -394,18 +409,6 @@ class life {
   std::optional<sup::engine> masters_engine_;
 };
 
-void tell_beginning(const launcher_options& o, const log::sink& to) {
-  for (const auto& remark : o.remarks)
-    to(program, {log::level::warning, "remark", remark, {}});
-  if (const auto& r = o.rendezvous; !r.standalone)
-    to(program,
-       {log::level::info,
-        "endpoint",
-        fmt::format("the job meets at {} ({}){}", ports::to_string(r.endpoint), r.endpoint_from,
-                    r.node_rank ? fmt::format("; node rank {}", *r.node_rank) : std::string()),
-        {{"endpoint", ports::to_string(r.endpoint)}, {"from", r.endpoint_from}}});
-}
-
 /// A store that has held much holds little again once it is deleted: as values come and go, the C
 /// library would otherwise keep ever larger ones for the next.
 void give_memory_back() {
@@ -421,7 +424,8 @@ int live(const launch_facts& facts, keeper_client& keeper) {
   if (!log)
     return report_error(program, log.error().what, exit_failure);
   if (keeper.earlier_lives() == 0)
-    tell_beginning(facts.options, (*log)->sink());
+    for (const auto& line : remarks_on(facts.options))
+      (*log)->sink()(program, line);
   return life(facts, keeper, std::move(*log)).run();
 }
 

@@ -28,6 +28,7 @@ struct launch_facts {
   std::uint64_t open_files = 0;
   shown_progress progress;
   checkpoint_memory memory;
+  instant started;
 };
 
 /// The node supervisor's tree, the master's beside it if this launcher hosts it, until this node's

@@ -16,6 +16,7 @@ worker_contract contract_of(const launcher_options& o,
   c.module = o.module;
   c.no_python = o.no_python;
   c.run_path = o.run_path;
+  c.python = o.python.program;
   c.virtual_local_rank = o.virtual_local_rank;
   c.local_rank_argument = o.local_rank_argument;
   c.signals = o.signals.words;
@@ -41,8 +42,7 @@ std::vector<std::string> run_path_arguments() {
 std::vector<std::string> interpreter(const worker_contract& c) {
   if (c.no_python && !c.run_path)
     return {};
-  const auto chosen = c.environment.find("PYTHON_EXEC");
-  std::vector<std::string> argv{chosen != c.environment.end() ? chosen->second : "python3", "-u"};
+  std::vector<std::string> argv{c.python, "-u"};
   if (c.run_path)
     for (auto& argument : run_path_arguments())
       argv.push_back(std::move(argument));

@@ -19,6 +19,8 @@ struct worker_contract {
   bool module = false;
   bool no_python = false;
   bool run_path = false;
+  /// What runs the script.
+  std::string python = "python3";
   bool virtual_local_rank = false;
   bool local_rank_argument = false;
   /// TORCHELASTIC_SIGNALS_TO_HANDLE.

@@ -151,7 +151,7 @@ TEST_CASE("the command is the interpreter, unbuffered, with the local rank put i
   CHECK(worker_spec(c, third_of_four()).argv ==
         std::vector<std::string>{"python3", "-u", "train.py", "--rank=1", "$x"});
   c.module = true;
-  c.environment["PYTHON_EXEC"] = "/opt/python";
+  c.python = "/opt/python";
   CHECK(worker_spec(c, third_of_four()).argv ==
         std::vector<std::string>{"/opt/python", "-u", "-m", "train.py", "--rank=1", "$x"});
   c.module = false;

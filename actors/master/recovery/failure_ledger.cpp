@@ -44,8 +44,8 @@ void failure_ledger::take(instant now, const node_name& node,
     failures_.push_back(failure{
         node, f.getLocalRank(), f.getRank(), f.getPid(), f.getExitCode(), f.getMessage().cStr(),
         f.getUnixTimeMs(), f.getBeforeStart(), f.getLogFile().cStr(), f.getTraceback().cStr(),
-        f.getHost().cStr(), now - ago, f.getStopped(),
-        // Classified here and once: the end of the log that it needs is not kept.
+        f.getHost().cStr(), now - ago, f.getStopped(), f.getLogTail().cStr(),
+        // Once: what is told later of the same failure changes nothing.
         classify({f.getExitCode(), f.getOutOfMemory(), std::string_view(f.getMessage().cStr()),
                   std::string_view(f.getTraceback().cStr()),
                   std::string_view(f.getLogTail().cStr())},
@@ -101,7 +101,7 @@ std::string failure_ledger::root_cause_in_words() const {
 
 void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
   // The root cause is first in the list, so it is never its traceback that others leave no room
-  // for. The ends of logs are left out: the line that told the kind stands for them.
+  // for.
   std::size_t room = limits::tracebacks_max;
   for (unsigned i = 0; i < failures_.size(); ++i) {
     const auto& f = failures_[i];
@@ -124,6 +124,8 @@ void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
       out[i].setTraceback(f.traceback);
       room -= f.traceback.size();
     }
+    if (i == 0)
+      out[i].setLogTail(f.log_tail);
   }
 }
 

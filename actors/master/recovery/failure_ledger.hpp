@@ -38,8 +38,8 @@ class failure_ledger {
     /// By this master's clock: the time of arrival less the age that the node has told.
     instant shown_at{};
     bool stopped = false; ///< it had shown, but what ended the process was its node's own signal
-    /// When it was taken: the end of the log that it was made from is not kept.
-    judgement judged;
+    std::string log_tail;
+    judgement judged; ///< when it was taken
   };
 
   /// Adds what is not known yet, up to limits::failures_kept. `not_before`: nothing of a generation
@@ -55,7 +55,8 @@ class failure_ledger {
   const failure& root_cause() const { return failures_.front(); }
   std::string root_cause_in_words() const;
 
-  /// All of them, for the journal and the verdict; tracebacks up to limits::tracebacks_max.
+  /// All of them, for the journal and the verdict; tracebacks up to limits::tracebacks_max. Only
+  /// the root cause has the end of its log.
   void write(capnp::List<messages::WorkerFailure>::Builder out) const;
 
  private:
