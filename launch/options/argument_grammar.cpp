@@ -1,5 +1,6 @@
 #include "launch/options/argument_grammar.hpp"
 
+#include "launch/options/nearest.hpp"
 #include "launch/options/values.hpp"
 
 #include <fmt/format.h>
@@ -319,6 +320,18 @@ argument_grammar::preset(const std::map<std::string, std::string>& environment,
   return std::nullopt;
 }
 
+std::string argument_grammar::unknown_option(const std::string& word) const {
+  const auto name = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const auto& group : groups_)
+    for (const auto& o : group.options)
+      known.push_back(long_name(o));
+  const auto meant = nearest(spelled(name, '_', '-'), known);
+  return meant.empty()
+             ? fmt::format("unknown option {} (see --help)", word)
+             : fmt::format("unknown option {}; did you mean {}? (see --help)", name, meant);
+}
+
 std::variant<argument_grammar::positional, just_print, refusal>
 argument_grammar::parse(const std::vector<std::string>& arguments,
                         const std::map<std::string, std::string>& environment) const {
@@ -340,7 +353,7 @@ argument_grammar::parse(const std::vector<std::string>& arguments,
   if (auto wrong = preset(environment, already, false))
     return *wrong;
   if (!said.unknown.empty())
-    return usage_error(fmt::format("unknown option {} (see --help)", said.unknown.front()));
+    return usage_error(unknown_option(said.unknown.front()));
   return positional{std::move(said.rest)};
 }
 

@@ -94,6 +94,7 @@ class argument_grammar {
                           sentence& out) const;
   std::optional<refusal> preset(const std::map<std::string, std::string>& environment,
                                 const std::vector<const option*>& already, bool flags) const;
+  std::string unknown_option(const std::string& word) const;
   const option* named(const std::string& spelling) const;
 
   std::string program_, usage_, about_;

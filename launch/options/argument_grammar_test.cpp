@@ -80,7 +80,8 @@ TEST_CASE("a unique beginning of torchrun's own names is enough") {
   CHECK(f.no_python);
   CHECK(few{}.parse({"--n=2"}) == "2: '--n=2' may be any of --nnodes, --no-python");
   CHECK(few{}.parse({"--node-n=2"}) == "2: unknown option --node-n=2 (see --help)");
-  CHECK(few{}.parse({"--max-restarts_=2"}) == "2: unknown option --max-restarts_=2 (see --help)");
+  CHECK(few{}.parse({"--max-restarts_=2"}) ==
+        "2: unknown option --max-restarts_; did you mean --max-restarts? (see --help)");
 }
 
 TEST_CASE("the first word that is no option ends them; what looks like a number is a word") {
