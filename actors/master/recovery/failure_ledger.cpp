@@ -124,7 +124,7 @@ void failure_ledger::write(capnp::List<WorkerFailure>::Builder out) const {
       out[i].setTraceback(f.traceback);
       room -= f.traceback.size();
     }
-    if (i == 0)
+    if (i == 0 && !f.log_tail.empty())
       out[i].setLogTail(f.log_tail);
   }
 }
