@@ -178,7 +178,7 @@ class slots {
   /// no more.
   std::optional<std::size_t> begin(const slot_set& with_memory = {});
   /// The oldest snapshot that may go, which costs no more memory, else an empty slot, now
-  /// `writing`. For memory in which there are others' snapshots.
+  /// `writing`. For memory in which there are others' snapshots. `may_go` is asked by slot.
   std::optional<std::size_t> begin_where(const std::function<bool(std::size_t)>& may_go);
   /// Precondition: `slot` came from `begin`.
   void finish(std::size_t slot, const slot_snapshot& snapshot, const slot_destination& to = {},

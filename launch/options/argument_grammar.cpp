@@ -321,7 +321,8 @@ argument_grammar::preset(const std::map<std::string, std::string>& environment,
 }
 
 std::string argument_grammar::unknown_option(const std::string& word) const {
-  const auto name = word.substr(0, word.find('='));
+  // Two characters at least: "-=x" is no name with a value.
+  const auto name = word.substr(0, word.find('=', 2));
   std::vector<std::string> known;
   for (const auto& group : groups_)
     for (const auto& o : group.options)

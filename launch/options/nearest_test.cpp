@@ -27,5 +27,6 @@ TEST_CASE("an unknown option is told with the one that was probably meant") {
         "unknown option --max-restrats; did you mean --max-restarts? (see --help)");
   CHECK(refused({"--nproc_per_nod3", "2", "t.py"}) ==
         "unknown option --nproc_per_nod3; did you mean --nproc-per-node? (see --help)");
+  CHECK(refused({"-=x", "t.py"}) == "unknown option -=x (see --help)");
   CHECK(refused({"--batch-size=3", "t.py"}) == "unknown option --batch-size=3 (see --help)");
 }

@@ -1,8 +1,9 @@
 #include "launch/wiring/interpreters.hpp"
 
+#include "tests/storage/temporary_directory.hpp"
+
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -14,27 +15,18 @@ namespace {
 /// Directories with empty programs in them.
 class machine {
  public:
-  machine() {
-    std::string pattern = (fs::temp_directory_path() / "interpreters_XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()));
-    root_ = pattern;
-  }
-  ~machine() { fs::remove_all(root_); }
-  machine(const machine&) = delete;
-  machine& operator=(const machine&) = delete;
-
-  std::string at(const std::string& path) const { return root_ / path; }
+  std::string at(const std::string& path) const { return root_.path / path; }
   void file(const std::string& path) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path).flush();
+    fs::create_directories((root_.path / path).parent_path());
+    std::ofstream(root_.path / path).flush();
   }
   void program(const std::string& path) const {
     file(path);
-    fs::permissions(root_ / path, fs::perms::owner_all);
+    fs::permissions(root_.path / path, fs::perms::owner_all);
   }
 
  private:
-  fs::path root_;
+  troupe::testing::temporary_directory root_;
 };
 
 } // namespace
