@@ -88,6 +88,12 @@ inline constexpr auto start_within = 60s;
 /// log: the job waits for it before it restarts.
 inline constexpr auto explain_within = 5s;
 inline constexpr auto stop_workers_within = 30s;
+/// A user who has asked for the end is told this often what is waited for; less often where a long
+/// time would give more lines than this.
+inline constexpr auto countdown_every = 5s;
+inline constexpr int countdown_lines = 6;
+/// Of many ranks that are told in a line so many are named.
+inline constexpr std::size_t ranks_named = 4;
 /// What a node may say of itself.
 inline constexpr std::chrono::milliseconds stop_workers_most = 24h;
 /// A process that the kernel holds beyond `kill_within` is waited for until then: only when it is

@@ -64,14 +64,19 @@ function(troupe_library name)
   endif()
 endfunction()
 
-# troupe_program(name SOURCES … DEPS …): a product executable, placed in <build>/bin. The target `programs` builds
-# them all and nothing else.
+# troupe_program(name SOURCES … [LINKS name …] DEPS …): a product executable, placed in <build>/bin and installed, with
+# links to it of other names. The target `programs` builds them all and nothing else.
 add_custom_target(programs)
 function(troupe_program name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS;DEPS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE troupe_flags ${arg_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  foreach(link ${arg_LINKS})
+    set(path ${PROJECT_BINARY_DIR}/bin/${link})
+    add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink ${name} ${path})
+    install(FILES ${path} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY TROUPE_PROGRAMS ${name})
   add_dependencies(programs ${name})
   troupe_use_precompiled(${name})

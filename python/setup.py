@@ -1,8 +1,7 @@
-"""A wheel that carries the native programs, which are installed beside the interpreter, as its scripts are, and the library of
-troupe.checkpoint.
+"""A wheel that carries the native program, and all that it needs and glibc does not bring.
 
-The programs are taken from TROUPE_BIN_DIR, the library from the folder `lib` beside that. Without it the wheel holds the Python
-part alone.
+`./x wheel` puts an installed tree beside this file, as `prefix`: its `bin` goes where the interpreter's scripts are, the rest
+beside that. An editable install takes the program of the checkout instead and needs none.
 """
 
 import os
@@ -10,45 +9,50 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
-from setuptools.command.build_py import build_py
 
 from distutils.command.build_scripts import build_scripts  # after setuptools, which provides it
 
-LIBRARY = "libtroupe_ckpt.so"
-PROGRAMS = ("actor-launcher", "actor-master", "actor-shell", "troupe-saver")
+HERE = Path(__file__).resolve().parent
+PREFIX = Path("prefix")  # as seen from here: setuptools takes no other paths
+HAS_PROGRAM = (HERE / PREFIX / "bin/troupe").is_file()
+# A wheel cannot hold links. Each takes the time of a shell, half a millisecond.
+LINK = '#!/bin/sh\nexec "${0%%/*}/troupe" %s "$@"\n'
+LINKS = {"actor-launcher": "run", "actor-master": "master", "actor-shell": "shell"}
 
 
-def native_programs() -> list[str]:
-    folder = os.environ.get("TROUPE_BIN_DIR")
-    found = [Path(folder, name) for name in PROGRAMS] if folder else []
-    if missing := [str(path) for path in found if not path.is_file()]:
-        raise SystemExit(f"TROUPE_BIN_DIR: there is no {', '.join(missing)} (./x build makes them)")
-    return [str(path) for path in found]
+def version() -> str:
+    for folder in (HERE.parent, HERE):
+        if (folder / "VERSION").is_file():
+            return (folder / "VERSION").read_text().strip()
+    raise SystemExit("there is no file VERSION beside python/ or in it: build from a whole checkout")
 
 
-def native_library() -> Path | None:
-    folder = os.environ.get("TROUPE_BIN_DIR")
-    library = Path(folder).parent / "lib" / LIBRARY if folder else None
-    if library and not library.is_file():
-        raise SystemExit(f"there is no {library} (./x build makes it)")
-    return library
+def programs() -> list[str]:
+    return [str(PREFIX / "bin/troupe"), *LINKS] if HAS_PROGRAM else []
 
 
-class PackagesAndLibrary(build_py):
-    def run(self) -> None:
-        super().run()
-        if library := native_library():
-            self.copy_file(str(library), os.path.join(self.build_lib, "troupe", "checkpoint"))
+def beside_them() -> list[tuple[str, list[str]]]:
+    paths = [p for folder in ("libexec", "share") for p in sorted((PREFIX / folder).rglob("*"))]
+    # Of a library only the name that is looked for: a wheel would hold the link's target twice.
+    behind_links = {path.parent / path.readlink() for path in paths if path.is_symlink()}
+    files: dict[str, list[str]] = {}
+    for path in paths:
+        if path.is_file() and path not in behind_links:
+            files.setdefault(str(path.parent.relative_to(PREFIX)), []).append(str(path))
+    return sorted(files.items())
 
 
 class CopyPrograms(build_scripts):
-    """setuptools would look for a `#!` line, as if the programs were text."""
+    """setuptools would look for a `#!` line, as if the program were text."""
 
     def copy_scripts(self) -> tuple[list[str], list[str]]:
         self.mkpath(self.build_dir)
         copies = [os.path.join(self.build_dir, Path(script).name) for script in self.scripts]
         for script, copy in zip(self.scripts, copies, strict=True):
-            self.copy_file(script, copy)
+            if script in LINKS:
+                Path(copy).write_text(LINK % LINKS[script])
+            else:
+                self.copy_file(script, copy)
             os.chmod(copy, 0o755)
         return copies, copies
 
@@ -61,15 +65,21 @@ class PlatformWheel(bdist_wheel):
         self.root_is_pure = not self.distribution.scripts
 
     def get_tag(self) -> tuple[str, str, str]:
-        platform = super().get_tag()[2]
-        return "py3", "none", platform
+        return "py3", "none", os.environ.get("TROUPE_PLATFORM") or super().get_tag()[2]
+
+    def run(self) -> None:
+        if not HAS_PROGRAM:
+            raise SystemExit(
+                "\nThis would install no programs, and `import troupe` alone starts nothing. Instead:\n"
+                "  ./x wheel && pip install build/wheel/troupe-*.whl    all of Troupe\n"
+                "  ./x build && pip install -e python                   what this checkout has built\n"
+            )
+        super().run()
 
 
 setup(
-    scripts=native_programs(),
-    cmdclass={
-        "build_py": PackagesAndLibrary,
-        "build_scripts": CopyPrograms,
-        "bdist_wheel": PlatformWheel,
-    },
+    version=version(),
+    scripts=programs(),
+    data_files=beside_them(),
+    cmdclass={"build_scripts": CopyPrograms, "bdist_wheel": PlatformWheel},
 )

@@ -1,6 +1,8 @@
 #include "launch/keeper/keeper.hpp"
 #include "launch/keeper/life_record.hpp"
+#include "launch/mains/programs.hpp"
 #include "launch/options/macros.hpp"
+#include "launch/options/nearest.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
 #include "launch/wiring/program.hpp"
@@ -26,13 +28,27 @@ constexpr auto program = "actor-launcher";
 /// Whatever descends from a worker of this launcher has it in its environment.
 constexpr auto mark_variable = "TROUPE_LAUNCHER";
 
+/// ", did you mean 'train.py'?", of the files beside it.
+std::string similar_script(const std::filesystem::path& missing) {
+  std::vector<std::string> beside;
+  std::error_code unreadable;
+  const auto directory = missing.has_parent_path() ? missing.parent_path() : ".";
+  for (const auto& file : std::filesystem::directory_iterator(directory, unreadable))
+    if (file.path().extension() == missing.extension())
+      beside.push_back(file.path().filename());
+  const auto meant = nearest(missing.filename(), beside);
+  return meant.empty()
+             ? ""
+             : fmt::format("; did you mean '{}'?", (missing.parent_path() / meant).string());
+}
+
 /// What would fail on this node at every restart, found before anybody waits for this node.
 std::optional<std::string> command_validation_error(const launcher_options& o,
                                                     const worker_contract& contract) {
   const bool is_file = o.run_path || (!o.module && !o.no_python);
   const auto script = substituted(o.command.front(), {{"local_rank", "0"}});
   if (is_file && !std::filesystem::exists(script))
-    return fmt::format("script '{}' does not exist", script);
+    return fmt::format("script '{}' does not exist{}", script, similar_script(script));
   if (auto why = contract_validation_error(contract, o.processes_per_node))
     return why;
   const auto plan = os::launch_plan::make(worker_spec(contract, {}));
@@ -132,7 +148,7 @@ int keep(const launch_facts& facts) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int troupe::launch::actor_launcher(int argc, char** argv) {
   prepare_process(program);
   const auto machine = this_machine();
   const auto parsed = parse_launcher(arguments_of(argc, argv), machine);
@@ -144,7 +160,8 @@ int main(int argc, char** argv) {
     ::signal(number, SIG_IGN);
   const auto facts = facts_of(options, machine);
   if (!facts)
-    leave(report_error(program, facts.error().what, exit_failure));
+    leave(report_error(program, facts.error().what,
+                       facts.error().code == errc::invalid ? exit_usage : exit_failure));
   const int code = keep(*facts);
   facts->directory.tidy_up();
   leave(code);

@@ -1,3 +1,4 @@
+#include "launch/mains/programs.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
@@ -69,7 +70,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int troupe::launch::actor_master(int argc, char** argv) {
   prepare_process(program);
   const auto parsed = parse_master(arguments_of(argc, argv), this_machine());
   if (const auto code = unless_parsed(program, parsed))

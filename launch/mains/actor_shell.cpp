@@ -1,3 +1,4 @@
+#include "launch/mains/programs.hpp"
 #include "launch/shell/local_masters.hpp"
 #include "launch/shell/tree_command.hpp"
 #include "launch/wiring/machine.hpp"
@@ -14,7 +15,7 @@ constexpr auto program = "actor-shell";
 
 } // namespace
 
-int main(int argc, char** argv) {
+int troupe::launch::actor_shell(int argc, char** argv) {
   prepare_process(program);
   const auto parsed = parse_shell(arguments_of(argc, argv), this_machine());
   if (const auto code = unless_parsed(program, parsed))

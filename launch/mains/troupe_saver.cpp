@@ -1,3 +1,4 @@
+#include "launch/mains/programs.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/checkpoint/snapshot_writer.hpp"
@@ -120,7 +121,7 @@ std::optional<std::vector<int>> descriptors_of(std::string_view text) {
 
 /// Writes out what one process, which no launcher started, wants written. Started by
 /// troupe.checkpoint; ends after its standard input has ended and all is written.
-int main(int argc, char** argv) {
+int troupe::launch::troupe_saver(int argc, char** argv) {
   prepare_process(program);
   const auto descriptors = argc == 2 ? descriptors_of(argv[1]) : std::nullopt;
   if (!descriptors)

@@ -61,6 +61,11 @@ taker into(bool& target) {
   };
 }
 
+option often(std::vector<std::string> usual, option o) {
+  o.usual = std::move(usual);
+  return o;
+}
+
 option among(std::vector<std::string> choices, option o) {
   o.choices = std::move(choices);
   return o;
@@ -128,10 +133,6 @@ std::optional<std::string> validation_error(const option& o, const std::string& 
   if (const auto expected = o.take ? o.take(value) : std::nullopt)
     return fmt::format("{}: '{}' is not {}", source, value, *expected);
   return std::nullopt;
-}
-
-refusal usage_error(std::string what) {
-  return {std::move(what), refusal::usage};
 }
 
 } // namespace
@@ -279,7 +280,7 @@ argument_grammar::sentence argument_grammar::read(const std::vector<std::string>
     }
     if (f.what == kind::ambiguous) {
       out.ambiguous =
-          usage_error(fmt::format("'{}' may be any of {}", word, fmt::join(f.candidates, ", ")));
+          refusal{fmt::format("'{}' may be any of {}", word, fmt::join(f.candidates, ", "))};
       return out;
     }
     if (f.what == kind::unknown) {
@@ -308,14 +309,13 @@ argument_grammar::preset(const std::map<std::string, std::string>& environment,
       if (flags) {
         const auto number = python_int(value);
         if (!number)
-          return refusal{fmt::format("{}: '{}' is not a whole number (0 no, 1 yes)", name, value),
-                         refusal::failure};
+          return refusal{fmt::format("{}: '{}' is not a whole number (0 no, 1 yes)", name, value)};
         if (*number == 0)
           continue;
         value = "1";
       }
       if (auto wrong = validation_error(o, name, value))
-        return usage_error(std::move(*wrong));
+        return refusal{std::move(*wrong)};
     }
   return std::nullopt;
 }
@@ -344,9 +344,9 @@ argument_grammar::parse(const std::vector<std::string>& arguments,
   std::vector<const option*> already;
   for (const auto& s : said.options) {
     if (!s.wrong.empty())
-      return usage_error(s.wrong);
+      return refusal{s.wrong};
     if (auto wrong = validation_error(*s.what, s.spelling, s.value))
-      return usage_error(std::move(*wrong));
+      return refusal{std::move(*wrong)};
     if (s.what->answer)
       return just_print{s.what->answer(s.value)};
     already.push_back(s.what);
@@ -354,7 +354,7 @@ argument_grammar::parse(const std::vector<std::string>& arguments,
   if (auto wrong = preset(environment, already, false))
     return *wrong;
   if (!said.unknown.empty())
-    return usage_error(unknown_option(said.unknown.front()));
+    return refusal{unknown_option(said.unknown.front())};
   return positional{std::move(said.rest)};
 }
 

@@ -37,6 +37,8 @@ struct option {
   std::string about;
   taker take;
   std::vector<std::string> choices;
+  /// Without choices: what is often given, for a shell to complete.
+  std::vector<std::string> usual;
   /// Asked for text instead of a run: gives it, and nothing behind is looked at.
   std::function<std::string(const std::string&)> answer;
   /// Not empty: known and refused when used, with this reason.
@@ -45,10 +47,15 @@ struct option {
   bool preset = true;
   /// Whether a unique beginning of the name is enough.
   bool abbreviable = true;
+
+  /// The values that a shell completes.
+  const std::vector<std::string>& completed() const;
 };
 
 /// `o`, with one of these values only.
 option among(std::vector<std::string> choices, option o);
+/// `o`, with any value, of which these are often given.
+option often(std::vector<std::string> usual, option o);
 /// `o`, never from the environment.
 option typed_only(option o);
 /// `o`, known but refused when used: its feature is not there.
@@ -79,7 +86,9 @@ class argument_grammar {
         const std::map<std::string, std::string>& environment) const;
 
   std::string help() const;
-  /// A script for bash, zsh or tcsh.
+  /// All options as a page for man (groff), or as Markdown.
+  std::string manual(const std::string& format) const;
+  /// A script for bash, zsh, fish or tcsh.
   std::string completion(const std::string& shell) const;
 
  private:

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-/// What an argument grammar says about itself: the help text, and completion for shells.
+/// What an argument grammar says about itself to people.
 namespace troupe::launch {
 
 namespace {
@@ -42,53 +42,6 @@ std::string line_of(const option& o) {
   return head + filled(o.about, column) + "\n";
 }
 
-/// Quoted for a shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text)
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-struct completion_words {
-  std::vector<std::string> options;
-  /// Options with a fixed set of values.
-  std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> choices;
-};
-
-std::string for_bash(const std::string& program, const completion_words& w) {
-  const auto function = "_" + program;
-  std::string text = fmt::format("{}() {{\n"
-                                 "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
-                                 "  case \"${{COMP_WORDS[COMP_CWORD-1]}}\" in\n",
-                                 function);
-  for (const auto& [names, values] : w.choices)
-    text += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
-                        fmt::join(names, "|"), fmt::join(values, " "));
-  text += fmt::format("  esac\n"
-                      "  if [[ $word == -* ]]; then\n"
-                      "    COMPREPLY=($(compgen -W '{}' -- \"$word\"))\n"
-                      "  else\n"
-                      "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
-                      "  fi\n"
-                      "}}\n"
-                      "complete -o filenames -F {} {}\n",
-                      fmt::join(w.options, " "), function, program);
-  return text;
-}
-
-std::string for_tcsh(const std::string& program, const completion_words& w) {
-  std::string text = fmt::format("complete {}", program);
-  for (const auto& [names, values] : w.choices)
-    for (const auto& name : names)
-      text += fmt::format(" 'n/{}/({})/'", name, fmt::join(values, " "));
-  std::vector<std::string> bare;
-  for (const auto& name : w.options)
-    if (name.compare(0, 2, "--") == 0)
-      bare.push_back(name.substr(2));
-  return text + fmt::format(" 'c/--/({})/' 'p/*/f/'\n", fmt::join(bare, " "));
-}
-
 } // namespace
 
 std::string argument_grammar::help() const {
@@ -99,37 +52,6 @@ std::string argument_grammar::help() const {
       text += line_of(o);
   }
   return text;
-}
-
-std::string argument_grammar::completion(const std::string& shell) const {
-  completion_words w;
-  std::string zsh = fmt::format("#compdef {0}\n_arguments -S", program_);
-  for (const auto& group : groups_)
-    for (const auto& o : group.options) {
-      if (!o.missing.empty())
-        continue;
-      w.options.insert(w.options.end(), o.names.begin(), o.names.end());
-      if (!o.choices.empty())
-        w.choices.emplace_back(o.names, o.choices);
-      for (const auto& name : o.names) {
-        auto about = o.about;
-        for (const char special : {'[', ']', ':'})
-          for (auto at = about.find(special); at != std::string::npos;
-               at = about.find(special, at + 2))
-            about.insert(at, 1, '\\');
-        auto spec = fmt::format("*{}[{}]", name, about);
-        if (!o.choices.empty())
-          spec += fmt::format(":value:({})", fmt::join(o.choices, " "));
-        else if (!o.value.empty())
-          spec += o.value == "FILE" || o.value == "DIR" ? ":file:_files" : ":value: ";
-        zsh += " \\\n  " + quoted(spec);
-      }
-    }
-  if (shell == "bash")
-    return for_bash(program_, w);
-  if (shell == "tcsh")
-    return for_tcsh(program_, w);
-  return zsh + " \\\n  '1:script:_files' '*::argument:_files'\n";
 }
 
 } // namespace troupe::launch

@@ -114,7 +114,7 @@ struct launcher_options {
 
   /// OMP_NUM_THREADS for the workers, unless the user has set it.
   std::optional<unsigned> omp_threads;
-  /// What the user should know about these options: one line each.
+  /// What the user should know about these options, and --quiet leaves out: one line each.
   std::vector<std::string> remarks;
 };
 
@@ -151,10 +151,7 @@ struct just_print {
 
 /// The command line cannot be taken: one line for the user, and torchrun's exit code for this kind.
 struct refusal {
-  static constexpr int failure = 1; ///< read, but it makes no sense
-  static constexpr int usage = 2;   ///< not even read
   std::string what;
-  int exit_code = usage;
 };
 
 template<class Options>

@@ -1,5 +1,6 @@
 #include "launch/options/arguments.hpp"
 #include "launch/options/scheduler_environment.hpp"
+#include "launch/options/version.hpp"
 
 #include <fmt/format.h>
 
@@ -8,10 +9,8 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr auto version_text = "troupe 0.1.0\n";
-
-refusal refused(const error& e, int exit_code = refusal::usage) {
-  return {e.what, exit_code};
+refusal refused(const error& e) {
+  return {e.what};
 }
 
 /// Where progress is asked for it alone bounds the restarts, unless a bound was given.
@@ -55,12 +54,16 @@ void declare_answers(argument_grammar& d) {
   auto help =
       answers({{"-h", "--help"}, "", "Show this text"}, [&d](const auto&) { return d.help(); });
   auto version = in_full(
-      answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text; }));
-  auto completion = in_full(among(
-      {"bash", "zsh", "tcsh"},
-      answers({{"--print-completion"}, "SHELL", "Print a completion script for bash, zsh or tcsh"},
-              [&d](const std::string& shell) { return d.completion(shell); })));
-  d.add({"Help", {std::move(help), std::move(version), std::move(completion)}});
+      answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text(); }));
+  auto completion = in_full(
+      among({"bash", "zsh", "fish", "tcsh"},
+            answers({{"--print-completion"}, "SHELL", "Print a completion script for that shell"},
+                    [&d](const std::string& shell) { return d.completion(shell); })));
+  auto manual = in_full(
+      among({"man", "markdown"},
+            answers({{"--print-manual"}, "FORMAT", "Print all options for man, or as Markdown"},
+                    [&d](const std::string& format) { return d.manual(format); })));
+  d.add({"Help", {std::move(help), std::move(version), std::move(completion), std::move(manual)}});
 }
 
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
@@ -87,7 +90,7 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   if (o.command.empty())
     return refusal{"which script? (see --help)"};
   if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)
-    return refused(wrong.error(), refusal::failure);
+    return refused(wrong.error());
   if (auto wrong = derive_dlrover(dlrover); !wrong)
     return refused(wrong.error());
   const auto sizes = derive_policy(policy, {o.nodes_min, o.nodes_max});
@@ -98,7 +101,7 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
   if (auto wrong = derive_master_away(o))
-    return refusal{wrong->what, refusal::failure};
+    return refused(*wrong);
   if (auto wrong = derive_interpreter(o, python, machine))
     return refused(*wrong);
   if (auto wrong = derive_copy_rate(o))

@@ -1,5 +1,6 @@
 #include "launch/options/rendezvous.hpp"
 
+#include "launch/options/nearest.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/values.hpp"
 #include "runtime/base/limits.hpp"
@@ -115,10 +116,18 @@ result<bool> truth_of(const std::string& key, const std::string& value) {
   return tl::make_unexpected(wrong_setting(key, value, "yes or no"));
 }
 
+/// Without a pair of quotes around all of it: what starts a program without a shell, as torchrun's
+/// own tests do, sometimes leaves the shell's quotes in.
+std::string unquoted(const std::string& text) {
+  const bool quoted = text.size() >= 2 && text.front() == text.back() &&
+                      (text.front() == '\'' || text.front() == '"');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 /// The pairs, the last of several values for a key wins.
 result<std::map<std::string, std::string>> pairs_of(const std::string& text) {
   std::map<std::string, std::string> pairs;
-  const auto all = stripped(text);
+  const auto all = stripped(unquoted(stripped(text)));
   if (all.empty())
     return pairs;
   for (const auto& pair : split(all, ',')) {
@@ -131,6 +140,22 @@ result<std::map<std::string, std::string>> pairs_of(const std::string& text) {
     pairs[key] = value;
   }
   return pairs;
+}
+
+/// torchrun ignores what it does not know, and a setting with a letter missing with it.
+std::optional<error> unknown_setting(const std::string& key) {
+  static const std::vector<std::string> known{
+      "join_timeout", "last_call_timeout", "read_timeout", "keep_alive_interval",
+      "keep_alive_max_attempt", "is_host", "close_timeout", "heartbeat_timeout", "store_type",
+      // of torchrun's own backends, and without meaning here
+      "timeout", "rank", "use_libuv", "protocol", "etcd_prefix", "cacert", "ca_cert", "cert", "key",
+      "ssl_cert", "ssl_cert_key"};
+  if (std::find(known.begin(), known.end(), key) != known.end())
+    return std::nullopt;
+  const auto meant = nearest(key, known);
+  return error{errc::invalid,
+               fmt::format("--rdzv-conf: '{}' is no setting{}", key,
+                           meant.empty() ? " (see --help)" : "; did you mean " + meant + "?")};
 }
 
 std::optional<error> take_setting(rendezvous_settings& out, const std::string& key,
@@ -165,7 +190,7 @@ std::optional<error> take_setting(rendezvous_settings& out, const std::string& k
     if (key == own)
       return error{errc::invalid,
                    fmt::format("--rdzv-conf: '{}' has an option of its own (see --help)", key)};
-  return std::nullopt;
+  return unknown_setting(key);
 }
 
 /// Nothing if neither is given; torchrun's default for the one that is not.
@@ -225,8 +250,7 @@ std::optional<error> backend_validation_error(const std::string& backend) {
                fmt::format("--rdzv-backend: '{}' is neither static nor c10d", backend)};
 }
 
-/// Only the static backend reads it. With c10d torchrun's own tests give it a word that is no
-/// number.
+/// Only the static backend reads it: with c10d torchrun takes any word.
 std::optional<error> store_timeout_validation_error(const std::string& conf) {
   const auto pairs = pairs_of(conf);
   const auto found = pairs->find("timeout");

@@ -35,22 +35,23 @@ TEST_CASE("an endpoint is a host, host:port or [v6]:port") {
     CHECK_MESSAGE(!parse_endpoint(wrong, 7), wrong);
 }
 
-TEST_CASE("rendezvous settings take torchrun's keys and ignore unknown ones") {
+TEST_CASE("rendezvous settings take torchrun's keys and no others") {
   const auto s = parse_rendezvous_settings(
-      " join_timeout = 5 , 'unheard='x, last_call_timeout=0.5, is_host=No, close_timeout=3");
+      " join_timeout = 5 , etcd_prefix=x, last_call_timeout=0.5, is_host=No, close_timeout=3");
   REQUIRE(s);
   CHECK(*s->join_timeout == 5s);
   CHECK(*s->last_call_timeout == 500ms);
   CHECK_FALSE(s->read_timeout);
   CHECK(s->is_host == false);
   CHECK(parse_rendezvous_settings("join_timeout=1,join_timeout=2")->join_timeout == duration(2s));
+  CHECK(parse_rendezvous_settings("'join_timeout=3,timeout=5'")->join_timeout == duration(3s));
   CHECK(parse_rendezvous_settings("")->join_timeout == std::nullopt);
   for (const auto* wrong :
        {"join_timeout", "join_timeout=", "=5", "join_timeout=x", "join_timeout=-1",
         "join_timeout=nan", "join_timeout=0", "a=1,", "is_host=maybe", "store_type=file",
         "keep_alive_interval=x", "keep_alive_max_attempt=1.5", "keep_alive_interval=0",
         "keep_alive_interval=99999999999", "keep_alive_max_attempt=-3", "endpoint=h",
-        "close_timeout=x"})
+        "close_timeout=x", "unheard=x", "'join_timeout=5"})
     CHECK_MESSAGE(!parse_rendezvous_settings(wrong), wrong);
 }
 
@@ -78,7 +79,7 @@ rendezvous_options derived(const rendezvous_arguments& w, std::uint32_t nodes = 
 
 TEST_CASE("the store's timeout is the static backend's own setting") {
   rendezvous_arguments w;
-  w.conf = "'join_timeout=5,timeout=5'";
+  w.conf = "join_timeout=5,timeout=x";
   w.endpoint = "h:1";
   CHECK_FALSE(derive_rendezvous(w, 1, nothing));
   w.backend = "c10d";

@@ -1,4 +1,5 @@
 #include "launch/options/arguments.hpp"
+#include "launch/options/behind_script.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/values.hpp"
 
@@ -29,10 +30,10 @@ option_group nodes_group(torchrun_arguments& w) {
 option_group rendezvous_group(launcher_options& o, rendezvous_arguments& w) {
   return {"Where nodes meet (none of it for a job on one node)",
           {{{"--standalone"}, "", "One node, a master and an id of its own", into(w.standalone)},
-           {{"--rdzv-backend"},
-            "NAME",
-            "static (default) or c10d: the master serves both",
-            into(w.backend)},
+           often({"static", "c10d"}, {{"--rdzv-backend"},
+                                      "NAME",
+                                      "static (default) or c10d: the master serves both",
+                                      into(w.backend)}),
            {{"--rdzv-endpoint"},
             "HOST[:PORT]",
             "Where the master is, or will be; the node that has this address runs it (port 29400)",
@@ -46,7 +47,7 @@ option_group rendezvous_group(launcher_options& o, rendezvous_arguments& w) {
             "In seconds: join_timeout (600), last_call_timeout (how long the first world waits for "
             "more than MIN nodes; else until no further node comes), read_timeout (60), "
             "keep_alive_interval times keep_alive_max_attempt (2: until a silent node is lost); "
-            "is_host; unknown keys are ignored",
+            "is_host",
             into(w.conf)},
            {{"--master-addr"},
             "HOST",
@@ -341,6 +342,8 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
     o.remarks.emplace_back(
         "--node-rank says nothing with --rdzv-backend c10d: ranks go by order of "
         "arrival");
+  if (auto misplaced = misplaced_option(o.command); !misplaced.empty())
+    o.remarks.push_back(std::move(misplaced));
   if (auto streams = derive_streams(o.streams, w, machine); !streams)
     return streams;
   const auto timeout = derive_shutdown_timeout(w, machine);

@@ -1,5 +1,7 @@
 #include "launch/wiring/narrative.hpp"
 
+#include "runtime/ports/process.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -58,7 +60,7 @@ log::event meeting_line(const rendezvous_options& r) {
 std::vector<log::event> remarks_on(const launcher_options& o) {
   std::vector<log::event> lines;
   for (const auto& remark : o.remarks)
-    lines.push_back({log::level::warning, "remark", remark, {}});
+    lines.push_back({log::level::notice, "remark", remark, {}});
   if (!o.rendezvous.standalone)
     lines.push_back(meeting_line(o.rendezvous));
   return lines;
@@ -94,14 +96,20 @@ log::sink told_once_linked(log::sink to, const std::string& component,
   };
 }
 
-log::event last_line(duration took, std::uint32_t restarts, const std::string& log_directory) {
-  return {log::level::notice,
-          "run_ended",
-          fmt::format("it took {}, with {}{}", in_words(took), counted(restarts, "restart"),
-                      log_directory.empty() ? "" : "; the workers' files are in " + log_directory),
-          {{"restarts", std::int64_t{restarts}},
-           {"took_ms", std::chrono::duration_cast<std::chrono::milliseconds>(took).count()},
-           {"directory", log_directory}}};
+log::event last_line(const run_end& r) {
+  const auto how = r.stopped_by != 0
+                       ? "stopped by " + ports::to_string(ports::exit_status{true, r.stopped_by})
+                   : r.success ? std::string("succeeded")
+                               : "failed";
+  return {
+      log::level::notice,
+      "run_ended",
+      fmt::format("{} after {}, with {}{}", how, in_words(r.took), counted(r.restarts, "restart"),
+                  r.log_directory.empty() ? "" : "; the workers' files are in " + r.log_directory),
+      {{"success", r.success},
+       {"restarts", std::int64_t{r.restarts}},
+       {"took_ms", milliseconds_of(r.took)},
+       {"directory", r.log_directory}}};
 }
 
 } // namespace troupe::launch

@@ -27,7 +27,15 @@ std::vector<log::event> first_lines(const launcher_options& o, const std::string
 log::sink told_once_linked(log::sink to, const std::string& component,
                            std::vector<log::event> lines);
 
-/// The end of a job that has succeeded; of a failed one the summary is the end.
-log::event last_line(duration took, std::uint32_t restarts, const std::string& log_directory);
+/// What it came to. `stopped_by`: the user's signal; 0: it ended by itself.
+struct run_end {
+  bool success = false;
+  int stopped_by = 0;
+  duration took{};
+  std::uint32_t restarts = 0;
+  std::string log_directory; ///< empty if the user asked for none
+};
+/// Of a failed job the summary follows.
+log::event last_line(const run_end& r);
 
 } // namespace troupe::launch

@@ -41,9 +41,12 @@ TEST_CASE("where files were asked for, the first lines say where they are") {
 }
 
 TEST_CASE("the last line says how long it took and what it cost") {
-  CHECK(last_line(std::chrono::seconds(75), 0, "").text == "it took 75.0 s, with 0 restarts");
-  CHECK(last_line(std::chrono::seconds(5), 1, "/logs/x").text ==
-        "it took 5.0 s, with 1 restart; the workers' files are in /logs/x");
+  using namespace std::chrono_literals;
+  CHECK(last_line({true, 0, 75s, 0, ""}).text == "succeeded after 75.0 s, with 0 restarts");
+  CHECK(last_line({false, 0, 5s, 1, "/logs/x"}).text ==
+        "failed after 5.0 s, with 1 restart; the workers' files are in /logs/x");
+  CHECK(last_line({false, 2, 5s, 0, ""}).text ==
+        "stopped by signal 2 (SIGINT) after 5.0 s, with 0 restarts");
 }
 
 TEST_CASE("the first lines come once, when the node has its link") {

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace troupe::launch {
@@ -80,6 +81,7 @@ void prepare_process(const char* program) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   terminating_program = program;
+  ::prctl(PR_SET_NAME, program); // whatever name it was started by
   std::set_terminate(end_with_one_line);
 }
 

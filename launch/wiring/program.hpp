@@ -15,10 +15,12 @@
 /// What the programs' mains have in common.
 namespace troupe::launch {
 
-/// Exit codes, as torchrun has them.
+/// Exit codes, as torchrun has them; `usage` for all that has to be typed differently.
 inline constexpr int exit_success = 0;
 inline constexpr int exit_failure = 1;
 inline constexpr int exit_usage = 2;
+/// As a shell has it for a program that a signal has ended.
+inline constexpr int exit_by_signal = 128;
 
 std::vector<std::string> arguments_of(int argc, char** argv);
 
@@ -37,7 +39,7 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
     return exit_success;
   }
   if (const auto* wrong = std::get_if<refusal>(&p))
-    return report_error(program, wrong->what, wrong->exit_code);
+    return report_error(program, wrong->what, exit_usage);
   return std::nullopt;
 }
 

@@ -363,9 +363,11 @@ class life {
     node.shutdown();
     if (master)
       (void)master->farewell();
-    if (outcome.success)
-      log_->sink()(program, last_line(std::chrono::steady_clock::now() - facts_.started,
-                                      outcome_->restarts(), directory_asked_for(facts_)));
+    const bool ran = outcome.success || outcome.verdict || outcome.signal != 0;
+    if (ran)
+      log_->sink()(program, last_line({outcome.success, outcome.signal,
+                                       std::chrono::steady_clock::now() - facts_.started,
+                                       outcome_->restarts(), directory_asked_for(facts_)}));
     const auto unshown = output_->drain();
     log_.reset();
     if (unshown)
@@ -376,12 +378,15 @@ class life {
     if (outcome.success)
       return exit_success;
     if (!outcome_->wanted()) {
-      // The master's own launcher has just told why in its narrative.
-      if (!master || !outcome.verdict)
+      // The master's own launcher has just told why in its narrative, and a user who has sent a
+      // signal knows.
+      if (outcome.signal == 0 && (!master || !outcome.verdict))
         report_error(program, outcome.reason, exit_failure);
       if (outcome.verdict || outcome.failures)
         say(conclude_failure(options_.command.front(), name, outcome, machine_.environment, files));
     }
+    if (outcome.signal != 0)
+      return exit_by_signal + outcome.signal;
     const int own = outcome.verdict ? outcome.verdict->read()->getExitCode() : 0;
     if (own != 0)
       return own;

@@ -7,7 +7,7 @@ a function in every worker and returns what it returned. Importing this package 
 from .api import launch
 from .config import LaunchConfig, LogsSpecs
 from .errors import ChildFailedError, LauncherError, ProcessFailure, SignalException
-from .programs import ProgramNotFound
+from .programs import ProgramNotFound, version
 
 __all__ = [
     "ChildFailedError",
@@ -19,3 +19,10 @@ __all__ = [
     "SignalException",
     "launch",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, read when it is asked for: an import costs nothing for it."""
+    if name == "__version__":
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

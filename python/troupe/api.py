@@ -20,7 +20,7 @@ from typing import Any
 
 from .config import command_line
 from .errors import LauncherError, child_failed, signalled
-from .programs import find
+from .programs import program
 
 WORKER = Path(__file__).with_name("worker.py")
 # Flags in the environment would change what `config` says; options do not, all of them are given.
@@ -54,7 +54,7 @@ class launch:  # noqa: N801 - torch's elastic_launch is a class with a function'
         with private_directory() as directory:
             worker = worker_of(self._entrypoint, arguments, directory)
             options = [*command_line(self._config), f"--outcome-file={directory / 'outcome.json'}"]
-            code, got = run([find("actor-launcher"), "--quiet", *options, *worker], self._config)
+            code, got = run([program(), "run", "--quiet", *options, *worker], self._config)
             outcome = read_outcome(directory, code)
             if got:
                 raise signalled(got, os.getpid())

@@ -1,39 +1,71 @@
-"""Where the native programs are."""
+"""Where the native program and the native library are."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sysconfig
+from importlib import metadata
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+LIBRARY = "libtroupe_ckpt.so"
+HOW_TO_GET_IT = (
+    "install a wheel that brings it (./x wheel builds one), build it (./x build), or set "
+    "TROUPE_BIN_DIR to the folder it is in"
+)
 
 
 class ProgramNotFound(RuntimeError):
     """A native program is nowhere; the text says where it was looked for and what to do."""
 
 
-def find(name: str) -> str:
-    """The path of a native program.
+def program() -> str:
+    """The path of `troupe`, the program that is all of Troupe's programs.
 
-    In this order: TROUPE_BIN_DIR alone if it is set; where this interpreter's scripts are installed (the
-    wheel's place); the checkout's release build; PATH.
+    In this order: TROUPE_BIN_DIR alone if it is set; where this interpreter's scripts are installed, also by `pip install
+    --user` and `--target`; the checkout's release build; PATH.
 
     Raises ProgramNotFound.
     """
     if chosen := os.environ.get("TROUPE_BIN_DIR"):
-        folders = [chosen]
-    else:
-        folders = [sysconfig.get_path("scripts"), str(CHECKOUT / "build/release/bin")]
-    for folder in folders:
-        if found := shutil.which(name, path=folder):
+        if found := shutil.which("troupe", path=chosen):
             return os.path.abspath(found)
-    if chosen:
-        raise ProgramNotFound(f"there is no {name} in TROUPE_BIN_DIR ({chosen})")
-    if found := shutil.which(name):
+        raise ProgramNotFound(f"there is no troupe in TROUPE_BIN_DIR ({chosen})")
+    folders = [
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", f"{os.name}_user"),
+        str(Path(__file__).resolve().parents[1] / "bin"),
+        str(CHECKOUT / "build/release/bin"),
+    ]
+    for folder in folders:
+        if found := shutil.which("troupe", path=folder):
+            return os.path.abspath(found)
+    if found := shutil.which("troupe"):
         return os.path.abspath(found)
     raise ProgramNotFound(
-        f"{name} is not in {', '.join(folders)} and not on PATH; "
-        "build it (./x build) or set TROUPE_BIN_DIR to the folder it is in"
+        f"the program troupe is not in {', '.join(folders)} and not on PATH; {HOW_TO_GET_IT}"
     )
+
+
+def library() -> Path:
+    """The path of the library of `troupe.checkpoint`: in TROUPE_LIB_DIR alone if that is set, else in `../libexec/troupe` as
+    seen from the program.
+
+    Raises ProgramNotFound.
+    """
+    chosen = os.environ.get("TROUPE_LIB_DIR")
+    folder = Path(chosen) if chosen else Path(program()).resolve().parents[1] / "libexec/troupe"
+    if (folder / LIBRARY).is_file():
+        return folder / LIBRARY
+    raise ProgramNotFound(
+        f"{LIBRARY} is not in {folder}; build it (./x build) or set TROUPE_LIB_DIR to the folder it is in"
+    )
+
+
+def version() -> str:
+    """The version of this package: of the checkout that it is imported from, else of what is installed."""
+    from_checkout = CHECKOUT / "VERSION"
+    if from_checkout.is_file() and (CHECKOUT / "python/troupe").is_dir():
+        return from_checkout.read_text().strip()
+    return metadata.version("troupe")

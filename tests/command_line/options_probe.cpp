@@ -119,7 +119,7 @@ json::object answer_to(const json::object& question) {
   if (const auto* text = std::get_if<just_print>(&parsed))
     return {{"printed", text->text}};
   if (const auto* wrong = std::get_if<refusal>(&parsed))
-    return {{"refused", wrong->exit_code}, {"what", wrong->what}};
+    return {{"refused", 2}, {"what", wrong->what}};
   return described(std::get<launcher_options>(parsed), machine);
 }
 

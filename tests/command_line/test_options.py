@@ -49,18 +49,19 @@ def has_ours(line: CommandLine, torch: Outcome, ours: Outcome) -> bool:
 # name → whether this explains a difference between torchrun's outcome and ours.
 DEVIATIONS: dict[str, Callable[[CommandLine, Outcome, Outcome], bool]] = {
     "own-options": has_ours,
-    "ipv6-in-brackets": lambda line, torch, ours: refused(ours, 1)
+    "ipv6-in-brackets": lambda line, torch, ours: "refused" in ours
     and says(ours, r"is not an endpoint|neither a host's name nor an address")
     and ":" in torch.get("host", ""),
-    "bounds": lambda line, torch, ours: refused(ours, 1)
+    "bounds": lambda line, torch, ours: "refused" in ours
     and says(ours, r"are possible|there can be|not a number of seconds|there is no local rank"),
-    "nodes-that-cannot-come": lambda line, torch, ours: refused(ours, 1)
+    "nodes-that-cannot-come": lambda line, torch, ours: "refused" in ours
     and says(ours, r"--standalone is for one node|--node-rank -?\d+ does not exist"),
-    "choices-in-variables": lambda line, torch, ours: refused(ours, 2)
+    "choices-in-variables": lambda line, torch, ours: "refused" in ours
     and says(ours, r"^PET_START_METHOD: .* is none of"),
-    "settings-for-both-backends": lambda line, torch, ours: refused(ours, 1)
+    "settings-for-both-backends": lambda line, torch, ours: "refused" in ours
     and says(ours, r"^--rdzv-conf: '.*' is not")
     and torch.get("rdzv_backend") == "static",
+    "unknown-settings": lambda line, torch, ours: says(ours, "^--rdzv-conf: '.*' is no setting"),
     "no-file-store": lambda line, torch, ours: says(ours, "'store_type=file' is not tcp"),
     "fractions-of-seconds": lambda line, torch, ours: refused(torch, 1)
     and re.search(r"_timeout=(\d*\.\d+|0)", all_names(line)) is not None,
@@ -103,7 +104,7 @@ def without_ambiguity(line: CommandLine) -> tuple[CommandLine, Outcome, str]:
 
 def differences(torch: Outcome, ours: Outcome) -> list[str]:
     if "refused" in torch or "refused" in ours:
-        same = torch.get("refused") == ours.get("refused")
+        same = ("refused" in torch) == ("refused" in ours)
         return [] if same else [f"{torch.get('what', 'accepted')} | {ours.get('what', 'accepted')}"]
     if "printed" in torch or "printed" in ours:
         return [] if "printed" in torch and "printed" in ours else ["help"]
@@ -191,6 +192,8 @@ BY_HAND = {
     "shutdown-timeout-in-restarts",
     "start-method",
     "exit-code",
+    "exit-code-of-a-signal",
+    "one-code-for-usage",
     "keep-alive-is-a-lease",
     "no-plug-ins",
     "read-timeout-of-idle-nodes",

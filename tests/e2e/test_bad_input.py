@@ -35,7 +35,7 @@ def refused(launcher: Launcher, *arguments: str) -> tuple[int, str]:
 
 
 # Usage errors are found before anything is started. What is named is what the user has to change. The
-# codes are torchrun's: 2 for what is no command line, 1 for one that makes no sense.
+# code is 2 for all that has to be typed differently.
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -86,11 +86,11 @@ def test_what_cannot_be_read_is_named_and_exits_2(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_makes_no_sense_is_named_and_exits_1(
+def test_what_makes_no_sense_is_named(
     launcher: Launcher, arguments: list[str], named: str
 ) -> None:
     code, line = refused(launcher, *arguments)
-    assert code == 1
+    assert code == 2
     assert named in line
 
 
@@ -169,13 +169,15 @@ def test_a_program_that_cannot_be_executed_is_named(launcher: Launcher, tmp_path
     program.write_text("#!/bin/sh\n")
     for wrong in (program, tmp_path / "missing"):
         code, line = refused(launcher, "--no-python", str(wrong))
-        assert code == 1
+        assert code == 2
         assert str(wrong) in line
 
 
 def test_a_script_that_does_not_exist_is_named(launcher: Launcher, tmp_path: Path) -> None:
     script = tmp_path / "missing.py"
+    (tmp_path / "misssing.py").touch()
     code, line = refused(launcher, "--max-restarts=3", str(script))
-    assert code == 1
+    assert code == 2
+    assert line.endswith(f"does not exist; did you mean '{tmp_path}/misssing.py'?")
     assert str(script) in line
     assert re.search("no such file|does not exist", line, re.IGNORECASE)

@@ -32,7 +32,7 @@ def test_a_signal_to_the_launcher_reaches_the_workers_first(
     run = shell(script, tmp_path, procs=2)
     until(lambda: len(lines(tmp_path / "ready")) == 2, 60, "both workers")
     run.launchers[0].send_signal(number)
-    assert run.wait(60) == [1]
+    assert run.wait(60) == [128 + number]
     assert lines(tmp_path / "signals") == [name, name]
     assert run.leftovers() == []
 
@@ -44,7 +44,7 @@ def test_a_worker_that_ignores_sigterm_is_killed_after_the_shutdown_timeout(
     run = shell(script, tmp_path, procs=2, options=SHUTDOWN)
     until(lambda: len(lines(tmp_path / "ready")) == 2, 60, "both workers")
     run.launchers[0].terminate()
-    assert run.wait(WITHIN) == [1]
+    assert run.wait(WITHIN) == [128 + signal.SIGTERM]
     assert run.leftovers() == []
 
 
@@ -121,7 +121,7 @@ def test_a_daemon_does_not_survive_sigterm_to_the_launcher(shell: Start, tmp_pat
     run = shell(DAEMON + "exec sleep 600", tmp_path, options=SHUTDOWN)
     until(lambda: lines(tmp_path / "daemons"), 60, "the daemon")
     run.launchers[0].terminate()
-    assert run.wait(WITHIN) == [1]
+    assert run.wait(WITHIN) == [128 + signal.SIGTERM]
     assert run.leftovers() == []
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import zipfile
 from pathlib import Path
 
-from conftest import ROOT, Python
+from conftest import Python
 from launchers import PYTHON, processes_tagged, until
 
 STORY = Path(__file__).with_name("api_story.py")
@@ -209,26 +208,5 @@ def test_a_missing_program_is_one_clear_line(python: Python, tmp_path: Path) -> 
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert (
-        err == f"python -m troupe.run: there is no actor-launcher in TROUPE_BIN_DIR ({tmp_path})\n"
+        err == f"python -m troupe.run: there is no troupe in TROUPE_BIN_DIR ({tmp_path})\n"
     )
-
-
-def test_a_wheel_carries_the_programs(launcher: Path, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    subprocess.run(["cp", "-r", str(ROOT / "python"), str(source)], check=True)
-    build = [PYTHON, "-c", "from setuptools.build_meta import build_wheel as b; print(b('..'))"]
-    bin_dir = {"TROUPE_BIN_DIR": str(launcher.parent), "PATH": "/usr/bin:/bin"}
-    subprocess.run(build, cwd=source, env=bin_dir, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("troupe-*-py3-none-linux_*.whl")
-    environment = tmp_path / "environment"
-    subprocess.run([PYTHON, "-m", "venv", "--without-pip", environment], check=True)
-    python = environment / "bin/python"
-    install = [PYTHON, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index"]
-    subprocess.run([*install, wheel], check=True)
-    assert (environment / "bin/actor-master").stat().st_mode & 0o111 == 0o111
-    run = [python, "-m", "troupe.run", "--standalone", "--no-python", "echo", "from the wheel"]
-    seen = subprocess.run(run, cwd=tmp_path, env={}, check=True, capture_output=True, text=True)
-    assert seen.stdout == "from the wheel\n"
-    names = zipfile.ZipFile(wheel).namelist()
-    assert any(name.endswith("scripts/actor-shell") for name in names)
-    assert any(name.endswith("troupe/checkpoint/libtroupe_ckpt.so") for name in names)

@@ -227,7 +227,7 @@ recovery_core::effects recovery_core::generation_ended(instant now, generation w
 recovery_core::effects recovery_core::abandon(instant now, const std::string& reason) {
   effects out;
   if (phase_ != phase::concluded)
-    conclude(out, now, false, reason);
+    conclude(out, now, ending::stopped, reason);
   check();
   return out;
 }

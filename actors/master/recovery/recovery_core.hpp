@@ -238,7 +238,8 @@ class recovery_core {
   void count_restart(effects& out, instant now);
   void restart_free(effects& out, const std::string& cause);
   std::uint32_t without_progress() const;
-  void conclude(effects& out, instant now, bool success, const std::string& reason,
+  enum class ending { finished, failed, stopped };
+  void conclude(effects& out, instant now, ending how, const std::string& reason,
                 std::uint8_t exit_code = 0);
 
   void recall_verdict(effects& out, const verdict& v);

@@ -244,7 +244,7 @@ void recovery_core::stop_what_has_ended(effects& out, const node_name& node,
 void recovery_core::consider_giving_up(effects& out, instant now) {
   if (enough_since_ || now - phase_since_ < sizes_.join_timeout)
     return;
-  conclude(out, now, false,
+  conclude(out, now, ending::failed,
            fmt::format("only {} of at least {} nodes joined within {}", roster_.here(),
                        sizes_.nodes_min, troupe::in_words(sizes_.join_timeout)));
 }
@@ -260,7 +260,7 @@ void recovery_core::consider_relaunches(effects& out, instant now) {
   if (!sizes_.relaunches_max || relaunches_ + waited_for_ <= *sizes_.relaunches_max)
     return;
   TROUPE_RARE("planner: the budget of relaunches ends the job");
-  conclude(out, now, false,
+  conclude(out, now, ending::failed,
            fmt::format("{} of at least {} nodes are left, and {} (--node-relaunches)",
                        roster_.size(), sizes_.nodes_min,
                        *sizes_.relaunches_max == 0

@@ -21,7 +21,7 @@ using namespace messages;
 /// other.
 void recovery_core::judge(effects& out, instant now, const std::optional<std::string>& why) {
   if (finished_.size() == members_.size())
-    return conclude(out, now, true, "every worker finished");
+    return conclude(out, now, ending::finished, "every worker finished");
   const bool explained = !lost_.empty() || !failures_.empty() || stopped_for_;
   unexplained_ = explained ? 0 : unexplained_ + 1;
   // A member that fell by a bug has stopped nothing.
@@ -33,7 +33,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
   // A bug of the master that ends each generation would else restart the job for ever, at no cost
   // and without a word about the cause.
   if (unexplained_ > limits::unexplained_ends_max)
-    return conclude(out, now, false,
+    return conclude(out, now, ending::failed,
                     fmt::format("generation {} ended, as the {} before it, and no node or worker "
                                 "has failed: {}",
                                 count_of(current_), unexplained_ - 1, why.value_or("no reason")));
@@ -117,7 +117,7 @@ void recovery_core::count_restart(effects& out, instant now) {
       options_.without_progress_max && fruitless >= *options_.without_progress_max;
   TROUPE_RARE_IF(no_progress, "planner: want of progress ends the job");
   if (no_progress)
-    return conclude(out, now, false,
+    return conclude(out, now, ending::failed,
                     fmt::format("{}; {} generation{} in a row failed within {} of the start, "
                                 "which is no progress (--no-progress-limit)",
                                 cause, fruitless, fruitless == 1 ? "" : "s",
@@ -131,7 +131,7 @@ void recovery_core::count_restart(effects& out, instant now) {
                             : fmt::format("all {} restarts{} are used up (--max-restarts)",
                                           options_.max_restarts, whose);
     TROUPE_RARE("planner: the budget of restarts ends the job");
-    return conclude(out, now, false, fmt::format("{}; {}", cause, budget));
+    return conclude(out, now, ending::failed, fmt::format("{}; {}", cause, budget));
   }
   // The counted restart and the next number go to the journal together, in this order, and the next
   // generation starts behind both. A master that falls in between has counted against the node all
@@ -190,8 +190,9 @@ void recovery_core::restart_free(effects& out, const std::string& cause) {
 /// otherwise. The nodes hear it before membership does, which from then on takes their going for a
 /// farewell and not for a loss. The generation ends after that, so its members send no Stop: a node
 /// ends its workers on the verdict. Whatever runs the master hears it last.
-void recovery_core::conclude(effects& out, instant now, bool success, const std::string& reason,
+void recovery_core::conclude(effects& out, instant now, ending how, const std::string& reason,
                              std::uint8_t exit_code) {
+  const bool success = how == ending::finished;
   phase_.become(phase::concluded);
   phase_since_ = now;
   waiting_.end();
@@ -203,9 +204,13 @@ void recovery_core::conclude(effects& out, instant now, bool success, const std:
                                                b.setExitCode(exit_code);
                                              })
                            .any()});
-  out.push_back(note{{success ? log::level::notice : log::level::error,
+  out.push_back(note{{how == ending::failed ? log::level::error : log::level::notice,
                       "job_concluded",
-                      success ? "the job has finished: " + reason : "the job has failed: " + reason,
+                      fmt::format("the job {}: {}",
+                                  success                  ? "has finished"
+                                  : how == ending::stopped ? "ends"
+                                                           : "has failed",
+                                  reason),
                       {{"success", success}, {"reason", reason}}}});
   conclusion_ = author_
                     .write<Conclude>(current_,

@@ -6,12 +6,10 @@ import ctypes
 import functools
 import os
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
-from pathlib import Path
 from typing import Any
 
-from ..programs import CHECKOUT, ProgramNotFound
+from ..programs import library
 
-NAME = "libtroupe_ckpt.so"
 WHY_BYTES = 1024
 
 
@@ -130,29 +128,16 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def place() -> Path:
-    """Where the library is: TROUPE_LIB_DIR alone if it is set, else beside this package (the wheel's place), else the
-    checkout's release build."""
-    chosen = os.environ.get("TROUPE_LIB_DIR")
-    folders = [Path(chosen)] if chosen else [Path(__file__).parent, CHECKOUT / "build/release/lib"]
-    for folder in folders:
-        if (folder / NAME).is_file():
-            return folder / NAME
-    raise ProgramNotFound(
-        f"{NAME} is not in {', '.join(map(str, folders))}; build it (./x build) or set TROUPE_LIB_DIR to the folder it is in"
-    )
-
-
 @functools.cache
 def load() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(place()))
+    loaded = ctypes.CDLL(str(library()))
     for name, (returns, arguments) in FUNCTIONS.items():
-        function = getattr(library, name)
+        function = getattr(loaded, name)
         function.restype, function.argtypes = returns, [*arguments, c_char_p, c_size_t]
     for name, (returns, arguments) in WITHOUT_WHY.items():
-        function = getattr(library, name)
+        function = getattr(loaded, name)
         function.restype, function.argtypes = returns, arguments
-    return library
+    return loaded
 
 
 def call(name: str, *arguments: object) -> Any:

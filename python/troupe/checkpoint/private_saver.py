@@ -9,21 +9,21 @@ import os
 import subprocess
 import weakref
 
-from ..programs import find
+from ..programs import program
 from .arena import Arena
 
 log = logging.getLogger("troupe.checkpoint")
 
 
 class PrivateSaver:
-    """The program troupe-saver, for the images of one process. It outlives that until everything that is wanted is written:
+    """`troupe saver`, for the images of one process. It outlives that until everything that is wanted is written:
     it hears of the process's end by that of a pipe. Raises ProgramNotFound.
     """
 
     def __init__(self, arena: Arena):
         descriptors = arena.descriptors
         self._process = subprocess.Popen(
-            [find("troupe-saver"), ",".join(map(str, descriptors))],
+            [program(), "saver", ",".join(map(str, descriptors))],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=descriptors,
@@ -33,7 +33,7 @@ class PrivateSaver:
         os.register_at_fork(after_in_child=functools.partial(let_go, weakref.ref(self._process)))
         log.info(
             "images of this process are gone when it ends, since it was not started by actor-launcher; "
-            "what is saved to disk is written by troupe-saver (pid %d), also after its end",
+            "what is saved to disk is written by troupe saver (pid %d), also after its end",
             self._process.pid,
         )
 
@@ -43,7 +43,7 @@ class PrivateSaver:
         try:
             self._process.wait(within)
         except subprocess.TimeoutExpired:
-            log.warning("troupe-saver (pid %d) is still writing", self._process.pid)
+            log.warning("troupe saver (pid %d) is still writing", self._process.pid)
 
 
 def let_go(process: weakref.ref[subprocess.Popen]) -> None:

@@ -3,6 +3,7 @@
 #include "actors/node_supervisor/addresses.hpp"
 #include "actors/node_supervisor/training/worker_group/generation/generation.hpp"
 #include "runtime/base/generations.hpp"
+#include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 #include "runtime/sup/spec.hpp"
 
@@ -57,9 +58,11 @@ struct state {
   sup::dynamic_handle group; ///< the worker_group whose end would be heard of
   /// Of the generation the core is at; ends with this actor.
   std::shared_ptr<ports::open_store> store;
+  sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, strays_swept, drain_due, store_opened, group_gone>;
+using private_handle =
+    sup::widened<handle, strays_swept, drain_due, store_opened, group_gone, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 void perform(self_ptr self, const agent_core::effects& effects);
@@ -205,6 +208,7 @@ struct performer {
 void perform(self_ptr self, const agent_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
+  self->state->alarm.arm(self, self->state->core.next_wakeup());
 }
 
 /// What a crashed supervisor left. An agent that only restarts has lost its processes with its
@@ -278,6 +282,10 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
         perform(self, self->state->core.abandon(sup::now(self), m.read()->getReason().cStr()));
       },
       [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.killed)); },
+      [self](sup::wake w) {
+        if (self->state->alarm.due(w))
+          perform(self, self->state->core.tick(sup::now(self)));
+      },
       [self](drain_due d) { ask_persister(self, d.which, d.within); },
       [self](const store_opened& o) { take(self, o); },
       [self](group_gone) {

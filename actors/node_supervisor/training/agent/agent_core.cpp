@@ -154,59 +154,6 @@ agent_core::effects agent_core::conclude(instant now, const msg<Conclude>& m) {
   return checked(std::move(out));
 }
 
-// ---- the user ----
-
-/// The first signal asks for an end in order: the workers have their time, and what they saved
-/// reaches the disk. Each further one takes away what is still waited for.
-agent_core::effects agent_core::interrupted(instant now, int signal) {
-  effects out;
-  if (phase_ == phase::over)
-    return checked(std::move(out));
-  const auto name = ports::to_string(ports::exit_status{true, signal});
-  // No process is left, so only the disk is waited for: the second wish ends that wait.
-  if (outcome_ && phase_ == phase::saving) {
-    become_over(out, now);
-    return checked(std::move(out));
-  }
-  if (outcome_) {
-    TROUPE_RARE("agent: a second signal, or one while the node leaves");
-    // The second signal, or one when the node was leaving anyway: no more patience.
-    stop_workers(out, fmt::format("the launcher received {} while the workers were stopping", name),
-                 SIGKILL, limits::kill_within);
-    return checked(std::move(out));
-  }
-  // A wish to end is no wish to lose the last checkpoint.
-  saves_last_ = true;
-  out.push_back(note{{log::level::notice,
-                      "interrupted",
-                      fmt::format("{} received; passing it on to the workers", name),
-                      {{"signal", std::int64_t{signal}}}}});
-  leave(out, now, node_outcome{false, fmt::format("the launcher received {}", name), {}}, signal,
-        options_.stop_within);
-  return checked(std::move(out));
-}
-
-/// Such a signal (SIGUSR1, SIGWINCH) ends nothing, so no phase changes and no failure is expected.
-/// Workers that are being ended do not get it: for them it comes too late.
-agent_core::effects agent_core::passed_on(instant, int signal) {
-  effects out;
-  if (phase_ != phase::running)
-    return checked(std::move(out));
-  const auto name = ports::to_string(ports::exit_status{true, signal});
-  out.push_back(note{{log::level::notice,
-                      "signal_passed_on",
-                      fmt::format("{} received; passing it on to the workers, and going on", name),
-                      {{"signal", std::int64_t{signal}}}}});
-  for (local_rank r = 0; r < workers_.size(); ++r)
-    if (workers_[r].phase == worker_phase::alive)
-      out.push_back(signal_worker{r, signal});
-    else if (workers_[r].phase == worker_phase::starting)
-      // There is no process to signal yet. A set, as for the kernel: a signal that is pending twice
-      // is delivered once.
-      workers_[r].requests.insert(signal);
-  return checked(std::move(out));
-}
-
 /// Only a master can complete a step. So a node that has none waits for no last saves, and leaves
 /// as soon as its processes are gone.
 agent_core::effects agent_core::abandon(instant now, const std::string& reason) {

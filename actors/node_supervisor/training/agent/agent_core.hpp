@@ -44,6 +44,8 @@ struct node_outcome {
   std::optional<messages::msg<messages::Conclude>> verdict;
   /// What failed here, in full: also what the master did not wait for.
   std::optional<messages::msg<messages::Failed>> failures;
+  /// The user's, if that is what ended it; else 0.
+  int signal = 0;
 };
 
 /// This node's part in the job: follows the master's directives, has the supervisors start and stop
@@ -204,6 +206,10 @@ class agent_core {
   /// What `which` wanted saved is; or that is unknown.
   effects drained(instant now, generation which, const std::optional<error>& trouble);
 
+  // Time.
+  effects tick(instant now);
+  std::optional<instant> next_wakeup() const;
+
   // From the launcher.
   /// The user's signal: passed on to every worker group, then this node leaves the job. A second
   /// one does not wait.
@@ -231,6 +237,12 @@ class agent_core {
     messages::msg<messages::WorkerEnded> end;
     instant shown_at{};
     bool stopped = false; ///< It had shown, but what ended the process was our signal.
+  };
+  /// After a signal: when the user is told next what is waited for.
+  struct patience {
+    instant until; ///< then it is over in any case
+    instant next;
+    duration every;
   };
   /// How a generation that a message is about relates to the one this node is at: the fence. The
   /// one place where a directive's generation is compared.
@@ -278,6 +290,8 @@ class agent_core {
   messages::msg<messages::Underway> underway(const messages::msg<messages::Start>& m);
   assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
   bool any_worker(worker_phase in) const;
+  void await_patiently(instant now, duration within);
+  std::string workers_left() const;
 
   agent_options options_;
   messages::author author_;
@@ -304,6 +318,7 @@ class agent_core {
   /// Nothing clears it: there is no way back into the job.
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;
+  std::optional<patience> patience_;
 };
 
 } // namespace troupe::actors

@@ -143,6 +143,8 @@ void agent_core::become_failed(effects& out, instant now) {
 /// Nothing is left of what this node ran, and it leaves. A node that never started a worker has
 /// saved nothing.
 void agent_core::become_gone(effects& out, instant now) {
+  if (outcome_->signal != 0)
+    await_patiently(now, limits::last_saves_within);
   if (saves_last_ && started_ != generation{})
     become_saving(out, limits::last_saves_within);
   else
@@ -153,6 +155,7 @@ void agent_core::become_gone(effects& out, instant now) {
 /// failures of this node, also those after the verdict, since its own user is to see them.
 void agent_core::become_over(effects& out, instant now) {
   phase_.become(phase::over);
+  patience_.reset();
   if (!failures_.empty())
     outcome_->failures = failures(now);
   out.push_back(

@@ -91,6 +91,45 @@ TEST_SUITE("agent_core: leaving") {
     CHECK_FALSE(std::get<agent_core::node_over>(over.back()).outcome.failures);
   }
 
+  TEST_CASE("a user who waits is told for what, and how long at most") {
+    agent_story s;
+    s.runs(1);
+    CHECK_FALSE(s.core.next_wakeup());
+    CHECK(notes(s.core.interrupted(s.now, SIGINT)) ==
+          "signal 2 (SIGINT): the job ends. Workers have 30 s to end; a second Ctrl-C kills them "
+          "now");
+    CHECK(notes(s.core.tick(s.now + 4s)) == "");
+    s.now = *s.core.next_wakeup();
+    CHECK(notes(s.core.tick(s.now)) ==
+          "ranks 0, 1 have not ended; 25 s more at most, or now by a second Ctrl-C");
+    s.ends(1, 0, killed_by(SIGINT));
+    s.now = *s.core.next_wakeup();
+    CHECK(notes(s.core.tick(s.now)) ==
+          "rank 1 has not ended; 20 s more at most, or now by a second Ctrl-C");
+    CHECK(notes(s.core.interrupted(s.now, SIGINT)) == "signal 2 (SIGINT): killing the workers");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
+  TEST_CASE("the countdown ends before the time does, however long that is") {
+    agent_story s(agent_options{"a", 2, 600s});
+    s.runs(1);
+    s.is_interrupted(SIGTERM);
+    int lines_told = 0;
+    while (s.core.next_wakeup()) {
+      s.now = *s.core.next_wakeup();
+      CHECK(notes(s.core.tick(s.now)).find("a second signal") != std::string::npos);
+      ++lines_told;
+    }
+    CHECK(lines_told == 5);
+  }
+
+  TEST_CASE("where no worker runs there is nothing to wait for") {
+    agent_story s;
+    CHECK(notes(s.core.interrupted(s.now, SIGTERM)) ==
+          "signal 15 (SIGTERM): the job ends. No worker runs here");
+    CHECK_FALSE(s.core.next_wakeup());
+  }
+
   TEST_CASE("a second signal kills at once") {
     agent_story s;
     s.runs(1);

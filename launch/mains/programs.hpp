@@ -1,0 +1,11 @@
+#pragma once
+
+/// What the one program can be. Each takes its arguments as `main` does, and answers the exit code.
+namespace troupe::launch {
+
+int actor_launcher(int argc, char** argv);
+int actor_master(int argc, char** argv);
+int actor_shell(int argc, char** argv);
+int troupe_saver(int argc, char** argv);
+
+} // namespace troupe::launch

@@ -1,0 +1,81 @@
+#include "launch/mains/programs.hpp"
+#include "launch/options/nearest.hpp"
+#include "launch/options/version.hpp"
+#include "launch/wiring/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+struct part {
+  std::string_view verb;
+  std::string_view name; ///< a link of this name to the program is the same as the verb
+  std::string_view what;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr std::array parts{
+    part{"run", "actor-launcher", "start training on this machine, and keep it alive",
+         actor_launcher},
+    part{"master", "actor-master", "be the master of a job, on a machine that trains nothing",
+         actor_master},
+    part{"shell", "actor-shell", "look into a running job", actor_shell},
+    part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", troupe_saver},
+};
+
+std::string usage() {
+  std::string text = "usage: troupe VERB ...\n\n";
+  for (const auto& p : parts)
+    text += fmt::format("  {:8} {} ({})\n", p.verb, p.what, p.name);
+  return text + "\n'troupe VERB --help' tells the options of each.\n";
+}
+
+int refuse(const std::string& word) {
+  std::vector<std::string> verbs;
+  for (const auto& p : parts)
+    verbs.emplace_back(p.verb);
+  const auto meant = nearest(word, verbs);
+  return report_error("troupe",
+                      meant.empty() ? fmt::format("'{}' is no verb (see troupe --help)", word)
+                                    : fmt::format("'{}' is no verb; did you mean {}?", word, meant),
+                      exit_usage);
+}
+
+} // namespace
+
+/// Programs that are installed under several names would be as many copies of the same code, on
+/// disk and in memory. So there is one, which is what it is called.
+int main(int argc, char** argv) {
+  const std::string_view path = argc > 0 ? argv[0] : "troupe";
+  const auto called = path.substr(path.rfind('/') + 1);
+  for (const auto& p : parts)
+    if (called == p.name)
+      return p.run(argc, argv);
+  if (argc < 2) {
+    std::fputs(usage().c_str(), stderr);
+    return exit_usage;
+  }
+  const std::string_view word = argv[1];
+  for (const auto& p : parts)
+    if (word == p.verb) {
+      argv[1] = argv[0]; // its own place is looked at for the interpreter beside it
+      return p.run(argc - 1, argv + 1);
+    }
+  if (word == "--version") {
+    std::fputs(version_text().c_str(), stdout);
+    return exit_success;
+  }
+  if (word != "-h" && word != "--help")
+    return refuse(std::string(word));
+  std::fputs(usage().c_str(), stdout);
+  return exit_success;
+}

@@ -1,0 +1,124 @@
+#include "launch/options/argument_grammar.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+/// What shells complete: options, and the values of those that take certain ones.
+namespace troupe::launch {
+
+namespace {
+
+/// Quoted for a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text)
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+struct completion_words {
+  std::vector<std::string> options;
+  /// Options with a fixed set of values.
+  std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> choices;
+};
+
+std::string for_bash(const std::string& program, const completion_words& w) {
+  const auto function = "_" + program;
+  std::string text = fmt::format("{}() {{\n"
+                                 "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
+                                 "  case \"${{COMP_WORDS[COMP_CWORD-1]}}\" in\n",
+                                 function);
+  for (const auto& [names, values] : w.choices)
+    text += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+                        fmt::join(names, "|"), fmt::join(values, " "));
+  text += fmt::format("  esac\n"
+                      "  if [[ $word == -* ]]; then\n"
+                      "    COMPREPLY=($(compgen -W '{}' -- \"$word\"))\n"
+                      "  else\n"
+                      "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                      "  fi\n"
+                      "}}\n"
+                      "complete -o filenames -F {} {}\n",
+                      fmt::join(w.options, " "), function, program);
+  return text;
+}
+
+std::string for_tcsh(const std::string& program, const completion_words& w) {
+  std::string text = fmt::format("complete {}", program);
+  for (const auto& [names, values] : w.choices)
+    for (const auto& name : names)
+      text += fmt::format(" 'n/{}/({})/'", name, fmt::join(values, " "));
+  std::vector<std::string> bare;
+  for (const auto& name : w.options)
+    if (name.compare(0, 2, "--") == 0)
+      bare.push_back(name.substr(2));
+  return text + fmt::format(" 'c/--/({})/' 'p/*/f/'\n", fmt::join(bare, " "));
+}
+
+/// Zsh and fish show it beside the option, and each has characters of its own in it.
+std::string escaped(std::string about, const std::string& specials) {
+  for (auto at = about.find_first_of(specials); at != std::string::npos;
+       at = about.find_first_of(specials, at + 2))
+    about.insert(at, 1, '\\');
+  return about;
+}
+
+bool is_path(const option& o) {
+  return o.value == "FILE" || o.value == "DIR" || o.value == "PATH";
+}
+
+std::string for_zsh(const std::string& program, const std::vector<const option*>& options) {
+  auto text = fmt::format("#compdef {}\n_arguments -S", program);
+  for (const auto* o : options)
+    for (const auto& name : o->names) {
+      auto spec = fmt::format("*{}[{}]", name, escaped(o->about, "[]:"));
+      if (const auto& values = o->completed(); !values.empty())
+        spec += fmt::format(":value:({})", fmt::join(values, " "));
+      else if (!o->value.empty())
+        spec += is_path(*o) ? ":file:_files" : ":value: ";
+      text += " \\\n  " + quoted(spec);
+    }
+  return text + " \\\n  '1:script:_files' '*::argument:_files'\n";
+}
+
+std::string for_fish(const std::string& program, const std::vector<const option*>& options) {
+  std::string text;
+  for (const auto* o : options) {
+    text += fmt::format("complete -c {}", program);
+    for (const auto& name : o->names)
+      text += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
+    if (const auto& values = o->completed(); !values.empty())
+      text += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(values, " "))));
+    else if (!o->value.empty())
+      text += is_path(*o) ? " -r -F" : " -x";
+    text += fmt::format(" -d {}\n", quoted(o->about));
+  }
+  return text;
+}
+
+} // namespace
+
+const std::vector<std::string>& option::completed() const {
+  return choices.empty() ? usual : choices;
+}
+
+std::string argument_grammar::completion(const std::string& shell) const {
+  std::vector<const option*> known;
+  completion_words w;
+  for (const auto& group : groups_)
+    for (const auto& o : group.options) {
+      if (!o.missing.empty())
+        continue;
+      known.push_back(&o);
+      w.options.insert(w.options.end(), o.names.begin(), o.names.end());
+      if (!o.completed().empty())
+        w.choices.emplace_back(o.names, o.completed());
+    }
+  if (shell == "bash")
+    return for_bash(program_, w);
+  if (shell == "tcsh")
+    return for_tcsh(program_, w);
+  return shell == "fish" ? for_fish(program_, known) : for_zsh(program_, known);
+}
+
+} // namespace troupe::launch

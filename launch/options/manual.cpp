@@ -1,0 +1,64 @@
+#include "launch/options/argument_grammar.hpp"
+#include "launch/options/version.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+/// The options as documents that are read elsewhere, made from the same table as the help text.
+namespace troupe::launch {
+
+namespace {
+
+std::string head_of(const option& o, const char* join) {
+  return fmt::format("{}{}{}", fmt::join(o.names, join), o.value.empty() ? "" : " ", o.value);
+}
+
+/// groff takes a dash for a hyphen, and a line that begins with a dot or a quote for an order.
+std::string in_groff(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c == '-' || c == '\\')
+      out += c == '-' ? "\\-" : "\\e";
+    else
+      out += c;
+  return out.empty() || (out[0] != '.' && out[0] != '\'') ? out : "\\&" + out;
+}
+
+std::string in_capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+/// In a cell of a table.
+std::string in_markdown(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '|' || c == '<' || c == '*' ? std::string("\\") + c : std::string(1, c);
+  return out;
+}
+
+} // namespace
+
+std::string argument_grammar::manual(const std::string& format) const {
+  const bool groff = format == "man";
+  auto text = groff ? fmt::format(".TH {} 1 \"\" \"troupe {}\"\n.SH NAME\n{} \\- {}\n"
+                                  ".SH SYNOPSIS\n.B {}\n{}\n.SH DESCRIPTION\n{}\n",
+                                  in_capitals(program_), version_number(), in_groff(program_),
+                                  in_groff(about_.substr(0, about_.find('.'))), in_groff(program_),
+                                  in_groff(usage_), in_groff(about_))
+                    : fmt::format("# {}\n\n`{} {}`\n\n{}\n", program_, program_, usage_,
+                                  in_markdown(about_));
+  for (const auto& group : groups_) {
+    text += groff ? fmt::format(".SH {}\n", in_groff(in_capitals(group.title)))
+                  : fmt::format("\n## {}\n\n| option | what it does |\n|---|---|\n", group.title);
+    for (const auto& o : group.options)
+      text += groff ? fmt::format(".TP\n.B {}\n{}\n", in_groff(head_of(o, ", ")), in_groff(o.about))
+                    : fmt::format("| `{}` | {} |\n", head_of(o, "`, `"), in_markdown(o.about));
+  }
+  return text;
+}
+
+} // namespace troupe::launch
