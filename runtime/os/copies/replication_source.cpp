@@ -116,7 +116,9 @@ class replication_source::impl {
       // What waited until then has had its turn.
       if (stops && all_free && until != instant{})
         return;
-      sleep(seen, until);
+      // A wait for what is past would arm the kernel's timer all the same, at a cost.
+      if (until > now())
+        sleep(seen, until);
     }
   }
 
