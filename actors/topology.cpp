@@ -19,6 +19,8 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                       const master_addresses& places, const master_events& events) {
   auto at = places;
   at.commands_as = world.journal->opened_as();
+  auto membership = options.membership;
+  membership.has_predecessor = world.journal->taken_up();
   // A restarted gateway must listen where the nodes already look for it, also if the port was
   // picked for it.
   const auto listens_at = std::make_shared<ports::endpoint>(options.gateway.listen_on);
@@ -39,11 +41,11 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                              [o = options.journal, store = world.journal](sup::context& ctx) {
                                return journal::start(ctx, o, store);
                              }),
-                 sup::worker("membership", restart::permanent, stop_within{1s}, at.membership,
-                             [o = options.membership, at,
-                              tell = events.on_everyone_left](sup::context& ctx) {
-                               return membership::start(ctx, o, at, tell);
-                             }),
+                 sup::worker(
+                     "membership", restart::permanent, stop_within{1s}, at.membership,
+                     [o = membership, at, tell = events.on_everyone_left](sup::context& ctx) {
+                       return membership::start(ctx, o, at, tell);
+                     }),
                  // Before the sessions, since new links are what brings its state back.
                  sup::worker("catalog", restart::permanent, stop_within{1s}, at.catalog,
                              [at](sup::context& ctx) { return catalog::start(ctx, at); }),
@@ -61,11 +63,11 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  // children: session, one per connected peer, temporary: the peer dials again.
                  sup::dynamic("sessions", patience, at.sessions),
                  sup::worker("gateway", restart::permanent, stop_within{1s}, at.gateway,
-                             [o = options.gateway, at, listens_at, remember_port,
-                              transport = world.transport](sup::context& ctx) {
+                             [o = options.gateway, job = options.membership.job, at, listens_at,
+                              remember_port, transport = world.transport](sup::context& ctx) {
                                return gateway::start(
-                                   ctx, gateway::options{*listens_at, o.node_trees_max}, transport,
-                                   at, remember_port);
+                                   ctx, gateway::options{*listens_at, o.node_trees_max, job},
+                                   transport, at, remember_port);
                              }),
              })
       .at(at.root);

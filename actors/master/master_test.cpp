@@ -73,7 +73,7 @@ TEST_SUITE("master: one job") {
     CHECK(s.hears("a") == "Prepare g2: a(0,1) of 4 on 2 nodes, restart 1");
     CHECK(s.hears("b") == "Prepare g2: b(2,3) of 4 on 2 nodes, restart 1");
     s.run_two(2);
-    CHECK(s.was_said("master/recovery: training runs again"));
+    CHECK(s.was_said("master/recovery: the workers run again"));
   }
 
   TEST_CASE("the verdict of failure names the root cause to everyone") {

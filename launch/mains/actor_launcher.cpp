@@ -3,8 +3,10 @@
 #include "launch/mains/programs.hpp"
 #include "launch/options/macros.hpp"
 #include "launch/options/nearest.hpp"
+#include "launch/wiring/default_token.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
+#include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/supervisor_life.hpp"
 #include "launch/worker/numa.hpp"
@@ -16,6 +18,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include <unistd.h>
 
@@ -93,7 +96,7 @@ result<void> read_token(common_options& o) {
   if (!token)
     return tl::make_unexpected(token.error());
   o.token = token->secret();
-  o.token_file.clear();
+  o.token_from = std::exchange(o.token_file, {});
   return {};
 }
 
@@ -102,6 +105,7 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   const auto open_files = os::raise_open_files();
   if (const auto why = open_files_validation_error(o, open_files.now))
     return failure(errc::unavailable, *why);
+  take_default_token(o.common, place_master(o).master, machine);
   if (auto read = read_token(o.common); !read)
     return tl::make_unexpected(read.error());
   auto contract = contract_on(o, machine);
@@ -155,6 +159,13 @@ int troupe::launch::actor_launcher(int argc, char** argv) {
   if (const auto code = unless_parsed(program, parsed))
     return *code;
   const auto& options = std::get<launcher_options>(parsed);
+  if (options.new_token) {
+    const auto made = make_default_token(machine);
+    if (!made)
+      return report_error(program, made.error().what, exit_failure);
+    std::fputs(made->c_str(), stdout);
+    return exit_success;
+  }
   // One that comes before there is anybody to pass it on to is not worth an end.
   for (const int number : options.signals.passed_on)
     ::signal(number, SIG_IGN);

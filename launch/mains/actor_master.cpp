@@ -1,4 +1,5 @@
 #include "launch/mains/programs.hpp"
+#include "launch/wiring/default_token.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
@@ -72,10 +73,12 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
 
 int troupe::launch::actor_master(int argc, char** argv) {
   prepare_process(program);
-  const auto parsed = parse_master(arguments_of(argc, argv), this_machine());
+  const auto machine = this_machine();
+  auto parsed = parse_master(arguments_of(argc, argv), machine);
   if (const auto code = unless_parsed(program, parsed))
     return *code;
-  const auto& options = std::get<master_program_options>(parsed);
+  auto& options = std::get<master_program_options>(parsed);
+  take_default_token(options.common, options.listen, machine);
   auto log = open_log(options.common);
   if (!log)
     return report_error(program, log.error().what, exit_failure);

@@ -20,16 +20,20 @@ struct part {
   std::string_view verb;
   std::string_view name; ///< a link of this name to the program is the same as the verb
   std::string_view what;
+  bool has_the_verb; ///< the other program's own command line begins with it
   int (*run)(int argc, char** argv);
 };
 
 constexpr std::array parts{
-    part{"run", "actor-launcher", "start training on this machine, and keep it alive",
+    part{"run", "actor-launcher", "start training on this machine, and keep it alive", false,
          actor_launcher},
     part{"master", "actor-master", "be the master of a job, on a machine that trains nothing",
-         actor_master},
-    part{"shell", "actor-shell", "look into a running job", actor_shell},
-    part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", troupe_saver},
+         false, actor_master},
+    part{"shell", "actor-shell", "look into a running job", false, actor_shell},
+    part{"ps", "actor-shell ps", "list this user's jobs on this machine", true, actor_shell},
+    part{"tree", "actor-shell tree", "show the only one, or that of --master", true, actor_shell},
+    part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", false,
+         troupe_saver},
 };
 
 std::string usage() {
@@ -67,6 +71,8 @@ int main(int argc, char** argv) {
   const std::string_view word = argv[1];
   for (const auto& p : parts)
     if (word == p.verb) {
+      if (p.has_the_verb)
+        return p.run(argc, argv);
       argv[1] = argv[0]; // its own place is looked at for the interpreter beside it
       return p.run(argc - 1, argv + 1);
     }

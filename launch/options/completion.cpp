@@ -1,4 +1,5 @@
 #include "launch/options/argument_grammar.hpp"
+#include "launch/options/join_command.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,14 +8,6 @@
 namespace troupe::launch {
 
 namespace {
-
-/// Quoted for a shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text)
-    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 struct completion_words {
   std::vector<std::string> options;
@@ -76,7 +69,7 @@ std::string for_zsh(const std::string& program, const std::vector<const option*>
         spec += fmt::format(":value:({})", fmt::join(values, " "));
       else if (!o->value.empty())
         spec += is_path(*o) ? ":file:_files" : ":value: ";
-      text += " \\\n  " + quoted(spec);
+      text += " \\\n  " + shell_word(spec);
     }
   return text + " \\\n  '1:script:_files' '*::argument:_files'\n";
 }
@@ -88,10 +81,10 @@ std::string for_fish(const std::string& program, const std::vector<const option*
     for (const auto& name : o->names)
       text += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
     if (const auto& values = o->completed(); !values.empty())
-      text += fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(values, " "))));
+      text += fmt::format(" -x -a {}", shell_word(fmt::format("{}", fmt::join(values, " "))));
     else if (!o->value.empty())
       text += is_path(*o) ? " -r -F" : " -x";
-    text += fmt::format(" -d {}\n", quoted(o->about));
+    text += fmt::format(" -d {}\n", shell_word(o->about));
   }
   return text;
 }

@@ -41,6 +41,8 @@ struct common_options {
   /// for this machine.
   std::string token_file;
   std::string token;
+  /// The file that `token` was read from, for people.
+  std::string token_from;
   /// Else this end talks to processes of its own user on this machine only.
   bool reaches_other_machines() const {
     return !certificate.empty() || !token_file.empty() || !token.empty();
@@ -111,6 +113,10 @@ struct launcher_options {
   bool run_path = false;
   start_method start = start_method::spawn;
   std::vector<std::string> command; ///< script (or module, or program) and its arguments
+  /// All words, as they were typed.
+  std::vector<std::string> arguments;
+  /// No run: a token file is made.
+  bool new_token = false;
 
   /// OMP_NUM_THREADS for the workers, unless the user has set it.
   std::optional<unsigned> omp_threads;
@@ -132,6 +138,8 @@ struct master_program_options {
 
 struct shell_options {
   common_options common;
+  /// The jobs on this machine, instead of the tree of one.
+  bool lists_jobs = false;
   /// Nothing: the one that this user has on this machine.
   std::optional<ports::endpoint> master;
   /// One document in JSON instead of lines.

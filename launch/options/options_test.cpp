@@ -318,8 +318,11 @@ TEST_SUITE("shell options") {
   }
 
   TEST_CASE("what is wrong is said in one line") {
-    CHECK(mentions(no_look({}), "There is: tree"));
-    CHECK(mentions(no_look({"--master", "h:1"}), "There is: tree"));
+    CHECK(mentions(no_look({}), "There are: tree, ps"));
+    CHECK(look({"ps"}).lists_jobs);
+    CHECK_FALSE(look({"tree"}).lists_jobs);
+    CHECK(mentions(no_look({"tree", "ps"}), "'ps' is not known"));
+    CHECK(mentions(no_look({"--master", "h:1"}), "There are: tree, ps"));
     CHECK(mentions(no_look({"forest"}), "'forest' is not known"));
     CHECK(mentions(no_look({"tree", "tree"}), "'tree' is not known"));
     CHECK(mentions(no_look({"tree", "5"}), "'5' is not known"));

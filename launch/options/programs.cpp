@@ -87,6 +87,9 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   const auto around = find_scheduler_environment(machine.environment, machine.host);
   if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), o.command))
     return *over;
+  o.arguments = arguments;
+  if (o.new_token)
+    return o;
   if (o.command.empty())
     return refusal{"which script? (see --help)"};
   if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)

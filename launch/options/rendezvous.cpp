@@ -147,9 +147,9 @@ std::optional<error> unknown_setting(const std::string& key) {
   static const std::vector<std::string> known{
       "join_timeout", "last_call_timeout", "read_timeout", "keep_alive_interval",
       "keep_alive_max_attempt", "is_host", "close_timeout", "heartbeat_timeout", "store_type",
-      // of torchrun's own backends, and without meaning here
-      "timeout", "rank", "use_libuv", "protocol", "etcd_prefix", "cacert", "ca_cert", "cert", "key",
-      "ssl_cert", "ssl_cert_key"};
+      // of torchrun's own backends and of DLRover, and without meaning here
+      "lastcall_timeout", "pend_timeout", "timeout", "rank", "use_libuv", "protocol", "etcd_prefix",
+      "cacert", "ca_cert", "cert", "key", "ssl_cert", "ssl_cert_key"};
   if (std::find(known.begin(), known.end(), key) != known.end())
     return std::nullopt;
   const auto meant = nearest(key, known);
@@ -186,7 +186,8 @@ std::optional<error> take_setting(rendezvous_settings& out, const std::string& k
   }
   if (key == "store_type" && value != "tcp" && value != "TCP")
     return wrong_setting(key, value, "tcp, and the master speaks nothing else");
-  for (const auto* own : {"backend", "endpoint", "run_id", "min_nodes", "max_nodes", "local_addr"})
+  for (const auto* own :
+       {"backend", "endpoint", "run_id", "min_nodes", "max_nodes", "local_addr", "node_unit"})
     if (key == own)
       return error{errc::invalid,
                    fmt::format("--rdzv-conf: '{}' has an option of its own (see --help)", key)};
@@ -289,6 +290,7 @@ result<void> meet_as_told(rendezvous_options& r, const rendezvous_arguments& w) 
   r.endpoint_from = !stripped(w.endpoint).empty() ? "--rdzv-endpoint"
                     : w.master_addr               ? "--master-addr"
                                                   : "nothing says another";
+  r.endpoint_is_said = is_said(w);
   const auto where = r.at_first_node ? first_node(w) : given_endpoint(w, r.backend);
   if (!where)
     return tl::make_unexpected(where.error());
@@ -307,6 +309,8 @@ result<void> meet_as_found(rendezvous_options& r, const rendezvous_arguments& w,
     return tl::make_unexpected(where.error());
   r.endpoint = *where;
   r.endpoint_from = around.from;
+  r.endpoint_is_said = true;
+  r.found_by_scheduler = !around.named;
   r.at_first_node = r.backend == rendezvous_backend::fixed && !around.named;
   return {};
 }

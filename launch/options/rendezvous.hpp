@@ -39,6 +39,8 @@ struct rendezvous_options {
   bool at_first_node = false;
   /// The option or variable that gave the endpoint, for people.
   std::string endpoint_from;
+  bool endpoint_is_said = false; ///< by an option or a scheduler, and is no default
+  bool found_by_scheduler = false;
   /// Nothing: by order of arrival.
   std::optional<std::uint32_t> node_rank;
   rendezvous_settings settings;

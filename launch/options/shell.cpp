@@ -59,7 +59,7 @@ std::vector<std::string> separated(const std::vector<std::string>& arguments) {
 }
 
 struct positional {
-  bool tree = false;
+  std::string what; ///< "tree" or "ps"
   bool interval = false;
 };
 
@@ -74,15 +74,16 @@ std::optional<std::string> take_word(const std::string& word, positional& have,
       return std::nullopt;
     return fmt::format("--watch: {} seconds; {} to {} are possible", word, watch_min, watch_max);
   }
-  if (word != "tree" || have.tree)
-    return fmt::format("'{}' is not known; there is: tree (see --help)", word);
-  have.tree = true;
+  if ((word != "tree" && word != "ps") || !have.what.empty())
+    return fmt::format("'{}' is not known; there are: tree, ps (see --help)", word);
+  have.what = word;
   return std::nullopt;
 }
 
 std::optional<parsed<shell_options>> read(const argument_grammar& d,
                                           std::vector<std::string> arguments,
-                                          const machine_facts& machine, shell_arguments& w) {
+                                          const machine_facts& machine, shell_options& o,
+                                          shell_arguments& w) {
   positional have;
   auto environment = machine.environment;
   while (true) {
@@ -99,8 +100,9 @@ std::optional<parsed<shell_options>> read(const argument_grammar& d,
     arguments.erase(arguments.begin());
     environment.clear(); // it gave its defaults before the first word
   }
-  if (!have.tree)
-    return refusal{"what to look at? There is: tree (see --help)"};
+  if (have.what.empty())
+    return refusal{"what to look at? There are: tree, ps (see --help)"};
+  o.lists_jobs = have.what == "ps";
   return std::nullopt;
 }
 
@@ -111,10 +113,11 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   shell_options o;
   shell_arguments w;
   argument_grammar d(
-      "actor-shell", "[options] tree [options]",
-      "Looks at a running job. tree: each actor of the master and of the nodes down to the "
+      "actor-shell", "[options] tree|ps [options]",
+      "Looks at running jobs. tree: each actor of a job's master and of its nodes down to the "
       "training processes, its state, uptime and what it does; restarts used and allowed; "
-      "how and why it ended. Ends with 0: shown; 1: the master could not be asked; 2: the "
+      "how and why it ended. ps: the jobs of this user whose master is on this machine. Ends with "
+      "0: shown; 1: the master could not be asked; 2: the "
       "command line is wrong, or it is not clear which job is meant.");
   d.add({"The job",
          {{{"--master"},
@@ -124,7 +127,7 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   d.add(rows_group(o, w));
   declare_common(d, o.common);
   declare_answers(d);
-  if (auto over = read(d, separated(arguments), machine, w))
+  if (auto over = read(d, separated(arguments), machine, o, w))
     return *over;
   if (w.endpoint.empty()) {
     const auto around = find_scheduler_environment(machine.environment, machine.host);

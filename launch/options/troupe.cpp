@@ -36,6 +36,11 @@ void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std:
         "How long this node trains on without a link to its master before it gives up (1800); with "
         "nothing running it waits for read_timeout (--rdzv-conf)",
         into(o.master_away_said)},
+       typed_only({{"--new-token"},
+                   "",
+                   "Make a token file for this user's jobs on several machines, say what to do "
+                   "with it, and exit",
+                   into(o.new_token)}),
        {{"--outcome-file"},
         "FILE",
         "Write how the job ended to this file, as JSON, instead of printing the summary",
@@ -105,8 +110,9 @@ void declare_common(argument_grammar& d, common_options& c) {
        typed_only(
            {{"--token-file"},
             "FILE",
-            "The job's token, instead of certificates; or in TROUPE_TOKEN_FILE, or itself in "
-            "TROUPE_TOKEN. With neither, one is made that serves this machine only",
+            "The job's token, instead of certificates (TROUPE_TOKEN_FILE, or itself in "
+            "TROUPE_TOKEN, else ~/.config/troupe/token where other machines are to be reached). "
+            "With none of them, one is made that serves this machine only",
             into(c.token_file)})}}));
 }
 

@@ -98,6 +98,7 @@ result<void> inquiry::link() {
     });
     if (first.is<messages::Welcome>()) {
       link_->taken();
+      job_ = first.as<messages::Welcome>().read()->getJob().cStr();
       return {};
     }
     const auto why = first.is<messages::Refused>()

@@ -58,6 +58,9 @@ class inquiry {
   ~inquiry();
 
   const ports::endpoint& master() const { return master_; }
+  const std::shared_ptr<ports::transport>& transport() const { return transport_; }
+  /// The master's, as it said when it welcomed this shell; empty before link().
+  const std::string& job() const { return job_; }
 
   /// Dials unless there is a link. `refused` if what listens there is not a master, or does not
   /// want this shell.
@@ -80,6 +83,7 @@ class inquiry {
   std::uint64_t questions_ = 0;
   std::shared_ptr<events> events_;
   ports::connection_ptr link_;
+  std::string job_;
 };
 
 } // namespace troupe::launch

@@ -1,5 +1,5 @@
 #include "actors/tree_report.hpp"
-#include "launch/shell/tree_command.hpp"
+#include "launch/shell/masters.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,8 @@ class scripted_link final : public ports::connection {
       events_.on_message(
           author.write<messages::Refused>({}, [](auto b) { b.setReason("only sources"); }).any());
     else
-      events_.on_message(author.write<messages::Welcome>({}, [](auto) {}).any());
+      events_.on_message(
+          author.write<messages::Welcome>({}, [](auto b) { b.setJob("bert"); }).any());
   }
   result<void> send(messages::any_msg m) override {
     if (what_ == place::master_that_goes) {
@@ -81,8 +82,8 @@ inquiry asking(const ports::endpoint& where, std::map<ports::endpoint, place> pl
 
 std::string found(const std::map<ports::endpoint, place>& places,
                   const std::vector<ports::endpoint>& possible) {
-  const auto master = find_master(std::make_shared<scripted_transport>(places), possible);
-  return master ? ports::to_string(*master) : master.error().what;
+  const auto master = find_master({std::make_shared<scripted_transport>(places)}, possible);
+  return master ? ports::to_string(master->where) : master.error().what;
 }
 
 } // namespace
@@ -123,6 +124,6 @@ TEST_CASE("find: none, or several: one line that says what to give") {
         "TROUPE_MASTER_ADDR) says which one is meant (tried 127.0.0.1:1: only sources; "
         "127.0.0.1:2: connection refused)");
   CHECK(found({{a, place::master}, {b, place::master}}, {a, b}) ==
-        "2 jobs of this user run on this machine, their masters are at 127.0.0.1:1, 127.0.0.1:2; "
+        "2 jobs of this user run on this machine: bert at 127.0.0.1:1, bert at 127.0.0.1:2; "
         "--master HOST:PORT (or TROUPE_MASTER_ADDR) says which one is meant");
 }

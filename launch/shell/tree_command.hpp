@@ -2,14 +2,10 @@
 
 #include "launch/options/options.hpp"
 #include "launch/shell/inquiry.hpp"
-#include "runtime/base/result.hpp"
 #include "runtime/ports/transport.hpp"
 
 #include <atomic>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 /// `actor-shell tree`: asks the master, once or again and again, and shows what it answers.
 namespace troupe::launch {
@@ -20,11 +16,6 @@ struct wishes {
   std::atomic<bool> stop{false};
   std::atomic<bool> redraw{false};
 };
-
-/// The one place among `possible` where a master welcomes this shell; otherwise one line that says
-/// what there is and what to give.
-result<ports::endpoint> find_master(const std::shared_ptr<ports::transport>& transport,
-                                    const std::vector<ports::endpoint>& possible);
 
 /// Answers the exit code. `wants` may change at any time.
 int show_tree(const shell_options& o, const std::shared_ptr<ports::transport>& transport,

@@ -1,6 +1,7 @@
 #include "launch/wiring/failure_summary.hpp"
 
 #include "actors/master/recovery/exit_classes.hpp"
+#include "launch/wiring/failure_hint.hpp"
 #include "runtime/os/log/printable.hpp"
 
 #include <fmt/chrono.h>
@@ -92,6 +93,11 @@ std::string last_words(const worker_failure& f) {
   return "\n  end of its stderr:\n  " + indented(shown);
 }
 
+std::string hint(const worker_failure& f) {
+  const auto text = hint_for(f);
+  return text.empty() ? "" : "\n  hint      : " + text;
+}
+
 std::string class_in_words(const worker_failure& f) {
   if (f.exit_class.empty())
     return {};
@@ -170,7 +176,7 @@ std::string failure_summary(const std::string& what, const std::vector<worker_fa
       const auto text = block(i, failures[by_rank[i]]);
       width = std::max(width, width_of(text));
       if (by_rank[i] == 0)
-        root = text;
+        root = text + hint(failures[by_rank[i]]);
       else
         others += text + "\n";
     }

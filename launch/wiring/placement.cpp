@@ -1,6 +1,8 @@
 #include "launch/wiring/placement.hpp"
 
+#include "launch/options/join_command.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/os/net/addresses.hpp"
 
 #include <fmt/format.h>
 
@@ -34,6 +36,26 @@ log::event told_at_start(const ports::endpoint& master, bool runs_here, duration
           "master_placed",
           std::move(text),
           {{"endpoint", where}, {"here", runs_here}}};
+}
+
+log::event told_to_others(const launcher_options& o, const ports::endpoint& master,
+                          const std::string& host) {
+  const auto where = ports::to_string(master);
+  if (os::is_loopback(master.host))
+    return {o.rendezvous.endpoint_is_said ? log::level::notice : log::level::warning,
+            "only_this_machine",
+            fmt::format("only this machine reaches {}: for nodes on others, give each "
+                        "--rdzv-endpoint HOST:PORT with this machine's name or address ({})",
+                        where, host),
+            {{"endpoint", where}}};
+  const auto token = o.common.token_from.empty()
+                         ? ""
+                         : fmt::format(" (and the token file {})", o.common.token_from);
+  const auto command = join_command(o.arguments, master);
+  return {log::level::notice,
+          "how_to_join",
+          fmt::format("other nodes join with{}: {}", token, command),
+          {{"command", command}}};
 }
 
 } // namespace troupe::launch

@@ -29,4 +29,9 @@ placement place_master(const launcher_options& o);
 /// first.
 log::event told_at_start(const ports::endpoint& master, bool runs_here, duration away_timeout);
 
+/// How another node joins a job whose master runs here; a warning if only processes of this machine
+/// can.
+log::event told_to_others(const launcher_options& o, const ports::endpoint& master,
+                          const std::string& host);
+
 } // namespace troupe::launch

@@ -28,3 +28,22 @@ TEST_CASE("the master is where torchrun's rendezvous would be") {
   CHECK(place({"--rdzv-backend=c10d", "--rdzv-conf=is_host=no"}).host == hosting::elsewhere);
   CHECK(place({"--rdzv-backend=c10d", "--rdzv-conf=is_host=1"}).host == hosting::here);
 }
+
+TEST_CASE("the first node says how others join, and that they cannot at a loopback address") {
+  const auto told = [](std::vector<std::string> arguments, const ports::endpoint& master) {
+    arguments.insert(arguments.begin(), "--nnodes=2");
+    arguments.emplace_back("t.py");
+    auto o = std::get<launcher_options>(parse_launcher(arguments, {}));
+    o.common.token_from = "/home/a/token";
+    return told_to_others(o, master, "head");
+  };
+  CHECK(told({"--rdzv-endpoint=10.0.0.1:9"}, {"10.0.0.1", 9}).text ==
+        "other nodes join with (and the token file /home/a/token): actor-launcher --nnodes=2 "
+        "--rdzv-endpoint=10.0.0.1:9 t.py");
+  const auto lonely = told({}, {"127.0.0.1", 29500});
+  CHECK(lonely.severity == log::level::warning);
+  CHECK(lonely.text == "only this machine reaches 127.0.0.1:29500: for nodes on others, give each "
+                       "--rdzv-endpoint HOST:PORT with this machine's name or address (head)");
+  // All nodes on one machine is a way to try things out.
+  CHECK(told({"--rdzv-endpoint=localhost:9"}, {"localhost", 9}).severity == log::level::notice);
+}

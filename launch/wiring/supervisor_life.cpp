@@ -148,26 +148,30 @@ class life {
     auto transport = open_transport(io_, options_.common, log_->sink(), link_timing_of(options_),
                                     own_address_said(options_));
     if (!transport)
-      return cannot_go_on(transport.error().what);
+      return cannot_go_on(transport.error());
     const std::shared_ptr<ports::process_host> processes = std::make_shared<kept_process_host>(
         io_, slow_, keeper_, os::process_host_options{facts_.open_files, log_->sink()});
     const auto stores = std::make_shared<kept_store_host>(io_, keeper_, log_->sink());
 
     auto where = place();
     if (const auto why = store_validation_error(where))
-      return cannot_go_on(*why);
+      return cannot_go_on({errc::unavailable, *why});
     if (const auto named = await_endpoint(where); !named)
-      return cannot_go_on(named.error().what);
+      return cannot_go_on(named.error());
     auto started = host_master(*transport, where);
     if (!started)
-      return cannot_go_on(started.error().what);
+      return cannot_go_on(started.error());
     const auto master = std::move(*started);
     if (master)
       where.master = master->where();
     remember(where.master, master != nullptr);
-    if (keeper_.earlier_lives() == 0 && options_.nodes_max > 1)
+    if (keeper_.earlier_lives() == 0 && options_.nodes_max > 1) {
       log_->sink()(program,
                    told_at_start(where.master, master != nullptr, options_.master_away_timeout));
+      // In an allocation of a scheduler each node is told by its variables.
+      if (master && !options_.rendezvous.found_by_scheduler)
+        log_->sink()(program, told_to_others(options_, where.master, host_name()));
+    }
 
     contract.zone = zone_towards(own_address_said(options_), where.master.host);
     auto copies = give_copies(contract, listens_for_copies_at(options_, where.master));
@@ -177,7 +181,7 @@ class life {
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
     const auto memory = ckpt::snapshot_watch::open(contract.checkpoint_memory);
     if (!memory)
-      return cannot_go_on(memory.error().what);
+      return cannot_go_on(memory.error());
     const auto snapshots = std::make_shared<ckpt::snapshot_writer>(*memory, facts_.node);
     const auto copier =
         copies ? copies->copier_of(*memory) : std::make_shared<ckpt::snapshot_copier>(*memory);
@@ -208,10 +212,10 @@ class life {
   /// In the first life the user has to change something, and the job ends. A successor starts from
   /// what has worked before: what it lacks (a file, room on a disk, descriptors) may be back at the
   /// next try, and the workers train on meanwhile.
-  int cannot_go_on(const std::string& why) {
+  int cannot_go_on(const error& why) {
     if (keeper_.earlier_lives() == 0)
-      return report_error(program, why, exit_failure);
-    keeper_.failed(why);
+      return report_error(program, why.what, why.code == errc::invalid ? exit_usage : exit_failure);
+    keeper_.failed(why.what);
     leave(exit_failure);
   }
 

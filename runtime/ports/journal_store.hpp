@@ -19,6 +19,9 @@ class journal_store {
   /// As which of the job's masters its owner commands: higher each time the journal is opened.
   virtual term opened_as() const = 0;
 
+  /// Whether an earlier master of this run has had it: nodes may know that one, and look for it.
+  virtual bool taken_up() const = 0;
+
   /// Appends a record; answers its index, from 1, once it survives the end of this process.
   virtual void append(messages::any_msg record,
                       std::function<void(result<std::uint64_t>)> done) = 0;

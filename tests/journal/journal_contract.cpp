@@ -141,6 +141,10 @@ void opening_again(journal_world& world) {
     CHECK(term{} < first);
     CHECK(first < second);
   }
+  SUBCASE("a later master knows that it is not the first") {
+    CHECK_FALSE(opened(world)->taken_up());
+    CHECK(opened(world)->taken_up());
+  }
   SUBCASE("two masters cannot have it at once") {
     const auto first = opened(world);
     const auto second = world.open();

@@ -229,7 +229,8 @@ TEST_CASE("a token of one machine serves each of its loopback addresses, and no 
   accepted_links accepted;
   const auto open = world.transport().listen({"*", 0}, accepted.acceptor());
   REQUIRE_FALSE(open);
-  CHECK(open.error().what.find("needs a job token (--token-file, TROUPE_TOKEN) or certificates") !=
+  CHECK(open.error().what.find(
+            "needs a job token, the same on each node: `actor-launcher --new-token` makes one") !=
         std::string::npos);
 }
 
@@ -299,7 +300,7 @@ TEST_CASE("a token that could be guessed is none") {
     const auto parsed = os::job_token::parse(text);
     REQUIRE_FALSE(parsed);
     CHECK(parsed.error().code == errc::invalid);
-    CHECK(parsed.error().what.find("openssl rand -hex 32") != std::string::npos);
+    CHECK(parsed.error().what.find("actor-launcher --new-token") != std::string::npos);
     return parsed.error().what;
   };
   CHECK(os::job_token::parse(std::string(" \n") + secret + "\r\n")->secret() == secret);

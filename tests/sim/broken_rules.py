@@ -128,7 +128,10 @@ RULES = [
     Rule(
         "look_before_removing",
         "retention looks at a step once more before it removes it",
-        [(REMOVING, "if (!look_before_removing(step)) {", "if (false) {")],
+        [
+            (REMOVING, "if (!look_before_removing(step)) {", "if (false) {"),
+            (WRITER, "  return known.look_around();\n}\n\n} // namespace", "  return {};\n}\n\n} // namespace"),
+        ],
     ),
     Rule(
         "gone_is_no_error",
@@ -153,15 +156,11 @@ RULES = [
     ),
     Rule(
         "fence",
-        "an older generation saves nothing where a newer one has",
-        [FENCE_IS_OPEN],
-        TWO_MASTERS,
-        400,
-    ),
-    Rule(
-        "late_check",
-        "a file of a step that a newer save has begun again is not replaced",
-        [(WRITER, "[&] { return check_still_begun(snapshot); }", "[] { return result<void>{}; }")],
+        "an older generation saves nothing where a newer one has, not even what it was writing already",
+        [
+            FENCE_IS_OPEN,
+            (WRITER, "[&] { return check_still_begun(snapshot); }", "[] { return result<void>{}; }"),
+        ],
         TWO_MASTERS,
         400,
     ),

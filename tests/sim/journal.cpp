@@ -14,6 +14,7 @@ class sim_journal final : public ports::journal_store {
       : disk_(disk), master_(std::move(master)), opened_as_(disk.openings) {}
 
   term opened_as() const override { return opened_as_; }
+  bool taken_up() const override { return term{1} < opened_as_; }
 
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override {
     disk_.append(master_, std::move(record), std::move(done));

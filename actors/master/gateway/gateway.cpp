@@ -75,11 +75,12 @@ void let_in(self_ptr self, const ports::peer& peer) {
     return;
   }
   const session_id id{++s.sessions};
-  const auto child = sup::worker(session_name(id), sup::restart::temporary, sup::stop_within{2s},
-                                 sup::address<session::handle>{},
-                                 [id, peer, master = s.master](sup::context& ctx) {
-                                   return session::start(ctx, id, peer, master);
-                                 });
+  const auto child =
+      sup::worker(session_name(id), sup::restart::temporary, sup::stop_within{2s},
+                  sup::address<session::handle>{},
+                  [id, peer, job = s.settings.job, master = s.master](sup::context& ctx) {
+                    return session::start(ctx, id, peer, job, master);
+                  });
   sup::request(
       self, s.master.sessions, limits::request_within, sup::start_child{child},
       [](const sup::done&) {},

@@ -21,6 +21,7 @@ namespace troupe::actors::gateway {
 struct options {
   ports::endpoint listen_on;
   std::uint32_t node_trees_max = limits::tree_nodes_asked_max;
+  std::string job = {}; ///< for shells, which may not know of which job this is the master
 };
 
 using handle = sup::protocol<

@@ -17,8 +17,7 @@ membership_core::membership_core(membership_options options, messages::author au
       command_(options_.command) {
   // The first master of a job knows all that there is. A later one may have nodes that still dial
   // for it, and must be there for them even if all that it knows have left.
-  const bool first_master = author_.following().value <= 1;
-  if (!first_master && options_.nodes_max != 1)
+  if (options_.has_predecessor && options_.nodes_max != 1)
     all_known_at_ += options_.return_to_sleeper_within;
 }
 

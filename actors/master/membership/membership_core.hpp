@@ -41,6 +41,8 @@ struct membership_options {
   command_identity command;
   /// How long a node's workers may take to end, where the node does not say so.
   duration stop_within = limits::stop_workers_within;
+  /// An earlier master of the job may have nodes that still dial for it.
+  bool has_predecessor = false;
 };
 
 /// Which nodes are connected. A node is *present* (it has a link), *away* (its connection was

@@ -297,7 +297,9 @@ TEST_SUITE("membership_core") {
       "a later master waits for nodes that have not found it yet and tells them: the job is over") {
     story s;
     const messages::author later("master/membership", term{2});
-    s.core = membership_core({"job", 3s, 6s, 11s, 60s, 1s, 1, 4}, later, s.now);
+    membership_options options{"job", 3s, 6s, 11s, 60s, 1s, 1, 4};
+    options.has_predecessor = true;
+    s.core = membership_core(options, later, s.now);
     s.comes("a", 1, 1);
     s.now += 1s;
     s.core.job_over(s.now);

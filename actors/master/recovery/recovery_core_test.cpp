@@ -208,7 +208,7 @@ TEST_SUITE("recovery_core: what people read") {
     s.starts("a");
     s.starts("b");
     CHECK(s.said ==
-          "training runs again, 20.0 ms after the failure (forming the generation took 15.0 ms, "
+          "the workers run again, 20.0 ms after the failure (forming the generation took 15.0 ms, "
           "starting the workers 5.0 ms)");
   }
 

@@ -115,7 +115,7 @@ log::event recovery_core::started_in_words(instant now) const {
   e.name = "training_again";
   e.fields.emplace_back("since_failure_ms", milliseconds_of(now - *failed_at_));
   e.text =
-      fmt::format("training runs again, {} after the failure (forming the generation took {}, "
+      fmt::format("the workers run again, {} after the failure (forming the generation took {}, "
                   "starting the workers {})",
                   troupe::in_words(now - *failed_at_), troupe::in_words(*sealed_at_ - *failed_at_),
                   troupe::in_words(now - *sealed_at_));

@@ -195,20 +195,39 @@ void uplink_core::welcomed(effects& out, term master) {
   // What happened since the hello goes out before `linked`, at which other actors repeat all that
   // they know.
   TROUPE_RARE_IF(!unsaid_.empty(), "uplink: something has happened since the hello");
-  for (const auto& report : std::exchange(unsaid_, {}))
+  bool leaves = false;
+  for (const auto& report : std::exchange(unsaid_, {})) {
+    leaves = leaves || report.is<Goodbye>();
     out.push_back(say{report});
+  }
   out.push_back(linked{});
+  if (leaves)
+    become_gone();
+}
+
+/// A node that has said Goodbye does not dial again: the master closes its link, and one that comes
+/// back is a new node, for which a master that ends the job waits.
+void uplink_core::become_gone() {
+  if (phase_ == phase::over)
+    return;
+  phase_.become(phase::over);
+  gave_up_because_ = "this node has left the job";
 }
 
 uplink_core::effects uplink_core::report(const any_msg& m) {
   effects out;
+  const bool leaves = m.is<Goodbye>();
   if (phase_ == phase::linked || phase_ == phase::over) {
     out.push_back(say{m});
+    if (leaves)
+      become_gone();
   } else if (phase_ == phase::dialling || phase_ == phase::greeting) {
     // So the bound is the number of kinds, however long the dial takes.
     const auto same_kind = [&m](const any_msg& other) { return other.kind() == m.kind(); };
     unsaid_.erase(std::remove_if(unsaid_.begin(), unsaid_.end(), same_kind), unsaid_.end());
     unsaid_.push_back(m);
+  } else if (leaves) {
+    become_gone();
   }
   return out;
 }
@@ -335,30 +354,6 @@ void uplink_core::rest(instant now, duration at_least) {
       duration(static_cast<duration::rep>(random_.unit() * static_cast<double>(wait.count() / 2)));
 }
 
-/// Once for each reason, and then now and again.
-void uplink_core::report_error(effects& out, instant now, const std::string& why) {
-  if (!waiting_.next())
-    waiting_.begin(trying_since_);
-  const bool is_news = why != last_error_;
-  if (!waiting_.due(now) && !is_news)
-    return;
-  last_error_ = why;
-  // A master that is started at the same time is a moment late as a rule; nothing is wrong then.
-  const bool early = !was_linked_ && now - trying_since_ < expected_within;
-  const auto left = troupe::in_words(gives_up_at() - now);
-  auto text = early ? fmt::format("waiting for the master at {} ({})", options_.master, why)
-              : trains_on()
-                  ? fmt::format("no link to the master at {}: {}; training goes on without it, and "
-                                "this node tries to reach it for {} (--master-away-timeout)",
-                                options_.master, why, left)
-                  : fmt::format("no link to the master at {}: {}; trying again for {}",
-                                options_.master, why, left);
-  out.push_back(note{{early ? log::level::notice : log::level::warning,
-                      "link_missing",
-                      std::move(text),
-                      {{"master", options_.master}, {"reason", why}}}});
-}
-
 /// The link of a node that has taken part is the master's to close: the master may wait for the
 /// Goodbye that follows the end of the node's workers.
 void uplink_core::become_over(effects& out, const std::string& reason, bool keep_link) {
@@ -376,23 +371,6 @@ std::optional<instant> uplink_core::next_wakeup() const {
   if (phase_ == phase::greeting)
     return welcome_until_;
   return std::nullopt;
-}
-
-std::string uplink_core::in_words() const {
-  switch (phase_) {
-  case phase::resting:
-    return fmt::format("no link to {}; next attempt soon", options_.master);
-  case phase::asking:
-  case phase::dialling:
-    return "dialling " + options_.master;
-  case phase::greeting:
-    return "waiting for a welcome from " + options_.master;
-  case phase::linked:
-    return "linked to " + options_.master;
-  case phase::over:
-    return "over";
-  }
-  return {};
 }
 
 } // namespace troupe::actors

@@ -72,7 +72,7 @@ class uplink_core {
   static constexpr phase_table<phase> phases{
       "an uplink",
       {
-          {phase::resting, "resting", {phase::asking}},
+          {phase::resting, "resting", {phase::asking, phase::over}},
           {phase::asking, "asking", {phase::dialling, phase::resting, phase::over}},
           {phase::dialling, "dialling", {phase::greeting, phase::resting, phase::over}},
           {phase::greeting, "greeting", {phase::linked, phase::resting, phase::over}},
@@ -163,6 +163,7 @@ class uplink_core {
   /// random part keeps nodes that were told the same from returning together.
   void rest(instant now, duration at_least);
   /// No phase follows: a node that was refused or has heard the verdict never dials again.
+  void become_gone();
   void become_over(effects& out, const std::string& reason, bool keep_link = false);
   /// Ends the outage, whatever it was: back-off, errors and what was believed of the master
   /// begin anew.

@@ -321,6 +321,31 @@ TEST_SUITE("uplink_core: refused, and other ends") {
     CHECK_FALSE(s.core.next_wakeup());
   }
 
+  TEST_CASE("once the node has said Goodbye it does not come back, whatever becomes of the link") {
+    const auto bye = messages::author("a/agent")
+                         .write<messages::Goodbye>({}, [](auto b) { b.setReason("bye"); })
+                         .any();
+    story s;
+    s.links();
+    CHECK(s.reports(bye) == "say Goodbye: bye");
+    CHECK(s.link_ends() == "");
+    CHECK_FALSE(s.core.next_wakeup());
+
+    // Said while a hello is on its way: it still goes out, so that the master need not wait.
+    story greeting;
+    greeting.ticks();
+    greeting.knows(nothing());
+    greeting.dialled();
+    CHECK(greeting.reports(bye) == "");
+    CHECK(greeting.hears(welcome()).find("say Goodbye: bye") != std::string::npos);
+    CHECK(greeting.link_ends() == "");
+    CHECK_FALSE(greeting.core.next_wakeup());
+
+    story away;
+    CHECK(away.reports(bye) == "");
+    CHECK_FALSE(away.core.next_wakeup());
+  }
+
   TEST_CASE("refused for now: what it was doing ends, and it joins anew as another incarnation") {
     story s;
     s.ticks();

@@ -96,6 +96,7 @@ result<journal_file> journal_file::open(const std::string& path, const journal_o
   // still newer than the one before it.
   file.as_ = term{std::max(unix_milliseconds(), file.about_.term + 1)};
   auto opening = open_over(path, past, mine, file.as_);
+  file.taken_up_ = found->version != 0 && !opening.anew;
   if (auto begun = file.begin(mine, opening.anew); !begun)
     return tl::make_unexpected(begun.error());
   file.notices_ = std::move(opening.notices);

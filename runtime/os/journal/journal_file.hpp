@@ -35,6 +35,7 @@ class journal_file {
                                    durability keeps);
 
   term opened_as() const { return as_; }
+  bool taken_up() const { return taken_up_; }
   std::uint64_t last() const { return last_; }
   const std::vector<log::event>& notices() const { return notices_; }
 
@@ -70,6 +71,7 @@ class journal_file {
   database db_;
   about about_;
   term as_;
+  bool taken_up_ = false;
   std::uint64_t last_ = 0;    ///< number of the last record
   std::int64_t checksum_ = 0; ///< of the last record
   bool life_saved_ = false;   ///< term and run are in the file

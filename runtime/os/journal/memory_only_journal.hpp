@@ -13,6 +13,7 @@ class memory_only_journal final : public ports::journal_store {
   memory_only_journal();
 
   term opened_as() const override { return opened_as_; }
+  bool taken_up() const override { return false; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
   void compact(selection keep, std::function<void(result<void>)> done) override;

@@ -30,7 +30,7 @@ result<std::unique_ptr<sqlite_journal>> sqlite_journal::open(const std::string& 
 sqlite_journal::sqlite_journal(std::string path, journal_file file,
                                std::unique_ptr<journal_syncer> sync)
     : path_(std::move(path)), file_(std::move(file)), opened_as_(file_.opened_as()),
-      notices_(file_.notices()), sync_(std::move(sync)) {}
+      taken_up_(file_.taken_up()), notices_(file_.notices()), sync_(std::move(sync)) {}
 
 sqlite_journal::~sqlite_journal() {
   call_on(thread_, [this] { work(); });

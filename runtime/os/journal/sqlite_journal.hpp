@@ -42,6 +42,7 @@ class sqlite_journal final : public ports::journal_store {
   const std::vector<log::event>& notices() const { return notices_; }
 
   term opened_as() const override { return opened_as_; }
+  bool taken_up() const override { return taken_up_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
   void compact(selection keep, std::function<void(result<void>)> done) override;
@@ -72,6 +73,7 @@ class sqlite_journal final : public ports::journal_store {
   std::string path_;
   journal_file file_;
   term opened_as_;
+  bool taken_up_;
   std::vector<log::event> notices_;
 
   std::mutex mutex_;

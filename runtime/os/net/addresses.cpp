@@ -141,8 +141,8 @@ result<void> check_loopback(const char* purpose, const ports::endpoint& where,
     return {};
   return failure(
       errc::refused,
-      fmt::format("{} {} needs a job token (--token-file, TROUPE_TOKEN) or certificates: without "
-                  "them only loopback addresses may be used",
+      fmt::format("{} {} needs a job token, the same on each node: `actor-launcher --new-token` "
+                  "makes one (or give certificates); without, only loopback addresses may be used",
                   purpose, to_string(where)));
 }
 

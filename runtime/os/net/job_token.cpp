@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -25,7 +26,7 @@ namespace troupe::os {
 namespace {
 
 constexpr std::string_view space = " \t\r\n";
-constexpr auto how_to_make_one = "make one with: openssl rand -hex 32";
+constexpr auto how_to_make_one = "make one with: actor-launcher --new-token";
 
 /// Closes it at the end of the scope.
 struct descriptor {
@@ -102,6 +103,31 @@ result<job_token> job_token::read(const std::string& path) {
   if (!token)
     token.error().what += fmt::format(" ({})", path);
   return token;
+}
+
+result<void> job_token::write_new(const std::string& path) const {
+  const auto above = std::filesystem::path(path).parent_path();
+  std::error_code unmade;
+  if (!above.empty() && std::filesystem::create_directories(above, unmade))
+    std::filesystem::permissions(above, std::filesystem::perms::owner_all, unmade);
+  const descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.number < 0 && errno == EEXIST)
+    return failure(errc::refused,
+                   fmt::format("{} is there already, and jobs may be using it; remove it first if "
+                               "a new token is wanted",
+                               path));
+  const auto text = secret_ + "\n";
+  if (file.number < 0 ||
+      ::write(file.number, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fsync(file.number) != 0) {
+    const auto why = std::strerror(errno);
+    if (file.number >= 0)
+      ::unlink(path.c_str());
+    return failure(errc::unavailable,
+                   fmt::format("the token file {} cannot be written: {}", path, why));
+  }
+  return {};
 }
 
 job_token job_token::fresh() {

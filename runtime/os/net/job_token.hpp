@@ -19,6 +19,10 @@ class job_token {
   /// of Kubernetes do, and then its group may read it too. `invalid` with one line for the user.
   static result<job_token> read(const std::string& path);
 
+  /// Into a new file that only this user may read, with the directories above it. `refused` if
+  /// something is there: what it is may be in use.
+  result<void> write_new(const std::string& path) const;
+
   /// A new one, from the kernel's generator.
   static job_token fresh();
 

@@ -34,6 +34,7 @@ class memory_journal final : public journal_store {
   ~memory_journal() override;
 
   term opened_as() const override { return opened_as_; }
+  bool taken_up() const override { return term{1} < opened_as_; }
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) override;
   void read_all(std::function<void(result<std::vector<messages::any_msg>>)> done) override;
   void compact(selection keep, std::function<void(result<void>)> done) override;

@@ -35,6 +35,7 @@ struct state {
   sup::context ctx;
   session_id id;
   ports::peer peer;
+  std::string job;
   master_addresses master;
   messages::author author;
   bool is_node = false;
@@ -94,10 +95,8 @@ void introduce(self_ptr self) {
   if (s.is_node) {
     sup::send(self, s.master.membership, membership::arrival{s.id, handle{self}, s.peer.hello});
   } else {
-    put_on_link(self, s.author
-                          .write<messages::Welcome>(
-                              {}, [&](auto b) { b.setJob(s.peer.hello.read()->getJob()); })
-                          .any());
+    put_on_link(self,
+                s.author.write<messages::Welcome>({}, [&](auto b) { b.setJob(s.job); }).any());
   }
 }
 
@@ -200,7 +199,7 @@ void link_closed(self_ptr self, const ports::link_ending& how) {
 }
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id id,
-                                     ports::peer peer, master_addresses master) {
+                                     ports::peer peer, std::string job, master_addresses master) {
   sup::harden(self, ctx, [self](const sup::stop_order&) {
     self->state->peer.link->close("the master ends this session");
   });
@@ -211,6 +210,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
   self->state.emplace(state{ctx,
                             id,
                             std::move(peer),
+                            std::move(job),
                             std::move(master),
                             std::move(author),
                             is_node,
@@ -252,8 +252,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, session_id
 
 } // namespace
 
-handle start(sup::context& ctx, session_id id, ports::peer peer, const master_addresses& master) {
-  const auto me = ctx.spawn<handle>(behave, ctx, id, std::move(peer), master);
+handle start(sup::context& ctx, session_id id, ports::peer peer, const std::string& job,
+             const master_addresses& master) {
+  const auto me = ctx.spawn<handle>(behave, ctx, id, std::move(peer), job, master);
   // Means nothing after a link that ended as it should.
   sup::when_ended(me, [id, name = ctx.path(), membership = master.membership] {
     sup::post(membership,

@@ -32,7 +32,9 @@ using handle = sup::protocol<
     // open.
     sup::ask<messages::msg<messages::TreeRequest>>::yields<messages::msg<messages::TreeReport>>>;
 
-handle start(sup::context& ctx, session_id id, ports::peer peer, const master_addresses& master);
+/// `job`: what a shell is told.
+handle start(sup::context& ctx, session_id id, ports::peer peer, const std::string& job,
+             const master_addresses& master);
 
 } // namespace troupe::actors::session
 
