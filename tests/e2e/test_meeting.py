@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,5 +140,36 @@ def test_a_token_file_that_others_can_read_is_refused(nodes: Nodes, tmp_path: Pa
     token.write_text(TOKEN)
     token.chmod(0o644)
     [run] = nodes(([f"--token-file={token}"], {}))
-    assert run.wait(WITHIN) == [1]
+    assert run.wait(WITHIN) == [2]
     assert f"the token file {token} may be read or written by others (mode 0644)" in run.err()
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_a_node_that_waits_for_others_ends_when_it_is_told_to(nodes: Nodes, turn: int) -> None:
+    """It said goodbye, came back as a new node, and the master that it runs itself waited for that one."""
+    endpoint = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+    [run] = nodes((["--nnodes=2", "--node-rank=0", endpoint], {}))
+    until(lambda: "joined (1 of 2)" in run.err(), WITHIN, "the node")
+    run.launchers[0].send_signal(signal.SIGINT)
+    assert run.wait(5) == [130], run.err()
+    assert "trying again" not in run.err()
+
+
+def test_two_nodes_meet_by_the_token_file_that_was_made_for_them(
+    nodes: Nodes, launcher: Launcher, tmp_path: Path
+) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": ""}
+    made = subprocess.run(
+        [launcher.program, "--new-token"], env=home, capture_output=True, text=True, timeout=WITHIN
+    )
+    token = tmp_path / ".config/troupe/token"
+    assert made.returncode == 0 and str(token) in made.stdout, made.stderr
+    assert token.read_text().strip() not in made.stdout
+    own = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout
+    if not own.strip():
+        pytest.skip("this machine has no address but the loopback interface's")
+    endpoint = f"--rdzv-endpoint={own.split()[0]}:{free_port()}"
+    first, second = nodes(*((["--nnodes=2", endpoint], home) for _ in range(2)))
+    all_trained([first, second])
+    line = next(l for run in (first, second) for l in run.err().splitlines() if "join with" in l)
+    assert f"(and the token file {token}): actor-launcher -v --no-python --nnodes=2 {endpoint}" in line

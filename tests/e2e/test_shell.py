@@ -142,7 +142,9 @@ def test_a_node_that_does_not_answer_is_a_row_that_says_so(shell: Start, tmp_pat
     the_end(run, tmp_path)
 
 
-def test_the_only_job_of_this_user_is_found(shell: Start, tmp_path: Path) -> None:
+def test_the_only_job_of_this_user_is_found_and_several_are_listed(
+    shell: Start, launcher: Launcher, tmp_path: Path
+) -> None:
     directories = [tmp_path / name for name in "ab"]
     for directory in directories:
         directory.mkdir()
@@ -156,6 +158,14 @@ def test_the_only_job_of_this_user_is_found(shell: Start, tmp_path: Path) -> Non
     several = look()
     assert several.returncode == 2
     assert re.search(r"^actor-shell: \d+ jobs of this user .* --master HOST:PORT", several.stderr)
+    listed = subprocess.run(
+        [launcher.program.replace("actor-launcher", "troupe"), "ps", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seen = {one["master"]: one["doing"] for one in json.loads(listed.stdout)["jobs"]}
+    assert len(seen) >= 2 and any("runs on 1 node" in doing for doing in seen.values()), seen
     for run, directory in zip([first, second], directories):
         the_end(run, directory)
 

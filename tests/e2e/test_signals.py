@@ -101,6 +101,22 @@ def test_workers_do_not_outlive_a_launcher_that_is_killed(
     until(lambda: run.leftovers() == [], 60, "nothing is left")
 
 
+def test_a_user_who_waits_is_told_for_what_and_a_second_ctrl_c_ends_it_now(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """trap '' INT TERM; echo $$ >> "$1/ready"; while :; do sleep 0.05; done"""
+    run = shell(script, tmp_path, procs=2)
+    until(lambda: len(lines(tmp_path / "ready")) == 2, 60, "both workers")
+    run.launchers[0].send_signal(signal.SIGINT)
+    until(lambda: "ranks 0, 1 have not ended" in run.err(), 60, "the countdown")
+    assert "the job ends. Workers have 30 s to end; a second Ctrl-C kills them now" in run.err()
+    assert "failed" not in run.err()
+    run.launchers[0].send_signal(signal.SIGINT)
+    assert run.wait(WITHIN) == [130]
+    assert "stopped by signal 2 (SIGINT) after" in run.err()
+    assert run.leftovers() == []
+
+
 # A daemon of the classic kind: a session of its own, no parent, and deaf to SIGTERM and SIGHUP.
 DAEMON = """
 (setsid sh -c 'trap "" TERM HUP; echo $$ >> "$1/daemons"; while :; do sleep 0.05; done' d "$1" &) &
@@ -164,7 +180,7 @@ def test_a_flood_that_nobody_reads_does_not_keep_the_launcher_from_ending(
         os.close(write_end)
         until((tmp_path / "flooding").exists, 60, "the flood")
         process.terminate()
-        assert process.wait(WITHIN) == 1
+        assert process.wait(WITHIN) == 128 + signal.SIGTERM
     finally:
         end_tagged(tag)
         os.close(unread)
