@@ -113,7 +113,8 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
     return tl::make_unexpected(contract.error());
   if (const auto why = command_validation_error(o, *contract))
     return failure(errc::invalid, *why);
-  auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id);
+  auto directory = run_directory::make(o.streams.log_dir, o.rdzv_id,
+                                       o.node_name.empty() ? host_name() : o.node_name);
   if (!directory)
     return tl::make_unexpected(directory.error());
   contract->output.run_directory = directory->for_workers();

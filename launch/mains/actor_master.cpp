@@ -27,7 +27,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   auto transport = open_transport(io, o.common, log->sink(), link_timing_of(o));
   if (!transport)
     return report_error(program, transport.error().what, exit_failure);
-  const auto directory = run_directory::make({}, o.rdzv_id);
+  const auto directory = run_directory::make({}, o.rdzv_id, host_name());
   if (!directory)
     return report_error(program, directory.error().what, exit_failure);
   run_directory::remove_abandoned();

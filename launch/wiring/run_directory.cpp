@@ -2,6 +2,7 @@
 
 #include "runtime/os/entries_of.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,17 +104,33 @@ void remove_unclaimed(const fs::path& directory) {
   ::rmdir(directory.c_str());
 }
 
-result<std::string> make_directory(const std::string& base, const std::string& job) {
-  std::string name = job;
-  std::replace(name.begin(), name.end(), '/', '_');
+std::string as_name(std::string text) {
+  std::replace(text.begin(), text.end(), '/', '_');
+  return text;
+}
+
+/// A run of several nodes on a shared file system has one for each; the last to start is named.
+/// What a person has put there stays. A file system without links has none.
+void point_latest_at(const fs::path& directory) {
+  const auto latest = directory.parent_path() / "latest";
+  const auto made = directory.parent_path() / fmt::format(".latest_{}", ::getpid());
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(latest, ignored)) &&
+      !fs::is_symlink(fs::symlink_status(latest, ignored)))
+    return;
+  fs::create_directory_symlink(directory.filename(), made, ignored);
+  if (!ignored)
+    fs::rename(made, latest, ignored);
+}
+
+result<std::string> make_directory(const std::string& base, const std::string& name) {
   std::error_code bad;
   const auto parent = base.empty() ? fs::temp_directory_path(bad) : fs::path(base);
   if (!bad && !base.empty())
     fs::create_directories(parent, bad);
   if (bad)
     return failure(errc::invalid, fmt::format("--log-dir {}: {}", parent.string(), bad.message()));
-  std::string pattern =
-      (parent / (fmt::format("{}{}_XXXXXX", base.empty() ? temporary_prefix : "", name))).string();
+  auto pattern = (parent / (name + "_XXXXXX")).string();
   if (!::mkdtemp(pattern.data()))
     return failure(errc::invalid, fmt::format("--log-dir: no directory can be made in {}: {}",
                                               parent.string(), std::strerror(errno)));
@@ -122,12 +139,19 @@ result<std::string> make_directory(const std::string& base, const std::string& j
 
 } // namespace
 
-result<run_directory> run_directory::make(const std::string& log_dir, const std::string& job) {
+result<run_directory> run_directory::make(const std::string& log_dir, const std::string& job,
+                                          const std::string& node) {
   const bool no_files = log_dir == "/dev/null";
   const bool temporary = no_files || log_dir.empty();
-  auto path = make_directory(temporary ? std::string{} : log_dir, job);
+  auto path =
+      temporary
+          ? make_directory({}, temporary_prefix + as_name(job))
+          : make_directory(log_dir, fmt::format("{}_{:%Y%m%d-%H%M%S}_{}", as_name(job),
+                                                fmt::localtime(std::time(nullptr)), as_name(node)));
   if (!path)
     return tl::make_unexpected(path.error());
+  if (!temporary)
+    point_latest_at(*path);
   return run_directory(*path, no_files ? std::string{} : *path, temporary,
                        temporary ? claim(*path) : nullptr);
 }

@@ -12,9 +12,11 @@ namespace troupe::launch {
 /// Where one run keeps its files: workers' logs and error files, the master's journal.
 class run_directory {
  public:
-  /// Makes `<log_dir>/<job>_<random>`, or a temporary directory if `log_dir` is empty. "/dev/null"
-  /// means that workers get no files; then there is a temporary directory for the journal only.
-  static result<run_directory> make(const std::string& log_dir, const std::string& job);
+  /// Makes `<log_dir>/<job>_<date>-<time>_<node>_<random>`, in local time, with `<log_dir>/latest`
+  /// as a link to it; or a temporary directory if `log_dir` is empty. "/dev/null" means that
+  /// workers get no files; then there is a temporary directory for the journal only.
+  static result<run_directory> make(const std::string& log_dir, const std::string& job,
+                                    const std::string& node);
 
   /// Removes temporary directories of this user's runs that were killed, unless a worker has left
   /// something there: only a later run can, and a disk may take its time.

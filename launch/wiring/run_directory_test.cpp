@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ TEST_SUITE("run_directory") {
   TEST_CASE("a temporary one goes with the run, unless a worker has written something") {
     for (const auto* file : {"0/stdout.log", "0/error.json", "filtered_stdout.log"}) {
       CAPTURE(file);
-      const auto run = run_directory::make("", "job");
+      const auto run = run_directory::make("", "job", "n/1");
       REQUIRE(run);
       const auto attempt = fs::path(run->for_workers()) / "attempt_0";
       fs::create_directories(attempt / "0");
@@ -41,7 +42,7 @@ TEST_SUITE("run_directory") {
       REQUIRE(::pipe(pipe) == 0);
       const auto pid = ::fork();
       if (pid == 0) {
-        const auto run = run_directory::make("", "killed");
+        const auto run = run_directory::make("", "killed", "n/1");
         const auto path = run ? fs::path(run->for_workers()) : fs::path();
         std::ofstream(run->journal()) << "x";
         if (with_output)
@@ -66,7 +67,7 @@ TEST_SUITE("run_directory") {
     for (const auto& directory : {unclaimed, foreign, being_made})
       fs::create_directory(directory);
     std::ofstream(unclaimed / ".owner.new") << "";
-    const auto living = run_directory::make("", "living");
+    const auto living = run_directory::make("", "living", "n/1");
     REQUIRE(living);
     for (const auto& directory : {unclaimed, foreign, output, fs::path(living->for_workers())})
       make_old(directory);
@@ -95,7 +96,7 @@ TEST_SUITE("run_directory") {
     for (int i = 0; i < 8; ++i)
       if (runs.push_back(::fork()); runs.back() == 0) {
         try {
-          const auto run = run_directory::make("", "race");
+          const auto run = run_directory::make("", "race", "n/1");
           run_directory::remove_abandoned();
           if (run)
             run->tidy_up();
@@ -113,19 +114,33 @@ TEST_SUITE("run_directory") {
 
   TEST_CASE("one that the user named stays") {
     const auto logs = fs::temp_directory_path() / ("troupe_logs." + std::to_string(::getpid()));
-    const auto run = run_directory::make(logs.string(), "a/b");
+    const auto run = run_directory::make(logs.string(), "a/b", "n/1");
     REQUIRE(run);
     run->tidy_up();
     CHECK(fs::exists(run->for_workers()));
-    CHECK(fs::path(run->for_workers()).filename().string().rfind("a_b_", 0) == 0);
+    // <job>_<date>-<time>_<node>_<random>
+    const auto name = fs::path(run->for_workers()).filename().string();
+    CHECK(std::regex_match(name, std::regex("a_b_[0-9]{8}-[0-9]{6}_n_1_[A-Za-z0-9]{6}")));
+    CHECK(fs::read_symlink(logs / "latest") == name);
+    const auto next = run_directory::make(logs.string(), "a/b", "n/1");
+    REQUIRE(next);
+    CHECK(fs::read_symlink(logs / "latest") == fs::path(next->for_workers()).filename());
     fs::remove_all(fs::path(run->for_workers()).parent_path());
+  }
+
+  TEST_CASE("what a person calls latest stays") {
+    const auto logs = fs::temp_directory_path() / ("troupe_latest." + std::to_string(::getpid()));
+    fs::create_directories(logs / "latest/mine");
+    REQUIRE(run_directory::make(logs.string(), "a", "n"));
+    CHECK(fs::exists(logs / "latest/mine"));
+    fs::remove_all(logs);
   }
 
   TEST_CASE("a file in its place is named") {
     const auto file =
         fs::temp_directory_path() / ("troupe_no_directory." + std::to_string(::getpid()));
     std::ofstream(file) << "x";
-    const auto run = run_directory::make(file.string(), "job");
+    const auto run = run_directory::make(file.string(), "job", "n/1");
     REQUIRE_FALSE(run);
     CHECK(run.error().what.find(file.string()) != std::string::npos);
     fs::remove(file);

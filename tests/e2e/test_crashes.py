@@ -115,7 +115,7 @@ def test_a_signal_after_the_crash_ends_the_job_as_ever(shell: Start, tmp_path: P
     workers = pids(tmp_path, 2)
     kill_supervisor(run)
     run.launchers[0].terminate()
-    assert run.wait(30) == [1], run.err()
+    assert run.wait(30) == [128 + signal.SIGTERM], run.err()
     assert not any(map(alive, workers))
     assert run.leftovers() == []
 

@@ -74,7 +74,7 @@ def test_prefixes_and_filtered_lines_are_the_user_s(shell: Start, tmp_path: Path
     assert run.wait(60) == [0], run.err()
     prefix = "<trainer 0/0 $x>"
     assert run.out().splitlines() == [prefix + line for line in ("loss 1", "lr", "a,b")]
-    (filtered,) = logs.glob("*/attempt_0/filtered_stdout.log")
+    (filtered,) = logs.glob("latest/attempt_0/filtered_stdout.log")
     assert filtered.read_text().splitlines() == [prefix + "loss 1", prefix + "a,b"]
 
 
@@ -83,7 +83,7 @@ def test_every_attempt_keeps_its_files(shell: Start, tmp_path: Path) -> None:
     script = 'echo "attempt $TORCHELASTIC_RESTART_COUNT"; exit 3'
     run = shell(script, restarts=2, options=[f"--log-dir={logs}", "-r", "1"])
     assert run.wait(60) == [1]
-    logged = [next(logs.glob(f"*/attempt_{n}/0/stdout.log")).read_text() for n in range(3)]
+    logged = [next(logs.glob(f"latest/attempt_{n}/0/stdout.log")).read_text() for n in range(3)]
     assert logged == [f"attempt {n}\n" for n in range(3)]
 
 
@@ -257,7 +257,8 @@ def test_the_summary_is_what_torchrun_prints(start: Start, tmp_path: Path, kind:
     )
     run = start([str(script)], procs=2, options=[f"--log-dir={logs}"])
     assert run.wait(120) == [1]
-    (error_file,) = list(logs.glob("*/attempt_0/1/error.json")) or ["<N/A>"]
+    run_directory = (logs / "latest").resolve()
+    (error_file,) = list(run_directory.glob("attempt_0/1/error.json")) or ["<N/A>"]
     code = {"exception": 1, "exit code": 7, "signal": -9}[kind]
     first = {"local_rank": 0, "pid": 1, "exitcode": 9, "error_file": "<N/A>"}
     root = {"local_rank": 1, "pid": 2, "exitcode": code, "error_file": str(error_file)}

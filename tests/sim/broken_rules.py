@@ -164,17 +164,6 @@ RULES = [
         TWO_MASTERS,
         400,
     ),
-    Rule(
-        "older_save",
-        "a commit of an older save does not complete what a newer one has begun",
-        [
-            (CATALOG, "if (m.id() < known.begun_by)", "if (false)"),
-            (CATALOG, "if (known.is_complete() && m.id() < known.says.id())", "if (false)"),
-            (READING, "if (read->id() < found.begun_by)", "if (false)"),
-        ],
-        TWO_MASTERS,
-        400,
-    ),
 ]
 
 

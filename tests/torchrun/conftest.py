@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def launcher(request: pytest.FixtureRequest) -> Path:
-    return Path(request.config.getoption("--launcher")).resolve()
+    return Path(request.config.getoption("--launcher")).absolute()  # by its name, a link
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def normal(text: str) -> str:
     """Without what differs from run to run: directories' random parts, pids, times, host names."""
     text = re.sub(r"\S*/(node-\d+)(?=/)", r"node", text)
     text = re.sub(r"\S*/temporary/(torchelastic_\w+/job|troupe_job)_\w+/", "TEMPORARY/", text)
-    text = re.sub(r"(job|none)_\w{6,8}/", r"\1_RANDOM/", text)
+    text = re.sub(r"(job|none)_(\d{8}-\d{6}_[^/]+_)?\w{6,8}/", r"\1_RANDOM/", text)
     text = re.sub(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d", "TIME", text)
     text = re.sub(r"(pid: |by PID )\d+", r"\1PID", text)
     return re.sub(r"host      : \S+", "host      : HOST", text)
@@ -195,6 +195,8 @@ def logs(directory: Path) -> dict[str, Any]:
         name = normal(str(file.relative_to(directory)) + "/").rstrip("/")
         if file.name.startswith("journal.sqlite"):
             continue  # the master's
+        if file.is_symlink():
+            continue  # latest
         if file.is_dir():
             tree[name] = None
         elif file.name == "error.json":

@@ -127,7 +127,20 @@ def test_same_as_torchrun(launcher: Path, tmp_path: Path, tag: str, name: str) -
     case = CASES[name]
     theirs = torchruns(case, tmp_path, tag)
     mine = play(launcher, case, tmp_path / "ours", free_port(), tag)
+    if name in OTHER_EXIT_CODES:
+        codes = mine.pop("exit"), theirs.pop("exit")
+        assert codes == ([OTHER_EXIT_CODES[name]], [1])
     assert without_deviations(mine, name) == without_deviations(theirs, name)
+
+
+OTHER_EXIT_CODES = {
+    "SIGTERM": 128 + signal.SIGTERM,  # exit-code-of-a-signal
+    "a script that is not there": 2,  # one-code-for-usage
+    "a program that cannot be run": 2,
+    "three fields of nodes": 2,
+    "no workers": 2,
+    "an unknown number of workers": 2,
+}
 
 
 OTHER_SUMMARIES = {
