@@ -30,7 +30,12 @@ def step(directory: Path, rank: int) -> int:
 
 
 def kill_supervisor(run: Run, node: int = 0) -> None:
-    """Waits until the next one goes on in its place."""
+    """Waits until the next one goes on in its place.
+
+    Of a worker that runs already, and whose keeper has not heard of it yet, no successor can know (ADR 10): on a busy
+    machine it may have written its first line by then.
+    """
+    until(lambda: "all workers are started" in run.err(), 30, "the keeper knows all workers")
     before = run.err(node).count(ADOPTED)
     os.kill(run.supervisor(node), signal.SIGKILL)
     until(lambda: run.err(node).count(ADOPTED) > before, 30, "another one")
