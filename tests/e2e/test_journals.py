@@ -178,7 +178,7 @@ def test_a_second_signal_ends_the_wait(
     until(lambda: (tmp_path / "pid").exists(), WITHIN, "a worker")
     master.send_signal(signal.SIGTERM)
     said = tmp_path / "master.err"
-    until(lambda: "the job has failed" in said.read_text(), WITHIN, "the verdict")
+    until(lambda: "the job ends" in said.read_text(), WITHIN, "the verdict")
     master.send_signal(signal.SIGTERM)
     assert master.wait(5) == 1
 
