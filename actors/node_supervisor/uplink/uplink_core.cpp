@@ -12,9 +12,6 @@ using namespace messages;
 namespace {
 
 const char* const agent_restarted = "the node's agent has restarted";
-/// Processes of one job that are started together find each other within this; until then a missing
-/// master is a notice and no warning.
-constexpr duration expected_within = 5s;
 
 } // namespace
 

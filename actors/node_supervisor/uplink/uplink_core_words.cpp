@@ -6,6 +6,14 @@
 
 namespace troupe::actors {
 
+namespace {
+
+/// Processes of one job that are started together find each other within this; until then a missing
+/// master is a notice and no warning.
+constexpr duration expected_within = 5s;
+
+} // namespace
+
 /// Once for each reason, and then now and again.
 void uplink_core::report_error(effects& out, instant now, const std::string& why) {
   if (!waiting_.next())
