@@ -3,10 +3,11 @@
 #include "runtime/os/log/printable.hpp"
 
 #include <boost/json/serialize.hpp>
-#include <boost/json/value.hpp>
+#include <boost/json/string.hpp>
 #include <fmt/chrono.h>
 
 #include <cmath>
+#include <map>
 
 namespace troupe::os {
 
@@ -14,15 +15,34 @@ namespace {
 
 using std::chrono::duration_cast;
 
-boost::json::value to_json(const log::value& v) {
+std::string quoted(const std::string& text) {
+  return boost::json::serialize(boost::json::string(valid_utf8(text)));
+}
+
+/// Numbers as people write them: the library's own would be 2.671959E0.
+std::string to_json(const log::value& v) {
   if (const auto* text = std::get_if<std::string>(&v))
-    return boost::json::value(valid_utf8(*text));
+    return quoted(*text);
   if (const auto* whole = std::get_if<std::int64_t>(&v))
-    return *whole;
+    return fmt::format("{}", *whole);
   if (const auto* fraction = std::get_if<double>(&v))
     // JSON has no other word for what is not a number.
-    return std::isfinite(*fraction) ? boost::json::value(*fraction) : boost::json::value(nullptr);
-  return std::get<bool>(v);
+    return std::isfinite(*fraction) ? fmt::format("{}", *fraction) : "null";
+  return fmt::format("{}", std::get<bool>(v));
+}
+
+std::string fields_of(const log::event& event) {
+  std::map<std::string, std::string> fields; // the last one of a name, as readers of JSON have it
+  for (const auto& [name, value] : event.fields)
+    fields[name] = to_json(value);
+  std::string text;
+  for (const auto& [name, value] : fields)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", quoted(name), value);
+  return text;
+}
+
+std::string told(const char* key, const std::string& text) {
+  return text.empty() ? "" : fmt::format(R"("{}":{},)", key, quoted(text));
 }
 
 std::string utc(std::chrono::system_clock::time_point wall) {
@@ -34,21 +54,15 @@ std::string utc(std::chrono::system_clock::time_point wall) {
 
 } // namespace
 
-std::string json_line(const std::string& component, const log::event& event,
-                      std::chrono::system_clock::time_point wall, instant monotonic) {
-  boost::json::object fields;
-  for (const auto& [name, value] : event.fields)
-    fields[valid_utf8(name)] = to_json(value);
+std::string json_line(const log_origin& origin, const std::string& component,
+                      const log::event& event, std::chrono::system_clock::time_point wall,
+                      instant monotonic) {
   const auto ns = duration_cast<std::chrono::nanoseconds>(monotonic.time_since_epoch()).count();
-  return boost::json::serialize(boost::json::object{
-      {"time", utc(wall)},
-      {"monotonic_ns", ns},
-      {"level", log::to_string(event.severity)},
-      {"component", valid_utf8(component)},
-      {"event", valid_utf8(event.name)},
-      {"text", valid_utf8(event.text)},
-      {"fields", std::move(fields)},
-  });
+  return fmt::format(R"({{"time":"{}","level":"{}",{}{}"component":{},"event":{},"text":{},)"
+                     R"("fields":{{{}}},"monotonic_ns":{}}})",
+                     utc(wall), log::to_string(event.severity), told("job", origin.job),
+                     told("node", origin.node), quoted(component), quoted(event.name),
+                     quoted(event.text), fields_of(event), ns);
 }
 
 } // namespace troupe::os

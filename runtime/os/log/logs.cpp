@@ -1,6 +1,7 @@
 #include "runtime/os/log/logs.hpp"
 
 #include "runtime/base/limits.hpp"
+#include "runtime/os/log/console_sink.hpp"
 #include "runtime/os/log/json_line.hpp"
 #include "runtime/os/log/printable.hpp"
 #include "runtime/os/regular_file.hpp"
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 #include <spdlog/async_logger.h>
 #include <spdlog/details/thread_pool.h>
-#include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
 #include <atomic>
@@ -30,8 +30,6 @@ namespace troupe::os {
 
 namespace {
 
-using console_sink = spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>;
-
 log::level least_told(verbosity how_much) {
   switch (how_much) {
   case verbosity::quiet:
@@ -44,8 +42,8 @@ log::level least_told(verbosity how_much) {
   return log::level::debug;
 }
 
-/// spdlog's levels only choose the colour.
-spdlog::level::level_enum colour_of(log::level severity) {
+/// spdlog's levels only choose how the console marks a line.
+spdlog::level::level_enum mark_of(log::level severity) {
   switch (severity) {
   case log::level::warning:
     return spdlog::level::warn;
@@ -65,16 +63,6 @@ void block_signals() {
   ::pthread_setname_np(::pthread_self(), "troupe-log");
 }
 
-std::shared_ptr<console_sink> make_console(std::FILE* stream) {
-  const char* no_colour = std::getenv("NO_COLOR");
-  const bool plain = no_colour != nullptr && *no_colour != '\0';
-  auto console = std::make_shared<console_sink>(stream, plain ? spdlog::color_mode::never
-                                                              : spdlog::color_mode::automatic);
-  console->set_pattern("%T.%e  %^%v%$");
-  console->set_color(spdlog::level::info, std::string_view());
-  return console;
-}
-
 result<std::shared_ptr<spdlog::sinks::sink>> make_file(const std::string& path) {
   try {
     auto file = std::make_shared<spdlog::sinks::basic_file_sink_st>(path);
@@ -90,8 +78,10 @@ result<std::shared_ptr<spdlog::sinks::sink>> make_file(const std::string& path) 
 class logs::outputs {
  public:
   outputs(const log_options& options, std::shared_ptr<spdlog::sinks::sink> file)
-      : least_(least_told(options.console)), writer_(make_writer(options.queue_max)),
-        screen_(make_console(options.stream)), console_(logger("console", screen_, writer_)),
+      : least_(least_told(options.console)), origin_(options.origin),
+        writer_(make_writer(options.queue_max)),
+        screen_(std::make_shared<console_sink>(options.stream)),
+        console_(logger("console", screen_, writer_)),
         patience_(is_regular_file(::fileno(options.stream)) ? limits::log_end_on_disk_within
                                                             : limits::log_end_within) {
     // There is no third place to say it; a job goes on without its terminal.
@@ -116,7 +106,7 @@ class logs::outputs {
       const auto line = least_ == log::level::debug
                             ? printable(fmt::format("[{}] {}", component, event.text))
                             : printable(event.text);
-      console_->log(colour_of(event.severity), std::string_view(line));
+      console_->log(mark_of(event.severity), std::string_view(line));
     }
     write_to_file(component, event);
   }
@@ -166,7 +156,7 @@ class logs::outputs {
   void write_to_file(const std::string& component, const log::event& event) {
     if (!file_)
       return;
-    const auto line = json_line(component, event, std::chrono::system_clock::now(),
+    const auto line = json_line(origin_, component, event, std::chrono::system_clock::now(),
                                 std::chrono::steady_clock::now());
     file_->log(spdlog::level::info, std::string_view(line));
   }
@@ -178,6 +168,7 @@ class logs::outputs {
   }
 
   log::level least_;
+  log_origin origin_;
   std::shared_mutex closing_;
   bool told_ = false; ///< the file's thread's
   std::atomic<std::size_t> waiting_{0};

@@ -3,6 +3,7 @@
 #include "runtime/base/limits.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/os/log/json_line.hpp"
 
 #include <cstddef>
 #include <cstdio>
@@ -26,6 +27,8 @@ struct log_options {
   /// Past this many lines that wait for a slow place, the oldest is dropped. Each takes 250 bytes
   /// from the start.
   std::size_t queue_max = limits::log_queue_max;
+  /// In each line of the file.
+  log_origin origin;
 };
 
 /// Where log events go: plain lines for people, JSON lines for machines, each written by a

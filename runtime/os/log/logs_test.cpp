@@ -1,6 +1,7 @@
 #include "runtime/os/log/logs.hpp"
 
 #include "runtime/base/limits.hpp"
+#include "runtime/os/log/console_sink.hpp"
 #include "runtime/os/log/json_line.hpp"
 #include "runtime/os/log/printable.hpp"
 
@@ -101,11 +102,11 @@ std::string seen_on_a_terminal() {
 
 TEST_CASE("the console tells as much as was asked for") {
   using lines = std::vector<std::string>;
-  CHECK(told_with(os::verbosity::quiet) == lines{"warning", "error"});
-  CHECK(told_with(os::verbosity::normal) == lines{"notice", "warning", "error"});
+  CHECK(told_with(os::verbosity::quiet) == lines{"warning: warning", "error: error"});
+  CHECK(told_with(os::verbosity::normal) == lines{"notice", "warning: warning", "error: error"});
   CHECK(told_with(os::verbosity::verbose) ==
         lines{"[master/recovery] debug", "[master/recovery] info", "[master/recovery] notice",
-              "[master/recovery] warning", "[master/recovery] error"});
+              "warning: [master/recovery] warning", "error: [master/recovery] error"});
 }
 
 TEST_CASE("a system that refuses a thread at the end loses no line") {
@@ -171,11 +172,13 @@ TEST_CASE("an event becomes a line of JSON that can be read back, whatever is in
                          {"good", true},
                          {"na\"me", std::string("\xc3")}}};
   const auto wall = std::chrono::system_clock::time_point(std::chrono::microseconds(1'000'042));
-  const auto line =
-      os::json_line("master/rendezvous", told, wall, instant(std::chrono::nanoseconds(77)));
+  const auto line = os::json_line({"run \"7\"", "node-0"}, "master/rendezvous", told, wall,
+                                  instant(std::chrono::nanoseconds(77)));
   CHECK(line.find('\n') == std::string::npos);
-  CHECK(line.rfind(R"({"time":"1970-01-01T00:00:01.000042Z","monotonic_ns":77,"level":"notice",)",
+  CHECK(line.rfind(R"({"time":"1970-01-01T00:00:01.000042Z","level":"notice",)"
+                   R"("job":"run \"7\"","node":"node-0","component":"master/rendezvous",)",
                    0) == 0);
+  CHECK(line.find(R"("took_ms":1.5})") != std::string::npos);
   const auto read = boost::json::parse(line).as_object();
   CHECK(read.at("component").as_string() == "master/rendezvous");
   CHECK(read.at("event").as_string() == "generation_sealed");
@@ -186,6 +189,33 @@ TEST_CASE("an event becomes a line of JSON that can be read back, whatever is in
   CHECK(fields.at("nothing").is_null());
   CHECK(fields.at("good").as_bool());
   CHECK(fields.at("na\"me").as_string() == "\ufffd");
+}
+
+TEST_CASE("a process that knows no job and no node names none") {
+  const auto line = os::json_line({}, "log", event(log::level::notice, "x"), {}, instant{});
+  CHECK(line.find("job") == std::string::npos);
+  CHECK(line.find("node") == std::string::npos);
+  CHECK_NOTHROW((void)boost::json::parse(line));
+}
+
+TEST_CASE("a line is written in one piece, from the beginning of a line, with a mark") {
+  using os::console_mark;
+  CHECK(os::console_line("12:00:00.000", "go", console_mark::none, {}) == "12:00:00.000  go\n");
+  CHECK(os::console_line("12:00:00.000", "go", console_mark::error, {}) ==
+        "12:00:00.000  error: go\n");
+  CHECK(os::console_line("12:00:00.000", "go", console_mark::warning, {true, 4}) ==
+        "    \r12:00:00.000  \033[33m\033[1mgo\033[m\n");
+}
+
+TEST_CASE("the day is told with its zone") {
+  std::tm day{};
+  day.tm_year = 126;
+  day.tm_mon = 10;
+  day.tm_mday = 25;
+  day.tm_gmtoff = -(9 * 60 + 30) * 60;
+  CHECK(os::day_and_zone(day) == "2026-11-25 (UTC-09:30)");
+  day.tm_gmtoff = 0;
+  CHECK(os::day_and_zone(day) == "2026-11-25 (UTC+00:00)");
 }
 
 TEST_CASE("the file gets every event from every thread, each on a line, behind what was there") {
