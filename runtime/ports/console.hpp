@@ -24,6 +24,9 @@ struct relayed_file {
   std::string filtered_path;
   /// How much of it was shown, for a successor: it begins there. Outlives the relay.
   std::shared_ptr<std::atomic<std::uint64_t>> progress;
+  /// Its bytes are shown as they are, without a prefix, as if the process wrote to the console
+  /// itself; of what was shown the file keeps the end only.
+  bool passes_through = false;
 };
 
 /// What the console did not take.
@@ -42,7 +45,8 @@ class console_relay {
 
   using id = std::uint64_t;
 
-  /// From the file's beginning. `refused`, with a line for the user, if it cannot be followed.
+  /// From the file's beginning. `refused`, with a line for the user, if it cannot be followed, or
+  /// is to pass through where its file system has no room, or cannot give back what was shown.
   virtual result<id> follow(const relayed_file& file) = 0;
 
   /// The file is complete: what it has now is still shown, then it is let go.

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -139,6 +140,39 @@ void appearing(console_world& world) {
     world.write("a", "right\n");
     CHECK(world.err(10) == "[b]:wrong\n");
     CHECK(world.out(10) == "[a]:right\n");
+  }
+}
+
+void passing_through(console_world& world) {
+  auto file = world.file("a");
+  file.passes_through = true;
+  SUBCASE("bytes come as they are") {
+    const auto id = world.relay->follow(file);
+    REQUIRE(id);
+    world.write("a", "10%\r20%\r\xff half");
+    CHECK(world.out(14) == "10%\r20%\r\xff half");
+    world.write("a", " a line");
+    world.relay->finish(*id);
+    CHECK(world.out(7) == " a line");
+    CHECK(world.relay->drain(long_enough).empty());
+  }
+  SUBCASE("of what was shown the end alone takes room") {
+    const auto id = world.relay->follow(file);
+    REQUIRE(id);
+    const auto part = many_lines("a", 50'000);
+    constexpr int parts = 8;
+    for (int i = 0; i < parts; ++i) {
+      world.write("a", part);
+      CHECK(world.out(part.size()) == part);
+    }
+    world.relay->finish(*id);
+    CHECK(world.relay->drain(long_enough).empty());
+    struct stat left {};
+    REQUIRE(::stat((world.place / "a").c_str(), &left) == 0);
+    CHECK(static_cast<std::size_t>(left.st_size) == parts * part.size());
+    CHECK(static_cast<std::size_t>(left.st_blocks) * 512 < 2u << 20);
+    const auto content = world.content("a");
+    CHECK(content.substr(content.size() - 60'000) == part.substr(part.size() - 60'000));
   }
 }
 
@@ -278,6 +312,11 @@ TEST_SUITE("console_relay") {
     console_world world;
     appearing(world);
   }
+  TEST_CASE("a stream that passes through") {
+    console_world world;
+    passing_through(world);
+  }
+
   TEST_CASE("files end") {
     console_world world;
     ending(world);

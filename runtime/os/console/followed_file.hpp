@@ -5,12 +5,16 @@
 #include "runtime/ports/console.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace troupe::os {
+
+/// Of what a progress bar writes over itself, one state so often.
+inline constexpr auto bar_shown_every = std::chrono::seconds(1);
 
 /// A growing file, read line by line. Nothing is kept in memory between two calls: what is not
 /// finished is read again.
@@ -49,9 +53,12 @@ class followed_file {
  private:
   followed_file(id number, const ports::relayed_file& file, unique_fd opened, unique_fd filtered)
       : number_(number), path_(file.path), fd_(std::move(opened)), filtered_(std::move(filtered)),
-        lines_(file.prefix, file.needles), progress_(file.progress),
-        offset_(progress_ ? progress_->load() : 0), next_(offset_) {}
+        passes_through_(file.passes_through), lines_(file.prefix, file.needles, bar_shown_every),
+        progress_(file.progress), offset_(progress_ ? progress_->load() : 0), next_(offset_) {}
 
+  bool pass_through(std::string& block, std::string& shown);
+  void give_back();
+  void tell_time();
   std::size_t read(std::string& block, std::size_t into, std::uint64_t from) const;
 
   id number_;
@@ -59,6 +66,8 @@ class followed_file {
   unique_fd fd_;
   unique_fd filtered_;
   int watch_ = -1;
+  bool passes_through_;
+  std::uint64_t given_back_ = 0; ///< what is before takes no room on the disk any more
   lines_core lines_;
   std::shared_ptr<std::atomic<std::uint64_t>> progress_; ///< offset_, for a successor
   std::atomic<std::uint64_t> offset_;                    ///< what is before was shown

@@ -34,8 +34,22 @@ class end_finder {
 
 } // namespace
 
-lines_core::lines_core(std::string prefix, std::vector<std::string> needles)
-    : prefix_(std::move(prefix)), needles_(std::move(needles)) {}
+constexpr std::string_view time_mark = "${time}";
+
+lines_core::lines_core(std::string prefix, std::vector<std::string> needles, duration bar_every)
+    : pattern_(std::move(prefix)), time_at_(pattern_.find(time_mark)), prefix_(pattern_),
+      bar_every_(bar_every), needles_(std::move(needles)) {}
+
+void lines_core::set_time(instant now, std::string_view time_of_day) {
+  now_ = now;
+  if (tells_time())
+    prefix_ = pattern_.substr(0, time_at_) + std::string(time_of_day) +
+              pattern_.substr(time_at_ + time_mark.size());
+}
+
+bool lines_core::too_soon() const {
+  return bar_shown_at_ && now_ - *bar_shown_at_ < bar_every_;
+}
 
 bool lines_core::has_end(std::string_view bytes) {
   return bytes.find('\n') != std::string_view::npos || bytes.find('\r') != std::string_view::npos;
@@ -57,16 +71,22 @@ std::size_t lines_core::take(std::string_view block, std::size_t enough, std::st
     auto end = end_after(at);
     if (end == std::string_view::npos)
       break;
-    line(block.substr(at, end - at), shown, kept);
-    if (block[end] == '\r') {
+    const auto text = block.substr(at, end - at);
+    const bool is_last = end + 1 == block.size();
+    const bool of_a_bar = block[end] == '\r' && (is_last || block[end + 1] != '\n');
+    if (of_a_bar && too_soon() && !within_line_ && !wanted(text)) {
+      // A "\n" that is still to come would make it a line.
+      if (is_last)
+        break;
+    } else {
+      line(text, shown, kept);
+      if (of_a_bar)
+        bar_shown_at_ = now_;
       // The next byte is not there yet, and the line is shown without waiting for it: a progress
       // bar may print nothing else for a minute.
-      if (end + 1 == block.size())
-        after_cr_ = true;
-      else if (block[end + 1] == '\n')
-        ++end;
+      after_cr_ = of_a_bar && is_last;
     }
-    at = end + 1;
+    at = end + (block[end] == '\r' && !of_a_bar ? 2 : 1);
   }
   return at;
 }
@@ -81,6 +101,8 @@ void lines_core::pass_piece(std::string_view piece, std::string& shown, std::str
 /// The end is made up here, since lines of several ranks share the console and the next one must
 /// begin at its beginning.
 void lines_core::end(std::string_view rest, std::string& shown, std::string& kept) {
+  if (!rest.empty() && rest.back() == '\r')
+    rest.remove_suffix(1);
   // With nothing begun there is nothing to end, and an empty line would be one that no rank
   // printed.
   if (within_line_ || !rest.empty())

@@ -1,6 +1,9 @@
 #pragma once
 
+#include "runtime/base/time.hpp"
+
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,12 +14,22 @@ namespace troupe::os {
 /// (progress bars write the last), as Python reads text files; what comes out always ends with
 /// "\n".
 ///
+/// What ends with "\r" is a state of a progress bar, which the next one writes over. Of these one
+/// is shown each `bar_every`: a file or a terminal with many ranks would hold nothing else. The
+/// last state of a bar ends with "\n" and is shown.
+///
 /// Bytes are offered in blocks. What is not taken is the beginning of a line: it is offered again
 /// with more behind it, and put to an end by pass_piece() or end().
 class lines_core {
  public:
-  /// Lines that contain any of `needles` are also kept apart.
-  lines_core(std::string prefix, std::vector<std::string> needles);
+  /// Lines that contain any of `needles` are also kept apart. "${time}" in the prefix is the time
+  /// of day at which a line is shown.
+  lines_core(std::string prefix, std::vector<std::string> needles, duration bar_every = {});
+
+  /// Whether its lines have a time in them, for `set_time`.
+  bool tells_time() const { return time_at_ != std::string::npos; }
+  /// Before what is shown at that moment.
+  void set_time(instant now, std::string_view time_of_day);
 
   /// Appends the complete lines of `block` to `shown`, until that has `enough` bytes or more.
   /// Answers how much was taken.
@@ -38,10 +51,17 @@ class lines_core {
 
  private:
   bool wanted(std::string_view line) const;
+  /// Whether a state of a bar comes too soon after the last one that was shown.
+  bool too_soon() const;
   void begin(std::string_view text, std::string& shown, std::string& kept);
   void line(std::string_view text, std::string& shown, std::string& kept);
 
-  std::string prefix_;
+  std::string pattern_; ///< of the prefix
+  std::size_t time_at_; ///< where in it the time is
+  std::string prefix_;  ///< of the lines of this moment
+  duration bar_every_;
+  instant now_{};
+  std::optional<instant> bar_shown_at_;
   /// Looked for in text as it is, without a prefix, so that no prefix can match.
   std::vector<std::string> needles_;
   /// Its prefix is on the console already, and no other line may come between.

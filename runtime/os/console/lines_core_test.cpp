@@ -71,6 +71,43 @@ TEST_SUITE("lines_core") {
       }
   }
 
+  TEST_CASE("of a progress bar one state is shown so often, and its last") {
+    using namespace std::chrono_literals;
+    lines_core lines("> ", {"[x]"}, 10s);
+    std::string shown, kept;
+    const auto at = [&](int second, const std::string& bytes) {
+      shown.clear();
+      lines.set_time(troupe::instant(std::chrono::seconds(second)), "");
+      return lines.take(bytes, 100, shown, kept);
+    };
+    CHECK(at(1, "1%\r") == 3);
+    CHECK(shown == "> 1%\n");
+    CHECK(at(2, "2%\r3%\r") == 3); // "\n" may follow the last
+    CHECK(shown.empty());
+    CHECK(at(3, "3%\r4%\r[x]\rend\r\nline\n") == 20);
+    CHECK(shown == "> [x]\n> end\n> line\n");
+    CHECK(kept == "> [x]\n");
+    CHECK(at(12, "5%\r") == 0);
+    CHECK(at(13, "5%\r6%\r") == 3);
+    CHECK(shown == "> 5%\n");
+    shown.clear();
+    lines.end("7%\r", shown, kept);
+    CHECK(shown == "> 7%\n");
+  }
+
+  TEST_CASE("a prefix with the time has that of the moment at which the line is shown") {
+    lines_core lines("${time} [3] ", {"b"});
+    CHECK(lines.tells_time());
+    CHECK_FALSE(lines_core("> ", {}).tells_time());
+    std::string shown, kept;
+    lines.set_time({}, "12:00:00.000");
+    (void)lines.take("a\n", 100, shown, kept);
+    lines.set_time({}, "12:00:01.500");
+    (void)lines.take("b\n", 100, shown, kept);
+    CHECK(shown == "12:00:00.000 [3] a\n12:00:01.500 [3] b\n");
+    CHECK(kept == "12:00:01.500 [3] b\n");
+  }
+
   TEST_CASE("lines with a needle are kept apart, with their prefix") {
     const std::string stream = "step 1\nloss 2\n[x] and loss\nLOSS\nlo\nss\nloss";
     for (std::size_t step = 1; step <= stream.size(); ++step)
