@@ -42,6 +42,9 @@ struct World {
   members @2 :List(Member);
   restartCount @3 :UInt32;
   # Failures counted against the job so far (TORCHELASTIC_RESTART_COUNT).
+
+  sinceFailureMs @4 :UInt64;
+  # When this was said: how long ago the failure became known that led to this generation; 0: none did.
 }
 
 struct Seat {
@@ -52,6 +55,7 @@ struct Seat {
   # GROUP_WORLD_SIZE.
 
   restartCount @3 :UInt32;
+  sinceFailureMs @4 :UInt64;
   # As in World.
 }
 

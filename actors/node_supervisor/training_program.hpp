@@ -18,6 +18,8 @@ namespace troupe::actors {
 struct assignment {
   generation which;
   std::uint32_t restart_count = 0;
+  /// When the failure became known that led to this generation, if one did; by this node's clock.
+  std::optional<instant> failed_at;
   local_rank local = 0;
   global_rank rank = 0;
   std::uint32_t local_world_size = 0;

@@ -170,6 +170,8 @@ void recovery_core::take_started(effects& out, instant now, const node_name& nod
   if (!is_member(node) || !started_.insert(node).second || started_.size() < members_.size())
     return;
   out.push_back(note{started_in_words(now)});
+  if (failed_at_)
+    account_.stood_still(now - *failed_at_);
   works_since_ = now;
   failed_at_.reset();
 }
@@ -300,7 +302,7 @@ void recovery_core::become_forming(effects& out, instant now) {
                                                         b.setRelaunches(relaunches_);
                                                       })
                            .any()});
-  out.push_back(start_generation{world_message(), owners_message(), std::nullopt,
+  out.push_back(start_generation{world_message(now), owners_message(), std::nullopt,
                                  members_may_take(), std::exchange(count_next_, std::nullopt)});
 }
 

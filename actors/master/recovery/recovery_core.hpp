@@ -4,6 +4,7 @@
 #include "actors/master/recovery/failure_ledger.hpp"
 #include "actors/master/recovery/growth.hpp"
 #include "actors/master/recovery/roster.hpp"
+#include "actors/master/recovery/run_account.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
@@ -236,7 +237,7 @@ class recovery_core {
   /// Falls back to `count_restart` if the job cannot be without the node.
   void exclude_node(effects& out, instant now);
   void count_restart(effects& out, instant now);
-  void restart_free(effects& out, const std::string& cause);
+  void restart_free(effects& out, const std::string& cause, const std::string& in_a_word);
   std::uint32_t without_progress() const;
   enum class ending { finished, failed, stopped };
   void conclude(effects& out, instant now, ending how, const std::string& reason,
@@ -260,7 +261,7 @@ class recovery_core {
   void check() const;
 
   // Messages and words (recovery_core_words.cpp).
-  messages::msg<messages::WorldProposed> world_message();
+  messages::msg<messages::WorldProposed> world_message(instant now);
   messages::msg<messages::RankOwners> owners_message();
   log::event joined_in_words(const node_name& node) const;
   log::event waits_in_words(const node_name& node) const;
@@ -332,6 +333,7 @@ class recovery_core {
   instant works_since_{};
 
   // What was counted.
+  run_account account_;
   std::uint32_t restart_count_ = 0; ///< of all nodes
   /// By name: a launcher that is started again has the budget of the one before.
   restarts_by_name restarts_used_;

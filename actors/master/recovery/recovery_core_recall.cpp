@@ -128,8 +128,8 @@ void recovery_core::recall_generation(effects& out, instant now, const msg<Start
   growth_.generation_begins(now);
   for (const auto& [node, which] : members_)
     away_.emplace(node, std::nullopt);
-  out.push_back(
-      start_generation{world_message(), owners_message(), start, members_may_take(), std::nullopt});
+  out.push_back(start_generation{world_message(now), owners_message(), start, members_may_take(),
+                                 std::nullopt});
 }
 
 /// A concluded job only has its verdict left to tell, to nodes that dial for it.

@@ -31,8 +31,8 @@ TEST_SUITE("recovery_core: the end of a generation is judged") {
     auto s = planner_story::two_that_run(1);
     s.fails_and_ends("a");
     s.is_sealed();
-    const std::string why = "rank 0 (node a, local rank 0, pid 100) failed: exit code 7; all 1 "
-                            "restarts of node a are used up (--max-restarts)";
+    const std::string why = "rank 0 (node a, local rank 0, pid 100) failed: exit code 7; the only "
+                            "restart of node a is used up (--max-restarts)";
     CHECK(s.fails_and_ends("a", {7}) ==
           lines("record Concluded failure: " + why,
                 "to a,b: Conclude failure: " + why + " [a/0: exit code 7]", "announce the end",

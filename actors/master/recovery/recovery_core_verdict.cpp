@@ -39,7 +39,7 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
                                 count_of(current_), unexplained_ - 1, why.value_or("no reason")));
   if (const auto lost = lost_as_the_cause()) {
     TROUPE_RARE_IF(!failures_.empty(), "planner: failures are put down to the loss of a node");
-    restart_free(out, fmt::format("node {} is lost", *lost));
+    restart_free(out, fmt::format("node {} is lost", *lost), "node lost");
   } else if (!failures_.empty()) {
     TROUPE_RARE_IF(!lost_.empty(), "planner: a node is lost long after the workers failed");
     // Only the root cause is asked: what broken hardware does to its peers looks like software.
@@ -48,7 +48,8 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     return count_restart(out, now);
   } else {
     // By the planner's own plan, or since it could not be formed: no worker is to blame.
-    restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")));
+    restart_free(out, stopped_for_.value_or(why.value_or("it was stopped")),
+                 stopped_for_ ? "planned" : "not formed");
   }
   // It costs no restart. A standby, a smaller world or the same nodes again: gathering decides
   // which.
@@ -85,6 +86,7 @@ void recovery_core::exclude_node(effects& out, instant now) {
     return count_restart(out, now);
   TROUPE_RARE("planner: a node is excluded for its hardware");
   const auto cause = failures_.root_cause_in_words();
+  account_.restarted(treatment_of(failures_.root_cause().judged.which).name);
   out.push_back(note{{log::level::notice,
                       "node_excluded",
                       fmt::format("{}; restarting without node {} (not counted against "
@@ -128,6 +130,8 @@ void recovery_core::count_restart(effects& out, instant now) {
   if (!restarts_used_.count(root.node)) {
     const auto budget = options_.max_restarts == 0
                             ? std::string("no restarts are allowed (--max-restarts 0)")
+                        : options_.max_restarts == 1
+                            ? fmt::format("the only restart{} is used up (--max-restarts)", whose)
                             : fmt::format("all {} restarts{} are used up (--max-restarts)",
                                           options_.max_restarts, whose);
     TROUPE_RARE("planner: the budget of restarts ends the job");
@@ -137,6 +141,7 @@ void recovery_core::count_restart(effects& out, instant now) {
   // generation starts behind both. A master that falls in between has counted against the node all
   // the same.
   ++restart_count_;
+  account_.restarted(treatment_of(root.judged.which).name);
   const auto restarts_used = restarts_used_.used(root.node);
   // `job` counts against the same node when the next generation starts, so its budget and this one
   // agree.
@@ -169,11 +174,13 @@ void recovery_core::count_restart(effects& out, instant now) {
 
 /// No record: nothing is counted, and the number of the next generation is a record of its own.
 /// `without_progress_` stays as it is: a loss says nothing about the program.
-void recovery_core::restart_free(effects& out, const std::string& cause) {
+void recovery_core::restart_free(effects& out, const std::string& cause,
+                                 const std::string& in_a_word) {
   // A world that was never sealed has trained nothing: its end is told as the loss that caused it.
   TROUPE_RARE_IF(!was_sealed_, "planner: a generation ends that was never sealed");
   if (!was_sealed_)
     return;
+  account_.restarted(in_a_word);
   out.push_back(note{{log::level::notice,
                       "restarting",
                       fmt::format("{}; restarting the workers (not counted against "
@@ -206,12 +213,15 @@ void recovery_core::conclude(effects& out, instant now, ending how, const std::s
                            .any()});
   out.push_back(note{{how == ending::failed ? log::level::error : log::level::notice,
                       "job_concluded",
-                      fmt::format("the job {}: {}",
+                      fmt::format("the job {}: {}{}",
                                   success                  ? "has finished"
                                   : how == ending::stopped ? "ends"
                                                            : "has failed",
-                                  reason),
-                      {{"success", success}, {"reason", reason}}}});
+                                  reason, account_.in_words()),
+                      {{"success", success},
+                       {"reason", reason},
+                       {"restarts", static_cast<std::int64_t>(account_.restarts())},
+                       {"stood_still_ms", milliseconds_of(account_.stood_still())}}}});
   conclusion_ = author_
                     .write<Conclude>(current_,
                                      [&](auto b) {

@@ -11,11 +11,13 @@ namespace troupe::actors {
 
 using namespace messages;
 
-msg<WorldProposed> recovery_core::world_message() {
+msg<WorldProposed> recovery_core::world_message(instant now) {
   return author_.write<WorldProposed>(current_, [&](auto b) {
     auto out = b.initWorld();
     out.setGeneration(current_.value);
     out.setRestartCount(restart_count_);
+    if (failed_at_)
+      out.setSinceFailureMs(static_cast<std::uint64_t>(milliseconds_of(now - *failed_at_)) + 1);
     out.setWorldSize(world_.back().first_rank + world_.back().slots);
     auto members = out.initMembers(static_cast<unsigned>(world_.size()));
     for (unsigned i = 0; i < world_.size(); ++i) {

@@ -24,7 +24,8 @@ struct World {
   worldSize @1 :UInt32;
   members @2 :List(Member);
   restartCount @3 :UInt32;
-  spareNodes @4 :List(Text);
+  sinceFailureMs @4 :UInt64;
+  spareNodes @5 :List(Text);
 }
 
 struct Seat {
@@ -32,7 +33,8 @@ struct Seat {
   worldSize @1 :UInt32;
   nodes @2 :UInt32;
   restartCount @3 :UInt32;
-  rack @4 :Text;
+  sinceFailureMs @4 :UInt64;
+  rack @5 :Text;
 }
 
 struct Prepare {

@@ -204,8 +204,9 @@ persister_core::effects persister_core::step_finalized(instant, const msg<StepFi
     out.push_back(note{
         about(which, log::level::warning, "step_not_complete",
               fmt::format("step {} is not complete at {}: {}", which.step, which.place, why))});
-  else if (any && known != steps_.end() && known->second.leads)
-    out.push_back(note{about(which, log::level::info, "step_complete",
+  else if (any && known != steps_.end())
+    out.push_back(note{about(which, known->second.leads ? log::level::info : log::level::debug,
+                             "step_complete",
                              fmt::format("step {} is complete at {}", which.step, which.place))});
   forget_step_without_snapshots(which);
   answer_drains(out);

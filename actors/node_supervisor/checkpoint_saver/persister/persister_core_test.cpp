@@ -152,14 +152,14 @@ TEST_SUITE("persister_core: an image") {
                 "finalize g1 step 100 rank 1: a shard is missing"));
   }
 
-  TEST_CASE("another node tells that the step is complete: no line here") {
+  TEST_CASE("another node tells that the step is complete: one line for a closer look") {
     story s;
     s.writes(snapshot(0));
     s.hears(commit_step({"b", "a"}, true));
     s.completed();
     CHECK(s.hears(step_finalized(true)) == lines("retain 3 in /ckpt behind save 100 of g1",
                                                  "finalize g1 step 100 rank 0: complete"));
-    CHECK(s.said == "");
+    CHECK(s.said == "step 100 is complete at /ckpt");
     CHECK(s.hears(step_finalized(true)) == "");
   }
 

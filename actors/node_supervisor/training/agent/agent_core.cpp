@@ -59,6 +59,9 @@ agent_core::effects agent_core::prepare(instant now, const msg<Prepare>& m) {
   // way finds no generation that it fits.
   current_ = m.envelope().about;
   next_seat_ = own;
+  failed_at_.reset();
+  if (own->since_failure > duration::zero())
+    failed_at_ = now - own->since_failure;
   // Whatever is on its way down already leads here by itself: become_swept looks at next_seat_.
   if (phase_ == phase::draining || phase_ == phase::sweeping)
     return checked(std::move(out));

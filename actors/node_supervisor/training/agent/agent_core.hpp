@@ -297,6 +297,7 @@ class agent_core {
   messages::author author_;
   phase_of<phases> phase_{phase::idle};
   generation current_{}; ///< the newest generation this node was asked to prepare, or to stop
+  std::optional<instant> failed_at_;  ///< the failure that led to current_, if one did
   std::optional<own_seat> next_seat_; ///< in current_, until a Stop; none: nothing is to be started
   generation started_{};              ///< whose processes workers_ are
   own_seat seat_;                     ///< in started_: failures are told by its ranks

@@ -51,6 +51,7 @@ assignment agent_core::place_of(local_rank local, const msg<Start>& m) const {
   assignment a;
   a.which = current_;
   a.restart_count = seat_.restart_count;
+  a.failed_at = failed_at_;
   a.local = local;
   a.rank = seat_.first_rank + local;
   a.local_world_size = options_.slots;

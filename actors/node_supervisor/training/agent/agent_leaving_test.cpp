@@ -246,7 +246,8 @@ TEST_SUITE("agent_core: saving") {
     for (unsigned i = 1; i < limits::drain_tries_max; ++i)
       CHECK(s.is_drained(1, error{errc::closed, "it has ended"}) == "drain g1 after 200 ms");
     CHECK(s.is_drained(1, error{errc::closed, "it has ended"}) == "report Finished g1 a");
-    CHECK(s.said.find("the state of the last checkpoints is unknown: it has ended") == 0);
+    CHECK(s.said.find("it is not known whether the last checkpoints are complete: it has ended") ==
+          0);
   }
 
   TEST_CASE("a generation that is stopped, or followed by another, waits no more") {

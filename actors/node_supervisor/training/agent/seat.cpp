@@ -1,10 +1,15 @@
 #include "actors/node_supervisor/training/agent/seat.hpp"
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 using namespace messages;
 
 namespace {
+
+/// So that no sum of times overflows, whatever a message says.
+constexpr std::uint64_t failure_age_max_ms = 1'000'000'000;
 
 own_seat of_member(Member::Reader m) {
   own_seat own;
@@ -23,6 +28,8 @@ own_seat seat_in(Seat::Reader says) {
   own.world_size = says.getWorldSize();
   own.nodes = says.getNodes();
   own.restart_count = says.getRestartCount();
+  own.since_failure =
+      std::chrono::milliseconds(std::min(says.getSinceFailureMs(), failure_age_max_ms));
   return own;
 }
 

@@ -2,6 +2,7 @@
 
 #include "messages/kinds.hpp"
 #include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,8 @@ struct own_seat {
   std::uint32_t world_size = 0;
   std::uint32_t nodes = 0;
   std::uint32_t restart_count = 0;
+  /// When the seat was given: since the failure that led to this generation; 0: none did.
+  duration since_failure{};
 };
 
 own_seat seat_in(messages::Seat::Reader says);

@@ -20,6 +20,7 @@ any_msg member_core::prepare_message() {
                         seat.setWorldSize(world.getWorldSize());
                         seat.setNodes(world.getMembers().size());
                         seat.setRestartCount(world.getRestartCount());
+                        seat.setSinceFailureMs(world.getSinceFailureMs());
                       })
       .any();
 }

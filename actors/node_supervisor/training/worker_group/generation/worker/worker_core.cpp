@@ -216,13 +216,15 @@ worker_core::effects worker_core::tick(instant now) {
     kill(out, now);
     return out;
   }
-  out.push_back(
-      note{{log::level::error,
-            "worker_unkillable",
-            fmt::format(
-                "rank {} (pid {}) is still there after SIGKILL; the kernel holds it (D state?){}",
-                place_.rank, pid_, abandons_ ? "; leaving it behind" : ""),
-            {{"rank", std::int64_t{place_.rank}}, {"pid", std::int64_t{pid_}}}}});
+  out.push_back(note{
+      {log::level::error,
+       "worker_unkillable",
+       fmt::format(
+           "rank {} (pid {}) is still there after SIGKILL: the kernel holds it, mostly for a disk, "
+           "a network file system or a device that does not answer (cat /proc/{}/stack); {}",
+           place_.rank, pid_, pid_,
+           abandons_ ? "it is left behind" : "this node takes no part until it is gone"),
+       {{"rank", std::int64_t{place_.rank}}, {"pid", std::int64_t{pid_}}}}});
   // The error returns as long as the kernel holds the process, because this node can take part
   // in no other generation until it is gone.
   kill_at_ = now + limits::kill_within;

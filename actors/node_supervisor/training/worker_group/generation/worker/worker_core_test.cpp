@@ -176,7 +176,7 @@ TEST_SUITE("worker_core") {
     s.now += limits::kill_within;
     const auto effects = s.core.tick(s.now);
     CHECK(text(effects) == lines("signal 9", "end badly: rank 3 is still there after SIGKILL"));
-    CHECK(notes(effects).find("leaving it behind") != std::string::npos);
+    CHECK(notes(effects).find("it is left behind") != std::string::npos);
   }
 
   TEST_CASE("asked again it gets no more time than it has") {
