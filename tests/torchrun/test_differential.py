@@ -154,6 +154,7 @@ def without_deviations(seen: dict[str, Any], name: str) -> dict[str, Any]:
     """Names in the comments are those of docs/deviations.md; what the normal forms hide is there, too."""
     for worker in seen["workers"].values():
         worker["environment"].pop("TROUPE_GENERATION", None)  # generation-variable
+        worker["environment"].pop("TROUPE_FAILED_AT", None)  # failed-at-variable
         worker["environment"].pop("TROUPE_LAUNCHER", None)  # launcher-variable
         worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY", None)  # memory-variable
         worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY_OF_NODE", None)

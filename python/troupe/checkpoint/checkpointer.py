@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..programs import ProgramNotFound
+from ..progress import tell_first_step
 from .arena import OF_OTHERS, Arena, View
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import load_file, placed, require_writable
@@ -85,6 +86,8 @@ class Checkpointer(ABC):
             raise ValueError(
                 f"save_timeout is {save_timeout!r}; it is seconds, above 0 and at most {SAVE_TIMEOUT_MAX}"
             )
+        if not os.fspath(checkpoint_dir):
+            raise ValueError("checkpoint_dir is empty; '.' is the directory that the program runs in")
         self.place = os.path.abspath(checkpoint_dir)
         self.keep_latest, self.keep_every = kept(deletion_strategy, self.place)
         self.save_timeout = save_timeout
@@ -108,6 +111,8 @@ class Checkpointer(ABC):
             self.close()
             raise
         self._saves = Saves(self._arena) if self._arena else None
+        if self.me.rank == 0:
+            tell_first_step()
 
     def _open(self, local_shard_num: int, images: int, copy_on_write: bool) -> None:
         saves = self.me.local_rank < local_shard_num

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,10 @@ import torch.distributed as dist
 
 from .library import CheckpointError
 
+log = logging.getLogger("troupe.checkpoint")
+
 COUNTS_OF_A_TERM = 4096  # runtime/base/generations.hpp
+WAIT_TOLD_AFTER, LOOK_EVERY = 30.0, 5.0  # seconds
 TEXT_BYTES = 512  # of a reason that is told to other ranks
 
 
@@ -78,15 +83,34 @@ class Agreement:
         self.me = me
         self.patience = timedelta(seconds=patience)
         self.group = None
+        self._closed = threading.Event()
+        self._waiting_since: float | None = None
         if me.world_size > 1:
+            threading.Thread(target=self._tell_of_waiting, daemon=True).start()
             self.group = dist.new_group(backend="gloo", timeout=self.patience)
             # A thread of the group may still be letting go of the last call's tensors. It needs the interpreter's lock
             # for that, and aborts the process if the interpreter is being torn down (pytorch/pytorch#117762).
             self._process = os.getpid()
             atexit.register(self._close_at_exit)
 
+    def _tell_of_waiting(self) -> None:
+        """One line for each call in which this rank waits for long: by then a rank may have left it out, in an `if rank == 0`."""
+        told = None
+        while not self._closed.wait(LOOK_EVERY):
+            since = self._waiting_since
+            if since is None or since == told or time.monotonic() - since < WAIT_TOLD_AFTER:
+                continue
+            told = since
+            log.warning(
+                "rank %d has waited %g s for other ranks in a call that all have to make in the same order: "
+                "a Checkpointer's constructor, save_checkpoint, load_checkpoint or wait_latest_…. Is there one inside an "
+                "`if rank == 0`? It goes on waiting, at most %g min",
+                self.me.rank, WAIT_TOLD_AFTER, self.patience.total_seconds() / 60,
+            )  # fmt: skip
+
     def close(self) -> None:
         """Not collective. Ends the group's threads."""
+        self._closed.set()
         if self.group is not None:
             atexit.unregister(self._close_at_exit)
         if self.group is not None and dist.is_initialized():
@@ -158,6 +182,7 @@ class Agreement:
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         """What a failed conversation of the ranks means, in one line."""
+        self._waiting_since = time.monotonic()
         try:
             yield
         except RuntimeError as error:
@@ -165,6 +190,8 @@ class Agreement:
                 f"rank {self.me.rank}: the ranks could not agree, since one has ended or has not made the same call: "
                 + str(error).partition("\n")[0]
             ) from error
+        finally:
+            self._waiting_since = None
 
 
 def summary(reasons: Sequence[str], most: int = 3) -> str:

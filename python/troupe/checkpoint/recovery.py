@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ..progress import since_failure, tell
 from . import library
 from .arena import Arena, View
 from .files import foreign_steps, names_of_people, steps_passed_over
@@ -302,6 +303,9 @@ class Recovery:
     def _tell(self, what: StateId) -> None:
         where = f" at {self.place}" if self._origin.startswith("disk") else ""
         log.info("rank %d: step %d%s comes from %s", self.ranks.me.rank, what.step, where, self._origin)
+        if self.ranks.me.rank == 0:
+            later = f", {after}" if (after := since_failure()) else ""
+            tell(f"training goes on from step {what.step}{where}, which rank 0 has from {self._origin}{later}")
 
 
 def counted(shards: int) -> str:

@@ -72,13 +72,33 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
+def _culprit(state: Any) -> str:
+    """The innermost entry that pickle does not take: "state['scheduler']['lr_lambda']"."""
+    name, deeper = "state", True
+    while deeper:
+        deeper = False
+        entries = state.items() if isinstance(state, dict) else ()
+        if isinstance(state, (list, tuple)):
+            entries = enumerate(state)
+        for key, value in entries:
+            try:
+                _Pickler(io.BytesIO()).dump(value)
+            except Exception:
+                name, state, deeper = f"{name}[{key!r}]", value, True
+                break
+    return name
+
+
 def pickled(state: Any) -> Skeleton:
     """Anything that torch.save takes. No tensor's data is read or copied.
 
-    Raises what pickle raises for what it cannot write, and ValueError for data that is viewed as two types.
+    Raises what pickle raises for what it cannot write, with the name of the entry, and ValueError for data that is viewed as two types.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
     with _without_collector():
-        pickler.dump(state)
+        try:
+            pickler.dump(state)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise type(error)(f"{_culprit(state)} cannot be saved: {error}") from error
     return Skeleton(file.getvalue(), pickler.storages)
