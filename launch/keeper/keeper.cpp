@@ -458,7 +458,8 @@ int run_keeper(const keeper_options& options) {
   if (::access("/proc/thread-self/children", R_OK) != 0) {
     options.report_error(
         fmt::format("/proc/thread-self/children cannot be read ({}): without it, what training "
-                    "processes leave behind cannot be found",
+                    "processes leave behind cannot be found (mount /proc; the kernel needs "
+                    "CONFIG_PROC_CHILDREN)",
                     os::system_message(errno)));
     return 1;
   }

@@ -94,6 +94,6 @@ TEST_CASE("a port is free for the next store as soon as the last one is told to 
 TEST_CASE("a store that cannot be opened, or that ends by itself, is told in one line") {
   const auto told = story("store-lost");
   CHECK(told.find("the port is in use by another program") != std::string::npos);
-  CHECK(told.find("it does not serve\nthe workers' store has ended with signal 9 (SIGKILL)\n") !=
+  CHECK(told.find("it does not serve\nthe workers' store has ended with signal 9 (SIGKILL); ") !=
         std::string::npos);
 }

@@ -60,7 +60,8 @@ kept_store_host::kept_store_host(os::io_thread& io, keeper_client& keeper, log::
     if (process != 0 && now->compare_exchange_strong(process, 0))
       log("store", {log::level::error,
                     "store_ended",
-                    "the workers' store has ended with " + ports::to_string(how),
+                    "the workers' store has ended with " + ports::to_string(how) +
+                        "; workers that ask it fail, and are started again with another one",
                     {}});
   };
   keeper_.listen(io, {ended, [](std::size_t) {}});

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace troupe;
@@ -100,6 +101,14 @@ result<void> read_token(common_options& o) {
   return {};
 }
 
+/// By a collector of logs, a pipe or a file: there the lines of all ranks mix. What is on a terminal
+/// is read there, and a program may do without colours where it has none.
+bool stderr_is_read_elsewhere() {
+  struct stat is {};
+  return ::fstat(STDERR_FILENO, &is) == 0 &&
+         (S_ISFIFO(is.st_mode) || S_ISREG(is.st_mode) || S_ISSOCK(is.st_mode));
+}
+
 /// All that can be found out, and objected to, before there is a second process.
 result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) {
   const auto open_files = os::raise_open_files();
@@ -117,6 +126,8 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
                                        o.node_name.empty() ? host_name() : o.node_name);
   if (!directory)
     return tl::make_unexpected(directory.error());
+  contract->output.node = node_name_of(o);
+  contract->output.keeps_end_of_stderr = o.streams.log_dir.empty() && stderr_is_read_elsewhere();
   contract->output.run_directory = directory->for_workers();
   contract->environment[mark_variable] = mark_below(machine);
   const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);

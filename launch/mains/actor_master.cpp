@@ -79,7 +79,7 @@ int troupe::launch::actor_master(int argc, char** argv) {
     return *code;
   auto& options = std::get<master_program_options>(parsed);
   take_default_token(options.common, options.listen, machine);
-  auto log = open_log(options.common);
+  auto log = open_log(options.common, {options.rdzv_id, {}});
   if (!log)
     return report_error(program, log.error().what, exit_failure);
   leave(run(options, std::move(*log)));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -77,6 +78,14 @@ class argument_grammar {
 
   void add(option_group group);
 
+  struct example {
+    std::string what, line; ///< of the shell
+  };
+  /// For help and manual.
+  void show(std::vector<example> examples) { examples_ = std::move(examples); }
+  /// The names of the options that most users need: `help` has these only. None: all of them.
+  void most_used(std::set<std::string> names) { most_used_ = std::move(names); }
+
   struct positional {
     /// From the first word that is no option on.
     std::vector<std::string> rest;
@@ -85,7 +94,9 @@ class argument_grammar {
   parse(const std::vector<std::string>& arguments,
         const std::map<std::string, std::string>& environment) const;
 
-  std::string help() const;
+  /// Filled to lines that are shorter than so many columns.
+  std::string help(std::size_t columns) const;
+  std::string help_all(std::size_t columns) const;
   /// All options as a page for man (groff), or as Markdown.
   std::string manual(const std::string& format) const;
   /// A script for bash, zsh, fish or tcsh.
@@ -106,7 +117,11 @@ class argument_grammar {
   std::string unknown_option(const std::string& word) const;
   const option* named(const std::string& spelling) const;
 
+  std::string help(std::size_t columns, const std::set<std::string>& named) const;
+
   std::string program_, usage_, about_;
+  std::vector<example> examples_;
+  std::set<std::string> most_used_;
   std::vector<option_group> groups_;
   std::map<std::string, std::pair<std::size_t, std::size_t>> spellings_;
 };

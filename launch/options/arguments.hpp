@@ -42,7 +42,7 @@ void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std:
 /// What all programs have.
 void declare_common(argument_grammar& d, common_options& c);
 /// Options that only print: help, version, completion.
-void declare_answers(argument_grammar& d);
+void declare_answers(argument_grammar& d, std::size_t columns);
 /// The job's token from TROUPE_TOKEN_FILE or TROUPE_TOKEN, unless an option says how to prove
 /// oneself.
 std::optional<error> derive_common(common_options& c, const machine_facts& machine);

@@ -4,52 +4,81 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 /// What an argument grammar says about itself to people.
 namespace troupe::launch {
 
 namespace {
 
-/// A terminal has 80 columns, and a full last one makes some of them wrap.
-constexpr std::size_t width = 79;
+/// Lines that are longer are hard to read, and shorter ones leave no room beside the names.
+constexpr std::size_t widest = 110, narrowest = 60;
 constexpr std::size_t column = 28;
 
-/// Words filled into lines between the columns `from` and `width`; the first line begins at `from`.
-std::string filled(const std::string& text, std::size_t from) {
-  std::string out;
-  std::size_t at = from;
-  for (const auto& word : split(text, ' ')) {
-    if (at > from && at + 1 + word.size() > width) {
-      out += "\n" + std::string(from, ' ');
-      at = from;
-    } else if (at > from) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-  }
-  return out;
-}
+/// Text as wide as its terminal. A full last column makes some of them wrap.
+class page {
+ public:
+  explicit page(std::size_t columns) : width_(std::min(std::max(columns, narrowest), widest) - 1) {}
 
-std::string line_of(const option& o) {
-  auto head = "  " + filled(fmt::format("{}{}{}", fmt::join(o.names, ", "),
-                                        o.value.empty() ? "" : " ", o.value),
-                            2);
-  if (head.size() + 2 > column)
-    head += "\n" + std::string(column, ' ');
-  else
-    head.resize(column, ' ');
-  return head + filled(o.about, column) + "\n";
-}
+  /// Words filled into lines between the columns `from` and the width; the first line begins at
+  /// `from`.
+  std::string filled(const std::string& text, std::size_t from) const {
+    std::string out;
+    std::size_t at = from;
+    for (const auto& word : split(text, ' ')) {
+      if (at > from && at + 1 + word.size() > width_) {
+        out += "\n" + std::string(from, ' ');
+        at = from;
+      } else if (at > from) {
+        out += ' ';
+        ++at;
+      }
+      out += word;
+      at += word.size();
+    }
+    return out;
+  }
+
+  std::string line_of(const option& o) const {
+    auto head = "  " + filled(fmt::format("{}{}{}", fmt::join(o.names, ", "),
+                                          o.value.empty() ? "" : " ", o.value),
+                              2);
+    if (head.size() + 2 > column)
+      head += "\n" + std::string(column, ' ');
+    else
+      head.resize(column, ' ');
+    return head + filled(o.about, column) + "\n";
+  }
+
+ private:
+  std::size_t width_;
+};
 
 } // namespace
 
-std::string argument_grammar::help() const {
-  auto text = fmt::format("Usage: {} {}\n\n{}\n", program_, usage_, filled(about_, 0));
+std::string argument_grammar::help(std::size_t columns) const {
+  return help(columns, most_used_);
+}
+
+std::string argument_grammar::help_all(std::size_t columns) const {
+  return help(columns, {});
+}
+
+/// `named`: these options; none: all.
+std::string argument_grammar::help(std::size_t columns, const std::set<std::string>& named) const {
+  const page to(columns);
+  auto text = fmt::format("Usage: {} {}\n\n{}\n", program_, usage_, to.filled(about_, 0));
+  if (!examples_.empty())
+    text += "\nExamples\n";
+  for (const auto& e : examples_)
+    text += fmt::format("  {}:\n    {}\n", e.what, to.filled(e.line, 6));
   for (const auto& group : groups_) {
-    text += fmt::format("\n{}\n", group.title);
+    std::string lines;
     for (const auto& o : group.options)
-      text += line_of(o);
+      if (named.empty() || named.count(o.names.back()))
+        lines += to.line_of(o);
+    if (!lines.empty())
+      text += fmt::format("\n{}\n{}", group.title, lines);
   }
   return text;
 }

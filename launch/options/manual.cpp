@@ -51,6 +51,11 @@ std::string argument_grammar::manual(const std::string& format) const {
                                   in_groff(usage_), in_groff(about_))
                     : fmt::format("# {}\n\n`{} {}`\n\n{}\n", program_, program_, usage_,
                                   in_markdown(about_));
+  if (!examples_.empty())
+    text += groff ? ".SH EXAMPLES\n" : "\n## Examples\n\n";
+  for (const auto& e : examples_)
+    text += groff ? fmt::format(".TP\n{}\n.B {}\n", in_groff(e.what), in_groff(e.line))
+                  : fmt::format("- {}: `{}`\n", in_markdown(e.what), e.line);
   for (const auto& group : groups_) {
     text += groff ? fmt::format(".SH {}\n", in_groff(in_capitals(group.title)))
                   : fmt::format("\n## {}\n\n| option | what it does |\n|---|---|\n", group.title);

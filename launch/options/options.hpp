@@ -177,6 +177,8 @@ struct machine_facts {
   std::string host;
   /// An id no other job has, for the jobs that get one.
   std::string fresh_id = "none";
+  /// Of the terminal that stdout is.
+  std::size_t columns = 80;
   pythons_found pythons;
 };
 

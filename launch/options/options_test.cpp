@@ -254,13 +254,36 @@ TEST_CASE("bad input gets one line that names the thing") {
   CHECK(mentions(refused({"--standalone", "--nnodes=2", "t.py"}), "--standalone"));
 }
 
-TEST_CASE("help names every option and runs nothing") {
-  const auto p = parse_launcher({"--help"}, eight_cpus());
-  const auto* text = std::get_if<just_print>(&p);
-  REQUIRE(text);
-  for (const auto* name :
-       {"--nnodes", "--nproc-per-node", "--rdzv-endpoint", "--max-restarts", "--json-log"})
-    CHECK_MESSAGE(mentions(text->text, name), name);
+TEST_CASE("help names the options that are needed most, --help-all every option; nothing is run") {
+  const auto shown = [](const char* asked) {
+    const auto p = parse_launcher({asked}, eight_cpus());
+    const auto* text = std::get_if<just_print>(&p);
+    REQUIRE(text);
+    return text->text;
+  };
+  for (const auto* name : {"Examples", "--nnodes", "--nproc-per-node", "--rdzv-endpoint",
+                           "--max-restarts", "--json-log", "--help-all"}) {
+    CHECK_MESSAGE(mentions(shown("--help"), name), name);
+    CHECK_MESSAGE(mentions(shown("--help-all"), name), name);
+  }
+  CHECK_FALSE(mentions(shown("--help"), "--monitor-interval"));
+  CHECK(mentions(shown("--help-all"), "--monitor-interval"));
+}
+
+TEST_CASE("help is as wide as the terminal, within reason") {
+  const auto longest_at = [](std::size_t columns) {
+    auto machine = eight_cpus();
+    machine.columns = columns;
+    const auto p = parse_launcher({"--help-all"}, machine);
+    std::size_t most = 0;
+    for (const auto& line : split(std::get<just_print>(p).text, '\n'))
+      most = std::max(most, line.size());
+    return most;
+  };
+  CHECK(longest_at(100) < 100);
+  CHECK(longest_at(100) > 80);
+  CHECK(longest_at(500) < 110);
+  CHECK(longest_at(20) == longest_at(60));
 }
 
 TEST_CASE("no program's help is wider than 80 columns, and no line of it is blank at its end") {
@@ -270,6 +293,7 @@ TEST_CASE("no program's help is wider than 80 columns, and no line of it is blan
     return split(text->text, '\n');
   };
   for (const auto& all : {lines(parse_launcher({"--help"}, eight_cpus())),
+                          lines(parse_launcher({"--help-all"}, eight_cpus())),
                           lines(parse_master({"--help"}, eight_cpus())),
                           lines(parse_shell({"--help"}, eight_cpus()))})
     for (const auto& line : all) {

@@ -46,13 +46,15 @@ answer<Options> read(const argument_grammar& d, const std::vector<std::string>& 
 
 } // namespace
 
-void declare_answers(argument_grammar& d) {
+void declare_answers(argument_grammar& d, std::size_t columns) {
   const auto answers = [](option o, std::function<std::string(const std::string&)> answer) {
     o.answer = std::move(answer);
     return o;
   };
-  auto help =
-      answers({{"-h", "--help"}, "", "Show this text"}, [&d](const auto&) { return d.help(); });
+  auto help = answers({{"-h", "--help"}, "", "Show the options that are needed most"},
+                      [&d, columns](const auto&) { return d.help(columns); });
+  auto help_all = in_full(answers({{"--help-all"}, "", "Show all options"},
+                                  [&d, columns](const auto&) { return d.help_all(columns); }));
   auto version = in_full(
       answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text(); }));
   auto completion = in_full(
@@ -63,8 +65,30 @@ void declare_answers(argument_grammar& d) {
       among({"man", "markdown"},
             answers({{"--print-manual"}, "FORMAT", "Print all options for man, or as Markdown"},
                     [&d](const std::string& format) { return d.manual(format); })));
-  d.add({"Help", {std::move(help), std::move(version), std::move(completion), std::move(manual)}});
+  d.add({"Help",
+         {std::move(help), std::move(help_all), std::move(version), std::move(completion),
+          std::move(manual)}});
 }
+
+namespace {
+
+void declare_most_used(argument_grammar& d) {
+  d.show({{"all GPUs of this machine; failures restart the workers three times",
+           "actor-launcher --nproc-per-node gpu --max-restarts 3 train.py --epochs 5"},
+          {"two machines, the same line on each; once before: actor-launcher --new-token",
+           "actor-launcher --nnodes 2 --nproc-per-node gpu --rdzv-endpoint host0:29400 train.py"},
+          {"what this machine lacks for it", "actor-launcher doctor train.py"},
+          {"look into what runs here", "actor-shell tree"}});
+  d.most_used({"--nnodes",     "--nproc-per-node", "--rdzv-endpoint",
+               "--rdzv-id",    "--max-restarts",   "--shutdown-timeout",
+               "--module",     "--no-python",      "--python",
+               "--log-dir",    "--redirects",      "--tee",
+               "--token-file", "--new-token",      "--json-log",
+               "--quiet",      "--verbose",        "--help",
+               "--help-all",   "--version"});
+}
+
+} // namespace
 
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
                                         const machine_facts& machine) {
@@ -83,7 +107,8 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   declare_common(d, o.common);
   d.add(policy_group(policy));
   declare_dlrover(d, dlrover, policy);
-  declare_answers(d);
+  declare_answers(d, machine.columns);
+  declare_most_used(d);
   const auto around = find_scheduler_environment(machine.environment, machine.host);
   if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), o.command))
     return *over;
@@ -152,7 +177,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
          into(o.journal)}}});
   d.add(policy_group(policy));
   declare_common(d, o.common);
-  declare_answers(d);
+  declare_answers(d, machine.columns);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))
     return *over;
   if (!rest.empty())

@@ -126,7 +126,7 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
            into(w.endpoint)}}});
   d.add(rows_group(o, w));
   declare_common(d, o.common);
-  declare_answers(d);
+  declare_answers(d, machine.columns);
   if (auto over = read(d, separated(arguments), machine, o, w))
     return *over;
   if (w.endpoint.empty()) {

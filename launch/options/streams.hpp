@@ -50,7 +50,8 @@ struct stream_options {
   /// is.
   std::optional<std::set<std::uint32_t>> shown;
   /// `--log-line-prefix-template`, else TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE: the prefix of tee'd
-  /// lines, with ${role_name} ${local_rank} ${rank} ${hostname}. Empty: torchrun's
+  /// lines, with ${role_name} ${local_rank} ${rank} ${hostname}, and ${node} and ${time}. Empty:
+  /// torchrun's
   /// "[<role><local rank>]:".
   std::string prefix_template;
   /// `--duplicate-stdout-filters`: tee'd lines that contain any of these words also go to

@@ -135,7 +135,7 @@ option_group streams_group(stream_options& s, torchrun_arguments& w) {
        in_full({{"--log-line-prefix-template"},
                 "TEXT",
                 "What stands before lines of --tee, with ${role_name} ${local_rank} ${rank} "
-                "${hostname} ([${role_name}${local_rank}]:)",
+                "${hostname} ${node} ${time} ([${role_name}${local_rank}]:)",
                 into(s.prefix_template)}),
        {{"--local-ranks-filter"},
         "RANK,...",

@@ -29,11 +29,11 @@ std::string error_file_for(const worker_failure& root, const node_name& node,
 } // namespace
 
 std::string conclude_failure(const std::string& what, const node_name& node,
-                             const actors::node_outcome& outcome,
+                             const actors::node_outcome& outcome, const std::string& checkpoint,
                              const std::map<std::string, std::string>& environment,
                              ports::process_host& files) {
   const auto failures = all_failures(outcome.verdict, outcome.failures);
-  const auto text = failure_summary(what, failures, outcome.reason);
+  const auto text = failure_summary(what, failures, outcome.reason, checkpoint);
   const auto wanted = environment.find("TORCHELASTIC_ERROR_FILE");
   if (wanted == environment.end() || wanted->second.empty() || failures.empty() ||
       failures.front().error_file.empty())

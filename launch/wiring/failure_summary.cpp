@@ -98,6 +98,10 @@ std::string hint(const worker_failure& f) {
   return text.empty() ? "" : "\n  hint      : " + text;
 }
 
+std::string last_saved(const std::string& checkpoint) {
+  return checkpoint.empty() ? "" : "\n  checkpoint: " + os::printable(checkpoint);
+}
+
 std::string class_in_words(const worker_failure& f) {
   if (f.exit_class.empty())
     return {};
@@ -160,7 +164,7 @@ all_failures(const std::optional<messages::msg<messages::Conclude>>& verdict,
 }
 
 std::string failure_summary(const std::string& what, const std::vector<worker_failure>& failures,
-                            const std::string& reason) {
+                            const std::string& reason, const std::string& checkpoint) {
   const auto title = os::printable(what) + " FAILED";
   auto width = title.size();
   std::string root = os::printable(reason), others;
@@ -176,7 +180,7 @@ std::string failure_summary(const std::string& what, const std::vector<worker_fa
       const auto text = block(i, failures[by_rank[i]]);
       width = std::max(width, width_of(text));
       if (by_rank[i] == 0)
-        root = text + hint(failures[by_rank[i]]);
+        root = text + hint(failures[by_rank[i]]) + last_saved(checkpoint);
       else
         others += text + "\n";
     }

@@ -31,9 +31,10 @@ all_failures(const std::optional<messages::msg<messages::Conclude>>& verdict,
 
 /// The end of a failed job, in the form of torch's ChildFailedError, for people and for the tools
 /// that look for it: the root cause is the last block. `what` is the script's name; `reason` stands
-/// in the place of failures if there are none.
+/// in the place of failures if there are none. `checkpoint`: what training can go on from, in
+/// words; empty: unknown.
 std::string failure_summary(const std::string& what, const std::vector<worker_failure>& failures,
-                            const std::string& reason);
+                            const std::string& reason, const std::string& checkpoint = {});
 
 /// What a shell would say of the process that failed first: its exit code, 128 + n for signal n,
 /// and 1 if there was none.

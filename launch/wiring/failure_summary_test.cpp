@@ -65,6 +65,8 @@ TEST_SUITE("failure_summary") {
     CHECK(text.find("\n  end of its stderr:\n  line 10\n  line 11\n") != std::string::npos);
     CHECK(text.find("line 29\n===") != std::string::npos);
     f.log_tail = "all of it";
+    CHECK(failure_summary("t.py", {f}, "", "step 7 at /c")
+              .find("all of it\n  checkpoint: step 7 at /c\n===") != std::string::npos);
     CHECK(failure_summary("t.py", {f}, "").find("stderr:\n  all of it\n===") != std::string::npos);
     f.traceback = "Traceback";
     CHECK(failure_summary("t.py", {f}, "").find("all of it") == std::string::npos);
@@ -166,13 +168,13 @@ TEST_SUITE("conclusion") {
     const std::map<std::string, std::string> environment{{"TORCHELASTIC_ERROR_FILE", place}};
 
     SUBCASE("there is none if it wrote none") {
-      conclude_failure("a.py", "node-0", outcome, environment, no_files);
+      conclude_failure("a.py", "node-0", outcome, "", environment, no_files);
       CHECK_FALSE(std::filesystem::exists(place));
     }
     SUBCASE("of another node it is made anew") {
       root.error_file = "/elsewhere/error.json";
       outcome.verdict = verdict_of({root});
-      conclude_failure("a.py", "node-9", outcome, environment, no_files);
+      conclude_failure("a.py", "node-9", outcome, "", environment, no_files);
       const auto made = content_of(place);
       CHECK(read_error_file(made)->line == "ValueError: no");
       CHECK(made.find(R"("errorCode":3)") != std::string::npos);
@@ -180,7 +182,7 @@ TEST_SUITE("conclusion") {
     SUBCASE("that cannot be written is named") {
       root.error_file = "/elsewhere/error.json";
       outcome.verdict = verdict_of({root});
-      const auto said = conclude_failure("a.py", "node-9", outcome,
+      const auto said = conclude_failure("a.py", "node-9", outcome, "",
                                          {{"TORCHELASTIC_ERROR_FILE", "/nowhere/x"}}, no_files);
       CHECK(said.rfind("the error file '/nowhere/x'", 0) == 0);
     }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -24,6 +25,12 @@ std::string fresh_id() {
   const auto high = random_seed(), low = random_seed();
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
                      high & 0xfff, 0x8000 | (low >> 50), low & 0xffff'ffff'ffff);
+}
+
+std::size_t columns_of_stdout() {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : std::size_t{80};
 }
 
 } // namespace
@@ -41,6 +48,7 @@ machine_facts this_machine() {
     ++facts.gpus;
   facts.host = host_name();
   facts.fresh_id = fresh_id();
+  facts.columns = columns_of_stdout();
   facts.pythons = find_pythons(facts.environment, program_invocation_name);
   return facts;
 }

@@ -33,11 +33,11 @@ std::string nodes_in_words(const launcher_options& o) {
                                     : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max);
 }
 
-log::event job_line(const launcher_options& o) {
+log::event job_line(const launcher_options& o, const std::string& today) {
   const bool by_python = o.run_path || !o.no_python;
   return {log::level::notice,
           "job",
-          fmt::format("job {}: {}, {} on this one{}", o.rdzv_id, nodes_in_words(o),
+          fmt::format("job {}, {}: {}, {} on this one{}", o.rdzv_id, today, nodes_in_words(o),
                       counted(o.processes_per_node, "worker"),
                       by_python ? fmt::format("; {} ({})", o.python.program, o.python.from) : ""),
           {{"job", o.rdzv_id},
@@ -66,9 +66,10 @@ std::vector<log::event> remarks_on(const launcher_options& o) {
   return lines;
 }
 
-std::vector<log::event> first_lines(const launcher_options& o, const std::string& log_directory,
+std::vector<log::event> first_lines(const launcher_options& o, const std::string& today,
+                                    const std::string& log_directory,
                                     const ports::endpoint& master) {
-  std::vector<log::event> lines{job_line(o)};
+  std::vector<log::event> lines{job_line(o, today)};
   if (!log_directory.empty())
     lines.push_back({log::level::notice,
                      "log_directory",
@@ -104,11 +105,13 @@ log::event last_line(const run_end& r) {
   return {
       log::level::notice,
       "run_ended",
-      fmt::format("{} after {}, with {}{}", how, in_words(r.took), counted(r.restarts, "restart"),
+      fmt::format("{} after {}, with {}{}{}", how, in_words(r.took), counted(r.restarts, "restart"),
+                  r.checkpoint.empty() ? "" : "; the last complete checkpoint is " + r.checkpoint,
                   r.log_directory.empty() ? "" : "; the workers' files are in " + r.log_directory),
       {{"success", r.success},
        {"restarts", std::int64_t{r.restarts}},
        {"took_ms", milliseconds_of(r.took)},
+       {"checkpoint", r.checkpoint},
        {"directory", r.log_directory}}};
 }
 

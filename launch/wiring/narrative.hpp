@@ -18,8 +18,10 @@ log::sink told_by_node(log::sink to);
 std::vector<log::event> remarks_on(const launcher_options& o);
 
 /// Which job this is, what runs it, where its files are, and the command that looks into it.
-/// `log_directory`: empty if the user asked for none.
-std::vector<log::event> first_lines(const launcher_options& o, const std::string& log_directory,
+/// `log_directory`: empty if the user asked for none. `today`: with the zone; lines have a time
+/// only.
+std::vector<log::event> first_lines(const launcher_options& o, const std::string& today,
+                                    const std::string& log_directory,
                                     const ports::endpoint& master);
 
 /// `to`, with these lines before the first event that says that this node has a link to its master:
@@ -34,6 +36,7 @@ struct run_end {
   duration took{};
   std::uint32_t restarts = 0;
   std::string log_directory; ///< empty if the user asked for none
+  std::string checkpoint;    ///< the last complete one in words; empty if there is none
 };
 /// Of a failed job the summary follows.
 log::event last_line(const run_end& r);

@@ -85,8 +85,9 @@ void prepare_process(const char* program) {
   std::set_terminate(end_with_one_line);
 }
 
-result<std::unique_ptr<os::logs>> open_log(const common_options& o, std::size_t queue_max) {
-  return os::logs::open({o.talk, stderr, o.json_log, queue_max});
+result<std::unique_ptr<os::logs>> open_log(const common_options& o, os::log_origin origin,
+                                           std::size_t queue_max) {
+  return os::logs::open({o.talk, stderr, o.json_log, queue_max, std::move(origin)});
 }
 
 namespace {

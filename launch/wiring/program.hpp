@@ -54,7 +54,7 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
 void prepare_process(const char* program);
 
 /// The console and, if asked for, the JSON file; dropping it writes what is queued.
-result<std::unique_ptr<os::logs>> open_log(const common_options& o,
+result<std::unique_ptr<os::logs>> open_log(const common_options& o, os::log_origin origin,
                                            std::size_t queue_max = limits::log_queue_max);
 
 /// `dial_from`: this machine's address to dial from; empty means any.

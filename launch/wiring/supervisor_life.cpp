@@ -8,6 +8,7 @@
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
+#include "launch/wiring/last_checkpoint.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
 #include "launch/wiring/master_wiring.hpp"
@@ -21,11 +22,13 @@
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/checkpoint/snapshot_writer.hpp"
 #include "runtime/os/console/console_relay.hpp"
+#include "runtime/os/log/console_sink.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/os/tcpstore/asio_store_host.hpp"
 #include "runtime/sup/engine.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -130,6 +133,11 @@ constexpr bool all_differ(std::initializer_list<unsigned> slots) {
 static_assert(all_differ({actors::agent::underway_slot.number, actors::uplink::identity_slot.number,
                           master_slot.number, copies_slot.number}));
 
+std::string today() {
+  const auto now = std::chrono::system_clock::now();
+  return os::day_and_zone(fmt::localtime(std::chrono::system_clock::to_time_t(now)));
+}
+
 /// Where the user finds what workers write; empty if no files were asked for.
 std::string directory_asked_for(const launch_facts& facts) {
   const auto& streams = facts.options.streams;
@@ -185,14 +193,14 @@ class life {
     const auto snapshots = std::make_shared<ckpt::snapshot_writer>(*memory, facts_.node);
     const auto copier =
         copies ? copies->copier_of(*memory) : std::make_shared<ckpt::snapshot_copier>(*memory);
-    const auto told =
-        keeper_.earlier_lives() == 0
-            ? told_once_linked(log_->sink(), program,
-                               first_lines(options_, directory_asked_for(facts_), where.master))
-            : log_->sink();
-    auto node = node_run::start(engine_.system(),
-                                {*transport, processes, stores, keeping_, snapshots, copier},
-                                node_options, master ? told : told_by_node(told));
+    const auto told = keeper_.earlier_lives() == 0
+                          ? told_once_linked(log_->sink(), program,
+                                             first_lines(options_, today(),
+                                                         directory_asked_for(facts_), where.master))
+                          : log_->sink();
+    auto node = node_run::start(
+        engine_.system(), {*transport, processes, stores, keeping_, snapshots, copier},
+        node_options, checkpoint_.heard_in(master ? told : told_by_node(told)));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
                              "supervisor_restarted",
@@ -371,7 +379,8 @@ class life {
     if (ran)
       log_->sink()(program, last_line({outcome.success, outcome.signal,
                                        std::chrono::steady_clock::now() - facts_.started,
-                                       outcome_->restarts(), directory_asked_for(facts_)}));
+                                       outcome_->restarts(), directory_asked_for(facts_),
+                                       checkpoint_.in_words()}));
     const auto unshown = output_->drain();
     log_.reset();
     if (unshown)
@@ -387,7 +396,8 @@ class life {
       if (outcome.signal == 0 && (!master || !outcome.verdict))
         report_error(program, outcome.reason, exit_failure);
       if (outcome.verdict || outcome.failures)
-        say(conclude_failure(options_.command.front(), name, outcome, machine_.environment, files));
+        say(conclude_failure(options_.command.front(), name, outcome, checkpoint_.in_words(),
+                             machine_.environment, files));
     }
     if (outcome.signal != 0)
       return exit_by_signal + outcome.signal;
@@ -408,6 +418,7 @@ class life {
   const std::shared_ptr<os::file_relay> console_ =
       std::make_shared<os::file_relay>(targets_[0], targets_[1]);
   std::shared_ptr<worker_output> output_;
+  const last_checkpoint checkpoint_;
   const std::shared_ptr<outcome_file> outcome_ =
       std::make_shared<outcome_file>(options_.outcome_file);
   os::io_thread io_;
@@ -426,10 +437,14 @@ void give_memory_back() {
   ::mallopt(M_TRIM_THRESHOLD, 4 * threshold);
 }
 
+os::log_origin origin_of(const launch_facts& facts) {
+  return {facts.options.rdzv_id, facts.node};
+}
+
 } // namespace
 
 int live(const launch_facts& facts, keeper_client& keeper) {
-  auto log = open_log(facts.options.common);
+  auto log = open_log(facts.options.common, origin_of(facts));
   if (!log)
     return report_error(program, log.error().what, exit_failure);
   if (keeper.earlier_lives() == 0)
@@ -445,7 +460,7 @@ void serve_store(const launch_facts& facts, const store_order& order, const os::
     for (const auto& of_one_rank : inherited)
       for (const int descriptor : of_one_rank)
         ::close(descriptor);
-  const auto log = open_log(facts.options.common, limits::store_log_queue_max);
+  const auto log = open_log(facts.options.common, origin_of(facts), limits::store_log_queue_max);
   os::store_host_options options;
   if (log)
     options.log = (*log)->sink();

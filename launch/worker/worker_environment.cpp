@@ -157,6 +157,11 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   env["MASTER_ADDR"] = as_reached_from_here(a.store_address, c.zone);
   env["MASTER_PORT"] = number(a.store_port);
   env["TORCHELASTIC_RESTART_COUNT"] = number(a.restart_count);
+  constexpr auto failed_at = "TROUPE_FAILED_AT"; // seconds, as CLOCK_MONOTONIC has them
+  env.erase(failed_at);
+  if (a.failed_at)
+    env[failed_at] = fmt::format(
+        "{:.3f}", std::chrono::duration<double>(a.failed_at->time_since_epoch()).count());
   env["TORCHELASTIC_MAX_RESTARTS"] = number(c.max_restarts);
   env["TORCHELASTIC_RUN_ID"] = c.job;
   // Otherwise rank 0's worker hosts the store.

@@ -11,6 +11,8 @@ namespace troupe::launch {
 namespace {
 
 constexpr auto nowhere = "/dev/null";
+/// No output that the user has asked to keep: the directory goes when the job has ended.
+constexpr auto copy_of_stderr = "stderr.copy";
 
 std::string prefix_of(const output_contract& c, const actors::assignment& a) {
   if (c.streams.prefix_template.empty())
@@ -18,7 +20,9 @@ std::string prefix_of(const output_contract& c, const actors::assignment& a) {
   return substituted(c.streams.prefix_template, {{"role_name", c.role},
                                                  {"local_rank", std::to_string(a.local)},
                                                  {"rank", std::to_string(a.rank)},
-                                                 {"hostname", c.host}});
+                                                 {"hostname", c.host},
+                                                 {"node", c.node},
+                                                 {"time", "${time}"}}); // the line's own
 }
 
 std::string filtered_file(const std::string& attempt, const char* stream) {
@@ -47,6 +51,10 @@ worker_files files_of(const output_contract& c, const actors::assignment& a) {
                         const std::vector<std::string>& words) {
     f.shown.push_back({file, to, prefix_of(c, a), words, filtered_file(f.attempt, name)});
   };
+  if (seen && !to_file.err && c.keeps_end_of_stderr) {
+    f.stderr_file = f.directory + "/" + copy_of_stderr;
+    f.shown.push_back({f.stderr_file, ports::console_stream::err, "", {}, "", nullptr, true});
+  }
   if (seen && tee.out)
     show(f.stdout_file, ports::console_stream::out, "stdout", c.streams.duplicate_stdout);
   if (seen && tee.err)

@@ -19,6 +19,10 @@ struct output_contract {
   std::string host;
   /// `<log dir>/<job>_<random>`; empty when the user asked for no files (--log-dir /dev/null).
   std::string run_directory;
+  std::string node; ///< its name in the job
+  /// Where a worker's stderr goes to the console: whether the end of it is kept, for the case that
+  /// the worker fails.
+  bool keeps_end_of_stderr = false;
 };
 
 struct worker_files {

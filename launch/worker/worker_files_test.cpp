@@ -88,6 +88,21 @@ TEST_SUITE("worker_files") {
     CHECK(filtered_files(c, f.attempt) == std::vector<std::string>{f.shown[1].filtered_path});
   }
 
+  TEST_CASE("the end of what goes to the console is kept if that is wanted") {
+    auto c = contract();
+    c.keeps_end_of_stderr = true;
+    auto f = files_of(c, place(3));
+    CHECK(text(f) == "console stderr.copy err<stderr.copy");
+    CHECK(f.shown.front().passes_through);
+    c.streams.tee.everyone = {false, true};
+    f = files_of(c, place(3));
+    CHECK(text(f) == "console stderr.log [default3]:err<stderr.log");
+    CHECK_FALSE(f.shown.front().passes_through);
+    c.streams.tee = {};
+    c.streams.shown = std::set<std::uint32_t>{0};
+    CHECK(files_of(c, place(3)).shown.empty());
+  }
+
   TEST_CASE("the prefix is torchrun's or the user's") {
     auto c = contract();
     c.role = "trainer";
@@ -95,5 +110,8 @@ TEST_SUITE("worker_files") {
     CHECK(files_of(c, place(3)).shown.front().prefix == "[trainer3]:");
     c.streams.prefix_template = "${hostname}/$rank ${role_name}.${local_rank}| ";
     CHECK(files_of(c, place(3)).shown.front().prefix == "gpu7/11 trainer.3| ");
+    c.streams.prefix_template = "$time ${node} [${rank}] ";
+    c.node = "node-1";
+    CHECK(files_of(c, place(3)).shown.front().prefix == "${time} node-1 [11] ");
   }
 }

@@ -72,6 +72,13 @@ result<void> worker_output::follow(worker_files& files, const actors::assignment
     if (from_its_beginning)
       *shown.progress = 0;
     auto followed = console_->follow(shown);
+    // Then the worker writes to the console itself, and a failure is told without its last lines.
+    if (!followed && shown.passes_through) {
+      files.stderr_file.clear();
+      continue;
+    }
+    if (shown.passes_through)
+      copies_.push_back(shown.path);
     if (!followed)
       return tl::make_unexpected(followed.error());
     followed_[a.local].push_back(*followed);
@@ -83,6 +90,9 @@ result<void> worker_output::make_directories(const worker_files& files,
                                              const actors::assignment& a) {
   std::error_code bad;
   if (newest_ != a.which) {
+    for (const auto& copy : std::exchange(copies_, {}))
+      fs::remove(copy, bad);
+    bad.clear();
     if (auto moved = move_aside(files.attempt, newest_); !moved)
       return moved;
     newest_ = a.which;

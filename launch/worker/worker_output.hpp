@@ -45,6 +45,7 @@ class worker_output {
   std::mutex mutex_;
   generation newest_{};
   std::map<local_rank, std::vector<ports::console_relay::id>> followed_;
+  std::vector<std::string> copies_; ///< of this generation's stderr, without which the next does
 };
 
 } // namespace troupe::launch

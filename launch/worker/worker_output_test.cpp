@@ -94,6 +94,29 @@ TEST_SUITE("worker_output") {
     CHECK(s.console->finished.size() == 1);
   }
 
+  TEST_CASE("an end of stderr that cannot be kept is no reason to start no worker") {
+    story s;
+    s.contract.streams.tee = {};
+    s.contract.keeps_end_of_stderr = true;
+    s.console->refuses = true;
+    const auto files = s.begins(1, 0, 0);
+    REQUIRE(files);
+    CHECK(files->stderr_file.empty());
+  }
+
+  TEST_CASE("the end of a generation's stderr goes when the next one begins") {
+    story s;
+    s.contract.streams.tee = {};
+    s.contract.keeps_end_of_stderr = true;
+    for (std::uint64_t g : {1, 2}) {
+      const auto files = s.begins(g, 0, 0);
+      REQUIRE(files);
+      std::ofstream(files->stderr_file) << "generation " << g;
+    }
+    CHECK(s.log("attempt_0.generation_1/0/stderr.copy") == "<none>");
+    CHECK(s.log("attempt_0/0/stderr.copy") == "generation 2");
+  }
+
   TEST_CASE("every attempt keeps its files") {
     story s;
     REQUIRE(s.begins(1, 0, 0));

@@ -150,6 +150,32 @@ def test_a_console_that_takes_nothing_does_not_keep_the_launcher_from_ending(
             os.close(end)
 
 
+def test_what_a_failed_worker_wrote_last_is_told_without_any_option(shell: Start) -> None:
+    run = shell("for i in $(seq 30); do echo line $i >&2; done; printf half >&2; exit 3")
+    assert run.wait(60) == [1], run.err()
+    lines = run.err().splitlines()
+    assert lines.count("line 1") == 1  # the console has all of it
+    told = lines.index("  end of its stderr:")
+    assert lines[told + 1 : told + 21] == [f"  line {i}" for i in range(12, 31)] + ["  half"]
+
+
+def test_prefixes_have_the_time_and_the_node_on_request(shell: Start, tmp_path: Path) -> None:
+    options = [f"--log-dir={tmp_path}/logs", "--tee=1", "--node-name=gpu-7", "--log-line-prefix-template=${time} ${node} [${rank}] "]
+    run = shell("echo loss 1", options=options)
+    assert run.wait(60) == [0], run.err()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} gpu-7 \[0\] loss 1\n", run.out())
+
+
+def test_of_a_progress_bar_the_console_has_few_states_and_the_last(shell: Start, tmp_path: Path) -> None:
+    bar = r"for i in $(seq 50); do printf '\r%s of 50' $i; done; echo"
+    run = shell(bar, options=[f"--log-dir={tmp_path}/logs", "--tee=1"])
+    assert run.wait(60) == [0], run.err()
+    shown = run.out().splitlines()
+    assert shown[-1] == "[default0]:50 of 50" and len(shown) < 10
+    (log,) = tmp_path.glob("logs/latest/attempt_0/0/stdout.log")
+    assert log.read_text().count(" of 50") == 50
+
+
 def test_stdin_reaches_the_worker(launcher: Launcher) -> None:
     done = subprocess.run(
         [launcher.program, "--no-python", "cat"],

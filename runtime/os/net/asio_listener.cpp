@@ -125,7 +125,9 @@ void accept_loop::out_of_resources(place& at, int number) {
     options_.log("link",
                  {log::level::warning,
                   "accept_paused",
-                  fmt::format("cannot accept connections for now: {}", std::strerror(number)),
+                  fmt::format("no node can connect for now: {}; it is tried again until one can "
+                              "(descriptors: ulimit -n)",
+                              std::strerror(number)),
                   {}});
   pause(at);
 }

@@ -95,7 +95,9 @@ void store_server::accept_ready(listener& at) {
 void store_server::out_of_resources(listener& at, int number) {
   if (!std::exchange(starved_, true))
     note(log::level::warning, "store_accept_paused",
-         fmt::format("the store cannot accept connections for now: {}", std::strerror(number)));
+         fmt::format("no worker can connect to the store for now: {}; it is tried again until one "
+                     "can (descriptors: ulimit -n)",
+                     std::strerror(number)));
   at.pause.expires_after(options_.accept_backoff);
   at.pause.async_wait([self = shared_from_this(), &at](const error_code& ec) {
     if (!ec && !self->shut_)

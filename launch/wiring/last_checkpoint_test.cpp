@@ -1,0 +1,30 @@
+#include "launch/wiring/last_checkpoint.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::launch;
+
+namespace {
+
+log::event complete(std::int64_t step) {
+  return {log::level::info, "step_complete", "", {{"step", step}, {"place", std::string("/c")}}};
+}
+
+} // namespace
+
+TEST_CASE("the last complete checkpoint is the one that the saver told last") {
+  std::vector<std::string> passed;
+  last_checkpoint last;
+  const auto sink = last.heard_in(
+      [&passed](const std::string&, const log::event& e) { passed.push_back(e.name); });
+  CHECK(last.in_words() == "");
+  sink("persister", complete(7));
+  sink("persister", {log::level::warning, "step_not_complete", "", {{"step", std::int64_t{9}}}});
+  CHECK(last.in_words() == "step 7 at /c");
+  sink("persister", complete(8));
+  CHECK(last.in_words() == "step 8 at /c");
+  CHECK(passed == std::vector<std::string>{"step_complete", "step_not_complete", "step_complete"});
+}
