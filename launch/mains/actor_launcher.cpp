@@ -101,8 +101,8 @@ result<void> read_token(common_options& o) {
   return {};
 }
 
-/// By a collector of logs, a pipe or a file: there the lines of all ranks mix. What is on a terminal
-/// is read there, and a program may do without colours where it has none.
+/// By a collector of logs, a pipe or a file: there the lines of all ranks mix. What is on a
+/// terminal is read there, and a program may do without colours where it has none.
 bool stderr_is_read_elsewhere() {
   struct stat is {};
   return ::fstat(STDERR_FILENO, &is) == 0 &&
