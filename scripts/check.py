@@ -14,7 +14,19 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from checks import bans, formatting, layers, local_messages, schemas, sizes, tree, upkeep, wording
+from checks import (
+    bans,
+    event_page,
+    formatting,
+    layers,
+    local_messages,
+    schemas,
+    sizes,
+    tree,
+    upkeep,
+    variables,
+    wording,
+)
 from checks.project import Project
 
 RULES = (
@@ -31,6 +43,8 @@ RULES = (
     upkeep.included_rule,
     upkeep.links_rule,
     wording.rule,
+    event_page.rule,
+    variables.rule,
 )
 OPTIONS = {"--format", "--tree", "--update-schema-lock", "--rewrite-schema-lock"}
 
