@@ -15,6 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 from checks import (
+    advice,
     bans,
     event_page,
     formatting,
@@ -45,6 +46,7 @@ RULES = (
     wording.rule,
     event_page.rule,
     variables.rule,
+    advice.rule,
 )
 OPTIONS = {"--format", "--tree", "--update-schema-lock", "--rewrite-schema-lock"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from checks import event_page, event_reader, variables
+from checks import advice, event_page, event_reader, variables
 from checks.blocks import replaced
 from checks.cpp_tokens import tokens_of
 from checks.event_reader import Unclear
@@ -165,6 +165,44 @@ class Page(unittest.TestCase):
         )
         with self.assertRaises(ValueError):
             replaced("nothing", "b", "new")
+
+
+ADVICE = """| message | meaning |
+|---|---|
+| `node … is gone: …`, `no room` | x |
+
+- `has
+  fallen`: x
+"""
+SAID = """void f() { log({log::level::warning, "node_gone", fmt::format("node {} is "
+  "gone: {}", n, why), {}}); fail("no room"); }"""
+
+
+class Advice(unittest.TestCase):
+    def findings(self, said=SAID, python='raise E(f"the {what} has fallen")'):
+        files = {"actors/a.cpp": said, "python/troupe/b.py": python, advice.PAGE: ADVICE}
+        return [str(f) for f in advice.rule(Project.of(files))]
+
+    def test_a_page_that_quotes_what_is_said(self):
+        self.assertEqual(self.findings(), [])
+
+    def test_a_message_that_nothing_says_any_more(self):
+        page = advice.PAGE
+        self.assertEqual(
+            self.findings(SAID.replace("no room", "full")), [f"{page}:3: no program says 'no room'"]
+        )
+        self.assertEqual(self.findings(python=""), [f"{page}:5: no program says 'has fallen'"])
+
+    def test_a_warning_that_is_not_explained(self):
+        more = SAID.replace("node_gone", "node_away").replace('is "\n', 'was "\n')
+        found = self.findings(SAID + more)
+        self.assertEqual(len(found), 1)
+        self.assertIn("does not explain 'node … was gone: …'", found[0])
+
+    def test_a_notice_needs_no_advice(self):
+        self.assertEqual(
+            self.findings(SAID + SAID.replace("warning", "notice").replace("is", "was")), []
+        )
 
 
 class Variables(unittest.TestCase):
