@@ -65,11 +65,7 @@ def literals(project: Project) -> Iterator[str]:
                     yield re.sub(r"\{[^{}]*\}", "…", token.text)
     for path in project.matching(".py", under=FOLDERS):
         for node in ast.walk(ast.parse(project.text(path))):
-            if isinstance(node, ast.JoinedStr):
-                yield "".join(
-                    part.value if isinstance(part, ast.Constant) else "…" for part in node.values
-                )
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield re.sub(r"%[sdr]", "…", node.value)
 
 
