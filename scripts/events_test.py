@@ -199,6 +199,15 @@ class Advice(unittest.TestCase):
         self.assertEqual(len(found), 1)
         self.assertIn("does not explain 'node … was gone: …'", found[0])
 
+    def test_a_warning_in_python_that_is_not_explained(self):
+        found = self.findings(python='log.info("a"); log.warning("rank %d has fallen", 1)')
+        self.assertEqual(found, [])
+        found = self.findings(
+            python='log.error("rank %d has fallen", 1)\nlog.error("%d is lost", 1)'
+        )
+        self.assertEqual(len(found), 1)
+        self.assertIn("b.py:2: docs/troubleshooting.md does not explain '… is lost'", found[0])
+
     def test_a_notice_needs_no_advice(self):
         self.assertEqual(
             self.findings(SAID + SAID.replace("warning", "notice").replace("is", "was")), []

@@ -1,7 +1,7 @@
 """docs/troubleshooting.md and the messages of the programs are the same messages.
 
-What the page quotes in the first column of its tables is said by some source; and each event that is a
-warning or an error is on the page. `…` on the page stands for what differs.
+What the page quotes in the first column of its tables is said by some source; and each warning and
+each error is on the page, of the programs and of the Python package. `…` on the page stands for what differs.
 """
 
 import ast
@@ -24,9 +24,10 @@ NOT_WHOLE = (
     *("cannot be synced", "not written before node", "not written within"),
     "libtroupe_ckpt.so is not in",
 )
-# The words are another part's, which the page has, or those of an exception.
-WITHOUT_WORDS = ("no_store", "no_free_port", "checkpoint_warning", "actor_threw", "job_concluded")
+# The words are another part's, which the page has.
+WITHOUT_WORDS = ("checkpoint_warning", "job_concluded")
 SHORTEST = 4
+VARIES = event_reader.VARIES
 
 
 def rule(project: Project) -> Iterator[Finding]:
@@ -66,19 +67,42 @@ def literals(project: Project) -> Iterator[str]:
     for path in project.matching(".py", under=FOLDERS):
         for node in ast.walk(ast.parse(project.text(path))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield re.sub(r"%[sdr]", "…", node.value)
+                yield shown(node.value)
+
+
+def shown(python: str) -> str:
+    return re.sub(r"%[a-z]", VARIES, python)
+
+
+def python_warnings(project: Project) -> Iterator[tuple[str, int, str]]:
+    """(path, line, text) of each log.warning and log.error."""
+    for path in project.matching(".py", under=("python/troupe/",)):
+        for node in ast.walk(ast.parse(project.text(path))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("warning", "error")
+                and getattr(node.func.value, "id", "") == "log"
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                yield path, node.lineno, shown(node.args[0].value)
 
 
 def events_without_advice(project: Project) -> Iterator[Finding]:
-    explained = [fixed_parts(message) for _, message in quotes(project.text(PAGE))]
-    for event in event_reader.events_of(project):
-        if not {"warning", "error"} & set(event.level) or event.name in WITHOUT_WORDS:
-            continue
-        if not any(
-            all(p in text for p in parts) for text in event.texts for parts in explained if parts
+    quoted = [parts for _, message in quotes(project.text(PAGE)) if (parts := fixed_parts(message))]
+    warnings = [
+        (event.path, event.line, event.texts)
+        for event in event_reader.events_of(project)
+        if {"warning", "error"} & set(event.level) and event.name not in WITHOUT_WORDS
+    ]
+    warnings += [(path, line, (text,)) for path, line, text in python_warnings(project)]
+    for path, line, texts in warnings:
+        # A text without words of its own is another's, which is looked at where it is made.
+        if texts[0] != VARIES and not any(
+            all(part in text for part in parts) for text in texts for parts in quoted
         ):
             yield Finding(
-                event.path,
-                event.line,
-                f"{PAGE} does not explain '{event.texts[0]}'; no row there quotes a part of it",
+                path,
+                line,
+                f"{PAGE} does not explain '{texts[0]}'; no row there quotes a part of it",
             )
