@@ -74,9 +74,9 @@ namespace {
 
 void declare_most_used(argument_grammar& d) {
   d.show({{"all GPUs of this machine; failures restart the workers three times",
-           "actor-launcher --nproc-per-node gpu --max-restarts 3 train.py --epochs 5"},
-          {"two machines, the same line on each; once before: actor-launcher --new-token",
-           "actor-launcher --nnodes 2 --nproc-per-node gpu --rdzv-endpoint host0:29400 train.py"},
+           "actor-launcher --nproc-per-node gpu --max-restarts 3 train.py"},
+          {"two machines, this line on each (once before: actor-launcher --new-token)",
+           "actor-launcher --nnodes 2 --rdzv-endpoint host0:29400 train.py"},
           {"what this machine lacks for it", "actor-launcher doctor train.py"},
           {"look into what runs here", "actor-shell tree"}});
   d.most_used({"--nnodes",     "--nproc-per-node", "--rdzv-endpoint",

@@ -141,7 +141,9 @@ void recovery_core::count_restart(effects& out, instant now) {
   // generation starts behind both. A master that falls in between has counted against the node all
   // the same.
   ++restart_count_;
-  account_.restarted(treatment_of(root.judged.which).name);
+  account_.restarted(root.judged.which == exit_class::SOFTWARE
+                         ? "program failed"
+                         : treatment_of(root.judged.which).name);
   const auto restarts_used = restarts_used_.used(root.node);
   // `job` counts against the same node when the next generation starts, so its budget and this one
   // agree.
