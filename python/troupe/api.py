@@ -18,6 +18,7 @@ from multiprocessing import spawn
 from pathlib import Path
 from typing import Any
 
+from . import debugging
 from .config import command_line
 from .errors import LauncherError, child_failed, signalled
 from .programs import program
@@ -51,10 +52,13 @@ class launch:  # noqa: N801 - torch's elastic_launch is a class with a function'
         self._entrypoint = entrypoint
 
     def __call__(self, *arguments: Any) -> dict[int, Any]:
-        with private_directory() as directory:
+        with private_directory() as directory, debugging.interpreter() as python:
             worker = worker_of(self._entrypoint, arguments, directory)
             options = [*command_line(self._config), f"--outcome-file={directory / 'outcome.json'}"]
-            code, got = run([program(), "run", "--quiet", *options, *worker], self._config)
+            command = [program(), "run", "--quiet", *options, *worker]
+            environment = {k: v for k, v in os.environ.items() if k not in FLAGS_IN_ENVIRONMENT}
+            environment["PYTHON_EXEC"] = python
+            code, got = run(command, environment, self._config.signals_to_handle)
             outcome = read_outcome(directory, code)
             if got:
                 raise signalled(got, os.getpid())
@@ -101,12 +105,12 @@ def name_of(entrypoint: Callable[..., Any] | str, arguments: tuple[Any, ...]) ->
     return next((str(a) for a in arguments if not str(a).startswith("-")), "")
 
 
-def run(command: list[str], config: Any) -> tuple[int, int | None]:
-    """The launcher's exit code, and the signal that this process was ended by meanwhile."""
-    environment = {k: v for k, v in os.environ.items() if k not in FLAGS_IN_ENVIRONMENT}
-    environment.setdefault("PYTHON_EXEC", sys.executable)
+def run(
+    command: list[str], environment: dict[str, str], signals: str
+) -> tuple[int, int | None]:
+    """The launcher's exit code, and which of the signals came to this process meanwhile: they are passed on."""
     process = subprocess.Popen(command, env=environment, preexec_fn=bound_to(os.getpid()))
-    with passing_on(config.signals_to_handle, process) as got:
+    with passing_on(signals, process) as got:
         try:
             code = process.wait()
         except BaseException:
