@@ -51,9 +51,13 @@ def test_bash_completes_options_and_their_values(prefix: Path) -> None:
     assert completed("--rdzv-backend", "") == "static c10d"
 
 
-def test_the_unit_for_systemd_starts_what_is_installed(prefix: Path) -> None:
+def test_the_unit_for_systemd_starts_what_is_installed(prefix: Path, tmp_path: Path) -> None:
     unit = (prefix / "lib/systemd/system/actor-master@.service").read_text()
     assert "ExecStart=/usr/bin/actor-master --rdzv-id %i " in unit
+    here = tmp_path / "actor-master@.service"
+    here.write_text(unit.replace("/usr/bin/actor-master", str(prefix / "bin/actor-master")))
+    checked = run("systemd-analyze", "verify", "--man=no", here)
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_the_debian_package_holds_the_same_and_the_python_part(build: Path, tmp_path: Path) -> None:
