@@ -1,23 +1,20 @@
 #include "launch/keeper/keeper.hpp"
 #include "launch/keeper/life_record.hpp"
 #include "launch/mains/programs.hpp"
-#include "launch/options/macros.hpp"
-#include "launch/options/nearest.hpp"
+#include "launch/wiring/command_check.hpp"
 #include "launch/wiring/default_token.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/supervisor_life.hpp"
-#include "launch/worker/numa.hpp"
 #include "runtime/os/net/job_token.hpp"
-#include "runtime/os/process/launch_plan.hpp"
 #include "runtime/os/process/local_services.hpp"
 
 #include <fmt/format.h>
 
 #include <csignal>
-#include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <sys/stat.h>
@@ -31,45 +28,8 @@ namespace {
 constexpr auto program = "actor-launcher";
 /// Whatever descends from a worker of this launcher has it in its environment.
 constexpr auto mark_variable = "TROUPE_LAUNCHER";
-
-/// ", did you mean 'train.py'?", of the files beside it.
-std::string similar_script(const std::filesystem::path& missing) {
-  std::vector<std::string> beside;
-  std::error_code unreadable;
-  const auto directory = missing.has_parent_path() ? missing.parent_path() : ".";
-  for (const auto& file : std::filesystem::directory_iterator(directory, unreadable))
-    if (file.path().extension() == missing.extension())
-      beside.push_back(file.path().filename());
-  const auto meant = nearest(missing.filename(), beside);
-  return meant.empty()
-             ? ""
-             : fmt::format("; did you mean '{}'?", (missing.parent_path() / meant).string());
-}
-
-/// What would fail on this node at every restart, found before anybody waits for this node.
-std::optional<std::string> command_validation_error(const launcher_options& o,
-                                                    const worker_contract& contract) {
-  const bool is_file = o.run_path || (!o.module && !o.no_python);
-  const auto script = substituted(o.command.front(), {{"local_rank", "0"}});
-  if (is_file && !std::filesystem::exists(script))
-    return fmt::format("script '{}' does not exist{}", script, similar_script(script));
-  if (auto why = contract_validation_error(contract, o.processes_per_node))
-    return why;
-  const auto plan = os::launch_plan::make(worker_spec(contract, {}));
-  return plan ? std::nullopt : std::optional(plan.error().what);
-}
-
-/// The contract, but for the directory of the workers' files.
-result<worker_contract> contract_on(const launcher_options& o, const machine_facts& machine) {
-  auto contract = contract_of(o, machine.environment, host_name(), {});
-  if (o.numa == numa_binding::none)
-    return contract;
-  auto cpus = cpus_near_gpus(o.numa, read_numa_topology("/", machine), o.processes_per_node);
-  if (!cpus)
-    return tl::make_unexpected(cpus.error());
-  contract.cpus = std::move(*cpus);
-  return contract;
-}
+/// Instead of a script: looks at the machine, and starts no job.
+constexpr auto doctor_word = "doctor";
 
 std::string node_name_of(const launcher_options& o) {
   if (!o.node_name.empty())
@@ -165,12 +125,21 @@ int keep(const launch_facts& facts) {
 } // namespace
 
 int troupe::launch::actor_launcher(int argc, char** argv) {
+  const bool first_is_doctor = argc > 1 && std::string_view(argv[1]) == doctor_word;
+  // torchrun runs a file of this name; so do we.
+  if (first_is_doctor && ::access(doctor_word, F_OK) != 0) {
+    argv[1] = argv[0];
+    return doctor_program(argc - 1, argv + 1);
+  }
   prepare_process(program);
   const auto machine = this_machine();
-  const auto parsed = parse_launcher(arguments_of(argc, argv), machine);
+  auto parsed = parse_launcher(arguments_of(argc, argv), machine);
   if (const auto code = unless_parsed(program, parsed))
     return *code;
-  const auto& options = std::get<launcher_options>(parsed);
+  auto& options = std::get<launcher_options>(parsed);
+  if (first_is_doctor)
+    options.remarks.emplace_back("'doctor' is a file here, so it is run as the script; troupe "
+                                 "doctor looks at this machine instead");
   if (options.new_token) {
     const auto made = make_default_token(machine);
     if (!made)

@@ -27,6 +27,8 @@ struct part {
 constexpr std::array parts{
     part{"run", "actor-launcher", "start training on this machine, and keep it alive", false,
          actor_launcher},
+    part{"doctor", "actor-launcher doctor", "say what this machine lacks for a job", false,
+         doctor_program},
     part{"master", "actor-master", "be the master of a job, on a machine that trains nothing",
          false, actor_master},
     part{"shell", "actor-shell", "look into a running job", false, actor_shell},

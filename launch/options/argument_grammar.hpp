@@ -71,12 +71,20 @@ struct option_group {
 };
 option_group in_full(option_group group);
 
+/// A word that stands for another program where the first word that is no option is expected.
+struct verb {
+  std::string name;
+  std::string about;
+};
+
 class argument_grammar {
  public:
   /// `usage`: what follows the program's name.
   argument_grammar(std::string program, std::string usage, std::string about);
 
   void add(option_group group);
+  /// For people and shells to know of: the program looks for it before the words are parsed.
+  void add_verb(verb v) { verbs_.push_back(std::move(v)); }
 
   struct example {
     std::string what, line; ///< of the shell
@@ -123,6 +131,7 @@ class argument_grammar {
   std::vector<example> examples_;
   std::set<std::string> most_used_;
   std::vector<option_group> groups_;
+  std::vector<verb> verbs_;
   std::map<std::string, std::pair<std::size_t, std::size_t>> spellings_;
 };
 

@@ -41,8 +41,17 @@ option_group policy_group(policy_arguments& w);
 void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python);
 /// What all programs have.
 void declare_common(argument_grammar& d, common_options& c);
-/// Options that only print: help, version, completion.
-void declare_answers(argument_grammar& d, std::size_t columns);
+/// Options that only print: help, version, and documents (completion, manual) of a program that has
+/// some of its own.
+enum class documents { printed, none };
+void declare_answers(argument_grammar& d, std::size_t columns, documents what = documents::printed);
+
+/// A launcher's command line, by a grammar that may have options of its own. Only a run needs a
+/// script.
+enum class script { needed, optional };
+parsed<launcher_options> read_launcher(argument_grammar& d,
+                                       const std::vector<std::string>& arguments,
+                                       const machine_facts& machine, script wanted);
 /// The job's token from TROUPE_TOKEN_FILE or TROUPE_TOKEN, unless an option says how to prove
 /// oneself.
 std::optional<error> derive_common(common_options& c, const machine_facts& machine);

@@ -11,12 +11,20 @@ namespace {
 
 struct completion_words {
   std::vector<std::string> options;
+  /// What the first word may be instead of a file.
+  std::vector<std::string> verbs;
   /// Options with a fixed set of values.
   std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> choices;
 };
 
 std::string for_bash(const std::string& program, const completion_words& w) {
   const auto function = "_" + program;
+  const auto first_word = w.verbs.empty()
+                              ? std::string()
+                              : fmt::format("    if [[ $COMP_CWORD == 1 ]]; then\n"
+                                            "      COMPREPLY+=($(compgen -W '{}' -- \"$word\"))\n"
+                                            "    fi\n",
+                                            fmt::join(w.verbs, " "));
   std::string text = fmt::format("{}() {{\n"
                                  "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
                                  "  case \"${{COMP_WORDS[COMP_CWORD-1]}}\" in\n",
@@ -29,10 +37,11 @@ std::string for_bash(const std::string& program, const completion_words& w) {
                       "    COMPREPLY=($(compgen -W '{}' -- \"$word\"))\n"
                       "  else\n"
                       "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                      "{}"
                       "  fi\n"
                       "}}\n"
                       "complete -o filenames -F {} {}\n",
-                      fmt::join(w.options, " "), function, program);
+                      fmt::join(w.options, " "), first_word, function, program);
   return text;
 }
 
@@ -60,7 +69,8 @@ bool is_path(const option& o) {
   return o.value == "FILE" || o.value == "DIR" || o.value == "PATH";
 }
 
-std::string for_zsh(const std::string& program, const std::vector<const option*>& options) {
+std::string for_zsh(const std::string& program, const std::vector<const option*>& options,
+                    const std::vector<std::string>& verbs) {
   auto text = fmt::format("#compdef {}\n_arguments -S", program);
   for (const auto* o : options)
     for (const auto& name : o->names) {
@@ -71,11 +81,18 @@ std::string for_zsh(const std::string& program, const std::vector<const option*>
         spec += is_path(*o) ? ":file:_files" : ":value: ";
       text += " \\\n  " + shell_word(spec);
     }
-  return text + " \\\n  '1:script:_files' '*::argument:_files'\n";
+  const auto first = verbs.empty()
+                         ? std::string("_files")
+                         : fmt::format("{{compadd -- {}; _files}}", fmt::join(verbs, " "));
+  return text + fmt::format(" \\\n  '1:script:{}' '*::argument:_files'\n", first);
 }
 
-std::string for_fish(const std::string& program, const std::vector<const option*>& options) {
+std::string for_fish(const std::string& program, const std::vector<const option*>& options,
+                     const std::vector<verb>& verbs) {
   std::string text;
+  for (const auto& v : verbs)
+    text += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", program, v.name,
+                        shell_word(v.about));
   for (const auto* o : options) {
     text += fmt::format("complete -c {}", program);
     for (const auto& name : o->names)
@@ -98,6 +115,8 @@ const std::vector<std::string>& option::completed() const {
 std::string argument_grammar::completion(const std::string& shell) const {
   std::vector<const option*> known;
   completion_words w;
+  for (const auto& v : verbs_)
+    w.verbs.push_back(v.name);
   for (const auto& group : groups_)
     for (const auto& o : group.options) {
       if (!o.missing.empty())
@@ -111,7 +130,7 @@ std::string argument_grammar::completion(const std::string& shell) const {
     return for_bash(program_, w);
   if (shell == "tcsh")
     return for_tcsh(program_, w);
-  return shell == "fish" ? for_fish(program_, known) : for_zsh(program_, known);
+  return shell == "fish" ? for_fish(program_, known, verbs_) : for_zsh(program_, known, w.verbs);
 }
 
 } // namespace troupe::launch

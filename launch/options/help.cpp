@@ -67,7 +67,10 @@ std::string argument_grammar::help_all(std::size_t columns) const {
 /// `named`: these options; none: all.
 std::string argument_grammar::help(std::size_t columns, const std::set<std::string>& named) const {
   const page to(columns);
-  auto text = fmt::format("Usage: {} {}\n\n{}\n", program_, usage_, to.filled(about_, 0));
+  auto text = fmt::format("Usage: {} {}\n", program_, usage_);
+  for (const auto& v : verbs_)
+    text += fmt::format("       {} {} [the same]\n", program_, v.name);
+  text += fmt::format("\n{}\n", to.filled(about_, 0));
   if (!examples_.empty())
     text += "\nExamples\n";
   for (const auto& e : examples_)

@@ -51,6 +51,11 @@ std::string argument_grammar::manual(const std::string& format) const {
                                   in_groff(usage_), in_groff(about_))
                     : fmt::format("# {}\n\n`{} {}`\n\n{}\n", program_, program_, usage_,
                                   in_markdown(about_));
+  for (const auto& v : verbs_)
+    text += groff ? fmt::format(".PP\n.B {} {}\nwith the same words: {}.\n", in_groff(program_),
+                                in_groff(v.name), in_groff(v.about))
+                  : fmt::format("\n`{} {}` with the same words: {}.\n", program_, v.name,
+                                in_markdown(v.about));
   if (!examples_.empty())
     text += groff ? ".SH EXAMPLES\n" : "\n## Examples\n\n";
   for (const auto& e : examples_)

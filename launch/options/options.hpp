@@ -124,6 +124,15 @@ struct launcher_options {
   std::vector<std::string> remarks;
 };
 
+/// `actor-launcher doctor`: what would be missing on this machine for the job of these options.
+struct doctor_options {
+  launcher_options job; ///< the command may be empty
+  /// One JSON object a line instead of a table.
+  bool json = false;
+  /// Where the job's script saves checkpoints; empty: it is not looked at.
+  std::string checkpoints;
+};
+
 struct master_program_options {
   common_options common;
   ports::endpoint listen{"127.0.0.1", 29400};
@@ -184,6 +193,9 @@ struct machine_facts {
 
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
                                         const machine_facts& machine);
+/// The same options, and some of the doctor's own. No script has to be given.
+parsed<doctor_options> parse_doctor(const std::vector<std::string>& arguments,
+                                    const machine_facts& machine);
 parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
                                             const machine_facts& machine);
 parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,

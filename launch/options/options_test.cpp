@@ -358,3 +358,42 @@ TEST_SUITE("shell options") {
     CHECK(mentions(no_look({"tree", "--wide"}), "unknown option --wide"));
   }
 }
+
+TEST_CASE("the doctor takes the launcher's options, needs no script, and knows some more") {
+  const auto read = [](const std::vector<std::string>& words) {
+    return parse_doctor(words, eight_cpus());
+  };
+  const auto bare = read({});
+  REQUIRE(std::get_if<doctor_options>(&bare));
+  CHECK(std::get<doctor_options>(bare).job.command.empty());
+  const auto full =
+      read({"--json", "--nnodes=2", "--checkpoints", "/ckpt", "-r3", "t.py", "--json"});
+  REQUIRE(std::get_if<doctor_options>(&full));
+  CHECK(std::get<doctor_options>(full).json);
+  CHECK(std::get<doctor_options>(full).checkpoints == "/ckpt");
+  CHECK(std::get<doctor_options>(full).job.nodes_max == 2);
+  CHECK(std::get<doctor_options>(full).job.command == std::vector<std::string>{"t.py", "--json"});
+  const auto wrong = read({"--nodes=2"});
+  REQUIRE(std::get_if<refusal>(&wrong));
+  CHECK(mentions(std::get<refusal>(wrong).what, "--nnodes"));
+  const auto token = read({"--new-token"});
+  CHECK(std::get_if<refusal>(&token));
+  // A launcher does not know them.
+  CHECK(mentions(refused({"--checkpoints=/ckpt", "t.py"}), "--checkpoints"));
+}
+
+TEST_CASE("help, manual and completion of the launcher tell of the doctor") {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"--print-manual=man"},
+                                             {"--print-manual=markdown"},
+                                             {"--print-completion=bash"},
+                                             {"--print-completion=zsh"},
+                                             {"--print-completion=fish"}}) {
+    const auto p = parse_launcher(words, eight_cpus());
+    REQUIRE(std::get_if<just_print>(&p));
+    CHECK_MESSAGE(mentions(std::get<just_print>(p).text, "doctor"), words.front());
+  }
+  const auto p = parse_doctor({"--print-completion=bash"}, eight_cpus());
+  CHECK(std::get_if<refusal>(&p));
+}

@@ -46,7 +46,7 @@ answer<Options> read(const argument_grammar& d, const std::vector<std::string>& 
 
 } // namespace
 
-void declare_answers(argument_grammar& d, std::size_t columns) {
+void declare_answers(argument_grammar& d, std::size_t columns, documents what) {
   const auto answers = [](option o, std::function<std::string(const std::string&)> answer) {
     o.answer = std::move(answer);
     return o;
@@ -57,6 +57,10 @@ void declare_answers(argument_grammar& d, std::size_t columns) {
                                   [&d, columns](const auto&) { return d.help_all(columns); }));
   auto version = in_full(
       answers({{"--version"}, "", "Show the version"}, [](const auto&) { return version_text(); }));
+  if (what == documents::none) {
+    d.add({"Help", {std::move(help), std::move(help_all), std::move(version)}});
+    return;
+  }
   auto completion = in_full(
       among({"bash", "zsh", "fish", "tcsh"},
             answers({{"--print-completion"}, "SHELL", "Print a completion script for that shell"},
@@ -92,30 +96,38 @@ void declare_most_used(argument_grammar& d) {
 
 parsed<launcher_options> parse_launcher(const std::vector<std::string>& arguments,
                                         const machine_facts& machine) {
-  launcher_options o;
-  torchrun_arguments torchrun;
-  dlrover_arguments dlrover;
-  policy_arguments policy;
-  std::optional<std::string> python;
   argument_grammar d(
       "actor-launcher", "[options] script [arguments of the script]",
       "Starts distributed training and keeps it alive. Takes torchrun's command line: options "
       "with dashes or underscores, shortened as long as they are unique; every one of them "
       "also as a variable, PET_NNODES for --nnodes. What follows the script belongs to it.");
+  declare_most_used(d);
+  d.add_verb({"doctor", "say what this machine lacks for that job, and start nothing"});
+  return read_launcher(d, arguments, machine, script::needed);
+}
+
+parsed<launcher_options> read_launcher(argument_grammar& d,
+                                       const std::vector<std::string>& arguments,
+                                       const machine_facts& machine, script wanted) {
+  launcher_options o;
+  torchrun_arguments torchrun;
+  dlrover_arguments dlrover;
+  policy_arguments policy;
+  std::optional<std::string> python;
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o, python);
   declare_common(d, o.common);
   d.add(policy_group(policy));
   declare_dlrover(d, dlrover, policy);
-  declare_answers(d, machine.columns);
-  declare_most_used(d);
+  declare_answers(d, machine.columns,
+                  wanted == script::needed ? documents::printed : documents::none);
   const auto around = find_scheduler_environment(machine.environment, machine.host);
   if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), o.command))
     return *over;
   o.arguments = arguments;
   if (o.new_token)
     return o;
-  if (o.command.empty())
+  if (o.command.empty() && wanted == script::needed)
     return refusal{"which script? (see --help)"};
   if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)
     return refused(wrong.error());

@@ -8,7 +8,7 @@ from .project import Finding, Project, is_core, is_pure, is_test, line_of
 BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runtime/link"
 SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
 OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
-KEEPER, SHELL, MAINS = "launch/keeper", "launch/shell", "launch/mains"
+KEEPER, SHELL, DOCTOR, MAINS = "launch/keeper", "launch/shell", "launch/doctor", "launch/mains"
 TCPSTORE = "runtime/tcpstore"
 CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
 TRAINING = "worker"
@@ -46,7 +46,8 @@ MAY_USE = {
     KEEPER: (BASE, MESSAGES, PORTS, OS),
     WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
-    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
+    DOCTOR: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
+    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL, DOCTOR),
     "tests/sim": (
         *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, ACTORS),
         *LIMITS,
@@ -60,7 +61,7 @@ THIRD_PARTY = {
     r"caf/": (SUP, ACTORS, WIRING, SHELL),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
     # Manifests are JSON, for readers who are not us.
-    r"boost/json/": (OS, WORKER, WIRING, SHELL, CATALOG),
+    r"boost/json/": (OS, WORKER, WIRING, SHELL, DOCTOR, CATALOG),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
     r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
@@ -72,6 +73,7 @@ THIRD_PARTY = {
         KEEPER,
         WIRING,
         SHELL,
+        DOCTOR,
         MAINS,
         "bench",
     ),
