@@ -95,7 +95,7 @@ TEST_SUITE("doctor: meeting") {
     CHECK(mentions(judge(seen).at(1).found, "may not look at"));
   }
 
-  TEST_CASE("a master that is there already is joined by those who may, and only by those") {
+  TEST_CASE("a master that is there already is joined by launchers that may, and only by those") {
     auto seen = at("host0", hosting::if_able, true);
     seen.cannot_listen = "in use";
     seen.cannot_connect = "";
@@ -118,7 +118,7 @@ TEST_SUITE("doctor: meeting") {
     CHECK(judge(seen).at(1).how == grade::error);
   }
 
-  TEST_CASE("a master elsewhere: not there yet, out of reach, somebody else, there") {
+  TEST_CASE("a master elsewhere: not there yet, out of reach, another program, there") {
     auto seen = at("host0", hosting::elsewhere, false);
     CHECK(judge(seen).size() == 1);
     seen.cannot_connect = "Connection refused";

@@ -188,6 +188,7 @@ def test_the_document_lists_the_same_deviations() -> None:
 # What the comparison cannot show: it happens behind the command line.
 BY_HAND = {
     "ranks-by-arrival",
+    "doctor-is-no-script",
     "signals-that-do-not-end",
     "shutdown-timeout-in-restarts",
     "start-method",
