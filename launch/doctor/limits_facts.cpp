@@ -79,11 +79,12 @@ process_facts look_at_processes() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
   if (::access("/proc/thread-self/children", R_OK) != 0)
     seen.no_children = "/proc/thread-self/children cannot be read: " + os::system_message(errno);
-  // As the keeper makes it, with a process in it on trial; it is gone again behind this.
+  // As the keeper makes it, with a process in it on trial; it is gone again behind this. What
+  // killed launchers have left is for the next launcher to end.
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  if (const auto group = control_group::make(); !group) {
+  if (const auto group = control_group::make(control_group::abandoned::left_alone); !group) {
     seen.no_control_group = group.error().what;
   } else {
     if (const auto inner = group->make_inner(); !inner || !takes_processes(inner.get()))

@@ -176,15 +176,15 @@ result<std::string> own_control_group(const std::string& mountinfo, const std::s
   return none("control groups of version 2 are not mounted, or without our own");
 }
 
-result<control_group> control_group::make() {
+result<control_group> control_group::make(abandoned others) {
   if (!os::can_clone_into())
     return none("this system cannot start processes in one");
   auto parent = own_control_group(os::contents_of("/proc/self/mountinfo"),
                                   os::contents_of("/proc/self/cgroup"));
-  return parent ? make_below(*parent) : tl::make_unexpected(parent.error());
+  return parent ? make_below(*parent, others) : tl::make_unexpected(parent.error());
 }
 
-result<control_group> control_group::make_below(const std::string& parent) {
+result<control_group> control_group::make_below(const std::string& parent, abandoned others) {
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::string path = parent + "/" + name_begins + "XXXXXX";
     if (!::mkdtemp(path.data()))
@@ -200,7 +200,8 @@ result<control_group> control_group::make_below(const std::string& parent) {
       ::rmdir(path.c_str());
       return none(*why);
     }
-    remove_abandoned(parent, path);
+    if (others == abandoned::removed)
+      remove_abandoned(parent, path);
     return control_group(std::move(path), std::move(directory));
   }
   return none("others remove what we make");

@@ -31,10 +31,13 @@ bool takes_processes(int group);
 /// killed and removed by the next that is made beside it.
 class control_group {
  public:
+  /// Whether groups that killed launchers have left are ended with what runs in them.
+  enum class abandoned { removed, left_alone };
   /// `unavailable`, with the reason in a few words, where none can be made, or none of use.
-  static result<control_group> make();
+  static result<control_group> make(abandoned others = abandoned::removed);
   /// The same below another group, for tests.
-  static result<control_group> make_below(const std::string& parent);
+  static result<control_group> make_below(const std::string& parent,
+                                          abandoned others = abandoned::removed);
 
   /// The same group, kept open by another file descriptor.
   control_group(std::string path, os::unique_fd directory)

@@ -102,7 +102,7 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
       "with dashes or underscores, shortened as long as they are unique; every one of them "
       "also as a variable, PET_NNODES for --nnodes. What follows the script belongs to it.");
   declare_most_used(d);
-  d.add_verb({"doctor", "say what this machine lacks for that job, and start nothing"});
+  d.add_verb({"doctor", "say what this machine lacks for the job, and start none"});
   return read_launcher(d, arguments, machine, script::needed);
 }
 
