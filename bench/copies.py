@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import harness
-from harness import Summary, short
+from harness import Figure, Summary, short
 from launchers import ROOT, Run, actor_launcher, until
 
 SAVES = 4
@@ -165,6 +165,17 @@ def main() -> None:
         [[text, str(summaries[name])] for name, text in names.items()],
         {name: vars(summary) for name, summary in summaries.items()},
         [f"copies: {short(held)} GiB/s in each direction at once, TLS with a token, on the processors that the ranks use, too."],
+        [
+            Figure(
+                f"two nodes, {chosen.mib} MiB each: a save with copies: the call", "ms",
+                summaries["save with copies"], "gloo's all-gather", summaries["gather"],
+            ),
+            Figure("the same, until both copies are held", "ms", summaries["until held"]),
+            Figure(
+                "the same, a node lost → both ranks have their shards", "ms",
+                summaries["node lost → both have their shards"],
+            ),
+        ],  # fmt: skip
     )
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import harness
-from harness import Summary, ratio
+from harness import Figure, Summary, ratio
 from launchers import TAG, Launcher, Run, base_environment, free_port, until
 from machines import network
 
@@ -256,7 +256,7 @@ def main() -> None:
                     harness.progress(f"  {late}")
 
     ours, peer = harness.peer_of(chosen.launchers)
-    rows, data = [], {}
+    rows, data, figures = [], {}, []
     for case in cases:
         by_launcher = samples[case.name]
         summaries = {name: Summary.of(values) for name, values in by_launcher.items() if values}
@@ -265,6 +265,9 @@ def main() -> None:
             [case.name, f"{case.goal_ms:g}", *shown, ratio(summaries.get(ours), summaries.get(peer))]
         )
         data[case.name] = {name: vars(summary) for name, summary in summaries.items()}
+        if ours in summaries:
+            name = f"--nnodes=1:2: {case.name}"
+            figures.append(Figure(name, "ms", summaries[ours], peer or "", summaries.get(peer)))
     harness.report(
         "elastic",
         f"Two nodes, --nnodes=1:2, ms: median (p10 – p90) of {chosen.rounds} ({chosen.peer_rounds})",
@@ -274,6 +277,7 @@ def main() -> None:
         [*missing, "limit: a closed connection is seen in 0.1 ms, two processes start in 1 ms; but a "
          "pause of 1 s is to be survived,\nand a beat of 250 ms before it, so silence is no death "
          "before 1,250 ms."],
+        figures,
     )
 
 

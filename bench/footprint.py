@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import harness
-from harness import Summary, ratio
+from harness import Figure, Summary, ratio
 from launchers import TAG, Launcher, Run, base_environment, children, free_port, until
 
 IDLE_SECONDS = 20
@@ -110,6 +110,26 @@ def master_cost(launcher: Launcher) -> Cost | None:
             process.kill()
 
 
+def figures_of(seen: dict[str, list[Cost]], ours: str | None, peer: str | None) -> list[Figure]:
+    """All processes of a node's launcher together, since torchrun is one process and ours are several."""
+
+    def together(launcher: str | None, node: str, field: str) -> Summary | None:
+        parts = [costs for part, costs in seen.items() if part.startswith(f"{launcher}, {node}")]
+        sums = [sum(getattr(cost, field) for cost in turn) for turn in zip(*parts)]
+        return Summary.of(sums) if sums else None
+
+    found = []
+    for node, holds in (("node 0", ", with the job's master"), ("node 1", "")):
+        for field, unit, what in (
+            ("pss_mib", "MiB", "memory (PSS) of a node's launcher"),
+            ("idle_percent", "% of a core", "processor time of a node's launcher while workers sleep"),
+        ):
+            if mine := together(ours, node, field):
+                theirs = (peer or "", together(peer, node, field))
+                found.append(Figure(what + holds, unit, mine, *theirs))
+    return found
+
+
 def main() -> None:
     chosen = harness.options(__doc__.splitlines()[0], rounds=3)
     seen: dict[str, list[Cost]] = {}
@@ -143,6 +163,7 @@ def main() -> None:
             "limit: a sleeping process costs no time; a C program with libc about 1 MiB. "
             "Goals: 20 MiB each, 0.1 % of a core."
         ],
+        figures_of(seen, ours, peer),
     )
 
 

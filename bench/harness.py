@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from launchers import PYTHON, ROOT, TORCHRUN, Launcher, launcher_named
+from launchers import PYTHON, ROOT, Launcher, actor_launcher, launcher_named
 
 RESULTS = ROOT / "build" / "bench"
 
@@ -43,6 +44,20 @@ class Summary:
         return f"{short(self.median)}  ({short(self.p10)} – {short(self.p90)})"
 
 
+@dataclass(frozen=True)
+class Figure:
+    """One line of the page that `./x bench report` writes; the name stands alone, without the bench's own table."""
+
+    name: str
+    unit: str
+    ours: Summary
+    peer_name: str = ""
+    peer: Summary | None = None
+    limit_name: str = ""  # what the machine allows, whatever the program
+    limit: float | None = None
+    more_is_better: bool = False
+
+
 def short(value: float) -> str:
     """Three significant digits, without an exponent."""
     if value == 0:
@@ -62,6 +77,12 @@ def torch_version() -> str:
     return subprocess.run([PYTHON, "-c", script], capture_output=True, text=True).stdout.strip()
 
 
+def measured() -> str:
+    """Version and commit of the program as it tells them; a + says that the sources had changed since that commit."""
+    told = subprocess.run([actor_launcher().program, "--version"], capture_output=True, text=True)
+    return told.stdout.strip().removeprefix("troupe ")
+
+
 def machine() -> dict[str, str]:
     cpu = "unknown"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -72,10 +93,11 @@ def machine() -> dict[str, str]:
     return {
         "cpu": f"{len(os.sched_getaffinity(0))} × {cpu}",
         "memory": f"{memory:.0f} GiB",
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         "python": platform.python_version(),
         "torch": torch_version(),
         "load at start": f"{os.getloadavg()[0]:.2f}",
+        "niceness": str(os.nice(0)),
     }
 
 
@@ -90,16 +112,31 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def report(name: str, title: str, headers, rows, data: dict, notes: Sequence[str] = ()) -> None:
-    """Prints the table with the machine's facts and keeps the figures as JSON."""
+def report(
+    name: str,
+    title: str,
+    headers,
+    rows,
+    data: dict,
+    notes: Sequence[str] = (),
+    figures: Sequence[Figure] = (),
+) -> None:
+    """Prints the table with the machine's facts and keeps the figures as JSON; report.py makes the page of them."""
     facts = machine()
     print(f"\n{title}\n\n{table(headers, rows)}\n")
     for note in notes:
         print(note)
     print("machine: " + ", ".join(f"{key} {value}" for key, value in facts.items()))
     RESULTS.mkdir(parents=True, exist_ok=True)
-    plain = {k: asdict(v) if isinstance(v, Summary) else v for k, v in data.items()}
-    document = {"bench": name, "time": time.time(), "machine": facts, "results": plain}
+    document = {
+        "bench": name,
+        "time": time.time(),
+        "measured": measured(),
+        "command": shlex.join(["./x", "bench", name, *sys.argv[1:]]),
+        "machine": facts,
+        "figures": [asdict(figure) for figure in figures],
+        "results": {k: asdict(v) if isinstance(v, Summary) else v for k, v in data.items()},
+    }
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
 
 
@@ -134,11 +171,31 @@ def peer_of(launchers: Sequence[Launcher]) -> tuple[str | None, str | None]:
     return ours, next((one.name for one in launchers if one.name != ours), None)
 
 
-def report_against_limit(name: str, title: str, seconds: dict[str, list[float]], limit: str):
-    """What took how many seconds, of which "limit" is what the machine allows: in ms, and how often the limit."""
+def report_against_limit(
+    name: str,
+    title: str,
+    seconds: dict[str, list[float]],
+    limit: str,
+    shown: Sequence[tuple[str, str, str]] = (),
+) -> None:
+    """What took how many seconds, of which "limit" is what the machine allows: in ms, and how often the limit.
+
+    `shown` are the page's figures: a name, which row is ours, which the peer's (or "").
+    """
     summaries = {what: Summary.of([1e3 * s for s in all]) for what, all in seconds.items()}
     rows = [[what, str(one), ratio(summaries["limit"], one)] for what, one in summaries.items()]
-    report(name, title, ["", "ms", "× limit"], rows, dict(summaries), [f"limit: {limit}"])
+    figures = [
+        Figure(text, "ms", summaries[ours], peer, summaries.get(peer), "a plain copy", summaries["limit"].median)
+        for text, ours, peer in shown
+        if ours in summaries
+    ]
+    report(name, title, ["", "ms", "× limit"], rows, dict(summaries), [f"limit: {limit}"], figures)
+
+
+def figures_without_peer(found: dict[str, Summary], begin: str) -> list[Figure]:
+    """Of rows that are named `what [unit]`; those without a unit are left to the bench's own table."""
+    named = {what: what.rstrip("]").partition(" [") for what in found}
+    return [Figure(begin + name, unit, found[what]) for what, (name, _, unit) in named.items() if unit]
 
 
 def progress(text: str) -> None:

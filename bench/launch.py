@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import harness
-from harness import Summary, ratio
+from harness import Figure, Summary, ratio
 from launchers import PYTHON, Launcher, Run, base_environment
 
 # The worker's first line: when it ran. CLOCK_MONOTONIC is one clock for all processes.
@@ -78,6 +78,13 @@ def main() -> None:
         ]
         for name, summary in summaries.items()
     ]
+    figures = []
+    if ours:
+        theirs = (peer or "", summaries.get(peer))
+        figures += [
+            Figure("launch → the first line of a Python worker", "ms", summaries[ours], *theirs, "python3 without a launcher", bare),
+            Figure("a worker's first and only line → the launcher's exit", "ms", ends[ours], peer or "", ends.get(peer)),
+        ]
     data = {"launch_ms": {n: vars(s) for n, s in summaries.items()}}
     data["first_line_to_exit_ms"] = {n: vars(s) for n, s in ends.items()}
     if ours and peer:
@@ -91,6 +98,7 @@ def main() -> None:
         rows,
         data,
         ["limit: the bare interpreter; a launcher can only add to it. Goal: 40 ms beyond it."],
+        figures,
     )
 
 

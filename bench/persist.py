@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import harness
-from harness import ROOT, Summary, short
+from harness import ROOT, Figure, Summary, short
 
 PROBE = ROOT / "build" / "release" / "bench" / "persist_probe"
 NAMES = {
@@ -70,6 +70,13 @@ def main() -> None:
         {f"{name} GB/s": Summary.of(samples) for name, samples in rates.items()}
         | {f"{name} of the limit": summary for name, summary in of_limit.items()}
         | {f"{name} cores per GB/s": Summary.of(samples) for name, samples in loads.items()},
+        figures=[
+            Figure(
+                f"{options.mib} MiB of memory to a durable file", "GB/s", Summary.of(rates["put"]),
+                "write and fsync", Summary.of(rates["buffered"]),
+                "O_DIRECT and fsync alone", Summary.of(rates["raw"]).median, more_is_better=True,
+            )
+        ],  # fmt: skip
     )
 
 

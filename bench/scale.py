@@ -96,6 +96,7 @@ def main() -> None:
         [[what, str(one)] for what, one in found.items()],
         found,
         ["limit: two TLS handshakes' arithmetic for each node; a TCP connection's buffers in the kernel are not counted."],
+        harness.figures_without_peer(found, f"{chosen.nodes:,} nodes: "),
     )
 
 

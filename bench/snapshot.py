@@ -182,6 +182,11 @@ def main() -> None:
         f"{chosen.mib} MiB in {chosen.tensors} tensors, ms: median (p10 – p90) of {chosen.rounds} in turn",
         figures,
         "memcpy of as many bytes by two threads, into memory that was touched before.",
+        [
+            (f"save of {chosen.mib} MiB into memory", "save", "torch.save"),
+            ("the same, copy-on-write: the call", "copy-on-write, the call", "dcp.async_save, the call"),
+            (f"restore of {chosen.mib} MiB from memory", "restore", "torch.load"),
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import harness
-from harness import Summary, ratio
+from harness import Figure, Summary, ratio
 from launchers import PYTHON, ROOT
 
 BUILD = ROOT / "build" / "release"
@@ -110,23 +110,36 @@ def measure_in_turn(rounds: int) -> tuple[Samples, dict[str, list[float]]]:
     return samples, floor
 
 
+def figure_of(what: str, found: dict[str, Summary], floor: dict[str, list[float]]) -> Figure:
+    name, _, unit = what.rstrip("]").partition(" [")
+    limit = ("sockets alone", Summary.of(floor[what]).median) if what in floor else ("", None)
+    peer = "torch's TCPStore, libuv"
+    rate = unit.endswith("/s")
+    clients = f", {CLIENTS} clients" if rate else ""
+    return Figure(
+        f"store: {name}{clients}", "1000/s" if rate else unit, found["ours"], peer, found.get("torch, libuv"), *limit, rate
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10, help="default 10")
     samples, floor = measure_in_turn(parser.parse_args().rounds)
-    rows, data = [], {}
+    rows, data, figures = [], {}, []
     for what, by_server in samples.items():
         found = {name: Summary.of(values) for name, values in by_server.items()}
         better = ratio(found.get("torch, libuv"), found["ours"])
         limit = str(Summary.of(floor[what])) if what in floor else "–"
         rows.append([what, *(str(found.get(name, "–")) for name in SERVERS), better, limit])
         data |= {f"{what}, {name}": one for name, one in found.items()}
+        figures.append(figure_of(what, found, floor))
     harness.report(
         "store",
         f"The workers' store: {CLIENTS} clients that send {DEPTH} requests at once",
         ["", *SERVERS, "ours / libuv", "sockets alone"],
         rows,
         data,
+        figures=figures,
     )
 
 

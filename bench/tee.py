@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import harness
-from harness import Summary, ratio
+from harness import Figure, Summary, ratio
 from launchers import PYTHON, Launcher, base_environment
 
 LINES = 2_000_000
@@ -111,6 +111,13 @@ def main() -> None:
         + [ratio(summaries[name, to], summaries.get((ours, to))) for to in ("pipe", "file")]
         for name in names
     ]
+    figures = [
+        Figure(
+            f"--tee of one stream, to a {to}", "MB/s", summaries[ours, to], peer or "", summaries.get((peer, to)),
+            "cat of a file in memory", summaries["cat file", to].median, more_is_better=True,
+        )
+        for to in ("pipe", "file") if ours
+    ]  # fmt: skip
     harness.report(
         "tee",
         f"--tee: MB/s of one stream on the console, median (p10 – p90) of {chosen.rounds} in turn",
@@ -119,6 +126,7 @@ def main() -> None:
         {f"{name} to {to}": summary for (name, to), summary in summaries.items()}
         | {"peer": peer, "bytes": BYTES},
         ["limit: cat of a file in memory, which neither writes a log nor looks for lines."],
+        figures,
     )
 
 

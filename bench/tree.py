@@ -134,6 +134,7 @@ def main() -> None:
         ],
         summaries,
         ["Every answer is a program's start, a TLS handshake and its end."],
+        harness.figures_without_peer(summaries, "actor-shell tree, "),
     )
 
 
