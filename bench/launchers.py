@@ -186,6 +186,13 @@ def end_tagged(tag: str) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+def lend_niceness(pid: int) -> None:
+    """Gives a process's session our own niceness: Linux may share processors between sessions first (autogroup)."""
+    if niceness := os.nice(0):
+        with contextlib.suppress(OSError):  # no such kernel, or not allowed
+            Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
+
+
 @dataclass
 class Run:
     """One job: a launcher process per node. Leaving the context ends all that is left of it."""
@@ -234,6 +241,7 @@ class Run:
                 env=base_environment() | self.environment | {TAG: self.tag},
                 start_new_session=True,
             )
+        lend_niceness(started.pid)
         self.launchers.append(started)
         return started
 
