@@ -90,7 +90,7 @@ def chart(title: str, bars: Sequence[Bar], note: str) -> str:
     ]
     for power in place.powers():
         drawn.append(line(place(power), TOP - 24, bottom, "one" if power == 1 else "grid"))
-        drawn.append(text(place(power), bottom + 16, f"{power:g} ×", "small", "middle"))
+        drawn.append(text(place(power), bottom + 16, f"{power:,g} ×", "small", "middle"))
     for number, bar in enumerate(bars):
         drawn += row(bar, TOP + ROW * number + 8, place)
     drawn += [text(LEFT, bottom + 38, note, "small"), "</svg>"]

@@ -113,12 +113,12 @@ def measure_in_turn(rounds: int) -> tuple[Samples, dict[str, list[float]]]:
 def figure_of(what: str, found: dict[str, Summary], floor: dict[str, list[float]]) -> Figure:
     name, _, unit = what.rstrip("]").partition(" [")
     limit = ("sockets alone", Summary.of(floor[what]).median) if what in floor else ("", None)
-    peer = "torch's TCPStore, libuv"
-    rate = unit.endswith("/s")
-    clients = f", {CLIENTS} clients" if rate else ""
-    return Figure(
-        f"store: {name}{clients}", "1000/s" if rate else unit, found["ours"], peer, found.get("torch, libuv"), *limit, rate
-    )
+    peer = ("torch's TCPStore, libuv", found.get("torch, libuv"))
+    if not unit.endswith("/s"):
+        return Figure(f"the workers' store: {name}", unit, found["ours"], *peer, *limit)
+    name = name.replace(f"× {DEPTH}", f"with {DEPTH} requests at once")
+    text = f"the workers' store: {CLIENTS} clients, {name}"
+    return Figure(text, "k requests/s", found["ours"], *peer, *limit, more_is_better=True)
 
 
 def main() -> None:
