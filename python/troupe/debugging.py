@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WORKER = Path(__file__).with_name("debugged.py")
-PLACE = "TROUPE_WORKER"  # stands for a worker's own script, module or code
+PLACE = "troupe-worker"  # stands for a worker's own script, module or code
 
 
 def follows_processes() -> bool:
