@@ -32,9 +32,9 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
        flag_without(no_check, "--network-check", "Refused: no check of nodes yet"),
        flag_without(no_check, "--comm-perf-test", "Refused: the same"),
        flag_without(no_check, "--switchbox-check", "Refused: the same (MetaX)"),
-       {{"--box-pairs"}, "PAIRS", "Says nothing without --switchbox-check", into(w.ignored)},
-       {{"--min-bandwidth"}, "MB/S", "The same", into(w.ignored)},
-       {{"--min-channels"}, "N", "The same", into(w.ignored)},
+       {{"--box-pairs"}, "PAIRS", "Has no effect without --switchbox-check", into(w.ignored)},
+       {{"--min-bandwidth"}, "MB/S", "Has no effect without --switchbox-check", into(w.ignored)},
+       {{"--min-channels"}, "N", "Has no effect without --switchbox-check", into(w.ignored)},
        flag_without(no_stragglers, "--exclude-straggler", "Refused: slow nodes are not found yet"),
        {{"--node_unit"},
         "N",
@@ -51,11 +51,11 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
              {{"--accelerator"}, "NAME", "Only nvidia.com/gpu", into(w.accelerator)}),
        {{"--training_port"},
         "PORT",
-        "Says nothing without an Ascend accelerator",
+        "Has no effect without an Ascend accelerator",
         into(w.training_port)},
        flag_without(no_affinity, "--numa-affinity", "Refused: use --numa-binding node"),
-       {{"--membind-policy"}, "NAME", "Says nothing without --numa-affinity", into(w.ignored)},
-       {{"--ucp_device_type"}, "NAME", "Says nothing, as in dlrover-run", into(w.ignored)}}}));
+       {{"--membind-policy"}, "NAME", "Has no effect without --numa-affinity", into(w.ignored)},
+       {{"--ucp_device_type"}, "NAME", "Has no effect, as in dlrover-run", into(w.ignored)}}}));
 }
 
 result<void> derive_dlrover(const dlrover_arguments& w) {

@@ -61,13 +61,15 @@ void declare_answers(argument_grammar& d, std::size_t columns, documents what) {
     d.add({"Help", {std::move(help), std::move(help_all), std::move(version)}});
     return;
   }
-  auto completion = in_full(
-      among({"bash", "zsh", "fish", "tcsh"},
-            answers({{"--print-completion"}, "SHELL", "Print a completion script for that shell"},
-                    [&d](const std::string& shell) { return d.completion(shell); })));
+  auto completion =
+      in_full(among({"bash", "zsh", "fish", "tcsh"},
+                    answers({{"--print-completion"},
+                             "SHELL",
+                             "Print a completion script for bash, zsh, fish or tcsh"},
+                            [&d](const std::string& shell) { return d.completion(shell); })));
   auto manual = in_full(
       among({"man", "markdown"},
-            answers({{"--print-manual"}, "FORMAT", "Print all options for man, or as Markdown"},
+            answers({{"--print-manual"}, "FORMAT", "Print all options for man or as markdown"},
                     [&d](const std::string& format) { return d.manual(format); })));
   d.add({"Help",
          {std::move(help), std::move(help_all), std::move(version), std::move(completion),

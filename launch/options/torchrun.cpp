@@ -111,7 +111,8 @@ option_group program_group(launcher_options& o, torchrun_arguments& w) {
                  {{"--numa-binding"},
                   "HOW",
                   "Bind each worker to CPUs near its GPU: all of its NUMA node or socket, an "
-                  "exclusive share of the node, or one core-complex",
+                  "exclusive share of the node, or one core-complex (node, socket, exclusive, "
+                  "core-complex)",
                   into(w.numa_binding)}))}};
 }
 

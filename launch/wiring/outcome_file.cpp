@@ -32,16 +32,17 @@ boost::json::object failure_object(messages::WorkerFailure::Reader f,
 
 void outcome_file::assigned(const actors::assignment& a, const std::string& error_file) {
   const std::lock_guard lock(mutex_);
-  if (a.which != which_)
+  if (a.which != which_) {
     places_.clear();
+    ++starts_;
+  }
   which_ = a.which;
-  restarts_ = a.restart_count;
   places_[a.local] = {a.rank, error_file};
 }
 
 std::uint32_t outcome_file::restarts() const {
   const std::lock_guard lock(mutex_);
-  return restarts_;
+  return starts_ > 0 ? starts_ - 1 : 0;
 }
 
 result<void> outcome_file::write(const std::string& node,

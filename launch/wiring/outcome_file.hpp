@@ -29,7 +29,7 @@ class outcome_file {
   /// A worker is about to be started; from any thread. `error_file` may be empty.
   void assigned(const actors::assignment& a, const std::string& error_file);
 
-  /// Of the workers that were started last.
+  /// How often workers were started here again, for whatever cause.
   std::uint32_t restarts() const;
 
   /// Whole or not at all.
@@ -44,7 +44,7 @@ class outcome_file {
   std::string path_;
   mutable std::mutex mutex_;
   generation which_;
-  std::uint32_t restarts_ = 0;
+  std::uint32_t starts_ = 0;
   std::map<local_rank, local_place> places_;
 };
 

@@ -20,7 +20,7 @@ std::string run_account::in_words() const {
     return {};
   std::vector<std::string> causes;
   for (const auto& [cause, times] : restarts_)
-    causes.push_back(fmt::format("{} {}", times, cause));
+    causes.push_back(fmt::format("{}: {}", cause, times));
   return fmt::format("; {} ({}), {} in all without running workers", counted(restarts(), "restart"),
                      fmt::join(causes, ", "), troupe::in_words(stood_still_));
 }

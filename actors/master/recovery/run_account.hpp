@@ -19,8 +19,8 @@ class run_account {
 
   std::uint32_t restarts() const;
   duration stood_still() const { return stood_still_; }
-  /// "; 3 restarts (2 killed, 1 node lost), 81.2 ms in all without running workers"; empty without
-  /// any.
+  /// "; 3 restarts (killed: 2, node lost: 1), 81.2 ms in all without running workers"; empty
+  /// without any.
   std::string in_words() const;
 
  private:

@@ -11,11 +11,11 @@ TEST_CASE("what interruptions have cost is told by cause") {
   CHECK(account.in_words() == "");
   account.restarted("killed");
   account.stood_still(40ms);
-  CHECK(account.in_words() == "; 1 restart (1 killed), 40.0 ms in all without running workers");
+  CHECK(account.in_words() == "; 1 restart (killed: 1), 40.0 ms in all without running workers");
   account.restarted("node lost");
   account.restarted("killed");
   account.stood_still(2s);
   CHECK(account.restarts() == 3);
   CHECK(account.in_words() ==
-        "; 3 restarts (2 killed, 1 node lost), 2.0 s in all without running workers");
+        "; 3 restarts (killed: 2, node lost: 1), 2.0 s in all without running workers");
 }
