@@ -193,7 +193,7 @@ def test_certificates_are_read_and_their_time_is_told(launcher: Launcher, tmp_pa
                       "-days 3 -out node-0.pem -extfile node-0.ext")  # fmt: skip
     report = doctor(launcher, *authority.proof("node-0"), *NO_PYTHON)
     assert report.grades["certificates"] == "warning"
-    assert "this node's expires in 2 days" in report.lines["certificates"]["found"]
+    assert re.search("this node.s expires in [23] days", report.lines["certificates"]["found"])  # to the second
     (tmp_path / "node-0.pem").write_text("no certificate")
     report = doctor(launcher, *authority.proof("node-0"), *NO_PYTHON)
     assert report.errors() == ["certificates"]
