@@ -16,7 +16,7 @@ from .terminal import Terminal, until
 PICTURE = "docs/pictures/job.svg"
 # What the peer of a killed worker says of its lost connection goes to a file; the film is about the launcher.
 COMMAND = "actor-launcher --nproc-per-node 2 --max-restarts 3 --log-dir logs -r 2 ddp.py checkpoints 2500"
-COLUMNS, LINES = 100, 22
+COLUMNS, LINES = 100, 24
 
 
 class Camera:
