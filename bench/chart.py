@@ -13,13 +13,14 @@ from html import escape
 WIDTH, LEFT, RIGHT, ROW, TOP, BOTTOM = 960, 24, 24, 46, 76, 52
 STYLE = """
   svg { color-scheme: light dark; }
-  text { font-family: system-ui, sans-serif; font-size: 14px; fill: #1f2328; }
+  text { font-family: system-ui, sans-serif; font-size: 14px; fill: #1f2328;
+    paint-order: stroke; stroke: #ffffff; stroke-width: 4px; }
   .ground { fill: #ffffff; } .grid { stroke: #d1d9e0; } .one { stroke: #59636e; }
   .bar { fill: #1f6feb; } .worse { fill: #bc4c00; } .limit { stroke: #1a7f37; stroke-width: 3; }
   .title { font-size: 17px; font-weight: 600; } .small { font-size: 12px; fill: #59636e; }
   .ratio { font-weight: 600; }
   @media (prefers-color-scheme: dark) {
-    text { fill: #f0f6fc; } .ground { fill: #0d1117; } .grid { stroke: #3d444d; } .one { stroke: #9198a1; }
+    text { fill: #f0f6fc; stroke: #0d1117; } .ground { fill: #0d1117; } .grid { stroke: #3d444d; } .one { stroke: #9198a1; }
     .bar { fill: #388bfd; } .worse { fill: #db6d28; } .limit { stroke: #3fb950; } .small { fill: #9198a1; }
   }
 """.strip("\n")
@@ -34,7 +35,8 @@ class Bar:
 
 
 def times(ratio: float) -> str:
-    return f"{ratio:.2g} ×" if ratio < 10 else f"{ratio:,.0f} ×"
+    digits = 0 if ratio >= 10 else 1 if ratio >= 1 else 2
+    return f"{ratio:,.{digits}f} ×"
 
 
 class Scale:

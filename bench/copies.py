@@ -170,9 +170,9 @@ def main() -> None:
                 f"two nodes, {chosen.mib} MiB each: a save with copies: the call", "ms",
                 summaries["save with copies"], "gloo's all-gather", summaries["gather"],
             ),
-            Figure("the same, until both copies are held", "ms", summaries["until held"]),
+            Figure("a save with copies: until both are held", "ms", summaries["until held"]),
             Figure(
-                "the same, a node lost → both ranks have their shards", "ms",
+                "a node lost → both ranks have their shards, from copies", "ms",
                 summaries["node lost → both have their shards"],
             ),
         ],  # fmt: skip

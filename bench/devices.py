@@ -125,8 +125,8 @@ def main() -> None:
         figures,
         "a copy of as many bytes into pinned memory that was touched before.",
         [
-            (f"save of {chosen.mib} MiB of a device: the call", "save, the call", "dcp.async_save, the call"),
-            ("the same, until all is copied", "save, all copied", "torch.save"),
+            (f"save of {chosen.mib} MiB of a device: the call", "save, the call", "dcp.async_save, the call", False),
+            (f"the same save of {chosen.mib} MiB, until all is copied", "save, all copied", "torch.save", True),
         ],
     )
 

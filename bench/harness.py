@@ -176,23 +176,26 @@ def report_against_limit(
     title: str,
     seconds: dict[str, list[float]],
     limit: str,
-    shown: Sequence[tuple[str, str, str]] = (),
+    shown: Sequence[tuple[str, str, str, bool]] = (),
 ) -> None:
     """What took how many seconds, of which "limit" is what the machine allows: in ms, and how often the limit.
 
-    `shown` are the page's figures: a name, which row is ours, which the peer's (or "").
+    `shown` are the page's figures: a name, which row is ours, which the peer's, and whether the limit is one for it.
     """
     summaries = {what: Summary.of([1e3 * s for s in all]) for what, all in seconds.items()}
     rows = [[what, str(one), ratio(summaries["limit"], one)] for what, one in summaries.items()]
     figures = [
-        Figure(text, "ms", summaries[ours], peer, summaries.get(peer), "a plain copy", summaries["limit"].median)
-        for text, ours, peer in shown
+        Figure(
+            text, "ms", summaries[ours], peer, summaries.get(peer),
+            *(("a plain copy", summaries["limit"].median) if limited else ()),
+        )
+        for text, ours, peer, limited in shown
         if ours in summaries
-    ]
+    ]  # fmt: skip
     report(name, title, ["", "ms", "× limit"], rows, dict(summaries), [f"limit: {limit}"], figures)
 
 
-def figures_without_peer(found: dict[str, Summary], begin: str) -> list[Figure]:
+def figures_without_peer(found: dict[str, Summary], begin: str = "") -> list[Figure]:
     """Of rows that are named `what [unit]`; those without a unit are left to the bench's own table."""
     named = {what: what.rstrip("]").partition(" [") for what in found}
     return [Figure(begin + name, unit, found[what]) for what, (name, _, unit) in named.items() if unit]

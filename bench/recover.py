@@ -78,7 +78,7 @@ PARTS = {  # from each moment to the next
 
 PAGE = {
     "all": "kill -9 of one of two ranks with {mib} MiB each → the next step of both, imports of torch included",
-    "restore": "of that: the restore of the weights (torchrun: torch.load from memory)",
+    "restore": "restore of {mib} MiB for each of two ranks after that kill -9 (torchrun: torch.load from /dev/shm)",
 }
 
 
@@ -156,7 +156,7 @@ def main() -> None:
         if ours and name in ("all", "restore"):
             limits = ("importing torch", statistics.median(figures[ours]["imports"])) if name == "all" else ()
             text = PAGE[name].format(mib=chosen.mib)
-            shown_on_page.append(Figure(text, "ms", summaries[ours], peer or "", summaries.get(peer), *limits))
+            shown_on_page.insert(0, Figure(text, "ms", summaries[ours], peer or "", summaries.get(peer), *limits))
     floor = statistics.median(figures[ours]["imports"]) if ours else 0
     harness.report(
         "recover",

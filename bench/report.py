@@ -26,6 +26,7 @@ CHART = ROOT / "docs" / "pictures" / "performance.svg"
 PART = "figures"
 NOT_BENCHES = {"report"}
 # A page about one machine says what it is; what changes from run to run stands beside each bench.
+FIRST = ("launch", "restart", "elastic", "recover", "footprint", "tee", "store")  # what most people ask for
 RUN_FACTS = ("load at start", "niceness")
 
 
@@ -99,7 +100,7 @@ def row(figure: dict, command: str) -> str:
 def tables(results: list[dict]) -> str:
     lines = ["| what | ours (p10–p90) | peer (p10–p90) | better | limit | command |", "|---|---|---|---|---|---|"]
     lines += [row(figure, run["command"]) for run in results for figure in run["figures"]]
-    lines += ["", "| bench | measured on | program | rounds | machine |", "|---|---|---|---|---|"]
+    lines += ["", "| bench | measured on | program | samples | machine |", "|---|---|---|---|---|"]
     for run in results:
         rounds = max(figure["ours"]["runs"] for figure in run["figures"])
         facts = ", ".join(
@@ -142,7 +143,8 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.take is not None:
         take(chosen.take)
-    results = [json.loads(path.read_text()) for path in sorted(KEPT.glob("*.json"))]
+    kept = sorted(KEPT.glob("*.json"), key=lambda path: (*(path.stem != one for one in FIRST), path.stem))
+    results = [json.loads(path.read_text()) for path in kept]
     wanted = rendered(results, PAGE.read_text())
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in stale:

@@ -75,5 +75,5 @@ class Page(unittest.TestCase):
                 with mock.patch.object(sys, "argv", ["report.py", *arguments]):
                     runs.append(report.main())
             self.assertEqual(runs, [1, 0, 0])
-            self.assertIn("| a < b | 2.00 ms (2.00–2.00) | torchrun: 10.0 ms (10.0–10.0) | 5 × |", page.read_text())
+            self.assertIn("| a < b | 2.00 ms (2.00–2.00) | torchrun: 10.0 ms (10.0–10.0) | 5.0 × |", page.read_text())
             self.assertIn("Not measured on this state: `./x bench tee`.", page.read_text())

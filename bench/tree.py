@@ -117,7 +117,7 @@ def main() -> None:
     chosen = parser.parse_args()
     real = real_nodes(chosen.rounds)
     found = {
-        "two nodes: kill → an answer that shows it is there [ms]": real["seen"],
+        "two nodes: kill → an answer of actor-shell tree that shows it [ms]": real["seen"],
         "two nodes: actor-shell tree, start to end [ms]": real["answer"],
     }
     for nodes in chosen.crowd or [64, 1000]:
@@ -134,7 +134,7 @@ def main() -> None:
         ],
         summaries,
         ["Every answer is a program's start, a TLS handshake and its end."],
-        harness.figures_without_peer(summaries, "actor-shell tree, "),
+        harness.figures_without_peer(summaries),
     )
 
 
