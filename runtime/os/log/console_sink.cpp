@@ -5,6 +5,8 @@
 #include <spdlog/details/console_globals.h>
 #include <spdlog/details/os.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <sys/ioctl.h>
@@ -28,6 +30,30 @@ console_mark mark_of(spdlog::level::level_enum severity) {
   return severity == spdlog::level::warn ? console_mark::warning : console_mark::none;
 }
 
+constexpr std::size_t narrowest = 60;
+
+bool has_a_command(std::string_view text) {
+  constexpr std::array programs{"actor-launcher ", "actor-shell ", "actor-master ", "troupe "};
+  return std::any_of(programs.begin(), programs.end(), [text](const char* program) {
+    return text.find(program) != std::string_view::npos;
+  });
+}
+
+/// Broken between words into lines of `width` bytes, each but the first behind `indent` blanks.
+std::string broken(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  while (text.size() > width) {
+    auto end = text.rfind(' ', width);
+    if (end == std::string_view::npos || end == 0)
+      end = text.find(' ', width);
+    if (end == std::string_view::npos)
+      break;
+    out.append(text.substr(0, end)).append("\n").append(indent, ' ');
+    text.remove_prefix(end + 1);
+  }
+  return out.append(text);
+}
+
 std::string marked(std::string_view text, console_mark mark, bool colours) {
   if (mark == console_mark::none)
     return std::string(text);
@@ -42,7 +68,11 @@ std::string console_line(std::string_view time, std::string_view text, console_m
                          const console_look& look) {
   const auto to_beginning =
       look.columns == 0 ? std::string{} : std::string(look.columns, ' ') + "\r";
-  return fmt::format("{}{}  {}\n", to_beginning, time, marked(text, mark, look.colours));
+  const auto indent = time.size() + 2;
+  const bool breaks = look.columns >= narrowest && !has_a_command(text);
+  // A full last column makes some terminals go to the next line.
+  const auto shown = breaks ? broken(text, look.columns - indent - 1, indent) : std::string(text);
+  return fmt::format("{}{}  {}\n", to_beginning, time, marked(shown, mark, look.colours));
 }
 
 std::string day_and_zone(const std::tm& local) {

@@ -29,7 +29,8 @@ enum class console_mark { none, warning, error };
 ///
 /// On a terminal it begins at the beginning of a line, also behind a progress bar: as many blanks
 /// as there are columns go to the next line unless the cursor is at the beginning of one, and from
-/// either "\r" leads to a beginning.
+/// either "\r" leads to a beginning. There it is also broken between words, behind the time; not so
+/// where a command stands in it, which is to be copied in one piece.
 std::string console_line(std::string_view time, std::string_view text, console_mark mark,
                          const console_look& look);
 

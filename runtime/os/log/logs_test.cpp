@@ -207,6 +207,26 @@ TEST_CASE("a line is written in one piece, from the beginning of a line, with a 
         "    \r12:00:00.000  \033[33m\033[1mgo\033[m\n");
 }
 
+TEST_CASE("a terminal's lines are broken between words, unless there is a command to copy") {
+  const auto shown = [](const std::string& text) {
+    const auto line = os::console_line("12:00:00.000", text, os::console_mark::none, {false, 60});
+    return line.substr(61); // behind what leads to the beginning
+  };
+  const std::string words =
+      "generation 2 starts: 2 workers on node node0-105 (its nodes were ready)";
+  CHECK(shown(words) == "12:00:00.000  generation 2 starts: 2 workers on node\n"
+                        "              node0-105 (its nodes were ready)\n");
+  CHECK(shown(std::string(45, 'x')) == "12:00:00.000  " + std::string(45, 'x') + "\n");
+  CHECK(shown(std::string(90, 'x')) == "12:00:00.000  " + std::string(90, 'x') + "\n");
+  CHECK(shown(std::string(90, 'x') + " y") ==
+        "12:00:00.000  " + std::string(90, 'x') + "\n              y\n");
+  const std::string command =
+      "on the others: actor-launcher --nnodes 2 --rdzv-endpoint h:29400 t.py";
+  CHECK(shown(command) == "12:00:00.000  " + command + "\n");
+  const auto in_a_file = os::console_line("12:00:00.000", words, os::console_mark::none, {});
+  CHECK(in_a_file == "12:00:00.000  " + words + "\n");
+}
+
 TEST_CASE("the day is told with its zone") {
   std::tm day{};
   day.tm_year = 126;
