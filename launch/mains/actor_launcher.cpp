@@ -36,6 +36,8 @@ std::string node_name_of(const launcher_options& o) {
     return o.node_name;
   if (o.rendezvous.node_rank)
     return fmt::format("node-{}", *o.rendezvous.node_rank);
+  if (o.rendezvous.standalone)
+    return host_name();
   return fmt::format("{}-{}", host_name(), ::getpid());
 }
 
