@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..programs import ProgramNotFound
-from ..progress import tell_first_step
 from .arena import OF_OTHERS, Arena, View
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import load_file, placed, require_writable
@@ -21,6 +20,7 @@ from .image import Destination
 from .library import CheckpointError
 from .plan import StateId
 from .private_saver import PrivateSaver
+from .progress import tell_first_step
 from .ranks import Agreement, Rank, begun_now, summary
 from .recovery import Recovery
 from .retention import DeletionStrategy, StorageType, kept, require_positive

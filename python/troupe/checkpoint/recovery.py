@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ..progress import since_failure, tell
 from . import library
 from .arena import Arena, View
 from .files import foreign_steps, names_of_people, steps_passed_over
 from .image import Destination, Image, Unfinished
 from .library import CheckpointError
 from .plan import Failed, Outcome, Plan, Source, StateId, plan, view
+from .progress import since_failure, tell
 from .ranks import Agreement, summary
 from .rebuilding import rebuild
 from .stripes import crc32
