@@ -99,7 +99,7 @@ def limit(worker: Path, rounds: int) -> list[float]:
 def main() -> None:
     chosen = harness.options(__doc__, rounds=12)
     if not STAMP.exists():
-        sys.exit(f"{STAMP} does not exist; `./x build` makes it")
+        sys.exit(f"{STAMP} does not exist; `./x build release` makes it")
     samples: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with tempfile.TemporaryDirectory() as directory:
         script = Path(directory) / "worker.py"

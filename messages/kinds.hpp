@@ -11,6 +11,7 @@
 
 #include <capnp/schema.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
