@@ -1,0 +1,200 @@
+"""Clean systems in folders, made by mmdebstrap and entered with chroot; as root. The commands are those of README.md."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import tarfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / "build/chroots"
+DEBIAN = "deb http://deb.debian.org/debian {} main"
+UBUNTU = "deb http://archive.ubuntu.com/ubuntu {} main universe"
+SUITES = {"bookworm": DEBIAN, "trixie": DEBIAN, "noble": UBUNTU}
+UBUNTU_KEYS = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# In namespaces of its own: what is mounted goes with the command, and so does each process that it leaves.
+ENTER = """
+set -e
+root=$1 cache=$2
+shift 2
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --rbind /sys "$root/sys"
+for folder in archives ccache; do
+  case $folder in archives) at=/var/cache/apt/archives ;; ccache) at=/root/.cache/ccache ;; esac
+  mkdir -p "$cache/$folder" "$root/$at"
+  mount --bind "$cache/$folder" "$root/$at"
+done
+exec chroot "$root" "$@"
+"""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+
+
+def block(first: str, page: str = "README.md", language: str = "sh") -> str:
+    """The page's block that begins so, as it stands there."""
+    found = [text for text in blocks(page, language) if text.startswith(first)]
+    assert len(found) == 1, f"{page} has {len(found)} blocks that begin with '{first}'"
+    return found[0]
+
+
+@dataclass
+class Ended:
+    status: int
+    output: str
+
+
+def finish(process: subprocess.Popen, descriptor: int, answer: str, limit: float) -> Ended:
+    """Reads until the end, and types the answer whenever a question is asked."""
+    output, asked, ends = b"", 0, time.monotonic() + limit
+    try:
+        while (left := ends - time.monotonic()) > 0:
+            if not select.select([descriptor], [], [], left)[0]:
+                break
+            try:
+                piece = os.read(descriptor, 65536)
+            except OSError:  # a terminal whose other end is closed
+                piece = b""
+            if not piece:
+                break
+            output += piece
+            if output.count(b"[y/N] ") > asked and answer:
+                asked += 1
+                os.write(descriptor, answer.encode() + b"\n")
+        status = process.wait(max(1.0, ends - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        status = -1
+    finally:
+        process.kill()
+        process.wait()
+    return Ended(status, output.decode(errors="replace").replace("\r\n", "\n"))
+
+
+@dataclass
+class System:
+    suite: str
+    root: Path
+
+    def start(self, line: str, *, terminal: bool, machine: str = "") -> tuple[subprocess.Popen, int]:
+        """In the checkout's folder, by a shell that stops at the first failure; output is read from the descriptor."""
+        inside = ["ip", "netns", "exec", machine] if machine else []
+        inside += ["unshare", "--mount", "--pid", "--fork", "--uts", "--kill-child", "sh", "-c", ENTER, "sh"]
+        inside += [str(self.root), str(CACHE / "shared" / self.suite), "/usr/bin/env", "-i", f"PATH={PATH}"]
+        inside += ["HOME=/root", "LANG=C.UTF-8", "TERM=dumb", f"JOBS={os.environ.get('JOBS', os.cpu_count())}"]
+        inside += [f"{name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")]
+        inside += ["nice", "-n", "10", "bash", "-ec", f"cd {ROOT}\n{line}"]
+        if terminal:
+            ours, theirs = pty.openpty()
+            process = subprocess.Popen(inside, stdin=theirs, stdout=theirs, stderr=theirs)
+        else:
+            ours, theirs = os.pipe()
+            process = subprocess.Popen(inside, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        return process, ours
+
+    def run(self, line: str, *, answer: str = "", machine: str = "", limit: float = 300) -> Ended:
+        """With an answer to each question on a terminal, else without a terminal."""
+        process, descriptor = self.start(line, terminal=bool(answer), machine=machine)
+        try:
+            return finish(process, descriptor, answer, limit)
+        finally:
+            os.close(descriptor)
+
+    def must(self, line: str, **how: object) -> str:
+        ended = self.run(line, **how)
+        assert ended.status == 0, f"{self.suite}: {line}\n{ended.output[-4000:]}"
+        return ended.output
+
+    def install(self, *packages: str) -> None:
+        command = "apt-get install -y -qq --no-install-recommends"
+        self.must(f"apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} {' '.join(packages)}")
+
+    def put_checkout(self) -> None:
+        """The sources as a clone has them. At the same path, so that the compiler's cache serves both."""
+        place = self.root / ROOT.relative_to("/")
+        place.mkdir(parents=True, exist_ok=True)
+        list_files = "git -c safe.directory='*' ls-files -z -co --exclude-standard --deduplicate"
+        subprocess.run(
+            f"{list_files} | tar --null --ignore-failed-read -T - -c 2>/dev/null | tar -x -C '{place}'",
+            shell=True, check=True, cwd=ROOT,
+        )  # fmt: skip
+
+    def put(self, file: Path, folder: str) -> None:
+        into = self.root / ROOT.relative_to("/") / folder
+        into.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, into)
+
+
+def made(path: Path, *command: object) -> Path:
+    """A file that the command writes, kept for the next time."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part.tar")
+        subprocess.run([str(part) if word is made else str(word) for word in command], check=True)
+        part.rename(path)
+    return path
+
+
+def base(suite: str) -> Path:
+    """The smallest system that has apt: no python3, git, sudo."""
+    options = []
+    if suite == "noble":
+        # Debian 13 has Ubuntu's keys; so they are as trustworthy as Debian's packages.
+        mmdebstrap = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract"]
+        keys = made(
+            CACHE / "keys.tar", *mmdebstrap, "--include=ubuntu-archive-keyring", "trixie", made,
+            "http://deb.debian.org/debian",
+        )  # fmt: skip
+        with tarfile.open(keys) as tar:
+            (CACHE / "ubuntu.gpg").write_bytes(tar.extractfile(f"./{UBUNTU_KEYS}").read())
+        options = [f"--keyring={CACHE / 'ubuntu.gpg'}"]
+    make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", *options]
+    return made(CACHE / f"{suite}.tar", *make, suite, made, SUITES[suite].format(suite))
+
+
+@contextmanager
+def clean(suite: str) -> Iterator[System]:
+    root = CACHE / "systems" / f"{suite}-{os.getpid()}"
+    root.mkdir(parents=True)
+    try:
+        subprocess.run(["tar", "-xf", base(suite), "-C", root, "--exclude=./dev/*"], check=True)
+        shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+        # Where the network asks for an authority of its own.
+        if authority := os.environ.get("PIP_CERT"):
+            (root / authority.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(authority, root / authority.lstrip("/"))
+        yield System(suite, root)
+    finally:
+        shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def bookworm() -> Iterator[System]:
+    """Debian 12 with the checkout; test_build builds there what the others install."""
+    with clean("bookworm") as system:
+        system.put_checkout()
+        yield system
+
+
+@pytest.fixture(scope="session")
+def wheel(bookworm: System, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What README's command packs."""
+    bookworm.must(block("./x wheel"), answer="y", limit=3600)
+    packed = list((bookworm.root / ROOT.relative_to("/") / "build/wheel").glob("*.whl"))
+    assert len(packed) == 1
+    return Path(shutil.copy(packed[0], tmp_path_factory.mktemp("wheel")))
