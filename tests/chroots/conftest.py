@@ -24,6 +24,9 @@ UBUNTU = "deb http://archive.ubuntu.com/ubuntu {} main universe"
 SUITES = {"bookworm": DEBIAN, "trixie": DEBIAN, "noble": UBUNTU}
 UBUNTU_KEYS = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# How pip reaches its index, where that is not the way it goes by itself.
+PASSED = ("PIP_DEFAULT_TIMEOUT", "PIP_INDEX_URL", "PIP_PROXY")
+AUTHORITY = "/etc/pip-authority.crt"
 
 # In namespaces of its own: what is mounted goes with the command, and so does each process that it leaves.
 ENTER = """
@@ -90,14 +93,21 @@ class System:
     suite: str
     root: Path
 
+    @property
+    def checkout(self) -> Path:
+        """At the same path as ours, so that the compiler's cache serves both."""
+        return self.root / ROOT.relative_to("/")
+
     def start(self, line: str, *, terminal: bool, machine: str = "") -> tuple[subprocess.Popen, int]:
         """In the checkout's folder, by a shell that stops at the first failure; output is read from the descriptor."""
         inside = ["ip", "netns", "exec", machine] if machine else []
         inside += ["unshare", "--mount", "--pid", "--fork", "--uts", "--kill-child", "sh", "-c", ENTER, "sh"]
         inside += [str(self.root), str(CACHE / "shared" / self.suite), "/usr/bin/env", "-i", f"PATH={PATH}"]
         inside += ["HOME=/root", "LANG=C.UTF-8", "TERM=dumb", f"JOBS={os.environ.get('JOBS', os.cpu_count())}"]
-        inside += [f"{name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")]
-        inside += ["nice", "-n", "10", "bash", "-ec", f"cd {ROOT}\n{line}"]
+        inside += [f"{name}={value}" for name, value in os.environ.items() if name in PASSED]
+        if (self.root / AUTHORITY.lstrip("/")).exists():
+            inside.append(f"PIP_CERT={AUTHORITY}")
+        inside += ["bash", "-ec", f"cd {ROOT}\n{line}"]
         if terminal:
             ours, theirs = pty.openpty()
             process = subprocess.Popen(inside, stdin=theirs, stdout=theirs, stderr=theirs)
@@ -125,17 +135,15 @@ class System:
         self.must(f"apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} {' '.join(packages)}")
 
     def put_checkout(self) -> None:
-        """The sources as a clone has them. At the same path, so that the compiler's cache serves both."""
-        place = self.root / ROOT.relative_to("/")
-        place.mkdir(parents=True, exist_ok=True)
+        """The sources as a clone has them."""
         list_files = "git -c safe.directory='*' ls-files -z -co --exclude-standard --deduplicate"
         subprocess.run(
-            f"{list_files} | tar --null --ignore-failed-read -T - -c 2>/dev/null | tar -x -C '{place}'",
+            f"{list_files} | tar --null --ignore-failed-read -T - -c 2>/dev/null | tar -x -C '{self.checkout}'",
             shell=True, check=True, cwd=ROOT,
         )  # fmt: skip
 
     def put(self, file: Path, folder: str) -> None:
-        into = self.root / ROOT.relative_to("/") / folder
+        into = self.checkout / folder
         into.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, into)
 
@@ -163,7 +171,7 @@ def base(suite: str) -> Path:
         with tarfile.open(keys) as tar:
             (CACHE / "ubuntu.gpg").write_bytes(tar.extractfile(f"./{UBUNTU_KEYS}").read())
         options = [f"--keyring={CACHE / 'ubuntu.gpg'}"]
-    make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", *options]
+    make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--include=apt", "--dpkgopt=force-unsafe-io", *options]
     return made(CACHE / f"{suite}.tar", *make, suite, made, SUITES[suite].format(suite))
 
 
@@ -174,11 +182,11 @@ def clean(suite: str) -> Iterator[System]:
     try:
         subprocess.run(["tar", "-xf", base(suite), "-C", root, "--exclude=./dev/*"], check=True)
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-        # Where the network asks for an authority of its own.
+        system = System(suite, root)
+        system.checkout.mkdir(parents=True)
         if authority := os.environ.get("PIP_CERT"):
-            (root / authority.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(authority, root / authority.lstrip("/"))
-        yield System(suite, root)
+            shutil.copy(authority, root / AUTHORITY.lstrip("/"))
+        yield system
     finally:
         shutil.rmtree(root)
 
@@ -191,10 +199,17 @@ def bookworm() -> Iterator[System]:
         yield system
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--wheel", type=Path, help="install this one, instead of building one in a clean Debian 12")
+
+
 @pytest.fixture(scope="session")
-def wheel(bookworm: System, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What README's command packs."""
+    if given := request.config.getoption("--wheel"):
+        return given.resolve(strict=True)
+    bookworm = request.getfixturevalue("bookworm")
     bookworm.must(block("./x wheel"), answer="y", limit=3600)
-    packed = list((bookworm.root / ROOT.relative_to("/") / "build/wheel").glob("*.whl"))
+    packed = list((bookworm.checkout / "build/wheel").glob("*.whl"))
     assert len(packed) == 1
     return Path(shutil.copy(packed[0], tmp_path_factory.mktemp("wheel")))

@@ -6,7 +6,7 @@ import re
 from typing import Iterator
 
 import pytest
-from conftest import ROOT, System, block, clean
+from conftest import System, block, clean
 
 BUILD = block("./x build")
 
@@ -48,6 +48,6 @@ def test_it_installs_nothing_that_was_not_agreed_to(system: System) -> None:
 def test_it_builds_from_nothing(system: System) -> None:
     assert "command -v" not in BUILD and system.run("command -v python3 git sudo").status != 0
     system.must(BUILD, answer="y", limit=3600)
-    log = system.root / ROOT.relative_to("/") / "build/logs/build-release.log"
+    log = system.checkout / "build/logs/build-release.log"
     assert "warning:" not in log.read_text()
     assert "it runs" in system.must("build/release/bin/actor-launcher --standalone --no-python echo it runs")
