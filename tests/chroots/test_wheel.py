@@ -105,6 +105,8 @@ def test_a_job_of_two_nodes_survives_a_worker(system: System, machines: dict[str
     system.must(ACTIVE + block("actor-launcher --new-token"))
 
     command = block("actor-launcher --nnodes 2")
+    world = 2 * int(re.search(r"--nproc-per-node (\d+)", command)[1])
+    ranks, last = [str(rank) for rank in range(world)], world - 1
     started = [
         system.start(f"hostname {name}\n{ACTIVE}{command}", terminal=False, machine=space)
         for name, space in machines.items()
@@ -112,14 +114,14 @@ def test_a_job_of_two_nodes_survives_a_worker(system: System, machines: dict[str
     with ThreadPoolExecutor(2) as pool:
         nodes = [pool.submit(finish, *one, "", 120) for one in started]
         ends = time.monotonic() + 60
-        while not (place / "rank_3.step").exists() and not nodes[0].done():
+        while not (place / f"rank_{last}.step").exists() and not nodes[0].done():
             assert time.monotonic() < ends, "no step in 60 s"
             time.sleep(0.05)
-        os.kill(worker(system, 3), signal.SIGKILL)
+        os.kill(worker(system, last), signal.SIGKILL)
         ended = [node.result() for node in nodes]
     output = "".join(one.output for one in ended)
     assert [one.status for one in ended] == [0, 0], output
-    assert sorted(re.findall(r"rank (\d) of 4 begins with step 1$", output, re.M)) == [*"0123"], output
-    again = re.findall(r"rank (\d) of 4 begins with step (\d+)$", output, re.M)
-    assert sorted(rank for rank, step in again if int(step) > 1) == [*"0123"], output
-    assert sorted(re.findall(r"rank (\d) has finished", output)) == [*"0123"], output
+    assert sorted(re.findall(rf"rank (\d) of {world} begins with step 1$", output, re.M)) == ranks, output
+    again = re.findall(rf"rank (\d) of {world} begins with step (\d+)$", output, re.M)
+    assert sorted(rank for rank, step in again if int(step) > 1) == ranks, output
+    assert sorted(re.findall(r"rank (\d) has finished", output)) == ranks, output
