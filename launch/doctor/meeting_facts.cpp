@@ -1,6 +1,7 @@
 #include "launch/doctor/meeting.hpp"
 #include "launch/options/values.hpp"
 #include "launch/shell/inquiry.hpp"
+#include "launch/shell/local_masters.hpp"
 #include "launch/wiring/default_token.hpp"
 #include "launch/wiring/endpoint_name.hpp"
 #include "launch/wiring/machine.hpp"
@@ -35,30 +36,19 @@ namespace {
 
 constexpr auto connect_within_ms = 3'000;
 
-/// The inodes of the sockets that listen at a port, by the text of /proc/net/tcp and tcp6.
-std::set<std::string> listening_inodes(const std::string& tables, std::uint16_t port) {
-  constexpr auto listening = "0A";
-  const auto wanted = fmt::format(":{:04X}", port);
+/// The sockets that listen at a port, as links to them are called.
+std::set<std::string> listening_at(std::uint16_t port) {
   std::set<std::string> found;
-  std::istringstream lines(tables);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string slot, local, remote, state, skipped, inode;
-    words >> slot >> local >> remote >> state;
-    for (int i = 0; i < 5; ++i)
-      words >> skipped; // queues, timer, retransmits, user, timeout
-    words >> inode;
-    if (words && state == listening && local.size() > wanted.size() &&
-        local.compare(local.size() - wanted.size(), wanted.size(), wanted) == 0)
-      found.insert("socket:[" + inode + "]");
-  }
+  for (const auto* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"})
+    for (const auto& socket : listening_sockets(os::contents_of(table)))
+      if (socket.where.port == port)
+        found.insert(fmt::format("socket:[{}]", socket.inode));
   return found;
 }
 
 /// Other users' processes show their files to root only.
 std::optional<port_owner> owner_of(std::uint16_t port) {
-  const auto sockets = listening_inodes(
-      os::contents_of("/proc/self/net/tcp") + os::contents_of("/proc/self/net/tcp6"), port);
+  const auto sockets = listening_at(port);
   if (sockets.empty())
     return std::nullopt;
   std::error_code gone;

@@ -1,7 +1,7 @@
 #include "launch/doctor/report.hpp"
 
-#include "launch/options/values.hpp"
 #include "launch/shell/columns.hpp"
+#include "runtime/base/filled.hpp"
 #include "runtime/os/log/printable.hpp"
 
 #include <boost/json/serialize.hpp>
@@ -20,23 +20,9 @@ constexpr std::size_t grade_columns = 9;
 constexpr std::size_t subject_columns = 19;
 constexpr std::size_t text_from = grade_columns + subject_columns;
 
-/// Words filled into lines up to the page's end; the first one begins behind `head`.
+/// Up to the page's end; the first line begins behind `head`.
 std::string filled(const std::string& head, const std::string& text, const page& p) {
-  std::string out = head;
-  auto at = text_from;
-  for (const auto& word : split(os::printable(text), ' ')) {
-    const auto room = columns_of(word);
-    if (at > text_from && at + 1 + room > p.columns) {
-      out += "\n" + std::string(text_from, ' ');
-      at = text_from;
-    } else if (at > text_from) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += room;
-  }
-  return out + "\n";
+  return head + troupe::filled(os::printable(text), text_from, p.columns) + "\n";
 }
 
 std::string coloured(grade g, const std::string& text, const page& p) {

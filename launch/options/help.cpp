@@ -1,5 +1,5 @@
 #include "launch/options/argument_grammar.hpp"
-#include "launch/options/values.hpp"
+#include "runtime/base/filled.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,23 +20,8 @@ class page {
  public:
   explicit page(std::size_t columns) : width_(std::min(std::max(columns, narrowest), widest) - 1) {}
 
-  /// Words filled into lines between the columns `from` and the width; the first line begins at
-  /// `from`.
   std::string filled(const std::string& text, std::size_t from) const {
-    std::string out;
-    std::size_t at = from;
-    for (const auto& word : split(text, ' ')) {
-      if (at > from && at + 1 + word.size() > width_) {
-        out += "\n" + std::string(from, ' ');
-        at = from;
-      } else if (at > from) {
-        out += ' ';
-        ++at;
-      }
-      out += word;
-      at += word.size();
-    }
-    return out;
+    return troupe::filled(text, from, width_);
   }
 
   std::string line_of(const option& o) const {

@@ -84,9 +84,8 @@ void add_sockets_of(const fs::path& process, std::set<std::uint64_t>& inodes) {
 
 } // namespace
 
-std::vector<ports::endpoint> listening_places(const std::string& table,
-                                              const std::set<std::uint64_t>& inodes) {
-  std::vector<ports::endpoint> found;
+std::vector<listening_socket> listening_sockets(const std::string& table) {
+  std::vector<listening_socket> found;
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -97,14 +96,22 @@ std::vector<ports::endpoint> listening_places(const std::string& table,
     words >> inode;
     const auto colon = local.find(':');
     const auto number = number_in<std::uint64_t>(inode, 10);
-    if (!words || state != listening || colon == std::string::npos || !number ||
-        inodes.count(*number) == 0)
+    if (!words || state != listening || colon == std::string::npos || !number)
       continue;
     const auto host = address_in(std::string_view(local).substr(0, colon));
     const auto port = number_in<std::uint16_t>(std::string_view(local).substr(colon + 1), 16);
     if (host && port)
-      found.push_back({*host, *port});
+      found.push_back({{*host, *port}, *number});
   }
+  return found;
+}
+
+std::vector<ports::endpoint> listening_places(const std::string& table,
+                                              const std::set<std::uint64_t>& inodes) {
+  std::vector<ports::endpoint> found;
+  for (const auto& socket : listening_sockets(table))
+    if (inodes.count(socket.inode) != 0)
+      found.push_back(socket.where);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

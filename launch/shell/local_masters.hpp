@@ -12,6 +12,14 @@
 /// listening sockets are looked up by their inodes.
 namespace troupe::launch {
 
+/// One that listens, in the text of /proc/net/tcp or tcp6; one that listens everywhere is dialled
+/// at loopback.
+struct listening_socket {
+  ports::endpoint where;
+  std::uint64_t inode = 0;
+};
+std::vector<listening_socket> listening_sockets(const std::string& table);
+
 /// The listening TCP sockets of `table` (the text of /proc/net/tcp or tcp6) that are among
 /// `inodes`, as addresses to dial: one that listens everywhere is dialled at loopback.
 std::vector<ports::endpoint> listening_places(const std::string& table,

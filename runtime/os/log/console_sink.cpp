@@ -1,5 +1,7 @@
 #include "runtime/os/log/console_sink.hpp"
 
+#include "runtime/base/filled.hpp"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/details/console_globals.h>
@@ -39,21 +41,6 @@ bool has_a_command(std::string_view text) {
   });
 }
 
-/// Broken between words into lines of `width` bytes, each but the first behind `indent` blanks.
-std::string broken(std::string_view text, std::size_t width, std::size_t indent) {
-  std::string out;
-  while (text.size() > width) {
-    auto end = text.rfind(' ', width);
-    if (end == std::string_view::npos || end == 0)
-      end = text.find(' ', width);
-    if (end == std::string_view::npos)
-      break;
-    out.append(text.substr(0, end)).append("\n").append(indent, ' ');
-    text.remove_prefix(end + 1);
-  }
-  return out.append(text);
-}
-
 std::string marked(std::string_view text, console_mark mark, bool colours) {
   if (mark == console_mark::none)
     return std::string(text);
@@ -71,7 +58,7 @@ std::string console_line(std::string_view time, std::string_view text, console_m
   const auto indent = time.size() + 2;
   const bool breaks = look.columns >= narrowest && !has_a_command(text);
   // A full last column makes some terminals go to the next line.
-  const auto shown = breaks ? broken(text, look.columns - indent - 1, indent) : std::string(text);
+  const auto shown = breaks ? filled(text, indent, look.columns - 1) : std::string(text);
   return fmt::format("{}{}  {}\n", to_beginning, time, marked(shown, mark, look.colours));
 }
 
