@@ -288,8 +288,8 @@ void derive_program(launcher_options& o, const torchrun_arguments& w,
   if (o.processes_per_node > 1 && machine.environment.count("OMP_NUM_THREADS") == 0) {
     o.omp_threads = 1;
     o.remarks.emplace_back(
-        "OMP_NUM_THREADS is not set: each of the workers gets 1, so that they do "
-        "not overload this machine; set it for best performance");
+        "OMP_NUM_THREADS is 1 in each worker, as it was not set: with more they may be faster, or "
+        "overload this machine");
   }
 }
 

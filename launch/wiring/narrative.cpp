@@ -35,9 +35,10 @@ std::string nodes_in_words(const launcher_options& o) {
 
 log::event job_line(const launcher_options& o, const std::string& today) {
   const bool by_python = o.run_path || !o.no_python;
+  const auto named = o.rdzv_id == "none" ? " (no --rdzv-id)" : " " + o.rdzv_id;
   return {log::level::notice,
           "job",
-          fmt::format("job {}, {}: {}, {} on this one{}", o.rdzv_id, today, nodes_in_words(o),
+          fmt::format("job{}, {}: {}, {} on this one{}", named, today, nodes_in_words(o),
                       counted(o.processes_per_node, "worker"),
                       by_python ? fmt::format("; {} ({})", o.python.program, o.python.from) : ""),
           {{"job", o.rdzv_id},
@@ -105,7 +106,8 @@ log::event last_line(const run_end& r) {
   return {
       log::level::notice,
       "run_ended",
-      fmt::format("{} after {}, with {}{}{}", how, in_words(r.took), counted(r.restarts, "restart"),
+      fmt::format("{} after {}{}{}{}", how, in_words(r.took),
+                  r.restarts == 0 ? "" : ", with " + counted(r.restarts, "restart"),
                   r.checkpoint.empty() ? "" : "; the last complete checkpoint is " + r.checkpoint,
                   r.log_directory.empty() ? "" : "; the workers' files are in " + r.log_directory),
       {{"success", r.success},

@@ -10,4 +10,8 @@ namespace troupe::launch {
 /// long its end.
 std::string last_lines(const std::string& end_of_file);
 
+/// The line in which Python says what was not caught, if these last lines end with a traceback; no
+/// longer than limits::matched_line_max. Else empty.
+std::string exception_in(const std::string& log_tail);
+
 } // namespace troupe::launch

@@ -34,4 +34,22 @@ TEST_SUITE("log_tail") {
     CHECK(noise.find("\xef\xbf\xbd") == 0);
     CHECK(noise.size() % 3 == 0);
   }
+
+  TEST_CASE("the exception that a program ended with is found behind its traceback") {
+    CHECK(exception_in("") == "");
+    CHECK(exception_in("ValueError: said without a traceback\n") == "");
+    const std::string traceback = "Traceback (most recent call last):\n"
+                                  "  File \"t.py\", line 2, in <module>\n"
+                                  "    f()\n";
+    CHECK(exception_in(traceback) == ""); // cut off
+    CHECK(exception_in("step 1\n" + traceback + "ValueError: no such batch\n") ==
+          "ValueError: no such batch");
+    CHECK(exception_in(traceback +
+                       "KeyError: 'a'\n\nDuring handling of the above exception, "
+                       "another exception occurred:\n\n" +
+                       traceback + "my.Error\nsecond line\nW0000 a warning\n") == "my.Error");
+    CHECK(exception_in("[rank3]: Traceback (most recent call last):\n[rank3]:   File \"t.py\"\n"
+                       "[rank3]:     f()\n[rank3]: OSError: gone\n") == "OSError: gone");
+    CHECK(exception_in(traceback + std::string(255, 'x') + "\u00b5").size() == 255);
+  }
 }

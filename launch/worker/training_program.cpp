@@ -41,8 +41,11 @@ actors::exit_report exit_report_of(const worker_files& left, const ports::exit_s
   const auto& error_file = left.error_file;
   const auto content =
       error_file.empty() ? std::nullopt : files.read_small_file(error_file, limits::error_file_max);
-  if (!content)
+  if (!content) {
+    if (const auto exception = exception_in(o.log_tail); !exception.empty() && !status.signalled)
+      o.message += ": " + exception;
     return o;
+  }
   o.error_file = error_file;
   const auto recorded = read_error_file(*content);
   if (!recorded) {
@@ -65,10 +68,13 @@ actors::training_program program_of(const worker_contract& contract,
   // As counted when a worker was started last.
   const auto kills = std::make_shared<std::atomic<std::uint64_t>>(0);
   p.spec = [contract, output, kills](const actors::assignment& a) -> result<ports::process_spec> {
-    if (auto files = output->begin(a); !files)
+    const auto files = output->begin(a);
+    if (!files)
       return tl::make_unexpected(files.error());
     *kills = memory_kills().value_or(0);
-    return worker_spec(contract, a);
+    auto spec = worker_spec(contract, a);
+    spec.stderr_file = files->stderr_file; // what could not be followed is the console's
+    return spec;
   };
   p.explain = [contract, processes, kills](const actors::assignment& a,
                                            const ports::exit_status& status) {

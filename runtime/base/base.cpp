@@ -41,6 +41,8 @@ std::string in_words(duration d) {
   const auto seconds = static_cast<long>(ms / 1000.0);
   if (seconds >= 7'200)
     return fmt::format("{} h {} min", seconds / 3'600, seconds / 60 % 60);
+  if (seconds % 60 == 0)
+    return fmt::format("{} min", seconds / 60);
   return fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 

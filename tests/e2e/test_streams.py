@@ -159,6 +159,29 @@ def test_what_a_failed_worker_wrote_last_is_told_without_any_option(shell: Start
     assert lines[told + 1 : told + 21] == [f"  line {i}" for i in range(12, 31)] + ["  half"]
 
 
+def test_an_exception_is_told_where_the_failure_is(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "raises.py"
+    script.write_text("def f():\n    raise ValueError('no such batch')\n\nf()\n")
+    run = start([str(script)])
+    assert run.wait(60) == [1], run.err()
+    assert "failed: exit code 1: ValueError: no such batch; no restarts are allowed" in run.err()
+
+
+def test_where_the_end_of_stderr_cannot_be_kept_workers_write_to_the_console(launcher: Launcher, tmp_path: Path) -> None:
+    (full := tmp_path / "full").mkdir()
+    on_a_small_disk = f'mount -t tmpfs -o size=8m none {full} && exec "$@"'
+    ran = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", on_a_small_disk, "sh",
+         launcher.program, "--no-python", "sh", "-c", "echo still there >&2; exit 3"],
+        env={**base_environment(), "TMPDIR": str(full)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert "still there\n" in ran.stderr and "end of its stderr" not in ran.stderr
+
+
 def test_prefixes_have_the_time_and_the_node_on_request(shell: Start, tmp_path: Path) -> None:
     options = [f"--log-dir={tmp_path}/logs", "--tee=1", "--node-name=gpu-7", "--log-line-prefix-template=${time} ${node} [${rank}] "]
     run = shell("echo loss 1", options=options)

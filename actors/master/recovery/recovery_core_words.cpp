@@ -46,9 +46,11 @@ msg<RankOwners> recovery_core::owners_message() {
 }
 
 log::event recovery_core::joined_in_words(const node_name& node) const {
-  // A screen has room for a few dozen; in a larger job they are for a closer look.
+  // A screen has room for a few dozen; in a larger job they are for a closer look. An only node
+  // says nothing new with it.
   constexpr std::uint32_t told = 64;
-  return {sizes_.nodes_max <= told ? log::level::notice : log::level::info,
+  const bool shown = sizes_.nodes_max > 1 && sizes_.nodes_max <= told;
+  return {shown ? log::level::notice : log::level::info,
           "node_joined",
           fmt::format("node {} joined ({} of {})", node, roster_.size(), sizes_.nodes_max),
           {{"node", node}, {"present", static_cast<std::int64_t>(roster_.size())}}};

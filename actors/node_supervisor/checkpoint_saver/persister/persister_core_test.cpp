@@ -332,7 +332,7 @@ TEST_SUITE("persister_core: draining") {
     s.drains(1);
     s.looked(1);
     CHECK(s.waits(1200s) == "drained 1");
-    CHECK(s.said == "step 100 of rank 0 is still being written to /ckpt, 20 min 0 s after it was "
+    CHECK(s.said == "step 100 of rank 0 is still being written to /ckpt, 20 min after it was "
                     "requested");
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.wrote(snapshot(0)) == "report ShardReport g1 a step 100 shard 0 of 2: rank_0.pt");
