@@ -80,6 +80,8 @@ def main(checkpoints: str, steps: int) -> None:
     if trainer.is_world_process_zero():
         loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
         print(f"ends after step {trainer.state.global_step} with loss {loss:.9f}", flush=True)
+    # The process group's threads must end before the interpreter does, or they may abort the process.
+    trainer.accelerator.end_training()
 
 
 if __name__ == "__main__":

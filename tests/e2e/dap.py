@@ -29,12 +29,15 @@ class Session:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        try:
             while header := self._from.readline():
                 length = int(header.split(b":")[1])
                 self._from.readline()
                 self._came.put(json.loads(self._from.read(length)))
-        self._came.put(None)
+        except (OSError, ValueError):  # it was closed in the middle
+            pass
+        finally:
+            self._came.put(None)
 
     def ask(self, command: str, **arguments: Any) -> int:
         """Sends a request; the answer's `request_seq` is the number that is returned."""
@@ -51,10 +54,10 @@ class Session:
         try:
             while True:
                 message = self._seen.pop(0) if self._seen else self._came.get(timeout=WITHIN)
-                if message is None:
-                    raise EOFError(f"the adapter has ended before {wanted}; it said {passed_over}")
-                if all(message.get(key) == value for key, value in wanted.items()):
+                if message and all(message.get(key) == value for key, value in wanted.items()):
                     return message
+                if message is None or message.get("event") == "terminated":
+                    raise EOFError(f"the session has ended before {wanted}, after {passed_over}")
                 if message.get("success") is False:
                     raise RuntimeError(f"{message['command']}: {message['message']}")
                 passed_over.append(message)
