@@ -32,7 +32,7 @@ class Checkout:
         for name, does in TOOLS.items():
             (tools / name).write_text(f"#!/bin/sh\n{does}\n")
             (tools / name).chmod(0o755)
-        self.environment = {**BARE, "TOOLS": str(tools), "STATE": str(self.state)}
+        self.environment = {**BARE, "X_TOOLS": str(tools), "STATE": str(self.state)}
 
     def run(self, line: str, answer: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         """With an answer: on a terminal."""
