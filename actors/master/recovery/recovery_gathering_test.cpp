@@ -98,8 +98,8 @@ TEST_SUITE("recovery_core: gathering") {
     s.comes("a");
     s.passes(590s);
     CHECK(s.core.next_wakeup() == dawn + 600s);
-    CHECK(s.passes(10s).find("verdict failure: only 1 of at least 2 nodes joined within 10 min "
-                             "0 s") != std::string::npos);
+    CHECK(s.passes(10s).find("verdict failure: only 1 of at least 2 nodes joined within 10 min") !=
+          std::string::npos);
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.passes(1h) == "");
   }
@@ -116,8 +116,8 @@ TEST_SUITE("recovery_core: gathering") {
     planner_story s(2, 2);
     s.comes("a");
     s.goes_away("a");
-    CHECK(s.passes(600s).find("verdict failure: only 0 of at least 2 nodes joined within 10 min "
-                              "0 s") != std::string::npos);
+    CHECK(s.passes(600s).find("verdict failure: only 0 of at least 2 nodes joined within 10 min") !=
+          std::string::npos);
   }
 
   TEST_CASE("a node rank that does not exist or is taken is refused for good") {

@@ -286,8 +286,8 @@ TEST_SUITE("recovery_core: after the first world") {
   TEST_CASE("no replacement until the join timeout: the job cannot go on") {
     auto s = that_runs(plain(2, 2), {"a", "b"});
     s.is_lost_and_ends("a");
-    CHECK(s.passes(600s).find("verdict failure: only 1 of at least 2 nodes joined within 10 min "
-                              "0 s") != std::string::npos);
+    CHECK(s.passes(600s).find("verdict failure: only 1 of at least 2 nodes joined within 10 min") !=
+          std::string::npos);
   }
 
   TEST_CASE("no node is waited for that was never seen") {
