@@ -55,7 +55,8 @@ result<std::shared_ptr<followed_file>> followed_file::open(id number,
   auto opened = open_file(file.path, file.passes_through ? O_RDWR : O_RDONLY);
   if (!opened)
     return tl::make_unexpected(opened.error());
-  if (file.passes_through && !has_room_for_an_end(opened->get()))
+  // A process that has begun to write there goes on to.
+  if (file.passes_through && size_of(opened->get()) == 0 && !has_room_for_an_end(opened->get()))
     return failure(errc::refused, fmt::format("'{}' cannot keep the end of a stream: its disk is "
                                               "full, or gives no room back",
                                               file.path));
