@@ -20,8 +20,8 @@ constexpr std::array<std::string_view, 12> of_launchers{
 } // namespace
 
 std::string misplaced_option(const std::vector<std::string>& command) {
-  for (auto word = std::next(command.begin()); word < command.end(); ++word) {
-    const auto said = word->substr(0, word->find('='));
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const auto said = command[i].substr(0, command[i].find('='));
     auto name = said;
     std::replace(name.begin(), name.end(), '_', '-');
     if (std::find(of_launchers.begin(), of_launchers.end(), name) != of_launchers.end())

@@ -50,10 +50,12 @@ void require(bool holds) {
 template<class Options>
 void judge(const parsed<Options>& p) {
   if (const auto* wrong = std::get_if<refusal>(&p))
-    require(!wrong->what.empty() && (wrong->exit_code == 1 || wrong->exit_code == 2));
+    require(!wrong->what.empty());
 }
 
 void judge_options(const launcher_options& o) {
+  if (o.new_token)
+    return; // nothing is started
   require(!o.command.empty());
   require(o.nodes_min >= 1 && o.nodes_min <= o.nodes_max &&
           o.nodes_max <= troupe::limits::nodes_max);
