@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runtime/base/limits.hpp"
 #include "runtime/os/console/lines_core.hpp"
 #include "runtime/os/process/unique_fd.hpp"
 #include "runtime/ports/console.hpp"
@@ -15,6 +16,8 @@ namespace troupe::os {
 
 /// Of what a progress bar writes over itself, one state so often.
 inline constexpr auto bar_shown_every = std::chrono::seconds(1);
+/// Of what needs no whole lines.
+inline constexpr std::size_t passed_at_once = 16u << 10;
 
 /// A growing file, read line by line. Nothing is kept in memory between two calls: what is not
 /// finished is read again.
@@ -24,8 +27,12 @@ class followed_file {
 
   static result<std::shared_ptr<followed_file>> open(id number, const ports::relayed_file& file);
 
+  /// How much memory `advance` has use for.
+  std::size_t block_size() const {
+    return passes_through_ ? passed_at_once : limits::console_line_max;
+  }
   /// Reads what is next. Answers whether it is worth calling again before the file has grown.
-  /// `block` is memory to use, limits::console_line_max long.
+  /// `block` is memory to use, at least block_size() long.
   bool advance(std::string& block, std::string& shown, std::string& kept);
 
   /// What advance() gave was shown.

@@ -139,7 +139,6 @@ void file_relay::follower::wake() const {
 // ---- the thread ----
 
 void file_relay::follower::run() {
-  block_.resize(limits::console_line_max);
   alone_ = std::unique_lock(*target_.alone, std::defer_lock);
   while (take_orders()) {
     note_changes();
@@ -209,6 +208,8 @@ void file_relay::follower::serve(const std::shared_ptr<followed_file>& file) {
     return let_go_if_ended(file);
   shown_.clear();
   kept_.clear();
+  if (block_.size() < file->block_size())
+    block_.resize(file->block_size());
   const bool more = file->advance(block_, shown_, kept_);
   pass_on(file);
   if (more)
