@@ -306,6 +306,8 @@ void catalog_core::finalize(effects& out, open_steps::iterator at, bool complete
         {"place", which.place},
         {"generation", static_cast<std::int64_t>(which.made_by.value)}}}});
   open_.erase(at);
+  if (complete)
+    last_complete_ = fmt::format("step {} at {}", which.step, which.place);
   // The oldest is the one that is least likely to be asked for again.
   if (finalized_in_order_.size() >= limits::steps_finalized_kept) {
     finalized_.erase(finalized_in_order_.front());
@@ -383,15 +385,6 @@ std::set<node_name> catalog_core::followers(const step& s) {
     if (s.committed.count(f.node) == 0)
       all.insert(f.node);
   return all;
-}
-
-std::string catalog_core::in_words() const {
-  if (open_.empty())
-    return "no step is being saved";
-  return fmt::format("{} step(s) being saved, the newest {}", open_.size(),
-                     std::max_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
-                       return a.second.since < b.second.since;
-                     })->first.step);
 }
 
 } // namespace troupe::actors

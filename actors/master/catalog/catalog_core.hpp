@@ -174,6 +174,7 @@ class catalog_core {
   /// Each costs the master a little memory only; the bound is against a job that never completes
   /// one.
   open_steps open_;
+  std::string last_complete_; ///< since this master began, in words
   /// Of the newest generations; bounded by limits::worlds_remembered.
   /// Lost with the master. Then no writer is known, and each step has its whole time.
   std::map<generation, known_world> worlds_;

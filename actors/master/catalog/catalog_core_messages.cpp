@@ -1,6 +1,9 @@
-// The messages of the catalog, from its own state.
+// The messages of the catalog, from its own state, and what it says to people.
 
 #include "actors/master/catalog/catalog_core.hpp"
+#include "actors/words.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -51,6 +54,20 @@ any_msg catalog_core::finalized(const step_key& which, const ending& how) {
                               b.setOpenFromGeneration(how.open_from.made_by.value);
                             })
       .any();
+}
+
+/// What `actor-shell tree` shows beside the catalog.
+std::string catalog_core::in_words() const {
+  const auto last =
+      last_complete_.empty() ? std::string{} : "; the last complete one is " + last_complete_;
+  if (open_.empty())
+    return "no step is being saved" + last;
+  const auto newest =
+      std::max_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
+        return a.second.since < b.second.since;
+      });
+  return fmt::format("{} being saved, the newest {}{}", counted(open_.size(), "step"),
+                     newest->first.step, last);
 }
 
 } // namespace troupe::actors

@@ -53,12 +53,14 @@ TEST_SUITE("catalog_core: a step") {
     CHECK(s.core.in_words() == "no step is being saved");
     CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.wrote("b", 1) == "");
-    CHECK(s.core.in_words() == "1 step(s) being saved, the newest 100");
+    CHECK(s.core.in_words() == "1 step being saved, the newest 100");
     CHECK(s.core.next_wakeup() == dawn + 600s);
     CHECK(s.wrote("a", 0) == "to a: CommitStep g1 step 100: a/rank_0.pt b/rank_1.pt");
     CHECK(s.completed("a", true) ==
           "to b: CommitStep g1 step 100, complete elsewhere: a/rank_0.pt b/rank_1.pt");
     CHECK(s.completed("b", true) == "to a,b: StepFinalized g1 step 100 complete");
+    CHECK(s.core.in_words() ==
+          "no step is being saved; the last complete one is step 100 at /ckpt");
     CHECK_FALSE(s.core.next_wakeup());
   }
 
@@ -83,7 +85,7 @@ TEST_SUITE("catalog_core: a step") {
     s.gathers();
     CHECK(s.wrote("a", 0, again) == "");
     CHECK(s.wrote("b", 1, {101, 2, 2}) == "");
-    CHECK(s.core.in_words() == "3 step(s) being saved, the newest 100");
+    CHECK(s.core.in_words() == "3 steps being saved, the newest 100");
   }
 }
 

@@ -98,7 +98,7 @@ TEST_SUITE("catalog_core: nodes that are lost") {
     s.core.shard_reported(s.now, shard_written("a", 0, of_two));
     s.loses("b");
     s.waits(grace);
-    CHECK(s.core.in_words() == "1 step(s) being saved, the newest 100");
+    CHECK(s.core.in_words() == "1 step being saved, the newest 100");
   }
 
   TEST_CASE("a committer that is lost is replaced at once") {

@@ -169,9 +169,10 @@ std::string recovery_core::in_words() const {
     return fmt::format("generation {} of {} is being formed", count_of(current_),
                        counted(world_.size(), "node"));
   case phase::running:
-    return fmt::format("generation {} runs on {}, {} finished; {} used, {} for each node",
+    return fmt::format("generation {} runs on {}, {} finished; {} used, {} for each node{}",
                        count_of(current_), counted(world_.size(), "node"), finished_.size(),
-                       counted(restart_count_, "restart"), options_.max_restarts);
+                       counted(restart_count_, "restart"), options_.max_restarts,
+                       account_.in_words());
   case phase::ending:
     return fmt::format("generation {} ends{}", count_of(current_),
                        failures_.empty() ? "" : ": " + failures_.root_cause_in_words());
