@@ -9,6 +9,7 @@ import select
 import shutil
 import subprocess
 import tarfile
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,8 +178,10 @@ def base(suite: str) -> Path:
 
 @contextmanager
 def clean(suite: str) -> Iterator[System]:
-    root = CACHE / "systems" / f"{suite}-{os.getpid()}"
-    root.mkdir(parents=True)
+    systems = CACHE / "systems"
+    systems.mkdir(parents=True, exist_ok=True)
+    root = Path(tempfile.mkdtemp(prefix=f"{suite}-", dir=systems))
+    root.chmod(0o755)
     try:
         subprocess.run(["tar", "-xf", base(suite), "-C", root, "--exclude=./dev/*"], check=True)
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
