@@ -20,9 +20,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build/chroots"
-DEBIAN = "deb http://deb.debian.org/debian {} main"
-UBUNTU = "deb http://archive.ubuntu.com/ubuntu {} main universe"
-SUITES = {"bookworm": DEBIAN, "trixie": DEBIAN, "noble": UBUNTU}
+# Their components; mmdebstrap knows where each release's packages are.
+SUITES = {"bookworm": "main", "trixie": "main", "noble": "main,universe"}
 UBUNTU_KEYS = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # How pip reaches its index, where that is not the way it goes by itself.
@@ -167,13 +166,12 @@ def base(suite: str) -> Path:
         mmdebstrap = ["mmdebstrap", "--quiet", "--mode=root", "--variant=extract"]
         keys = made(
             CACHE / "keys.tar", *mmdebstrap, "--include=ubuntu-archive-keyring", "trixie", made,
-            "http://deb.debian.org/debian",
         )  # fmt: skip
         with tarfile.open(keys) as tar:
             (CACHE / "ubuntu.gpg").write_bytes(tar.extractfile(f"./{UBUNTU_KEYS}").read())
         options = [f"--keyring={CACHE / 'ubuntu.gpg'}"]
     make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--include=apt", "--dpkgopt=force-unsafe-io", *options]
-    return made(CACHE / f"{suite}.tar", *make, suite, made, SUITES[suite].format(suite))
+    return made(CACHE / f"{suite}.tar", *make, f"--components={SUITES[suite]}", suite, made)
 
 
 @contextmanager

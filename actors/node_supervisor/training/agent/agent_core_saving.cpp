@@ -26,12 +26,11 @@ agent_core::effects agent_core::drained(instant now, generation which,
   // The end is told all the same: a saver that never answers must not keep the whole job from
   // ending, and the step before is complete.
   if (trouble)
-    out.push_back(
-        note{{log::level::warning,
-              "not_drained",
-              "it is not known whether the last checkpoints are complete: " + trouble->what +
-                  "; the one before is, and a load takes the newest that is",
-              {{"generation", static_cast<std::int64_t>(which.value)}}}});
+    out.push_back(note{{log::level::warning,
+                        "not_drained",
+                        "it is not known whether the last checkpoints are complete: " +
+                            trouble->what + "; a load takes the newest that is",
+                        {{"generation", static_cast<std::int64_t>(which.value)}}}});
   // The node leaves either way; what differs is whether the job hears that it finished, or only
   // that it goes.
   if (outcome_)
