@@ -11,7 +11,8 @@ OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
 KEEPER, SHELL, DOCTOR, MAINS = "launch/keeper", "launch/shell", "launch/doctor", "launch/mains"
 TCPSTORE = "runtime/tcpstore"
 CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
-TRAINING = "worker"
+TRAINING, TRACE = "worker", "trace"
+DIAG = "diag"
 # Numbers that a folder shares with those that may not use the rest of it.
 CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
 LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
@@ -20,7 +21,7 @@ REPLICATION = "ckpt/copies/replication_host.hpp"
 
 BELOW_LAUNCH = (
     *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, ACTORS, OS),
-    *LIMITS,
+    *(DIAG, *LIMITS),
 )
 
 # folder or header -> the folders and headers of ours it may include besides itself
@@ -37,20 +38,25 @@ MAY_USE = {
     COPIES: (BASE, MESSAGES, PORTS, CKPT, CATALOG, REPLICATION, CKPT_LIMITS),
     LOAD: (BASE, PORTS, CKPT, CATALOG, CKPT_LIMITS),
     REPLICATION: (BASE, MESSAGES, CATALOG),
-    TRAINING: (BASE, PORTS, CKPT, CATALOG, LOAD, OS, CKPT_LIMITS),
+    DIAG: (BASE, MESSAGES),
+    TRAINING: (BASE, MESSAGES, PORTS, CKPT, CATALOG, LOAD, DIAG, OS, CKPT_LIMITS),
+    TRACE: (BASE, DIAG),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
-    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, REPLICATION, *LIMITS),
-    OS: (BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT, CATALOG, COPIES, REPLICATION, CKPT_LIMITS),
+    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, REPLICATION, DIAG, *LIMITS),
+    OS: (
+        *(BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT, CATALOG, COPIES, REPLICATION, DIAG),
+        CKPT_LIMITS,
+    ),
     OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
-    WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, ACTORS, OS, OPTIONS, *LIMITS),
+    WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, DIAG, ACTORS, OS, OPTIONS, *LIMITS),
     KEEPER: (BASE, MESSAGES, PORTS, OS),
     WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
     DOCTOR: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
     MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL, DOCTOR),
     "tests/sim": (
-        *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, ACTORS),
-        *LIMITS,
+        *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, DIAG),
+        *(ACTORS, *LIMITS),
     ),
     "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
     "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
@@ -65,7 +71,11 @@ THIRD_PARTY = {
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
     r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
-    r"CLI/": (OPTIONS,),
+    # xpu_timer's files are protobuf.
+    r"protozero/": (DIAG,),
+    r"elfutils/|(libelf|gelf|dwarf)\.h": (OS,),
+    r"(cuda|cublas|nccl)": (TRACE,),
+    r"CLI/": (OPTIONS, SHELL),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,
         OPTIONS,
@@ -75,6 +85,8 @@ THIRD_PARTY = {
         SHELL,
         DOCTOR,
         MAINS,
+        TRAINING,
+        TRACE,
         "bench",
     ),
     r"doctest/": (),
