@@ -40,6 +40,9 @@ using shell_answers = kind_list<TreeReport>;
 /// Between nodes, on links of their own.
 using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
 
+/// Which rank keeps the others waiting: nodes report, the master asks for stacks and tells.
+using diagnosis_kinds = kind_list<ProgressReport, StacksWanted, Diagnosed, Cleared, EndWorker>;
+
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
 using master_internal = kind_list<WorldProposed, Sealed, NodeReplaced, LinkLost, NodeDeparted,
@@ -49,7 +52,8 @@ using master_internal = kind_list<WorldProposed, Sealed, NodeReplaced, LinkLost,
 using node_internal =
     kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted, WorkerEnded,
               WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt, Abandon, StateRenewed,
-              MasterLinked, SaveNewest, Drain, Drained, OwnersRequest, MasterPlace, CopiesPlace>;
+              MasterLinked, SaveNewest, Drain, Drained, OwnersRequest, MasterPlace, CopiesPlace,
+              WatchRequest, Watched>;
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCounted,
@@ -87,11 +91,12 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 } // namespace detail
 
-static_assert(detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives,
-                                     directives, shell_questions, shell_answers, bulk,
-                                     membership_news, master_internal, node_internal,
-                                     journal_records, keeper_orders, keeper_news, store_answers>,
-              "a new kind of message is said in no conversation: add it to one");
+static_assert(
+    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
+                           shell_questions, shell_answers, bulk, diagnosis_kinds, membership_news,
+                           master_internal, node_internal, journal_records, keeper_orders,
+                           keeper_news, store_answers>,
+    "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);
 

@@ -2,6 +2,7 @@
 
 #include "messages/checkpoint.capnp.h"
 #include "messages/copies.capnp.h"
+#include "messages/diagnosis.capnp.h"
 #include "messages/journal.capnp.h"
 #include "messages/keeper.capnp.h"
 #include "messages/membership.capnp.h"
@@ -36,6 +37,8 @@ using all_kinds = kind_list<
     ShardReport, CommitStep, StepCommitted, StepFinalized, MasterLinked, SaveNewest, Drain, Drained,
     // copies
     CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused,
+    // diagnosis
+    ProgressReport, StacksWanted, Diagnosed, Cleared, EndWorker, WatchRequest, Watched,
     // shell
     TreeRequest, TreeReport,
     // journal
