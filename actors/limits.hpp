@@ -164,4 +164,20 @@ inline constexpr auto drain_again_after = 200ms;
 inline constexpr unsigned drain_tries_max = 10;
 static_assert(steps_open_max < steps_finalized_kept);
 
+// Diagnosis.
+/// Training processes of one node that are watched, and of a job that are compared.
+inline constexpr std::size_t watched_ranks_max = 4'096;
+inline constexpr std::size_t ranks_diagnosed_max = 100'000;
+/// Process groups of a job, by name and members.
+inline constexpr std::size_t communicators_known_max = 65'536;
+/// One line about a hang, and lines of evidence that come with it.
+inline constexpr std::size_t sentence_max = 600;
+inline constexpr std::size_t evidence_lines_max = 16;
+inline constexpr std::size_t evidence_line_max = 256;
+inline constexpr std::size_t place_max = 160;
+inline constexpr std::size_t slow_peers_max = 16;
+inline constexpr std::size_t diagnoses_kept = 16;
+/// Ranks that are named as slow at once, in all.
+inline constexpr std::size_t stragglers_told_max = 8;
+
 } // namespace troupe::limits

@@ -41,7 +41,8 @@ using shell_answers = kind_list<TreeReport>;
 using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
 
 /// Which rank keeps the others waiting: nodes report, the master asks for stacks and tells.
-using diagnosis_kinds = kind_list<ProgressReport, StacksWanted, Diagnosed, Cleared, EndWorker>;
+using diagnosis_kinds =
+    kind_list<ProgressReport, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker>;
 
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;

@@ -7,8 +7,8 @@ $Cxx.namespace("troupe::messages");
 #
 # Roles     each node's *hang_watchdog* reads how far its training processes are, the master's *diagnosis* compares all ranks and says which
 #           one is the culprit.
-# Order     ProgressReport from each node now and then, and at once when a rank of it has stood still for longer than it ever does. When the
-#           reports of all nodes explain a standstill: Diagnosed to every node, and StacksWanted, which each answers with MergedStacks. With
+# Order     ProgressReport from each node now and then, and at once when a rank of it has stood still for longer than it ever does. Then
+#           ProgressWanted to the nodes that have not reported since. When the reports of all nodes explain a standstill: Diagnosed to every node, and StacksWanted, which each answers with MergedStacks. With
 #           `--hang-action act` EndWorker follows, to the culprit's node; what comes then is an ordinary failure. Cleared if training goes on
 #           by itself.
 # Repeats   A report replaces the one before it. A second Diagnosed with the same number is a correction of the first.
@@ -57,9 +57,9 @@ struct RankProgress {
   stepMs @12 :UInt32;
   stepP99Ms @13 :UInt32;
   # Median and p99 of its steps.
-  busyMs @14 :UInt32;
-  usualBusyMs @15 :UInt32;
-  # The time in a step that this rank was in no collective: of late, and in its past. 0: unknown.
+  busyUs @14 :UInt32;
+  usualBusyUs @15 :UInt32;
+  # The time in a step that this rank was in no collective: since the report before this one, and in its past. 0: unknown.
   communicators @16 :List(CommunicatorProgress);
 
   state @17 :UInt8;
@@ -75,7 +75,12 @@ struct RankProgress {
   place @22 :Text;
   # Where its main thread is: "read() of its data loader's worker 7". Empty: not looked at.
   evidence @23 :List(Text);
-  # One line each: "the file system of /data is full", "the connection to 10.0.0.2:4242 has been retransmitting for 3 s".
+  # One line each: "the file system of /data is full".
+  slowPeers @24 :List(Text);
+  # Peers of connections that have been retransmitting: "10.0.0.2:4242".
+  busySteps @25 :UInt32;
+  busyForMs @26 :UInt32;
+  # Of how many steps and of how long busyUs is the mean.
 }
 
 struct ProgressReport {
@@ -84,6 +89,14 @@ struct ProgressReport {
   ranks @1 :List(RankProgress);
   suspect @2 :Bool;
   # At least one rank has stood still for longer than its limit, and was looked at.
+  answers @3 :UInt64;
+  # The newest ProgressWanted that this report answers. 0: none was asked.
+}
+
+struct ProgressWanted {
+  # diagnosis → hang_watchdog: how far are the ranks now? Answered at once from their pages, and a second time when those that stand still,
+  # outside of any collective, were looked at.
+  question @0 :UInt64;
 }
 
 struct StacksWanted {
@@ -101,7 +114,7 @@ enum HangKind {
   link @2;
   # All have entered and none leaves.
   alone @3;
-  # A rank stands still, and no collective says that others wait for it.
+  # A rank stands still, and no collective says that others wait for it; or it has entered like the others, and does not take part.
   straggler @4;
   # Alive, but slower than the others.
 }

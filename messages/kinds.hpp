@@ -38,7 +38,8 @@ using all_kinds = kind_list<
     // copies
     CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused,
     // diagnosis
-    ProgressReport, StacksWanted, Diagnosed, Cleared, EndWorker, WatchRequest, Watched,
+    ProgressReport, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker, WatchRequest,
+    Watched,
     // shell
     TreeRequest, TreeReport,
     // journal

@@ -1,0 +1,133 @@
+#pragma once
+
+#include "actors/master/diagnosis/diagnosis_policy.hpp"
+#include "actors/master/diagnosis/rank_facts.hpp"
+#include "actors/master/diagnosis/straggler_score.hpp"
+#include "actors/master/diagnosis/verdict.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Compares how far all ranks are, and names the one that keeps the others waiting.
+///
+/// A hang has no message: all processes are alive and silent, and the job ends by a timeout of its
+/// library half an hour later, which blames the ranks that waited. One node's report of a
+/// standstill opens a case: the others are asked, and when all have said where their ranks are the
+/// verdict follows from all together. A wrong verdict is worse than a late one, so whatever moves
+/// is left alone for long, and a node that does not answer is left to its lease.
+///
+/// One case at a time. Nothing here outlives the master: the nodes' next reports say all.
+class diagnosis_core {
+ public:
+  /// To these nodes; lost if one has no link.
+  struct say {
+    std::vector<node_name> to;
+    messages::any_msg message;
+  };
+  /// Diagnosed and Cleared within the master, with `hang_action::notify` and above: for the hook.
+  struct notify {
+    messages::any_msg message;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<say, notify, note>;
+  using effects = std::vector<effect>;
+
+  explicit diagnosis_core(messages::author author, diagnosis_policy policy = {});
+
+  /// A new generation: all that is known of an older one is dropped, and an open case with it.
+  effects sealed(instant now, const messages::msg<messages::Sealed>& m);
+  effects progress(instant now, const messages::msg<messages::ProgressReport>& m);
+  /// Its lease has decided; the planner knows. A case that waited for it is closed.
+  effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
+  /// The generation has ended, or the job: nothing is watched until the next one is sealed.
+  effects ended(instant now);
+  effects tick(instant now);
+
+  std::optional<instant> next_wakeup() const;
+  std::string in_words() const;
+  /// Told in this master's life, the newest last; at most limits::diagnoses_kept.
+  const std::deque<std::string>& history() const { return history_; }
+
+ private:
+  struct member {
+    node_name node;
+    std::uint32_t first_rank = 0;
+    std::uint32_t slots = 0;
+    /// The newest report came, and which question it answers.
+    std::optional<instant> reported;
+    std::uint64_t answers = 0;
+    bool suspect = false;
+    bool lost = false;
+  };
+  struct told_verdict {
+    verdict what;
+    std::uint64_t number = 0;
+    instant at;
+    bool acted = false;
+  };
+  struct open_case {
+    instant since;
+    std::uint64_t question = 0;
+    instant asked;
+    instant ask_again;
+    duration asks_every{};
+    bool silent_told = false;
+    std::optional<told_verdict> told;
+  };
+
+  std::optional<std::uint32_t> member_named(const node_name& node) const;
+  void take(instant now, std::uint32_t which, messages::ProgressReport::Reader r, effects& out);
+  void take_busy(effects& out, instant now, messages::RankProgress::Reader r);
+  bool any_suspect() const;
+  bool is_fresh(const member& m) const;
+  std::vector<node_name> silent() const;
+  void open(effects& out, instant now);
+  void ask(effects& out, instant now, bool everyone);
+  void close(effects& out, instant now);
+  /// With what is known by now: a verdict, a correction of the last one, or nothing yet.
+  void consider(effects& out, instant now);
+  void tell(effects& out, instant now, const verdict& v);
+  void tell_slow(effects& out, instant now, const straggler_score::change& c);
+  void send_diagnosed(effects& out, std::uint64_t number, messages::HangKind kind,
+                      const std::vector<std::uint32_t>& culprits, const std::string& sentence,
+                      const std::vector<std::string>& evidence, duration stood, double score);
+  void act(effects& out, instant now);
+  void want_stacks(effects& out, instant now, std::uint64_t number);
+  void tell_silent(effects& out, instant now);
+  std::vector<node_name> all_nodes() const;
+  void forget();
+  void remember(const std::string& sentence);
+  void log_line(effects& out, log::level severity, const char* name, const std::string& text) const;
+
+  messages::author author_;
+  diagnosis_policy policy_;
+  generation about_;
+  std::vector<member> members_; ///< by first rank; bounded by limits::nodes_max
+  std::map<node_name, std::uint32_t> by_name_;
+  std::vector<rank_facts> ranks_; ///< bounded by limits::ranks_diagnosed_max
+  communicator_names names_;
+  straggler_score slowness_;
+  std::optional<open_case> case_;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t last_question_ = 0;
+  std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler
+  std::optional<instant> stacks_after_;                 ///< no dump before
+  duration stacks_every_{};
+  std::deque<std::string> history_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+
+namespace troupe::actors {
+
+/// What follows from a verdict. Each does what the one before it does as well.
+enum class hang_action : std::uint8_t {
+  tell,   ///< a line in the log
+  notify, ///< the user's notify hook hears it
+  act,    ///< the culprits of a hang are ended, which is an ordinary failure
+};
+
+/// When a standstill is explained, and what follows.
+struct diagnosis_policy {
+  hang_action action = hang_action::tell;
+  /// After the first report of a standstill: how long the other nodes' reports are waited for.
+  duration grace = 300ms;
+  /// A node that has not answered by then is left to its lease.
+  duration answer_within = 2s;
+  /// While a standstill is not explained all nodes are asked again, each time after half as long
+  /// again.
+  duration ask_again_first = 1s;
+  duration ask_again_most = 30s;
+  /// A rank that moves, and reports nothing, may be at something long: it is named after so many of
+  /// its limits, and not before:
+  double moves_factor = 10;
+  duration moves_least = 10min;
+  /// All ranks stand alike, and none waits for another: a long computation looks like this, too.
+  duration alike_least = 60s;
+  /// Verdicts about one rank by which nothing is done are told this often.
+  duration tell_again_after = 10min;
+  /// A verdict must have stood for so long before a process is ended for it.
+  duration confirm = 2s;
+  /// A rank whose time in a step is so many times the median of the others', for so long and for so
+  /// many steps, is slow.
+  double straggler_score = 1.5;
+  duration straggler_least = 1s;
+  std::uint32_t straggler_steps = 5;
+  /// One that was never faster is told at this score: stages of a pipeline differ from the start.
+  double straggler_from_start = 2.0;
+  /// How long stacks may take, and how often they are asked for: at first, and at most.
+  duration stacks_within = 800ms;
+  duration stacks_again_first = 30s;
+  duration stacks_again_most = 1h;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,93 @@
+#pragma once
+
+#include "diag/progress/page.hpp"
+#include "messages/kinds.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Communicators by number: a rank's rows hold numbers, since thousands of ranks say the same
+/// names.
+class communicator_names {
+ public:
+  struct named {
+    std::string name;
+    std::uint64_t members_hash = 0;
+    std::uint32_t members = 0; ///< the most that a member has said; 0: unknown
+  };
+  /// Bounded by limits::communicators_known_max: what is beyond has the number of the last.
+  std::uint32_t number_of(const std::string& name, std::uint64_t members_hash,
+                          std::uint32_t members);
+  const named& at(std::uint32_t number) const { return names_[number]; }
+  std::size_t size() const { return names_.size(); }
+  void clear();
+
+ private:
+  std::vector<named> names_;
+  std::map<std::pair<std::string, std::uint64_t>, std::uint32_t> numbers_;
+};
+
+/// One communicator as one rank sees it.
+struct communicator_row {
+  std::uint32_t communicator = 0;
+  std::uint64_t entered = 0;
+  std::uint64_t left = 0;
+  diag::collective kind = diag::collective::none;
+  std::uint64_t bytes = 0;
+  duration in_it{}; ///< since the last was entered
+
+  bool waits() const { return entered > left; }
+  /// The first that is not finished.
+  std::uint64_t waits_in() const { return left + 1; }
+};
+
+enum class rank_motion : std::uint8_t { unknown, moves, stands };
+
+/// The newest that is known of a rank. Times are as of `at`.
+struct rank_facts {
+  bool known = false;
+  instant at;             ///< the report came
+  std::uint32_t node = 0; ///< its number in the world
+  std::int32_t pid = 0;
+  std::uint64_t feeds = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t step = 0;
+  diag::phase phase_now = diag::phase::other;
+  std::string user_phase;
+  duration in_phase{};
+  duration idle{};
+  duration limit{};
+  duration ran_for{};
+  duration step_p99{};
+  char state = 0;
+  std::uint32_t cpu_permille = 0;
+  bool io_moves = false;
+  bool traced = false;
+  rank_motion motion = rank_motion::unknown;
+  std::string place;
+  std::vector<std::string> evidence;
+  std::vector<std::string> slow_peers;
+  std::vector<communicator_row> rows;
+  /// How far it was when it was first seen to keep others waiting; tells one that goes on alone.
+  std::uint64_t steps_at_case = 0;
+
+  bool is_stopped() const { return state == 'T' || state == 't'; }
+  bool is_held_by_kernel() const { return state == 'D'; }
+  bool spins() const { return motion == rank_motion::stands && cpu_permille >= 800; }
+  bool over_limit() const { return limit > duration::zero() && idle >= limit; }
+  bool says_collectives() const {
+    return (feeds & static_cast<std::uint64_t>(diag::feed::collectives)) != 0;
+  }
+};
+
+/// Bounds everything: texts, rows, numbers.
+rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Reader from,
+                    communicator_names& names);
+
+} // namespace troupe::actors

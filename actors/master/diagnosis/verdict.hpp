@@ -1,0 +1,38 @@
+#pragma once
+
+#include "actors/master/diagnosis/diagnosis_policy.hpp"
+#include "actors/master/diagnosis/rank_facts.hpp"
+#include "actors/master/diagnosis/wait_graph.hpp"
+#include "messages/kinds.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// What all ranks together say about a standstill.
+struct verdict {
+  messages::HangKind kind = messages::HangKind::ALONE;
+  std::vector<std::uint32_t> culprits; ///< ascending; empty only for a link
+  /// Which of them the sentence is about.
+  std::uint32_t first = 0;
+  wait_graph::wait waits; ///< no ranks: none is known to wait
+  wait_graph::wait other; ///< OTHER_COLLECTIVE: where the culprits are
+  duration stood{};
+  bool moves = false;     ///< the culprits move, and have reported nothing for very long
+  bool goes_on = false;   ///< the culprits make steps without the others
+  bool all_alike = false; ///< no rank is different from the others
+  std::vector<std::string> slow_peers;
+
+  bool same_as(const verdict& other_one) const {
+    return kind == other_one.kind && culprits == other_one.culprits;
+  }
+};
+
+/// Nothing: there is no hang, or it is too early to say. All ranks of the world are known.
+std::optional<verdict> judge(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
+                             const communicator_names& names);
+
+} // namespace troupe::actors

@@ -1,0 +1,147 @@
+#pragma once
+
+#include "actors/node_supervisor/hang_watchdog/busy_time.hpp"
+#include "actors/node_supervisor/hang_watchdog/learnt_limits.hpp"
+#include "actors/node_supervisor/hang_watchdog/motion.hpp"
+#include "actors/node_supervisor/hang_watchdog/watch_policy.hpp"
+#include "diag/progress_host.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Watches how far this node's training processes are, and tells the master: now and then, and at
+/// once when one of them stands still for longer than it ever does.
+///
+/// A process that waits for another one and a process that hangs look alike from here: so nothing
+/// is decided at a node. What can only be seen here is whether a process moves though it reports
+/// nothing, so a report of a standstill comes after three looks at it.
+///
+/// Wakes when the earliest limit passes. A machine that slept, or a watchdog that was stopped
+/// itself, starts all limits anew.
+class hang_watchdog_core {
+ public:
+  /// The processes of a generation; none: let go of all.
+  struct watch {
+    std::vector<diag::watched_process> processes;
+  };
+  /// Answered at once by pages_read().
+  struct read {
+    std::vector<std::uint32_t> local_ranks;
+  };
+  /// Answered by looked() under the same number, or never.
+  struct look {
+    std::uint64_t question = 0;
+    std::vector<std::uint32_t> local_ranks;
+  };
+  /// Its answer goes to the master as MergedStacks; this core does not wait for it.
+  struct dump {
+    std::uint64_t number = 0;
+    generation about;
+    std::vector<std::uint32_t> local_ranks;
+    duration within{};
+  };
+  /// For the master; lost if there is no link.
+  struct report {
+    messages::any_msg message;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<watch, read, look, dump, report, note>;
+  using effects = std::vector<effect>;
+
+  hang_watchdog_core(node_name node, messages::author author, watch_policy policy = {});
+
+  // From the agent.
+  effects watched(instant now, const messages::msg<messages::Watched>& m);
+
+  // From the host.
+  effects pages_read(instant now, const std::vector<diag::page_reading>& readings);
+  effects looked(instant now, std::uint64_t question, const std::vector<diag::process_look>& looks);
+
+  // From the master.
+  effects progress_wanted(instant now, const messages::msg<messages::ProgressWanted>& m);
+  effects stacks_wanted(instant now, const messages::msg<messages::StacksWanted>& m);
+  effects diagnosed(instant now, const messages::msg<messages::Diagnosed>& m);
+  effects cleared(instant now, const messages::msg<messages::Cleared>& m);
+  /// There is a new link: a master that may know nothing.
+  effects linked(instant now);
+
+  /// `slept`: as the host says. More than before means that the machine was asleep.
+  effects tick(instant now, duration slept);
+  std::optional<instant> next_wakeup() const;
+  std::string in_words() const;
+
+ private:
+  struct watched_rank {
+    diag::watched_process what;
+    instant since;                       ///< it is watched, without pauses
+    std::optional<diag::page_view> page; ///< as it was last read
+    instant changed;                     ///< something on its page did, or its limit began anew
+    learnt_limits limits;
+    busy_time busy;
+    motion moves; ///< what the looks at it showed
+    /// Looked at in a standstill that lasts. The next look is when it has lasted this long.
+    bool suspect = false;
+    bool standstill_told = false;
+    duration look_again_at{};
+    bool debugger_told = false;
+    std::optional<instant> unfed_look_at;
+  };
+  /// The looks that are under way, one series at a time for all ranks that need one.
+  struct look_series {
+    std::vector<std::uint32_t> local_ranks;
+    std::uint32_t made = 0;
+    std::uint64_t question = 0; ///< of the look that is not answered; 0: none
+    instant next;               ///< the next look, or the end of waiting for an answer
+  };
+
+  duration limit_of(const watched_rank& r) const;
+  bool is_fed(const watched_rank& r) const;
+  duration idle(instant now, const watched_rank& r) const;
+  bool may_be_suspected(const watched_rank& r) const;
+  /// When this rank is to be looked at if nothing changes on its page.
+  std::optional<instant> look_due(const watched_rank& r) const;
+  void start_anew(effects& out, instant now, const char* why);
+  void take_page(effects& out, instant now, watched_rank& r, const diag::page_reading& reading);
+  void went_on(instant now, watched_rank& r, duration stood);
+  void begin_looks(effects& out, instant now, std::vector<std::uint32_t> local_ranks);
+  void look_once(effects& out);
+  void end_looks(effects& out, instant now);
+  /// What follows from the pages as they are now: looks, reports.
+  void judge(effects& out, instant now);
+  void send_report(effects& out, instant now);
+  duration report_period() const;
+  void say(effects& out, log::level severity, const char* name, std::string text) const;
+
+  node_name node_;
+  messages::author author_;
+  watch_policy policy_;
+  generation about_;
+  std::uint32_t world_size_ = 0;
+  /// By local rank; bounded by limits::watched_ranks_max.
+  std::map<std::uint32_t, watched_rank> ranks_;
+  std::optional<look_series> series_;
+  std::uint64_t last_question_ = 0;
+  std::optional<instant> next_read_;
+  std::optional<instant> next_report_;
+  instant last_read_;
+  bool report_wanted_ = false; ///< as soon as the pages are read
+  std::uint32_t early_reports_ = 0;
+  std::uint64_t answers_ = 0; ///< the newest question of the master
+  bool answer_after_looks_ = false;
+  duration slept_{};
+  bool told_asleep_ = false;
+};
+
+} // namespace troupe::actors

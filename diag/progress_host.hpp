@@ -1,0 +1,89 @@
+#pragma once
+
+#include "diag/progress/page_view.hpp"
+#include "diag/stacks/process_stacks.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What the node supervisor can learn of its training processes without their help.
+///
+/// Pages say what a process has reported; only /proc and stacks say what it does when it reports
+/// nothing. Both are behind this port, so that decisions see values and tests need no processes.
+namespace troupe::diag {
+
+/// A process that is watched. `pid` guards against a number that is used again.
+struct watched_process {
+  std::uint32_t rank = 0;
+  std::uint32_t local_rank = 0;
+  std::int32_t pid = 0;
+};
+
+/// What the memory of a training process says now. Costs microseconds.
+struct page_reading {
+  std::uint32_t local_rank = 0;
+  std::optional<page_view> page; ///< nothing: the process has not taken its page
+};
+
+/// A child that does a part of the process's work: a data loader's worker, a compiler.
+struct child_look {
+  std::int32_t pid = 0;
+  std::string role; ///< "data loader worker 7"; empty: unknown
+  char state = 0;
+  duration cpu_time{};
+  std::uint64_t io_bytes = 0;
+  std::uint64_t stacks = 0; ///< as of `process_look`
+  std::string place;        ///< as of `process_look`
+};
+
+/// One look at a process from outside, in bounded time. What could not be read is 0 or empty.
+struct process_look {
+  std::uint32_t local_rank = 0;
+  std::int32_t pid = 0;
+  char state = 0;             ///< R, S, D, T, t, Z, X of the main thread; T if all are stopped
+  duration cpu_time{};        ///< of all threads, since it began
+  std::uint64_t io_bytes = 0; ///< read and written, since it began
+  bool traced = false;        ///< TracerPid is not 0
+  std::uint64_t stacks = 0;   ///< hash of functions, without lines, of the main thread and of
+                              ///< threads that have used CPU time lately; 0: unknown
+  std::string place;          ///< innermost function of the main thread that tells something:
+                              ///< "train.py:42 (load)", "read()"; empty: unknown
+  std::vector<child_look> children;
+  /// Connections that have been retransmitting, by the peer's address and port.
+  std::vector<std::string> slow_peers;
+  std::vector<std::string> evidence; ///< further lines for people: a full file system
+};
+
+/// The stacks of several processes, as far as they came in time.
+struct dump_result {
+  std::vector<process_stacks> stacks;
+  std::vector<std::string> missing; ///< one line for each process that could not be read in time
+};
+
+/// Answers come on the caller's thread or another one; the shell makes messages of them.
+class progress_host {
+ public:
+  virtual ~progress_host() = default;
+
+  /// From now on these are the processes; those that are not named are let go of. Their pages are
+  /// by local rank.
+  virtual void watch(const std::vector<watched_process>& processes) = 0;
+  /// At once: it reads memory only.
+  virtual std::vector<page_reading> read(const std::vector<std::uint32_t>& local_ranks) = 0;
+  /// So long this machine has slept since it started: CLOCK_BOOTTIME less CLOCK_MONOTONIC.
+  virtual duration slept() = 0;
+
+  using looked = std::function<void(std::vector<process_look>)>;
+  /// Of processes that are gone there is no look in the answer.
+  virtual void look(const std::vector<std::uint32_t>& local_ranks, looked done) = 0;
+
+  using dumped = std::function<void(dump_result)>;
+  virtual void dump(const std::vector<std::uint32_t>& local_ranks, duration within,
+                    dumped done) = 0;
+};
+
+} // namespace troupe::diag
