@@ -1,0 +1,68 @@
+#pragma once
+
+#include "diag/progress/page.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+/// The writer's end of a page. Every call is a few atomic stores, whatever happens to the process in
+/// between: a reader sees what was said until then. Time is an argument.
+namespace troupe::diag {
+
+/// Steps and phases are those of one thread, the script's; a communicator's are those of any thread.
+class page_writer {
+public:
+  using row = std::size_t;
+  /// Of a communicator for which the page has no row left. It is counted nowhere.
+  static constexpr row no_row = progress_page::communicators_max;
+  /// Phases that lie in each other. Deeper ones are not told apart from the one around them.
+  static constexpr std::size_t depth_max = 16;
+
+  constexpr explicit page_writer(progress_page& page) : page_(page) {
+  }
+
+  /// A second writer goes on where an earlier one, of a process that was replaced, has ended.
+  void take(std::uint64_t pid, std::uint64_t now);
+  void feeds(feed from);
+
+  void step(std::uint64_t number, std::uint64_t now);
+  /// The next one.
+  void step(std::uint64_t now);
+  void touch(std::uint64_t now);
+
+  void enter(phase which, std::string_view name, std::uint64_t now);
+  /// Leaves the innermost phase of this kind, wherever it lies. Without one nothing happens.
+  void leave(phase which, std::uint64_t now);
+  bool is_in(phase which) const;
+
+  /// The row of this name, a new one if there is none. `members` 0: unknown.
+  row communicator(std::string_view name, std::uint64_t members, std::uint64_t members_hash);
+  /// Calls it otherwise from now on.
+  void rename(row which, std::string_view name, std::uint64_t members, std::uint64_t members_hash);
+
+  void entered(row which, collective kind, std::uint64_t bytes, std::uint64_t now);
+  void left(row which, std::uint64_t now);
+
+private:
+  void turn_to(phase which, std::string_view name, std::uint64_t now);
+
+  struct open_phase {
+    phase which = phase::other;
+    std::array<char, progress_page::user_phase_bytes> name{};
+  };
+  struct in_flight {
+    std::atomic<std::uint32_t> count{0};
+    std::atomic<std::uint64_t> since{0};
+  };
+
+  progress_page& page_;
+  std::array<open_phase, depth_max> open_{};
+  std::size_t depth_ = 0;
+  std::size_t deeper_ = 0; ///< entered when there was no room
+  std::atomic<std::size_t> rows_{0};
+  std::array<in_flight, progress_page::communicators_max> in_flight_{};
+};
+
+} // namespace troupe::diag
