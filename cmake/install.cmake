@@ -2,7 +2,7 @@
 # the way from one to the other. Not below `lib`: `pip install --target` leaves out what of a wheel's data is there.
 #
 #   bin/troupe, and links to it of its other names
-#   libexec/troupe/libtroupe_ckpt.so
+#   libexec/troupe/libtroupe_worker.so
 #   share/bash-completion/completions, share/zsh/site-functions, share/fish/vendor_completions.d, share/man/man1
 #   lib/systemd/system/actor-master@.service
 #   lib/python3/dist-packages/troupe (component `python`, only by name)   where Debian's python3 looks
@@ -11,11 +11,11 @@
 
 # An old kind of tag, which also counts for what the libraries load in turn, and before LD_LIBRARY_PATH.
 target_link_options(troupe PRIVATE -Wl,--disable-new-dtags)
-target_link_options(troupe_ckpt_c PRIVATE -Wl,--disable-new-dtags)
+target_link_options(troupe_worker_library PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(troupe PROPERTIES INSTALL_RPATH "$ORIGIN/../libexec/troupe")
-set_target_properties(troupe_ckpt_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_target_properties(troupe_worker_library PROPERTIES INSTALL_RPATH "$ORIGIN")
 
-install(TARGETS troupe troupe_ckpt_c
+install(TARGETS troupe troupe_worker_library
   RUNTIME_DEPENDENCY_SET troupe_loads
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION libexec/troupe)

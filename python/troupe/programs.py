@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-LIBRARY = "libtroupe_ckpt.so"
+LIBRARY = "libtroupe_worker.so"
 HOW_TO_GET_IT = (
     "install a wheel that brings it (./x wheel builds one), build it (./x build), or set "
     "TROUPE_BIN_DIR to the folder it is in"

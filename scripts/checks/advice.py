@@ -22,7 +22,7 @@ NOT_WHOLE = (
     *("Connection refused", "No route to host", "Host not found"),
     *("it did not get ready within", "it did not end its processes within"),
     *("cannot be synced", "not written before node", "not written within"),
-    "libtroupe_ckpt.so is not in",
+    "libtroupe_worker.so is not in",
 )
 # The words are another part's, which the page has.
 WITHOUT_WORDS = ("checkpoint_warning", "job_concluded")

@@ -69,7 +69,7 @@ def test_it_is_small(system: System, wheel: Path) -> None:
 
 def test_it_takes_the_c_and_the_gcc_libraries_of_the_host(system: System) -> None:
     # What they load loads in turn what lies beside it, by their RPATH.
-    loading = [f for f in files(system) if f.endswith(("/bin/troupe", "/libtroupe_ckpt.so"))]
+    loading = [f for f in files(system) if f.endswith(("/bin/troupe", "/libtroupe_worker.so"))]
     assert len(loading) == 2
     taken = set()
     for line in system.must("".join(f"ldd '{f}'\n" for f in loading)).splitlines():

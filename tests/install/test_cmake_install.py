@@ -27,7 +27,7 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
 
 
 def test_nothing_else_is_copied_from_the_system(prefix: Path) -> None:
-    assert [p.name for p in (prefix / "libexec/troupe").iterdir()] == ["libtroupe_ckpt.so"]
+    assert [p.name for p in (prefix / "libexec/troupe").iterdir()] == ["libtroupe_worker.so"]
 
 
 @pytest.mark.parametrize("name", ["actor-launcher", "actor-master", "actor-shell"])
@@ -72,4 +72,4 @@ def test_the_debian_package_holds_the_same_and_the_python_part(build: Path, tmp_
     said = run("python3", "-c", "import troupe; print(troupe.__version__)", env=env)
     assert said.stdout == (ROOT / "VERSION").read_text(), said.stderr
     library = run("python3", "-c", "import troupe.programs as p; print(p.library())", env=env)
-    assert library.stdout == f"{usr}/libexec/troupe/libtroupe_ckpt.so\n", library.stderr
+    assert library.stdout == f"{usr}/libexec/troupe/libtroupe_worker.so\n", library.stderr

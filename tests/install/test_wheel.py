@@ -69,7 +69,7 @@ def test_its_tag_is_what_its_files_ask_of_a_system(wheel: Path, unpacked: Path) 
 
 def test_each_library_comes_with_its_licence(unpacked: Path) -> None:
     folder = next(unpacked.rglob("share/doc/troupe/licenses"))
-    bundled = [p for p in native(unpacked) if p.parent.name == "troupe" and "troupe_ckpt" not in p.name]
+    bundled = [p for p in native(unpacked) if p.parent.name == "troupe" and "troupe_worker" not in p.name]
     # Cap'n Proto and OpenSSL are one package each, of three and two libraries.
     assert len(list(folder.iterdir())) == len(bundled) - 3
 
@@ -101,7 +101,7 @@ def test_it_works_in_a_folder_of_its_own(wheel: Path, tmp_path: Path) -> None:
         *("python3", "-c", "import troupe.programs as p; print(p.program(), p.library())"),
         env={**BARE, "PYTHONPATH": str(tmp_path)},
     )
-    assert said.stdout == f"{tmp_path}/bin/troupe {tmp_path}/libexec/troupe/libtroupe_ckpt.so\n", said.stderr
+    assert said.stdout == f"{tmp_path}/bin/troupe {tmp_path}/libexec/troupe/libtroupe_worker.so\n", said.stderr
     assert echo(tmp_path / "bin/actor-launcher", "x") == "x\n"
 
 
