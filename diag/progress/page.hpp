@@ -78,10 +78,13 @@ struct communicator_words {
   word left;         ///< those that are finished; never more than `entered`
   word entered_ns;   ///< when the last was entered,
   word left_ns;      ///< and when one was last left
-  word kind;         ///< of the last that was entered: `collective`
+  word kind;         ///< of the last that was entered: `collective` in the low byte
   word bytes;        ///< of the last that was entered; 0: unknown
   word waited_ns;    ///< sum of the times in which at least one was not finished
   word members_hash; ///< FNV-1a of the members' global ranks; 0: unknown
+
+  /// A bit of `kind`: what reports enters does not see ends, so `left` says nothing.
+  static constexpr std::uint64_t ends_unknown = 256;
 };
 
 struct progress_page {

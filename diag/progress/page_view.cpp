@@ -41,7 +41,9 @@ communicator_view view_of(const communicator_words& from, std::uint64_t now) {
   seen.left = std::min(seen.left, seen.entered);
   seen.entered_ns = past(from.entered_ns, now);
   seen.left_ns = past(from.left_ns, now);
-  const auto kind = from.kind.load(relaxed);
+  const auto said = from.kind.load(relaxed);
+  seen.ends_known = (said & communicator_words::ends_unknown) == 0;
+  const auto kind = said % communicator_words::ends_unknown;
   seen.kind = kind <= static_cast<std::uint64_t>(collective::other) ? static_cast<collective>(kind)
                                                                     : collective::other;
   seen.bytes = from.bytes.load(relaxed);

@@ -24,6 +24,7 @@ struct communicator_view {
   std::uint64_t members = 0;
   std::uint64_t entered = 0;
   std::uint64_t left = 0; ///< at most `entered`
+  bool ends_known = true;
   std::uint64_t entered_ns = 0;
   std::uint64_t left_ns = 0;
   collective kind = collective::none;

@@ -42,6 +42,8 @@ bool is(const Chars& from, std::string_view text) {
 } // namespace
 
 void page_writer::take(std::uint64_t pid, std::uint64_t now) {
+  for (row i = 0; i < no_row; ++i)
+    release(i);
   page_.pid.store(pid, relaxed);
   page_.phase_now.store(static_cast<std::uint64_t>(phase::other), relaxed);
   page_.phase_ns.store(now, relaxed);
@@ -85,7 +87,7 @@ void page_writer::turn_to(phase which, std::string_view name, std::uint64_t now)
 }
 
 void page_writer::enter(phase which, std::string_view name, std::uint64_t now) {
-  if (depth_ == depth_max) {
+  if (depth_ >= depth_max) {
     ++deeper_;
     return;
   }
@@ -127,20 +129,41 @@ bool page_writer::is_in(phase which) const {
                      [&](const auto& each) { return each.which == which; });
 }
 
+page_writer::row page_writer::new_row() {
+  for (row i = 0; i < no_row; ++i)
+    if (!taken_[i].load(relaxed) && !taken_[i].exchange(true, std::memory_order_acquire))
+      return i;
+  return no_row;
+}
+
 page_writer::row page_writer::communicator(std::string_view name, std::uint64_t members,
                                            std::uint64_t members_hash) {
-  const auto known = std::min(rows_.load(std::memory_order_acquire), no_row);
-  for (row i = 0; i < known; ++i)
-    if (is(page_.communicators[i].name, name))
+  for (row i = 0; i < no_row; ++i)
+    if (taken_[i].load(std::memory_order_acquire) && is(page_.communicators[i].name, name))
       return i;
-  // A thread that finds none left does not count on: the number stays small.
-  auto next = rows_.load(relaxed);
-  do
-    if (next >= no_row)
-      return no_row;
-  while (!rows_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel));
-  rename(next, name, members, members_hash);
-  return next;
+  const auto made = new_row();
+  rename(made, name, members, members_hash);
+  return made;
+}
+
+std::array<char, communicator_words::name_bytes> page_writer::name_of(row which) const {
+  std::array<char, communicator_words::name_bytes> name{};
+  if (which < no_row)
+    for (std::size_t i = 0; i + 1 < name.size(); ++i)
+      name[i] = page_.communicators[which].name[i].load(relaxed);
+  return name;
+}
+
+void page_writer::release(row which) {
+  if (which >= no_row)
+    return;
+  rename(which, {}, 0, 0);
+  auto& of = page_.communicators[which];
+  for (auto* each : {&of.entered, &of.left, &of.entered_ns, &of.left_ns, &of.kind, &of.bytes,
+                     &of.waited_ns})
+    each->store(0, relaxed);
+  in_flight_[which].count.store(0, relaxed);
+  taken_[which].store(false, std::memory_order_release);
 }
 
 void page_writer::rename(row which, std::string_view name, std::uint64_t members,
@@ -162,6 +185,15 @@ void page_writer::entered(row which, collective kind, std::uint64_t bytes, std::
     flying.since.store(now, relaxed);
   in.kind.store(static_cast<std::uint64_t>(kind), relaxed);
   in.bytes.store(bytes, relaxed);
+  in.entered_ns.store(now, relaxed);
+  in.entered.fetch_add(1, relaxed);
+}
+
+void page_writer::entered_only(row which, collective kind, std::uint64_t now) {
+  if (which >= no_row)
+    return;
+  auto& in = page_.communicators[which];
+  in.kind.store(static_cast<std::uint64_t>(kind) | communicator_words::ends_unknown, relaxed);
   in.entered_ns.store(now, relaxed);
   in.entered.fetch_add(1, relaxed);
 }

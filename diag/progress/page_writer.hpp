@@ -41,12 +41,19 @@ public:
   row communicator(std::string_view name, std::uint64_t members, std::uint64_t members_hash);
   /// Calls it otherwise from now on.
   void rename(row which, std::string_view name, std::uint64_t members, std::uint64_t members_hash);
+  std::array<char, communicator_words::name_bytes> name_of(row which) const;
+  /// It is gone: the row is another one's next.
+  void release(row which);
 
   void entered(row which, collective kind, std::uint64_t bytes, std::uint64_t now);
   void left(row which, std::uint64_t now);
+  /// As `entered`, of a communicator that does not say when its collectives are finished.
+  void entered_only(row which, collective kind, std::uint64_t now);
 
 private:
   void turn_to(phase which, std::string_view name, std::uint64_t now);
+
+  row new_row();
 
   struct open_phase {
     phase which = phase::other;
@@ -61,7 +68,7 @@ private:
   std::array<open_phase, depth_max> open_{};
   std::size_t depth_ = 0;
   std::size_t deeper_ = 0; ///< entered when there was no room
-  std::atomic<std::size_t> rows_{0};
+  std::array<std::atomic<bool>, progress_page::communicators_max> taken_{};
   std::array<in_flight, progress_page::communicators_max> in_flight_{};
 };
 
