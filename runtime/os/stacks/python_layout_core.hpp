@@ -1,0 +1,69 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/os/stacks/line_table_core.hpp"
+#include "runtime/os/stacks/memory_port.hpp"
+
+#include <cstdint>
+
+namespace troupe::os {
+
+struct python_release {
+  std::uint32_t minor = 0; ///< of 3.x
+  std::uint32_t patch = 0;
+};
+
+/// Where the fields of an interpreter's structures are that lead to the frames of its threads, as
+/// offsets in bytes. They differ from one minor version to the next and stay within one; from 3.13
+/// on an interpreter describes itself.
+struct python_layout {
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  // The runtime, and the interpreters in it.
+  std::uint32_t interpreters = none;
+  std::uint32_t running_thread = none; ///< up to 3.11: the thread that has the lock
+  std::uint32_t interpreter_next = none, interpreter_threads = none;
+  std::uint32_t interpreter_lock = none; ///< 3.12: a pointer to the lock
+  std::uint32_t lock_holder = none, lock_taken = none;
+  // A thread.
+  std::uint32_t thread_next = none, thread_interpreter = none;
+  std::uint32_t thread_id = none;        ///< pthread_self()
+  std::uint32_t thread_native_id = none; ///< gettid(), from 3.11 on
+  std::uint32_t thread_frame = none;
+  std::uint32_t thread_frame_within = none; ///< 3.11, 3.12: of what thread_frame points to
+  // A frame.
+  std::uint32_t frame_previous = none, frame_code = none, frame_locals = none;
+  std::uint32_t frame_instruction = none;
+  std::uint32_t frame_owner = none; ///< from 3.11 on
+  std::uint32_t owners = 0;         ///< from this on, an owner's frame is no function's
+  // A function's code.
+  std::uint32_t code_file = none, code_name = none, code_first_line = none, code_lines = none;
+  std::uint32_t code_variables = none;
+  std::uint32_t code_instructions = none; ///< from 3.11 on
+  // Objects.
+  std::uint32_t object_type = 8, type_name = 24;
+  std::uint32_t tuple_size = 16, tuple_items = 24, bytes_size = 16, bytes_data = 32;
+  std::uint32_t text_length = 16, text_state = 32, text_ascii = 48, text_wide = 72;
+  std::uint32_t int_tag = 16, int_digits = 24;
+
+  line_table lines = line_table::entries;
+  bool instruction_is_index = false; ///< up to 3.10, and else a pointer
+  std::uint32_t index_scale = 1;     ///< bytes
+  bool int_has_sign_bits = false;    ///< from 3.12 on, the tag holds them besides the size
+  bool has_no_lock = false;          ///< built without the global interpreter lock
+};
+
+/// Of the versions that do not describe themselves (3.8 to 3.12).
+result<python_layout> layout_of(python_release release);
+
+/// Of a runtime that describes itself (3.13 and 3.14), and which release it is.
+struct described_python {
+  python_release release;
+  python_layout layout;
+};
+result<described_python> layout_at(memory_port& memory, std::uint64_t runtime);
+
+/// Does the runtime begin with a description of itself?
+bool is_described(memory_port& memory, std::uint64_t runtime);
+
+} // namespace troupe::os
