@@ -44,6 +44,9 @@ using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyR
 using diagnosis_kinds =
     kind_list<ProgressReport, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker>;
 
+/// What StacksWanted is answered with, and what a dump file of a rank consists of.
+using stack_kinds = kind_list<ProcessStacks, MergedStacks>;
+
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
 using master_internal = kind_list<WorldProposed, Sealed, NodeReplaced, LinkLost, NodeDeparted,
@@ -94,9 +97,9 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 static_assert(
     detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, bulk, diagnosis_kinds, membership_news,
-                           master_internal, node_internal, journal_records, keeper_orders,
-                           keeper_news, store_answers>,
+                           shell_questions, shell_answers, bulk, diagnosis_kinds, stack_kinds,
+                           membership_news, master_internal, node_internal, journal_records,
+                           keeper_orders, keeper_news, store_answers>,
     "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

@@ -8,6 +8,7 @@
 #include "messages/membership.capnp.h"
 #include "messages/rendezvous.capnp.h"
 #include "messages/shell.capnp.h"
+#include "messages/stacks.capnp.h"
 #include "messages/training.capnp.h"
 
 #include <capnp/schema.h>
@@ -40,6 +41,8 @@ using all_kinds = kind_list<
     // diagnosis
     ProgressReport, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker, WatchRequest,
     Watched,
+    // stacks
+    ProcessStacks, MergedStacks,
     // shell
     TreeRequest, TreeReport,
     // journal
