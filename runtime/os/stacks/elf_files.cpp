@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,9 +66,34 @@ std::unique_ptr<elf_file> elf_file::from_memory(std::string image) {
 }
 
 elf_file::~elf_file() {
+  if (mapped_ != nullptr)
+    ::munmap(mapped_, mapped_size_);
   elf_end(elf_);
   if (fd_ >= 0)
     ::close(fd_);
+}
+
+Elf* elf_file::without_sections() {
+  if (fd_ < 0)
+    return elf_memory(image_.data(), image_.size());
+  struct stat file {};
+  if (mapped_ == nullptr && ::fstat(fd_, &file) == 0 &&
+      static_cast<std::size_t>(file.st_size) > sizeof(Elf64_Ehdr)) {
+    const auto size = static_cast<std::size_t>(file.st_size);
+    auto* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd_, 0);
+    if (at == MAP_FAILED)
+      return nullptr;
+    mapped_ = static_cast<char*>(at);
+    mapped_size_ = size;
+    Elf64_Ehdr header;
+    std::memcpy(&header, mapped_, sizeof header);
+    if (header.e_ident[EI_CLASS] == ELFCLASS64) {
+      header.e_shoff = 0;
+      header.e_shnum = header.e_shstrndx = 0;
+      std::memcpy(mapped_, &header, sizeof header);
+    }
+  }
+  return mapped_ == nullptr ? nullptr : elf_memory(mapped_, mapped_size_);
 }
 
 bool elf_file::read_headers() {

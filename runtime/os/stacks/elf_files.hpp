@@ -27,6 +27,11 @@ class elf_file {
   elf_file& operator=(const elf_file&) = delete;
 
   Elf* handle() { return elf_; }
+  /// The same file, the caller's to end, as one that has no sections: libdw takes the sorted table
+  /// of functions from the section .eh_frame_hdr only if that comes before .eh_frame, as it does
+  /// not in torch's libraries, and from the program header always. Without the table it would read
+  /// all that comes before a function. Null if it cannot be mapped.
+  Elf* without_sections();
 
   /// The address in the file's own numbering of what lies at `offset` in it.
   std::optional<std::uint64_t> address_of_offset(std::uint64_t offset) const;
@@ -51,6 +56,8 @@ class elf_file {
 
   int fd_ = -1;
   std::string image_;
+  char* mapped_ = nullptr;
+  std::size_t mapped_size_ = 0;
   Elf* elf_ = nullptr;
   std::vector<GElf_Phdr> segments_;
   bool functions_are_read_ = false;

@@ -232,7 +232,7 @@ int unwinder::find_elf(Dwfl_Module* module, void** data, const char*, Dwarf_Addr
   auto* file = m == nullptr ? nullptr : self.file_of(*m);
   (void)module;
   if (file != nullptr)
-    *elf = elf_begin(-1, ELF_C_READ_MMAP, file->handle()); // one more owner of the same
+    *elf = file->without_sections(); // libdwfl ends it
   return -1;
 }
 
