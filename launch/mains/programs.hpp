@@ -9,5 +9,6 @@ int doctor_program(int argc, char** argv);
 int actor_master(int argc, char** argv);
 int actor_shell(int argc, char** argv);
 int troupe_saver(int argc, char** argv);
+int stacks_program(int argc, char** argv);
 
 } // namespace troupe::launch

@@ -36,6 +36,8 @@ constexpr std::array parts{
     part{"tree", "actor-shell tree", "show the only one, or that of --master", true, actor_shell},
     part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", false,
          troupe_saver},
+    part{"stacks", "troupe-stacks", "show what processes are doing, without their help", false,
+         stacks_program},
 };
 
 std::string usage() {

@@ -1,0 +1,102 @@
+#include "runtime/os/stacks/dump_text.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::os {
+
+namespace {
+
+std::string_view words_of_state(char state) {
+  switch (state) {
+  case 'R':
+    return "running";
+  case 'S':
+  case 'I':
+    return "sleeping";
+  case 'D':
+    return "waiting in the kernel";
+  case 'T':
+    return "stopped";
+  case 't':
+    return "stopped by a debugger";
+  case 'Z':
+    return "ended";
+  default:
+    return "in an unknown state";
+  }
+}
+
+/// Names come from the other process: a terminal must not obey them.
+std::string printable(std::string_view text) {
+  std::string clean(text);
+  for (auto& c : clean)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      c = '?';
+  return clean;
+}
+
+std::string text_of_frame(const diag::stack_frame& f) {
+  const auto function = f.function.empty() ? "??" : printable(f.function);
+  if (f.line != 0)
+    return fmt::format("{} ({}:{})", function, printable(f.source), f.line);
+  return f.source.empty() ? function : fmt::format("{} ({})", function, printable(f.source));
+}
+
+std::string text_of_thread(const diag::thread_stacks& t, const thread_facts* facts) {
+  auto text = fmt::format("Thread {} ({}): {}", t.id, printable(t.name), words_of_state(t.state));
+  if (facts != nullptr && !facts->waits_in.empty())
+    text += " in " + printable(facts->waits_in);
+  if (facts != nullptr && !facts->syscall.empty())
+    text += fmt::format(" ({})", facts->syscall);
+  if (t.holds_gil)
+    text += ", holds Python's lock";
+  text += '\n';
+  for (const auto& f : t.python)
+    text += "    " + text_of_frame(f) + '\n';
+  if (!t.native.empty())
+    text += "  native:\n";
+  for (const auto& f : t.native)
+    text += "    " + text_of_frame(f) + '\n';
+  return t.missing.empty() ? text : text + "  missing: " + t.missing + '\n';
+}
+
+std::string text_of_facts(const process_facts& facts) {
+  std::string text;
+  if (facts.tracer != 0)
+    text += fmt::format("  traced by process {}\n", facts.tracer);
+  for (const auto& s : facts.stuck)
+    text += fmt::format("  {} does not acknowledge {} bytes, sent again {} times\n", s.peer,
+                        s.unacknowledged, s.retransmissions);
+  for (const auto& point : facts.full)
+    text += fmt::format("  the file system of {} is full\n", printable(point));
+  return text;
+}
+
+} // namespace
+
+std::string text_of(const process_dump& dump, bool was_watched) {
+  const auto& facts = dump.facts;
+  const auto& stacks = dump.stacks;
+  auto text = fmt::format("Process {} ({})", facts.pid, printable(facts.name));
+  if (!stacks.role.empty())
+    text += ", " + stacks.role;
+  if (!stacks.python_version.empty())
+    text += ", Python " + stacks.python_version;
+  text += fmt::format(": {}, {} of a processor used\n", words_of_state(facts.state),
+                      in_words(facts.cpu));
+  if (was_watched)
+    text += fmt::format("  {}\n", words_of(dump.moves));
+  text += text_of_facts(facts);
+  for (const auto& line : stacks.missing)
+    text += "  missing: " + line + '\n';
+  for (const auto& t : stacks.threads) {
+    const thread_facts* known = nullptr;
+    for (const auto& f : facts.threads)
+      if (static_cast<std::uint64_t>(f.id) == t.id)
+        known = &f;
+    text += text_of_thread(t, known);
+  }
+  return text;
+}
+
+} // namespace troupe::os

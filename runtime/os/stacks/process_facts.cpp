@@ -1,0 +1,125 @@
+#include "runtime/os/stacks/process_facts.hpp"
+
+#include "runtime/os/entries_of.hpp"
+#include "runtime/os/stacks/file_systems.hpp"
+#include "runtime/os/stacks/kernel_files.hpp"
+#include "runtime/os/stacks/syscall_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include <unistd.h>
+
+namespace troupe::os {
+
+namespace {
+
+duration time_of(std::uint64_t ticks) {
+  static const auto per_second = std::max(1L, ::sysconf(_SC_CLK_TCK));
+  return std::chrono::duration_cast<duration>(
+      std::chrono::duration<double>(static_cast<double>(ticks) / static_cast<double>(per_second)));
+}
+
+/// The number behind "\nKEY:" of a file of such lines.
+std::optional<std::uint64_t> field(const std::string& text, const std::string& key) {
+  const auto at = ("\n" + text).find("\n" + key + ":");
+  if (at == std::string::npos)
+    return std::nullopt;
+  return std::strtoull(text.c_str() + at + key.size() + 1, nullptr, 10);
+}
+
+std::optional<input_output> io_of(pid_t pid) {
+  const auto text = kernel_text(fmt::format("/proc/{}/io", pid));
+  const auto read = field(text, "rchar"), written = field(text, "wchar"),
+             from = field(text, "read_bytes"), to = field(text, "write_bytes");
+  if (!read || !written || !from || !to)
+    return std::nullopt;
+  return input_output{*read, *written, *from, *to};
+}
+
+std::vector<pid_t> children_of(pid_t pid, const std::vector<pid_t>& threads) {
+  std::vector<pid_t> children;
+  for (const auto thread : threads) {
+    const auto text = kernel_text(fmt::format("/proc/{}/task/{}/children", pid, thread));
+    for (const char* at = text.c_str(); children.size() < limits::stacks_children_max;) {
+      char* end = nullptr;
+      const auto child = std::strtol(at, &end, 10);
+      if (end == at)
+        break;
+      children.push_back(static_cast<pid_t>(child));
+      at = end;
+    }
+  }
+  std::sort(children.begin(), children.end());
+  return children;
+}
+
+std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
+  const auto directory = fmt::format("/proc/{}/task/{}", pid, id);
+  const auto stat = stat_of(directory);
+  if (!stat)
+    return std::nullopt;
+  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, {}};
+  if (stat->state == 'R')
+    return t;
+  const auto waits = first_line_of(directory + "/wchan");
+  if (waits != "0")
+    t.waits_in = waits;
+  const auto call = first_line_of(directory + "/syscall");
+  char* end = nullptr;
+  const auto number = std::strtol(call.c_str(), &end, 10);
+  if (end != call.c_str() && number >= 0)
+    t.syscall = syscall_name(number);
+  return t;
+}
+
+/// Of its open sockets, those that wait for their peer.
+std::vector<stuck_socket> stuck_of(pid_t pid, const std::set<std::uint64_t>& open_sockets) {
+  std::vector<stuck_socket> stuck;
+  if (open_sockets.empty())
+    return stuck;
+  for (const auto* family : {"tcp", "tcp6"})
+    for (auto& s : stuck_sockets(kernel_text(fmt::format("/proc/{}/net/{}", pid, family),
+                                             limits::stacks_sockets_bytes_max)))
+      if (open_sockets.count(s.inode) != 0)
+        stuck.push_back(std::move(s));
+  return stuck;
+}
+
+} // namespace
+
+result<process_facts> facts_of(pid_t pid) {
+  const auto directory = fmt::format("/proc/{}", pid);
+  const auto stat = pid > 0 ? stat_of(directory) : std::nullopt;
+  if (!stat)
+    return failure(errc::absent, fmt::format("there is no process {}", pid));
+  process_facts f;
+  f.pid = pid;
+  f.name = stat->name;
+  f.state = stat->state;
+  f.started = stat->started;
+  f.cpu = time_of(stat->cpu_ticks);
+  f.io = io_of(pid);
+  f.tracer = static_cast<pid_t>(field(kernel_text(directory + "/status"), "TracerPid").value_or(0));
+  const auto threads = threads_of(pid);
+  f.children = children_of(pid, threads);
+  for (const auto id : threads)
+    if (auto t = thread_of(pid, id))
+      f.threads.push_back(std::move(*t));
+  const auto open = open_files_of(pid);
+  f.stuck = stuck_of(pid, open.sockets);
+  f.full = full_file_systems(pid, open.written);
+  return f;
+}
+
+result<process_use> use_of(pid_t pid) {
+  const auto stat = stat_of(fmt::format("/proc/{}", pid));
+  if (!stat)
+    return failure(errc::absent, fmt::format("there is no process {}", pid));
+  return process_use{time_of(stat->cpu_ticks), io_of(pid), stat->state, stat->started};
+}
+
+} // namespace troupe::os
