@@ -8,6 +8,7 @@ int actor_launcher(int argc, char** argv);
 int doctor_program(int argc, char** argv);
 int actor_master(int argc, char** argv);
 int actor_shell(int argc, char** argv);
+int actor_stacks(int argc, char** argv);
 int troupe_saver(int argc, char** argv);
 int stacks_program(int argc, char** argv);
 

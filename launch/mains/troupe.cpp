@@ -34,6 +34,8 @@ constexpr std::array parts{
     part{"shell", "actor-shell", "look into a running job", false, actor_shell},
     part{"ps", "actor-shell ps", "list this user's jobs on this machine", true, actor_shell},
     part{"tree", "actor-shell tree", "show the only one, or that of --master", true, actor_shell},
+    part{"stacks", "actor-stacks", "merge dumped stacks of all ranks into one picture", false,
+         actor_stacks},
     part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", false,
          troupe_saver},
     part{"stacks", "troupe-stacks", "show what processes are doing, without their help", false,

@@ -161,6 +161,11 @@ struct shell_options {
   bool troubled = false;
 };
 
+struct stacks_options {
+  std::string path = "."; ///< where the dumps are
+  std::string output;     ///< where to write; never empty once it is parsed
+};
+
 /// The user asked for text (--help, --version) instead of a run.
 struct just_print {
   std::string text;
@@ -200,6 +205,8 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
                                             const machine_facts& machine);
 parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
                                   const machine_facts& machine);
+parsed<stacks_options> parse_stacks(const std::vector<std::string>& arguments,
+                                    const machine_facts& machine);
 
 /// A number, "cpu", "gpu" or "auto".
 result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine);

@@ -9,6 +9,7 @@ BASE, MESSAGES, PORTS, LINK = "runtime/base", "messages", "runtime/ports", "runt
 SUP, ACTORS, OS = "runtime/sup", "actors", "runtime/os"
 OPTIONS, WORKER, WIRING = "launch/options", "launch/worker", "launch/wiring"
 KEEPER, SHELL, DOCTOR, MAINS = "launch/keeper", "launch/shell", "launch/doctor", "launch/mains"
+STACKS = "launch/stacks"
 TCPSTORE = "runtime/tcpstore"
 CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
 TRAINING, TRACE = "worker", "trace"
@@ -52,8 +53,9 @@ MAY_USE = {
     KEEPER: (BASE, MESSAGES, PORTS, OS),
     WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
+    STACKS: (BASE, DIAG, OS),
     DOCTOR: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
-    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL, DOCTOR),
+    MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL, STACKS, DOCTOR),
     "tests/sim": (
         *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, DIAG),
         *(ACTORS, *LIMITS),
