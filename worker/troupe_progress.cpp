@@ -1,19 +1,30 @@
 #include "worker/progress/members.hpp"
+#include "worker/progress/observed_script.hpp"
 #include "worker/progress/own_page.hpp"
 #include "worker/troupe_worker.h"
 
-#include <string_view>
+#include <atomic>
 
 using namespace troupe;
 using namespace troupe::worker;
 
 namespace {
 
+/// Its own count is what the script means by a step.
+std::atomic<bool> script_counts{false};
+
 constexpr std::uint32_t collectives = static_cast<std::uint32_t>(diag::collective::other) + 1;
 
 diag::page_writer::row row_of(std::int32_t communicator) {
   return communicator < 0 ? diag::page_writer::no_row
                           : static_cast<diag::page_writer::row>(communicator);
+}
+
+void script_says_steps() {
+  if (script_counts.load(std::memory_order_relaxed))
+    return;
+  script_counts.store(true, std::memory_order_relaxed);
+  page().feeds(diag::feed::steps_by_script);
 }
 
 /// Steps of a second thread are progress, but the numbers are one thread's.
@@ -32,6 +43,7 @@ void step(Number&& number) {
 
 static_assert(TROUPE_USER == static_cast<int>(diag::phase::user));
 static_assert(TROUPE_OTHER_COLLECTIVE == static_cast<int>(diag::collective::other));
+static_assert(TROUPE_TRAINING_BEGINS == static_cast<int>(moment::training_begins));
 static_assert(TROUPE_FEED_PHASES == static_cast<int>(diag::feed::phases));
 
 int troupe_take_page() {
@@ -43,10 +55,12 @@ void troupe_feeds(uint64_t bits) {
 }
 
 void troupe_step(uint64_t number) {
+  script_says_steps();
   step([number](std::uint64_t now) { page().step(number, now); });
 }
 
 void troupe_next_step() {
+  script_says_steps();
   step([](std::uint64_t now) { page().step(now); });
 }
 
@@ -62,6 +76,14 @@ void troupe_phase_enter(uint32_t kind, const char* name) {
 void troupe_phase_leave(uint32_t kind) {
   if (kind < diag::phases && is_script_thread())
     page().leave(static_cast<diag::phase>(kind), now_ns());
+}
+
+void troupe_observed(uint32_t event) {
+  const auto seen = static_cast<moment>(event);
+  if (seen == moment::optimizer_ends && !script_counts.load(std::memory_order_relaxed))
+    step([](std::uint64_t now) { page().step(now); });
+  if (is_script_thread())
+    observe(page(), seen, now_ns());
 }
 
 int32_t troupe_communicator(const char* name, const uint32_t* members, size_t member_count) {

@@ -71,6 +71,22 @@ void troupe_touch(void);
 void troupe_phase_enter(uint32_t kind, const char* name);
 void troupe_phase_leave(uint32_t kind);
 
+/* What hooks see of a training script that says nothing itself. From it come the phases: forward is what lies between a batch and
+ * the backward pass; an evaluation ends with the next of these that trains. An end of an optimizer's step is a training step,
+ * unless the script counts steps itself or `TROUPE_MINOR_OPTIMIZER_ENDS` says that another optimizer counts. */
+enum {
+  TROUPE_INPUT_BEGINS,
+  TROUPE_INPUT_ENDS,
+  TROUPE_BACKWARD_BEGINS,
+  TROUPE_BACKWARD_ENDS,
+  TROUPE_OPTIMIZER_BEGINS,
+  TROUPE_OPTIMIZER_ENDS,
+  TROUPE_MINOR_OPTIMIZER_ENDS,
+  TROUPE_EVALUATION_BEGINS,
+  TROUPE_TRAINING_BEGINS,
+};
+void troupe_observed(uint32_t event);
+
 /* The communicator of this name, which is the same at all its members: their global ranks, in order. -1: there are too many, and
  * this one is not counted. */
 int32_t troupe_communicator(const char* name, const uint32_t* members, size_t member_count);

@@ -36,6 +36,10 @@ public:
   /// Leaves the innermost phase of this kind, wherever it lies. Without one nothing happens.
   void leave(phase which, std::uint64_t now);
   bool is_in(phase which) const;
+  /// Inside no phase.
+  bool is_outside() const {
+    return depth_ == 0;
+  }
 
   /// The row of this name, a new one if there is none. `members` 0: unknown.
   row communicator(std::string_view name, std::uint64_t members, std::uint64_t members_hash);
