@@ -69,6 +69,10 @@ using keeper_orders =
               SweepWanted, StoreWanted, Kept, SupervisorFailed, SupervisorOver>;
 using keeper_news = kind_list<ProcessPresent, AllPresented, ProcessEnded, StraysSwept, UserSignal>;
 
+/// A training process says to its node supervisor, and is asked by it.
+using worker_news = kind_list<WorkerHello, FirstStep, FlightRecord>;
+using worker_requests = kind_list<FlightRecordRequest>;
+
 /// The workers' store, a process of its own, answers the supervisor that ordered it.
 using store_answers = kind_list<StoreOpened, StoreRefused>;
 
@@ -99,7 +103,8 @@ static_assert(
     detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
                            shell_questions, shell_answers, bulk, diagnosis_kinds, stack_kinds,
                            membership_news, master_internal, node_internal, journal_records,
-                           keeper_orders, keeper_news, store_answers>,
+                           keeper_orders, keeper_news, worker_news, worker_requests,
+                                     store_answers>,
     "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

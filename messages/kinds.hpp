@@ -10,6 +10,7 @@
 #include "messages/shell.capnp.h"
 #include "messages/stacks.capnp.h"
 #include "messages/training.capnp.h"
+#include "messages/worker.capnp.h"
 
 #include <capnp/schema.h>
 
@@ -51,7 +52,9 @@ using all_kinds = kind_list<
     // keeper
     ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal, SweepWanted,
     StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,
-    StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace>;
+    StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace,
+    // worker
+    WorkerHello, FirstStep, FlightRecord, FlightRecordRequest>;
 
 /// The schema of a kind, or nothing for a kind this build does not know.
 std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);

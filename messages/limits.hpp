@@ -18,6 +18,13 @@ static_assert(std::size_t{nodes_max} * 200 < frame_max);
 static_assert(handshake_frame_max < frame_max);
 static_assert(frame_max < send_queue_max);
 
+// Between a training process and its node supervisor.
+inline constexpr std::size_t worker_packet_max = 64u << 10;
+/// Of PyTorch's record of its collectives, as JSON, and of one piece of it.
+inline constexpr std::size_t flight_record_max = 8u << 20;
+inline constexpr std::size_t flight_record_piece = 48u << 10;
+static_assert(flight_record_piece + 1024 < worker_packet_max);
+
 // Texts.
 /// Free text inside messages: reasons, the tail of an error file.
 inline constexpr std::size_t text_max = 16u << 10;

@@ -113,6 +113,10 @@ int64_t troupe_flight_record(char* out, size_t out_bytes, char* why, size_t why_
  * process is not the one that took the page. `python` and `torch` are versions, or 0. */
 int troupe_begin_channel(const char* python, const char* torch);
 
+/* To be said before: on this signal the process writes Python's frames of all its threads to a descriptor that the launcher
+ * knows. */
+void troupe_stacks_by(int32_t signal);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -26,6 +26,9 @@ public:
   /// A second writer goes on where an earlier one, of a process that was replaced, has ended.
   void take(std::uint64_t pid, std::uint64_t now);
   void feeds(feed from);
+  std::uint64_t feeds_now() const {
+    return page_.feeds.load(std::memory_order_relaxed);
+  }
 
   void step(std::uint64_t number, std::uint64_t now);
   /// The next one.

@@ -29,7 +29,7 @@ struct of_this_thread {
   collective kind = collective::other;
   row loop = diag::page_writer::no_row;
   const void* point_to_point = nullptr;
-  const char* name = nullptr;
+  std::array<char, diag::communicator_words::name_bytes> name{}; ///< of groups that are asked; empty: none
   std::uint64_t members = 0, members_hash = 0;
 };
 thread_local of_this_thread mine;
@@ -57,8 +57,8 @@ void report(const observed& what, const void* self) {
     page().left(mine.loop, now_ns());
     break;
   case role::sequence_number:
-    if (mine.name != nullptr)
-      name_group(self, mine.name, mine.members, mine.members_hash);
+    if (mine.name[0] != '\0')
+      name_group(self, mine.name.data(), mine.members, mine.members_hash);
     break;
   case role::destroy:
     forget_group(self);
@@ -80,29 +80,41 @@ void* watch(const observed& what, void* original) {
   return trampoline(watched_count++);
 }
 
-/// Between two ranks: counted while it is waited for.
-struct in_message {
+/// Entered and left with a call.
+struct in_call {
   row its;
-  explicit in_message(collective kind)
-      : its(mine.point_to_point == nullptr ? diag::page_writer::no_row
-                                           : point_to_point_row_of(mine.point_to_point)) {
+  in_call(row which, collective kind) : its(which) {
     page().entered(its, kind, 0, now_ns());
   }
-  ~in_message() {
+  ~in_call() {
     page().left(its, now_ns());
   }
 };
+
+/// Between two ranks: counted while it is waited for.
+row message_row() {
+  return mine.point_to_point == nullptr ? diag::page_writer::no_row
+                                        : point_to_point_row_of(mine.point_to_point);
+}
 
 /// `bool SendWork::wait(std::chrono::milliseconds)`: its end is seen by calling it.
 using wait_function = bool (*)(void*, std::int64_t);
 wait_function send_wait = nullptr, recv_wait = nullptr;
 bool wait_for_send(void* work, std::int64_t timeout) {
-  const in_message now(collective::send);
+  const in_call now(message_row(), collective::send);
   return send_wait(work, timeout);
 }
 bool wait_for_recv(void* work, std::int64_t timeout) {
-  const in_message now(collective::recv);
+  const in_call now(message_row(), collective::recv);
   return recv_wait(work, timeout);
+}
+
+/// `void ProcessGroupGloo::monitoredBarrier(const BarrierOptions&, bool)`: it makes no work.
+using barrier_function = void (*)(void*, const void*, bool);
+barrier_function monitored = nullptr;
+void monitored_barrier(void* group, const void* options, bool all_ranks) {
+  const in_call now(row_of(group), collective::barrier);
+  monitored(group, options, all_ranks);
 }
 
 bool starts_with(std::string_view text, std::string_view with) {
@@ -179,20 +191,23 @@ private:
         by_name_[i].push_back({each.word, watch({named_functions[i].what},
                                                 library_.address_of(each.symbol))});
     if (lies_in(table_, each.word)) {
-      if (const auto method = observed_method(library_.name_of(each.symbol), "ProcessGroupGloo"))
+      if (starts_with(library_.name_of(each.symbol), GLOO "16monitoredBarrierE"))
+        take_call(each, monitored, monitored_barrier);
+      else if (const auto method =
+                   observed_method(library_.name_of(each.symbol), "ProcessGroupGloo"))
         methods_.push_back({each.word, watch(*method, *each.word)});
     } else if (lies_in(sends_, each.word)) {
-      take_wait(each, GLOO "8SendWork4waitE", send_wait, wait_for_send);
+      if (starts_with(library_.name_of(each.symbol), GLOO "8SendWork4waitE"))
+        take_call(each, send_wait, wait_for_send);
     } else if (lies_in(receives_, each.word)) {
-      take_wait(each, GLOO "8RecvWork4waitE", recv_wait, wait_for_recv);
+      if (starts_with(library_.name_of(each.symbol), GLOO "8RecvWork4waitE"))
+        take_call(each, recv_wait, wait_for_recv);
     }
   }
 
-  void take_wait(const loaded_library::address_word& each, std::string_view mangled,
-                 wait_function& original, wait_function by) {
-    if (!starts_with(library_.name_of(each.symbol), mangled))
-      return;
-    original = reinterpret_cast<wait_function>(*each.word);
+  template<class Function>
+  void take_call(const loaded_library::address_word& each, Function& original, Function by) {
+    original = reinterpret_cast<Function>(*each.word);
     methods_.push_back({each.word, reinterpret_cast<void*>(by)});
   }
 
@@ -257,13 +272,13 @@ hooked hook_process_groups() {
 }
 
 void name_next(const char* name, std::uint64_t members, std::uint64_t members_hash) {
-  mine.name = name;
+  mine.name[std::string_view(name).copy(mine.name.data(), mine.name.size() - 1)] = '\0';
   mine.members = members;
   mine.members_hash = members_hash;
 }
 
 void named() {
-  mine.name = nullptr;
+  mine.name[0] = '\0';
 }
 
 } // namespace troupe::worker

@@ -1,0 +1,93 @@
+#include "worker/channel/frames.hpp"
+
+#include "messages/envelope.capnp.h"
+#include "messages/limits.hpp"
+#include "messages/worker.capnp.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::worker {
+
+namespace {
+
+constexpr std::uint16_t protocol_version = 1; // messages::protocol_version, asserted in the tests
+
+} // namespace
+
+frames::frames(std::uint32_t rank, std::uint64_t generation)
+    : sender_("worker/" + std::to_string(rank)), generation_(generation) {
+}
+
+template<class T, class Fill>
+packet frames::write(std::uint64_t correlation, Fill&& fill) {
+  capnp::MallocMessageBuilder builder;
+  auto root = builder.initRoot<messages::Envelope>();
+  root.setVersion(protocol_version);
+  root.setSender(sender_);
+  root.setGeneration(generation_);
+  root.setSequence(++sequence_);
+  root.setCorrelation(correlation);
+  root.setKind(capnp::typeId<T>());
+  fill(root.getBody().template initAs<T>());
+  const auto words = capnp::messageToFlatArray(builder);
+  return kj::heapArray(words.asBytes());
+}
+
+packet frames::said(const hello& what) {
+  return write<messages::WorkerHello>(0, [&](messages::WorkerHello::Builder to) {
+    to.setRank(what.rank);
+    to.setLocalRank(what.local_rank);
+    to.setPid(what.pid);
+    to.setGeneration(what.generation);
+    to.setVersion(what.version);
+    to.setFeeds(what.feeds);
+    to.setPython(what.python);
+    to.setTorch(what.torch);
+    to.setStacksSignal(what.stacks_signal);
+    to.setFirstStepNs(what.first_step_ns);
+  });
+}
+
+packet frames::first_step(std::uint64_t at_ns) {
+  return write<messages::FirstStep>(
+      0, [&](messages::FirstStep::Builder to) { to.setAtNs(at_ns); });
+}
+
+packet frames::flight_record(std::uint64_t correlation, std::string_view whole, std::size_t at) {
+  return write<messages::FlightRecord>(correlation, [&](messages::FlightRecord::Builder to) {
+    const auto piece = whole.substr(at, limits::flight_record_piece);
+    to.setPiece({reinterpret_cast<const kj::byte*>(piece.data()), piece.size()});
+    to.setBytes(whole.size());
+    to.setAt(at);
+  });
+}
+
+packet frames::no_flight_record(std::uint64_t correlation, std::string_view why) {
+  return write<messages::FlightRecord>(correlation, [&](messages::FlightRecord::Builder to) {
+    to.setWhy(std::string(why.substr(0, limits::failure_line_max)));
+  });
+}
+
+std::optional<std::uint64_t> flight_record_requested(const void* bytes, std::size_t size) {
+  if (size == 0 || size > limits::worker_packet_max || size % sizeof(capnp::word) != 0)
+    return std::nullopt;
+  try {
+    auto words = kj::heapArray<capnp::word>(size / sizeof(capnp::word));
+    std::memcpy(words.begin(), bytes, size);
+    capnp::FlatArrayMessageReader reader(words.asPtr());
+    const auto root = reader.getRoot<messages::Envelope>();
+    if (root.getVersion() != protocol_version ||
+        root.getKind() != capnp::typeId<messages::FlightRecordRequest>())
+      return std::nullopt;
+    return root.getCorrelation();
+  } catch (const kj::Exception&) {
+    return std::nullopt;
+  }
+}
+
+} // namespace troupe::worker
