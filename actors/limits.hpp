@@ -177,6 +177,8 @@ inline constexpr std::size_t evidence_line_max = 256;
 inline constexpr std::size_t place_max = 160;
 inline constexpr std::size_t slow_peers_max = 16;
 inline constexpr std::size_t diagnoses_kept = 16;
+/// Beyond what reading stacks may take: merging them at a node, and the way to the master.
+inline constexpr auto stacks_on_the_way = 700ms;
 /// Ranks that are named as slow at once, in all.
 inline constexpr std::size_t stragglers_told_max = 8;
 

@@ -69,6 +69,11 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                                    ctx, gateway::options{*listens_at, o.node_trees_max, job},
                                    transport, at, remember_port);
                              }),
+                 // Last, so that its crash costs nothing but what it knows.
+                 sup::worker("diagnosis", restart::permanent, stop_within{1s}, at.diagnosis,
+                             [o = options.diagnosis, at](sup::context& ctx) {
+                               return diagnosis::start(ctx, o, at);
+                             }),
              })
       .at(at.root);
 }
@@ -126,6 +131,12 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                                        return replicator::start(ctx, name, host, at);
                                      }),
                      }),
+                 // It finds in the pages of the processes how far they are.
+                 sup::worker("hang_watchdog", restart::permanent, stop_within{1s}, at.hang_watchdog,
+                             [name = options.agent.node, policy = options.watch, at,
+                              host = world.progress](sup::context& ctx) {
+                               return hang_watchdog::start(ctx, name, policy, host, at);
+                             }),
                  // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,
                              [o = options, at, jitter, who, transport = world.transport,

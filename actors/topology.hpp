@@ -4,6 +4,7 @@
 #include "actors/node_supervisor/addresses.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/replication_host.hpp"
+#include "diag/progress_host.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/ports/keeping.hpp"
 #include "runtime/ports/process.hpp"
@@ -29,6 +30,7 @@ struct master_options {
   rendezvous_options rendezvous;
   recovery_options recovery;
   gateway::options gateway;
+  diagnosis::options diagnosis;
 };
 
 /// What the master tells the process that runs it. An actor's thread makes these calls.
@@ -49,12 +51,14 @@ struct node_world {
   std::shared_ptr<ports::keeping> keeping = std::make_shared<ports::keeps_nothing>();
   std::shared_ptr<ckpt::checkpoint_host> checkpoints = std::make_shared<ckpt::no_checkpoint_host>();
   std::shared_ptr<ckpt::replication_host> copies = std::make_shared<ckpt::no_replication_host>();
+  std::shared_ptr<diag::progress_host> progress = std::make_shared<diag::no_progress_host>();
 };
 
 struct node_options {
   uplink_options uplink;
   agent_options agent;
   training_program program;
+  watch_policy watch;
   ports::endpoint master;
   /// For incarnations and jitter.
   std::uint64_t seed = 0;

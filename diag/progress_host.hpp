@@ -86,4 +86,14 @@ class progress_host {
                     dumped done) = 0;
 };
 
+/// Where nothing can be learnt of processes.
+class no_progress_host : public progress_host {
+ public:
+  void watch(const std::vector<watched_process>&) override {}
+  std::vector<page_reading> read(const std::vector<std::uint32_t>&) override { return {}; }
+  duration slept() override { return {}; }
+  void look(const std::vector<std::uint32_t>&, looked done) override { done({}); }
+  void dump(const std::vector<std::uint32_t>&, duration, dumped done) override { done({}); }
+};
+
 } // namespace troupe::diag

@@ -21,7 +21,7 @@ using part_reports = kind_list<Prepared, Running, Failed, Finished, Stopped>;
 
 /// All that a node says to its master after the handshake.
 using node_reports = kind_list<Prepared, Running, Failed, Finished, Stopped, ShardReport,
-                               StepCommitted, TreeReport, Goodbye>;
+                               StepCommitted, TreeReport, Goodbye, ProgressReport, MergedStacks>;
 
 /// What the planner hears of a member's node.
 using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
@@ -30,8 +30,9 @@ using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
 using uplink_directives = kind_list<Dispensable>;
 
 /// All else that the master says to a node after the handshake.
-using directives = kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep,
-                             StepFinalized, TreeRequest>;
+using directives =
+    kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep, StepFinalized,
+              TreeRequest, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker>;
 
 /// A shell asks its master, and the answer.
 using shell_questions = kind_list<TreeRequest>;
@@ -40,12 +41,8 @@ using shell_answers = kind_list<TreeReport>;
 /// Between nodes, on links of their own.
 using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
 
-/// Which rank keeps the others waiting: nodes report, the master asks for stacks and tells.
-using diagnosis_kinds =
-    kind_list<ProgressReport, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker>;
-
-/// What StacksWanted is answered with, and what a dump file of a rank consists of.
-using stack_kinds = kind_list<ProcessStacks, MergedStacks>;
+/// What a dump file of a rank consists of.
+using dump_kinds = kind_list<ProcessStacks>;
 
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
@@ -99,13 +96,12 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 } // namespace detail
 
-static_assert(
-    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, bulk, diagnosis_kinds, stack_kinds,
-                           membership_news, master_internal, node_internal, journal_records,
-                           keeper_orders, keeper_news, worker_news, worker_requests,
-                                     store_answers>,
-    "a new kind of message is said in no conversation: add it to one");
+static_assert(detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives,
+                                     directives, shell_questions, shell_answers, bulk, dump_kinds,
+                                     membership_news, master_internal, node_internal,
+                                     journal_records, keeper_orders, keeper_news, worker_news,
+                                     worker_requests, store_answers>,
+              "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);
 

@@ -153,6 +153,9 @@ struct WorkerFailure {
   # From the node: the failure had shown before, in an error file, but what ended the process was the node's own signal. Such a
   # failure is never the root cause while another process has failed by itself.
 
+  hung @17 :Bool;
+  # From the node: its process was ended because it kept the other ranks waiting; `message` says how.
+
   enum ExitClass {
     unknown @0;
     # Not judged yet.
@@ -161,6 +164,7 @@ struct WorkerFailure {
     outOfMemory @3;
     killed @4;
     preempted @5;
+    hung @6;
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/master/catalog/catalog.hpp"
+#include "actors/master/diagnosis/diagnosis.hpp"
 #include "actors/master/gateway/gateway.hpp"
 #include "actors/master/job/generation/rendezvous/rendezvous.hpp"
 #include "actors/master/journal/journal.hpp"
@@ -22,6 +23,7 @@ struct master_addresses {
   /// Of the generation that is being formed.
   sup::address<rendezvous::handle> rendezvous;
   sup::address<catalog::handle> catalog;
+  sup::address<diagnosis::handle> diagnosis;
   sup::address<sup::dynamic_handle> sessions;
   sup::address<gateway::handle> gateway;
   sup::address<sup::supervisor_handle> root;

@@ -2,6 +2,7 @@
 
 #include "actors/node_supervisor/checkpoint_saver/persister/persister.hpp"
 #include "actors/node_supervisor/checkpoint_saver/replicator/replicator.hpp"
+#include "actors/node_supervisor/hang_watchdog/hang_watchdog.hpp"
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
 #include "runtime/sup/address.hpp"
@@ -16,6 +17,7 @@ struct node_addresses {
   sup::address<sup::dynamic_handle> worker_group;
   sup::address<persister::handle> persister;
   sup::address<replicator::handle> replicator;
+  sup::address<hang_watchdog::handle> hang_watchdog;
   sup::address<sup::supervisor_handle> root;
 };
 

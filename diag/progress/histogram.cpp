@@ -49,8 +49,8 @@ void add(duration_histogram& to, std::uint64_t ns) {
 duration_counts read(const duration_histogram& from) {
   duration_counts seen;
   for (std::size_t i = 0; i < seen.counts.size(); ++i) {
-    seen.counts[i] = std::min(from.counts[i].load(relaxed),
-                              std::uint32_t{duration_histogram::fades_at});
+    seen.counts[i] =
+        std::min(from.counts[i].load(relaxed), std::uint32_t{duration_histogram::fades_at});
     seen.total += seen.counts[i];
   }
   return seen;

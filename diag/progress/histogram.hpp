@@ -19,7 +19,8 @@ std::size_t bucket_of(std::uint64_t ns);
 /// Where a bucket ends, in nanoseconds.
 std::uint64_t end_of_bucket(std::size_t bucket);
 
-/// Adds one duration. One thread at a time; readers may read meanwhile, and see a halving half done.
+/// Adds one duration. One thread at a time; readers may read meanwhile, and see a halving half
+/// done.
 void add(duration_histogram& to, std::uint64_t ns);
 
 /// A histogram at one moment.

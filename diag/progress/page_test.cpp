@@ -20,17 +20,13 @@ struct worker {
   page_writer writer{*page};
   std::uint64_t now = 1000 * ms;
 
-  worker() {
-    writer.take(42, now);
-  }
+  worker() { writer.take(42, now); }
   page_view seen() const {
     auto view = read_page(*page, now);
     REQUIRE(view);
     return *view;
   }
-  void after(std::uint64_t ns) {
-    now += ns;
-  }
+  void after(std::uint64_t ns) { now += ns; }
 };
 
 const phase_view& of(const page_view& seen, phase which) {
@@ -53,8 +49,7 @@ TEST_CASE("buckets are less than a fifth wide, in order, and the last takes the 
     CAPTURE(i);
     CHECK(bucket_of(end_of_bucket(i)) == i + 1);
     CHECK(bucket_of(end_of_bucket(i) - 1) == i);
-    CHECK(static_cast<double>(end_of_bucket(i + 1)) <
-          1.2 * static_cast<double>(end_of_bucket(i)));
+    CHECK(static_cast<double>(end_of_bucket(i + 1)) < 1.2 * static_cast<double>(end_of_bucket(i)));
   }
 }
 
@@ -223,8 +218,7 @@ TEST_CASE("whatever is written into a page, what is read of it is bounded") {
     CHECK(static_cast<std::size_t>(seen->phase_now) < phases);
     CHECK(seen->user_phase.size() < progress_page::user_phase_bytes);
     CHECK(seen->communicators.size() <= progress_page::communicators_max);
-    CHECK(seen->step_durations.total <=
-          duration_histogram::buckets * duration_histogram::fades_at);
+    CHECK(seen->step_durations.total <= duration_histogram::buckets * duration_histogram::fades_at);
     CHECK(seen->feeds < 128);
     for (const auto& each : seen->communicators) {
       CHECK(each.left <= each.entered);

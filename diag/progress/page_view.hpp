@@ -9,8 +9,8 @@
 /// The reader's end of a page: all of it at one moment, as plain values.
 ///
 /// The page is another process's memory, which may hold anything: a number out of its range, a time
-/// in the future, a name that is no text. Each value is bounded here, so that what a reader makes of
-/// it needs no bound of its own.
+/// in the future, a name that is no text. Each value is bounded here, so that what a reader makes
+/// of it needs no bound of its own.
 namespace troupe::diag {
 
 struct phase_view {
@@ -49,9 +49,7 @@ struct page_view {
   std::array<phase_view, phases> each_phase;
   std::vector<communicator_view> communicators; ///< those that have a name
 
-  bool fed_by(feed from) const {
-    return (feeds & static_cast<std::uint64_t>(from)) != 0;
-  }
+  bool fed_by(feed from) const { return (feeds & static_cast<std::uint64_t>(from)) != 0; }
   /// When anything was last written here, phases and collectives included. 0: never.
   std::uint64_t newest_ns() const;
 };

@@ -8,7 +8,6 @@ namespace troupe::diag {
 
 namespace {
 
-
 std::uint64_t since(std::uint64_t then, std::uint64_t now) {
   return now > then ? now - then : 0;
 }
@@ -159,8 +158,8 @@ void page_writer::release(row which) {
     return;
   rename(which, {}, 0, 0);
   auto& of = page_.communicators[which];
-  for (auto* each : {&of.entered, &of.left, &of.entered_ns, &of.left_ns, &of.kind, &of.bytes,
-                     &of.waited_ns})
+  for (auto* each :
+       {&of.entered, &of.left, &of.entered_ns, &of.left_ns, &of.kind, &of.bytes, &of.waited_ns})
     each->store(0, relaxed);
   in_flight_[which].count.store(0, relaxed);
   taken_[which].store(false, std::memory_order_release);

@@ -7,21 +7,21 @@
 #include <cstdint>
 #include <string_view>
 
-/// The writer's end of a page. Every call is a few atomic stores, whatever happens to the process in
-/// between: a reader sees what was said until then. Time is an argument.
+/// The writer's end of a page. Every call is a few atomic stores, whatever happens to the process
+/// in between: a reader sees what was said until then. Time is an argument.
 namespace troupe::diag {
 
-/// Steps and phases are those of one thread, the script's; a communicator's are those of any thread.
+/// Steps and phases are those of one thread, the script's; a communicator's are those of any
+/// thread.
 class page_writer {
-public:
+ public:
   using row = std::size_t;
   /// Of a communicator for which the page has no row left. It is counted nowhere.
   static constexpr row no_row = progress_page::communicators_max;
   /// Phases that lie in each other. Deeper ones are not told apart from the one around them.
   static constexpr std::size_t depth_max = 16;
 
-  constexpr explicit page_writer(progress_page& page) : page_(page) {
-  }
+  constexpr explicit page_writer(progress_page& page) : page_(page) {}
 
   /// A second writer goes on where an earlier one, of a process that was replaced, has ended.
   void take(std::uint64_t pid, std::uint64_t now);
@@ -57,7 +57,7 @@ public:
   /// As `entered`, of a communicator that does not say when its collectives are finished.
   void entered_only(row which, collective kind, std::uint64_t now);
 
-private:
+ private:
   void turn_to(phase which, std::string_view name, std::uint64_t now);
 
   row new_row();

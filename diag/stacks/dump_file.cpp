@@ -121,4 +121,21 @@ result<void> add_dump(merged_stacks& into, std::string_view bytes, const dump_na
   return {};
 }
 
+std::vector<process_stacks> read_dump(std::string_view bytes) {
+  std::vector<process_stacks> all;
+  while (const auto length = message_length(bytes)) {
+    if (*length > bytes.size())
+      break;
+    const auto m = messages::admit(bytes.data(), *length);
+    if (!m || !m->is<messages::ProcessStacks>())
+      break;
+    auto process = read_process(*m->as<messages::ProcessStacks>().read());
+    if (!process)
+      break;
+    all.push_back(std::move(*process));
+    bytes.remove_prefix(*length);
+  }
+  return all;
+}
+
 } // namespace troupe::diag

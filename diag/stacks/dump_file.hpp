@@ -27,6 +27,9 @@ std::optional<dump_name> dump_named(std::string_view file);
 /// What is written into the file.
 std::string dump_of(const std::vector<process_stacks>& processes);
 
+/// The processes in it, up to the first that cannot be read.
+std::vector<process_stacks> read_dump(std::string_view bytes);
+
 /// Merges what can be read of it. An error says what is wrong with the rest, and at which process
 /// it begins.
 result<void> add_dump(merged_stacks& into, std::string_view bytes, const dump_name& of);

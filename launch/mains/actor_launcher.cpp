@@ -8,6 +8,7 @@
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/supervisor_life.hpp"
+#include "launch/wiring/worker_hooks.hpp"
 #include "runtime/os/net/job_token.hpp"
 #include "runtime/os/process/local_services.hpp"
 
@@ -95,6 +96,12 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
   contract->checkpoint_memory = memory.descriptors();
   contract->memory_for_others = memory.descriptors_for_others();
+  // Workers that are not watched have nowhere to report to.
+  const bool watched = o.hangs.action != hang_action::off;
+  const progress_memory pages(watched ? o.processes_per_node : 0);
+  contract->progress_memory = pages.descriptors();
+  if (watched)
+    contract->hooks = worker_hooks();
   return launch_facts{o,
                       machine,
                       *contract,
@@ -104,6 +111,7 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
                       open_files.before,
                       {},
                       memory,
+                      pages,
                       std::chrono::steady_clock::now()};
 }
 

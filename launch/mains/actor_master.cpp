@@ -1,5 +1,6 @@
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/default_token.hpp"
+#include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
@@ -38,6 +39,7 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
   if (!options)
     return report_error(program, options.error().what, exit_failure);
   options->journal = journal->options;
+  take_hang_options(o.hangs, directory->stacks(), log->sink(), options->diagnosis);
   auto master =
       master_run::start(engine.system(), {*transport, journal->store}, *options, log->sink());
   if (!master)

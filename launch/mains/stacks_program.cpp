@@ -1,3 +1,4 @@
+#include "diag/stacks/dump_file.hpp"
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/stacks/dump.hpp"
@@ -34,6 +35,7 @@ constexpr auto usage = "usage: troupe-stacks [--python-only | --native-only] [--
 
 struct stacks_options {
   os::dump_options what;
+  bool messages = false; ///< for the node supervisor instead of a person
   int samples = 0;
   std::chrono::milliseconds apart{200};
   std::chrono::milliseconds within{10'000};
@@ -72,6 +74,10 @@ result<stacks_options> parse(const std::vector<std::string>& words) {
     const auto& word = words[at];
     if (word == "--python-only") {
       o.what.native = false;
+      continue;
+    }
+    if (word == "--messages") {
+      o.messages = true;
       continue;
     }
     if (word == "--native-only") {
@@ -141,7 +147,9 @@ int troupe::launch::stacks_program(int argc, char** argv) {
       continue;
     }
     dump->moves = moves[n];
-    std::fputs((text_of(*dump, o->samples > 0) + "\n").c_str(), stdout);
+    const auto out =
+        o->messages ? diag::dump_of({dump->stacks}) : text_of(*dump, o->samples > 0) + "\n";
+    std::fwrite(out.data(), 1, out.size(), stdout);
     std::fflush(stdout);
   }
   leave(code);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/options/argument_grammar.hpp"
+#include "launch/options/hangs.hpp"
 #include "launch/options/policy.hpp"
 
 /// The launcher's options as they are typed, by where they come from, before they mean anything.
@@ -36,6 +37,7 @@ result<void> derive_dlrover(const dlrover_arguments& w);
 
 /// Sizes and budgets; for the launcher and the master alike.
 option_group policy_group(policy_arguments& w);
+option_group hangs_group(hang_arguments& w);
 
 /// What is only ours.
 void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python);

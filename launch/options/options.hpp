@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
+#include "launch/options/hangs.hpp"
 #include "launch/options/interpreter.hpp"
 #include "launch/options/policy.hpp"
 #include "launch/options/rendezvous.hpp"
@@ -71,6 +72,7 @@ struct launcher_options {
   bool nodes_said = false;
   std::uint32_t processes_per_node = 1;
   job_policy policy;
+  hang_options hangs;
 
   rendezvous_options rendezvous;
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
@@ -139,6 +141,7 @@ struct master_program_options {
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
   job_policy policy;
+  hang_options hangs;
   std::string rdzv_id = "none";
   rendezvous_settings rendezvous;
   std::uint32_t max_restarts = 0;

@@ -197,6 +197,25 @@ TEST_CASE("sizes and budgets") {
   }
 }
 
+TEST_CASE("what is done about ranks that stand still") {
+  const auto by_default = accepted({"t.py"}).hangs;
+  CHECK(by_default.action == hang_action::tell);
+  CHECK_FALSE(by_default.timeout);
+  CHECK(accepted({"--hang-action=off", "t.py"}).hangs.action == hang_action::off);
+  CHECK(accepted({"--hang-action=0", "t.py"}).hangs.action == hang_action::tell);
+  CHECK(accepted({"--hang-action=2", "t.py"}).hangs.action == hang_action::act);
+  const auto told = accepted({"--hang-action=1", "--hang-command=mail me", "t.py"}).hangs;
+  CHECK(told.action == hang_action::notify);
+  CHECK(told.command == "mail me");
+  CHECK(*accepted({"--hang-timeout=1.5", "t.py"}).hangs.timeout == 1500ms);
+  CHECK_FALSE(accepted({"--hang-timeout=0", "t.py"}).hangs.timeout);
+  for (const auto* wrong : {"--hang-action=kill", "--hang-action=notify", "--hang-timeout=-1",
+                            "--hang-timeout=0.1", "--hang-timeout=nan", "--hang-timeout=2000000"}) {
+    const std::string option = wrong;
+    CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), wrong);
+  }
+}
+
 TEST_CASE("as long as there is progress restarts are only bounded if that was said") {
   CHECK(accepted({"t.py"}).max_restarts == 0);
   CHECK(accepted({"--no-progress-limit=2", "t.py"}).max_restarts == limits::restarts_max);

@@ -115,11 +115,13 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   torchrun_arguments torchrun;
   dlrover_arguments dlrover;
   policy_arguments policy;
+  hang_arguments hangs;
   std::optional<std::string> python;
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o, python);
   declare_common(d, o.common);
   d.add(policy_group(policy));
+  d.add(hangs_group(hangs));
   declare_dlrover(d, dlrover, policy);
   declare_answers(d, machine.columns,
                   wanted == script::needed ? documents::printed : documents::none);
@@ -139,6 +141,10 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
+  const auto about_hangs = derive_hangs(hangs);
+  if (!about_hangs)
+    return refused(about_hangs.error());
+  o.hangs = *about_hangs;
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
@@ -159,6 +165,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
   std::int64_t max_restarts = 0;
   policy_arguments policy;
+  hang_arguments hangs;
   std::vector<std::string> rest;
   argument_grammar d(
       "actor-master", "[options]",
@@ -190,6 +197,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
          "Where decisions are kept; an existing one is taken up",
          into(o.journal)}}});
   d.add(policy_group(policy));
+  d.add(hangs_group(hangs));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))
@@ -208,6 +216,10 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
+  const auto about_hangs = derive_hangs(hangs);
+  if (!about_hangs)
+    return refused(about_hangs.error());
+  o.hangs = *about_hangs;
   const auto settings = parse_rendezvous_settings(conf);
   if (!settings)
     return refused(settings.error());

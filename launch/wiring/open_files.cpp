@@ -1,6 +1,7 @@
 #include "launch/wiring/open_files.hpp"
 
 #include "launch/worker/checkpoint_memory.hpp"
+#include "launch/worker/progress_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +23,8 @@ std::uint64_t open_files_needed(const launcher_options& o) {
   const std::uint64_t workers = o.processes_per_node;
   const auto with_memory = std::min<std::uint64_t>(workers, checkpoint_memory::local_ranks_max);
   return open_anyway + workers * open_per_worker +
-         with_memory * checkpoint_memory::open_files_per_local_rank(o.nodes_max > 1);
+         with_memory * (checkpoint_memory::open_files_per_local_rank(o.nodes_max > 1) +
+                        progress_memory::open_files_per_local_rank);
 }
 
 std::optional<std::string> open_files_validation_error(const launcher_options& o,

@@ -25,6 +25,8 @@ class run_directory {
   /// For the workers; empty if they get none.
   const std::string& for_workers() const { return for_workers_; }
   std::string journal() const { return path_ + "/journal.sqlite"; }
+  /// Of a hang, which the master writes.
+  std::string stacks() const { return path_ + "/stacks"; }
 
   /// Removes a temporary directory, unless a worker has left something in it: the output that the
   /// user sent to files, or the error file that the summary points to.

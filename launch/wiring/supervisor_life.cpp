@@ -8,6 +8,7 @@
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
+#include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/last_checkpoint.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
@@ -18,6 +19,7 @@
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/snapshot_copies.hpp"
+#include "launch/wiring/worker_hooks.hpp"
 #include "launch/worker/training_program.hpp"
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/checkpoint/snapshot_writer.hpp"
@@ -26,6 +28,7 @@
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/os/tcpstore/asio_store_host.hpp"
+#include "runtime/os/watch/process_watch.hpp"
 #include "runtime/sup/engine.hpp"
 
 #include <fmt/chrono.h>
@@ -109,6 +112,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.agent.store_port = where.store_port;
   n.agent.save_at_breakpoint = o.policy.save_at_breakpoint;
   n.program = std::move(p);
+  n.watch = watch_policy_of(o.hangs);
   n.master = master;
   n.seed = seed;
   return n;
@@ -193,13 +197,16 @@ class life {
     const auto snapshots = std::make_shared<ckpt::snapshot_writer>(*memory, facts_.node);
     const auto copier =
         copies ? copies->copier_of(*memory) : std::make_shared<ckpt::snapshot_copier>(*memory);
+    const auto watch = os::process_watch::open(contract.progress_memory, own_program());
+    if (!watch)
+      return cannot_go_on(watch.error());
     const auto told = keeper_.earlier_lives() == 0
                           ? told_once_linked(log_->sink(), program,
                                              first_lines(options_, today(),
                                                          directory_asked_for(facts_), where.master))
                           : log_->sink();
     auto node = node_run::start(
-        engine_.system(), {*transport, processes, stores, keeping_, snapshots, copier},
+        engine_.system(), {*transport, processes, stores, keeping_, snapshots, copier, *watch},
         node_options, checkpoint_.heard_in(master ? told : told_by_node(told)));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
@@ -351,6 +358,7 @@ class life {
     if (!journal)
       return tl::make_unexpected(journal.error());
     options->journal = journal->options;
+    take_hang_options(options_.hangs, facts_.directory.stacks(), log_->sink(), options->diagnosis);
     masters_engine_.emplace(master_run::threads);
     auto started = master_run::start(masters_engine_->system(), {transport, journal->store},
                                      *options, log_->sink());
@@ -460,6 +468,8 @@ void serve_store(const launch_facts& facts, const store_order& order, const os::
     for (const auto& of_one_rank : inherited)
       for (const int descriptor : of_one_rank)
         ::close(descriptor);
+  for (const int descriptor : facts.pages.descriptors())
+    ::close(descriptor);
   const auto log = open_log(facts.options.common, origin_of(facts), limits::store_log_queue_max);
   os::store_host_options options;
   if (log)

@@ -6,6 +6,7 @@
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/run_directory.hpp"
 #include "launch/worker/checkpoint_memory.hpp"
+#include "launch/worker/progress_memory.hpp"
 #include "launch/worker/shown_progress.hpp"
 #include "launch/worker/worker_environment.hpp"
 
@@ -28,6 +29,7 @@ struct launch_facts {
   std::uint64_t open_files = 0;
   shown_progress progress;
   checkpoint_memory memory;
+  progress_memory pages;
   instant started;
 };
 

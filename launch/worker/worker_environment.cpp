@@ -141,6 +141,32 @@ void give_memory(const worker_contract& c, const actors::assignment& a, ports::p
 
 } // namespace
 
+namespace {
+
+/// How a training process says how far it is, and is asked.
+void give_progress(const worker_contract& c, const actors::assignment& a, ports::process_spec& spec,
+                   std::map<std::string, std::string>& env) {
+  constexpr auto page = "TROUPE_PROGRESS_FD", channel = "TROUPE_CHANNEL", hooks = "TROUPE_HOOKS",
+                 path = "PYTHONPATH";
+  for (const auto* another_launchers : {page, channel, hooks})
+    env.erase(another_launchers);
+  if (a.local < c.progress_memory.size()) {
+    env[page] = std::to_string(c.progress_memory[a.local]);
+    spec.descriptors.push_back(c.progress_memory[a.local]);
+  }
+  if (!c.channel.empty())
+    env[channel] = c.channel;
+  if (c.hooks.empty())
+    return;
+  // It takes itself out of the path again before the script begins.
+  const auto others = env.find(path);
+  env[path] =
+      others == env.end() || others->second.empty() ? c.hooks : c.hooks + ":" + others->second;
+  env[hooks] = c.hooks;
+}
+
+} // namespace
+
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a) {
   const auto files = files_of(c.output, a);
   auto env = c.environment;
@@ -175,6 +201,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
 
   ports::process_spec spec;
   give_memory(c, a, spec, env);
+  give_progress(c, a, spec, env);
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(fmt::format("{}={}", name, value));

@@ -36,6 +36,12 @@ struct worker_contract {
   /// node; 0: it takes none.
   std::vector<std::vector<int>> memory_for_others;
   std::uint16_t copies_port = 0;
+  /// Of each local rank's page of progress; may be fewer.
+  std::vector<int> progress_memory;
+  /// Where workers reach their node supervisor; empty: nowhere.
+  std::string channel;
+  /// The directory whose `sitecustomize` has a Python worker report its progress; empty: none does.
+  std::string hooks;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.

@@ -78,6 +78,36 @@ TEST_CASE("a worker inherits memory for others' images, where this node takes an
   CHECK(worker_spec(c, place).descriptors == std::vector<int>{20, 21, 98, 99, 10, 11, 40, 41});
 }
 
+TEST_CASE("a worker inherits the page of its own progress, and no other launcher's") {
+  auto c = contract();
+  c.environment["TROUPE_PROGRESS_FD"] = "3";
+  c.environment["TROUPE_CHANNEL"] = "@outer";
+  c.environment["TROUPE_HOOKS"] = "/outer";
+  auto place = third_of_four();
+  const auto without = worker_spec(c, place);
+  for (const auto* name : {"TROUPE_PROGRESS_FD", "TROUPE_CHANNEL", "TROUPE_HOOKS"})
+    CHECK(variable(without, name) == "<unset>");
+  c.progress_memory = {50, 51};
+  c.channel = "@ours";
+  CHECK(variable(worker_spec(c, place), "TROUPE_PROGRESS_FD") == "51");
+  CHECK(variable(worker_spec(c, place), "TROUPE_CHANNEL") == "@ours");
+  CHECK(worker_spec(c, place).descriptors == std::vector<int>{51});
+  place.local = 2;
+  CHECK(variable(worker_spec(c, place), "TROUPE_PROGRESS_FD") == "<unset>");
+}
+
+TEST_CASE("hooks stand before the modules that the user has put there") {
+  auto c = contract();
+  c.environment.erase("PYTHONPATH");
+  const auto place = third_of_four();
+  CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "<unset>");
+  c.hooks = "/troupe/hooks";
+  CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/troupe/hooks");
+  CHECK(variable(worker_spec(c, place), "TROUPE_HOOKS") == "/troupe/hooks");
+  c.environment["PYTHONPATH"] = "/mine:/others";
+  CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/troupe/hooks:/mine:/others");
+}
+
 TEST_CASE("a worker finds its place in the job in its environment") {
   const auto s = worker_spec(contract(), third_of_four());
   CHECK(variable(s, "RANK") == "3");

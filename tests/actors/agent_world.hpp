@@ -48,6 +48,7 @@ class agent_world {
   void obey(const agent_core::report& e);
   void obey(const agent_core::remember& e);
   void obey(const agent_core::node_over& e);
+  void obey(const agent_core::watch&) {}
   void obey(const agent_core::note&) {}
 
   void direct();

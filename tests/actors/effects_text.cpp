@@ -175,6 +175,7 @@ struct in_text {
     return fmt::format("node_over {}{}: {}", result_text(e.outcome.success),
                        e.outcome.verdict ? " by verdict" : "", e.outcome.reason);
   }
+  std::string operator()(const agent_core::watch&) const { return {}; }
   std::string operator()(const agent_core::note&) const { return {}; }
 
   // catalog

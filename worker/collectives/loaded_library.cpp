@@ -1,6 +1,7 @@
 #include "worker/collectives/loaded_library.hpp"
 
 #include <cstring>
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -86,8 +87,8 @@ bool loaded_library::take_tables(const dl_phdr_info& from) {
       break;
     }
   }
-  return symbols_ != nullptr && names_ != nullptr && hashes_ != nullptr && relocations_ != nullptr &&
-         calls_ != nullptr && relative_ <= relocations_count_;
+  return symbols_ != nullptr && names_ != nullptr && hashes_ != nullptr &&
+         relocations_ != nullptr && calls_ != nullptr && relative_ <= relocations_count_;
 }
 
 std::optional<loaded_library> loaded_library::find(std::string_view file_name) {
@@ -112,8 +113,7 @@ std::optional<loaded_library> loaded_library::find(std::string_view file_name) {
 
 std::optional<loaded_library::symbol> loaded_library::defined(const char* name) const {
   const auto buckets = hashes_[0], first = hashes_[1], bloom_words = hashes_[2];
-  const auto* bucket =
-      hashes_ + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
+  const auto* bucket = hashes_ + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
   const auto* chain = bucket + buckets;
   const auto hash = gnu_hash(name);
   auto index = buckets == 0 ? 0 : bucket[hash % buckets];
@@ -129,8 +129,7 @@ std::optional<loaded_library::symbol> loaded_library::defined(const char* name) 
   }
 }
 
-void loaded_library::each_address_word(
-    const std::function<void(const address_word&)>& use) const {
+void loaded_library::each_address_word(const std::function<void(const address_word&)>& use) const {
   const auto read = [&](const ElfW(Rela) & each) {
     const auto index = static_cast<std::uint32_t>(ELF64_R_SYM(each.r_info));
     if (index != 0 && each.r_addend == 0 &&

@@ -1,19 +1,19 @@
 #pragma once
 
+#include <elf.h>
+#include <link.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
-
-#include <elf.h>
-#include <link.h>
 
 /// A shared library as the loader has it in this process: its symbols, and the words in which it
 /// keeps the addresses of functions.
 namespace troupe::worker {
 
 class loaded_library {
-public:
+ public:
   /// Of this file name, without its folder: "libtorch_cpu.so". Nothing if no such one is loaded, or
   /// if it lacks the tables that are needed.
   static std::optional<loaded_library> find(std::string_view file_name);
@@ -42,17 +42,17 @@ public:
   /// does not allow that.
   bool replace(void** word, void* by) const;
 
-private:
+ private:
   bool take_tables(const dl_phdr_info& from);
 
   std::uintptr_t base_ = 0;
-  const ElfW(Sym)* symbols_ = nullptr;
+  const ElfW(Sym) * symbols_ = nullptr;
   const char* names_ = nullptr;
   const std::uint32_t* hashes_ = nullptr; ///< DT_GNU_HASH
-  const ElfW(Rela)* relocations_ = nullptr;
+  const ElfW(Rela) * relocations_ = nullptr;
   std::size_t relocations_count_ = 0;
   std::size_t relative_ = 0; ///< so many of them, the first, have no symbol
-  const ElfW(Rela)* calls_ = nullptr;
+  const ElfW(Rela) * calls_ = nullptr;
   std::size_t calls_count_ = 0;
   std::uintptr_t read_only_begin_ = 0, read_only_end_ = 0;
 };

@@ -47,8 +47,8 @@ std::optional<std::string_view> source_name(std::string_view& from) {
 
 std::optional<observed> of(std::string_view method) {
   if (method == "send" || method == "recv" || method == "recvAnysource")
-    return observed{role::point_to_point,
-                    method == "send" ? collective::send : collective::recv, true};
+    return observed{role::point_to_point, method == "send" ? collective::send : collective::recv,
+                    true};
   if (method == "getSequenceNumberForGroup")
     return observed{role::sequence_number};
   for (const auto& [name, kind] : calls)
@@ -60,8 +60,7 @@ std::optional<observed> of(std::string_view method) {
 } // namespace
 
 std::optional<observed> observed_method(std::string_view mangled, std::string_view class_name) {
-  const auto prefix =
-      "_ZN4c10d" + std::to_string(class_name.size()) + std::string(class_name);
+  const auto prefix = "_ZN4c10d" + std::to_string(class_name.size()) + std::string(class_name);
   if (mangled.substr(0, prefix.size()) != prefix)
     return std::nullopt;
   mangled.remove_prefix(prefix.size());

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+
 #include <sched.h>
 
 namespace troupe::worker {

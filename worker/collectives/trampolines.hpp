@@ -20,6 +20,5 @@ void* trampoline(std::size_t index);
 
 /// What a trampoline calls: the first two arguments in registers, whatever they are. Answers the
 /// function to go on with.
-extern "C" __attribute__((visibility("hidden"))) void* troupe_trampoline_entered(std::size_t index,
-                                                                                void* first,
-                                                                                void* second);
+extern "C" __attribute__((visibility("hidden"))) void*
+troupe_trampoline_entered(std::size_t index, void* first, void* second);

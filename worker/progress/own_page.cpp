@@ -7,9 +7,10 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <string_view>
+
 #include <pthread.h>
 #include <sys/mman.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,8 +79,7 @@ bool take_it() {
   const auto file = inherited();
   if (file < 0)
     return false;
-  void* memory =
-      ::mmap(nullptr, diag::page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* memory = ::mmap(nullptr, diag::page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED)
     return false;
   auto& shared = *static_cast<diag::progress_page*>(memory);

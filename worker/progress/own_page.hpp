@@ -12,8 +12,8 @@
 /// others write into memory that is read by no one.
 namespace troupe::worker {
 
-/// The page's memory file has this name, so that a number that has come to mean another file is told
-/// from it.
+/// The page's memory file has this name, so that a number that has come to mean another file is
+/// told from it.
 inline constexpr const char* page_file_name = "troupe-progress";
 
 /// CLOCK_MONOTONIC, without a system call.

@@ -126,6 +126,8 @@ match of_memory(const exit_evidence& e) {
 /// One question for each row of the table, so that the table alone decides the order.
 match is(exit_class which, const exit_evidence& e, const hardware_signs& signs) {
   switch (which) {
+  case exit_class::HUNG:
+    return e.hung ? by_itself() : match();
   case exit_class::HARDWARE:
     return of_hardware(e, signs);
   case exit_class::OUT_OF_MEMORY:
@@ -150,6 +152,8 @@ match is(exit_class which, const exit_evidence& e, const hardware_signs& signs) 
 /// What fits nothing else is the program's own.
 const std::vector<exit_treatment>& exit_treatments() {
   static const std::vector<exit_treatment> table{
+      // What it has said before it stood still did not end it.
+      {exit_class::HUNG, "hung", false, "it kept the other ranks waiting"},
       {exit_class::HARDWARE, "hardware", true, "its hardware seems to be broken"},
       {exit_class::OUT_OF_MEMORY, "out of memory", false, "memory ran out"},
       {exit_class::KILLED, "killed", false, "it was killed from outside"},

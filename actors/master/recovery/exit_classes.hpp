@@ -25,6 +25,7 @@ struct exit_evidence {
   std::string_view message;   ///< one line
   std::string_view traceback; ///< from its error file; empty if there is none
   std::string_view log_tail;  ///< the last lines of its stderr; empty where that is no file
+  bool hung = false;          ///< its node has ended it because it kept the others waiting
 };
 
 /// Made where the failure is taken, and sent on with it: no other component looks at the evidence.

@@ -46,6 +46,11 @@ TEST_SUITE("exit classes") {
     CHECK(class_of({1, true}) == "software");
   }
 
+  TEST_CASE("one that its node has ended for standing still, whatever it had said before") {
+    CHECK(class_of({-9, true, "", "", "CUDA error: uncorrectable ECC error", true}) == "hung");
+    CHECK(class_of({201, false, "", "", "", true}) == "hung");
+  }
+
   TEST_CASE("by what the worker says, in any case") {
     CHECK(class_of({1, false, "CUDA error: uncorrectable ECC error encountered", ""}) ==
           "hardware");
@@ -122,7 +127,7 @@ TEST_SUITE("exit classes") {
     std::set<exit_class> seen;
     for (const auto& row : exit_treatments())
       CHECK(seen.insert(row.which).second);
-    CHECK(seen.size() == 5);
+    CHECK(seen.size() == 6);
     CHECK(std::string(treatment_of(exit_class::UNKNOWN).name) == "software");
   }
 }

@@ -48,7 +48,7 @@ void failure_ledger::take(instant now, const node_name& node,
         // Once: what is told later of the same failure changes nothing.
         classify({f.getExitCode(), f.getOutOfMemory(), std::string_view(f.getMessage().cStr()),
                   std::string_view(f.getTraceback().cStr()),
-                  std::string_view(f.getLogTail().cStr())},
+                  std::string_view(f.getLogTail().cStr()), f.getHung()},
                  signs)});
   }
   put_root_cause_first();

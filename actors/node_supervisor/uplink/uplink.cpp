@@ -99,11 +99,16 @@ void deliver(self_ptr self, const messages::any_msg& said) {
   auto& s = *self->state;
   const auto to_agent = [self, &s](const auto& m) { sup::send(self, s.node.agent, m); };
   const auto to_persister = [self, &s](const auto& m) { sup::send(self, s.node.persister, m); };
+  const auto to_watchdog = [self, &s](const auto& m) { sup::send(self, s.node.hang_watchdog, m); };
   route(said, directives{},
         receivers{[&](const auto& m) { to_agent(m); },
                   [&](const msg<RankOwners>& m) { tell_owners(self, m); },
                   [&](const msg<CommitStep>& m) { to_persister(m); },
                   [&](const msg<StepFinalized>& m) { to_persister(m); },
+                  [&](const msg<ProgressWanted>& m) { to_watchdog(m); },
+                  [&](const msg<StacksWanted>& m) { to_watchdog(m); },
+                  [&](const msg<Diagnosed>& m) { to_watchdog(m); },
+                  [&](const msg<Cleared>& m) { to_watchdog(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
 }
 
@@ -129,8 +134,9 @@ struct performer {
   }
   void operator()(const uplink_core::deliver& e) const { deliver(self, e.message); }
   void operator()(const uplink_core::linked&) const {
-    sup::send(self, self->state->node.persister,
-              messages::local<messages::MasterLinked>(self->state->ctx.path()));
+    const auto linked = messages::local<messages::MasterLinked>(self->state->ctx.path());
+    sup::send(self, self->state->node.persister, linked);
+    sup::send(self, self->state->node.hang_watchdog, linked);
   }
   void operator()(const uplink_core::start_over& e) const {
     sup::send(self, self->state->node.agent, e.message);

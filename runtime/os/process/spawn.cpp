@@ -98,6 +98,10 @@ TROUPE_RUNS_IN_CHILD int run_child(void* memory) {
   // Had the parent died before the line above, no signal would end this process.
   if (::syscall(SYS_getppid) != plan.parent)
     leave();
+  // Where a process may look only at its descendants (Yama), the keeper's other children may look
+  // at this one too: the node supervisor reads stacks of workers that hang. Elsewhere it is refused
+  // and not needed.
+  ::syscall(SYS_prctl, PR_SET_PTRACER, plan.parent, 0, 0, 0);
   reset_signals();
   if (plan.limit_open_files)
     require(plan, step::open_files,

@@ -136,11 +136,14 @@ void dispatch_from_node(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
   auto& s = *self->state;
   const auto to_catalog = [self, &s](const auto& m) { sup::send(self, s.master.catalog, m); };
+  const auto to_diagnosis = [self, &s](const auto& m) { sup::send(self, s.master.diagnosis, m); };
   const bool known =
       route(said, node_reports{},
             receivers{[self](const auto& m) { hand_to_member(self, m); },
                       [&](const msg<ShardReport>& m) { to_catalog(m); },
                       [&](const msg<StepCommitted>& m) { to_catalog(m); },
+                      [&](const msg<ProgressReport>& m) { to_diagnosis(m); },
+                      [&](const msg<MergedStacks>& m) { to_diagnosis(m); },
                       [self](const tree_report& m) { take_answer(self, m); },
                       [self, &s](const msg<Goodbye>& m) {
                         sup::send(self, s.master.membership,

@@ -199,6 +199,9 @@ struct performer {
   void operator()(const agent_core::remember& e) const {
     self->state->of.keeping->keep(underway_slot, e.what);
   }
+  void operator()(const agent_core::watch& e) const {
+    sup::send(self, self->state->node.hang_watchdog, e.what);
+  }
   void operator()(const agent_core::node_over& e) const { self->state->on_over(e.outcome); }
   void operator()(const agent_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -260,6 +263,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       on(self, &agent_core::stop),
       on(self, &agent_core::stand_by),
       on(self, &agent_core::conclude),
+      on(self, &agent_core::end_worker),
       [self](const msg<messages::StateRequest>&) {
         adopt_what_is_left(self);
         return self->state->core.state(sup::now(self));
@@ -269,6 +273,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
         perform(self, self->state->core.worker_ended(sup::now(self), m));
         return self->state->author.answer<messages::WorkerEndNoted>(m.envelope(), [](auto) {});
       },
+      [self](const msg<messages::WatchRequest>&) { return self->state->core.watched(); },
       [self](const msg<messages::GenerationEnded>& m) {
         generation_ended(self, m.envelope().about);
       },

@@ -28,12 +28,14 @@ using handle = sup::protocol<
     // Directives of the master.
     sup::tell<messages::msg<messages::Prepare>>, sup::tell<messages::msg<messages::Start>>,
     sup::tell<messages::msg<messages::Stop>>, sup::tell<messages::msg<messages::StandBy>>,
-    sup::tell<messages::msg<messages::Conclude>>,
+    sup::tell<messages::msg<messages::Conclude>>, sup::tell<messages::msg<messages::EndWorker>>,
     // What to say in a hello.
     sup::ask<messages::msg<messages::StateRequest>>::yields<messages::msg<messages::NodeState>>,
     // From the workers.
     sup::tell<messages::msg<messages::WorkerStarted>>,
     sup::ask<messages::msg<messages::WorkerEnded>>::yields<messages::msg<messages::WorkerEndNoted>>,
+    // From the hang watchdog, when it begins.
+    sup::ask<messages::msg<messages::WatchRequest>>::yields<messages::msg<messages::Watched>>,
     // From worker_group.
     sup::tell<messages::msg<messages::GenerationEnded>>,
     // From this node.

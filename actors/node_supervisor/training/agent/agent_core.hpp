@@ -160,15 +160,19 @@ class agent_core {
   struct remember {
     messages::msg<messages::Underway> what;
   };
+  /// For the hang watchdog: which processes there are from now on.
+  struct watch {
+    messages::msg<messages::Watched> what;
+  };
   struct node_over {
     node_outcome outcome;
   };
   struct note {
     log::event event;
   };
-  using effect =
-      std::variant<start_generation, stop_generation, signal_worker, sweep, open_store, adopt_store,
-                   close_store, pick_port, drain, save_newest, report, remember, node_over, note>;
+  using effect = std::variant<start_generation, stop_generation, signal_worker, sweep, open_store,
+                              adopt_store, close_store, pick_port, drain, save_newest, report,
+                              remember, watch, node_over, note>;
   using effects = std::vector<effect>;
 
   /// `leftovers`: an earlier incarnation may have left processes behind.
@@ -186,6 +190,9 @@ class agent_core {
   /// This node takes no part for now.
   effects stand_by(instant now, const messages::msg<messages::StandBy>& m);
   effects conclude(instant now, const messages::msg<messages::Conclude>& m);
+  /// A rank of this node keeps the others waiting: its process is killed, and by that the
+  /// generation fails.
+  effects end_worker(instant now, const messages::msg<messages::EndWorker>& m);
 
   // From the workers; the envelope names the generation they were started for.
   effects worker_started(instant now, const messages::msg<messages::WorkerStarted>& m);
@@ -221,6 +228,8 @@ class agent_core {
 
   /// What a hello says about this node.
   messages::msg<messages::NodeState> state(instant now);
+  /// What the hang watchdog is to watch.
+  messages::msg<messages::Watched> watched();
 
   phase current_phase() const { return phase_; }
   generation current() const { return current_; }
@@ -232,11 +241,13 @@ class agent_core {
     worker_phase phase = worker_phase::starting;
     std::int32_t pid = 0;
     std::set<int> requests; ///< starting: signals to be passed on once it runs
+    std::string hung;       ///< its end was ordered for this reason; empty: it was not
   };
   struct failure {
     messages::msg<messages::WorkerEnded> end;
     instant shown_at{};
     bool stopped = false; ///< It had shown, but what ended the process was our signal.
+    std::string hung;     ///< It was ended for this reason; empty: it ended by itself.
   };
   /// After a signal: when the user is told next what is waited for.
   struct patience {
@@ -274,6 +285,7 @@ class agent_core {
   void stop_workers(effects& out, const std::string& reason, int signal, duration within) const;
   void begin_sweep(effects& out);
   void all_started(effects& out);
+  void say_watched(effects& out);
   void processes_gone(effects& out, instant now);
   void take_failure(effects& out, instant now, failure f);
   void tell_failure(effects& out, instant now, const failure& f);
@@ -310,6 +322,7 @@ class agent_core {
   bool sweep_open_ = false;
   bool swept_beside_workers_ = false; ///< they ran when it was begun
   bool remembered_ = false;           ///< a successor would adopt
+  bool watched_ = false;              ///< the hang watchdog was told of processes
   bool says_stopped_ = false;         ///< once nothing of started_ is left
   generation stop_open_{};            ///< the newest Stop that was not answered yet; 0: none
   std::uint16_t store_port_ = 0;

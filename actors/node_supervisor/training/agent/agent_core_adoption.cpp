@@ -67,6 +67,8 @@ void agent_core::take_slots(effects& out, std::vector<worker_slot> slots,
   if (any_worker(worker_phase::starting))
     begin_sweep(out);
   out.push_back(start_generation{current_, std::move(slots)});
+  if (!any_worker(worker_phase::starting))
+    say_watched(out);
 }
 
 /// From here on a successor would find a generation that is being ended: it ends it, and says so.

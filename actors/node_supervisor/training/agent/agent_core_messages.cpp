@@ -130,7 +130,9 @@ void agent_core::write_failures(capnp::List<WorkerFailure>::Builder out, instant
     out[i].setRank(seat_.first_rank + r.getLocalRank());
     out[i].setPid(r.getPid());
     out[i].setExitCode(r.getExitCode());
-    out[i].setMessage(std::string(r.getMessage().cStr()).substr(0, limits::failure_line_max));
+    const std::string how = f.hung.empty() ? r.getMessage().cStr() : f.hung;
+    out[i].setMessage(how.substr(0, limits::failure_line_max));
+    out[i].setHung(!f.hung.empty());
     out[i].setTraceback(last_part(r.getTraceback().cStr(), std::min(room, limits::traceback_max)));
     room -= out[i].getTraceback().size();
     out[i].setLogFile(r.getLogFile());

@@ -44,6 +44,7 @@ agent_core::effects agent_core::drained(instant now, generation which,
 /// nothing runs here, and the master would start the ranks again.
 void agent_core::become_saving(effects& out, duration within) {
   phase_.become(phase::saving);
+  say_watched(out);
   drain_tries_ = 0;
   out.push_back(drain{current_, {}, within});
 }

@@ -44,6 +44,7 @@ void agent_core::become_draining(effects& out, instant now, const std::string& r
   if (options_.save_at_breakpoint && phase_ == phase::running)
     out.push_back(save_newest{});
   phase_.become(phase::draining);
+  say_watched(out);
   forget_underway(out);
   // A second order does not restart the clock: the user is told how long the end took in all.
   if (!draining_since_)
@@ -136,6 +137,7 @@ void agent_core::become_failed(effects& out, instant now) {
   if (options_.save_at_breakpoint)
     out.push_back(save_newest{});
   phase_.become(phase::failed);
+  say_watched(out);
   forget_underway(out);
   draining_since_ = now;
 }

@@ -77,7 +77,7 @@ agent_core::effects agent_core::worker_ended(instant now, const msg<WorkerEnded>
   TROUPE_RARE_IF(failed && !ours && phase_ == phase::draining,
                  "agent: a worker fails by itself while its generation is ended");
   if (failed && !ours)
-    take_failure(out, now, {m, now - ago, said->getSignalled() && status_of(r).signalled});
+    take_failure(out, now, {m, now - ago, said->getSignalled() && status_of(r).signalled, w->hung});
   return checked(std::move(out));
 }
 
@@ -91,7 +91,7 @@ agent_core::effects agent_core::generation_refused(instant now, generation which
     return checked(std::move(out));
   for (local_rank r = 0; r < workers_.size(); ++r) {
     if (std::exchange(workers_[r].phase, worker_phase::ended) != worker_phase::ended)
-      take_failure(out, now, {lost_worker(r, why, 1, true, unix_time_ms), now, false});
+      take_failure(out, now, {lost_worker(r, why, 1, true, unix_time_ms), now, false, {}});
   }
   // Before the report, which says by it that none is left.
   up_ = false;
@@ -114,7 +114,7 @@ agent_core::effects agent_core::generation_ended(instant now, generation which,
       continue;
     const auto end =
         lost_worker(r, "the actor that owned it has ended", -SIGKILL, false, unix_time_ms);
-    take_failure(out, now, {end, now, false});
+    take_failure(out, now, {end, now, false, {}});
   }
   up_ = false;
   processes_gone(out, now);
@@ -137,6 +137,45 @@ void agent_core::all_started(effects& out) {
                       fmt::format("{} worker{} started for generation {}", workers_.size(),
                                   workers_.size() == 1 ? "" : "s", count_of(current_)),
                       {{"generation", static_cast<std::int64_t>(current_.value)}}}});
+  say_watched(out);
+}
+
+/// SIGKILL, since a process that hangs may take no other signal; one that is stopped takes this
+/// one. Its end is a failure like any other, told with the reason.
+agent_core::effects agent_core::end_worker(instant, const msg<EndWorker>& m) {
+  effects out;
+  const auto rank = m.read()->getRank();
+  if (m.envelope().about != started_ || phase_ != phase::running || rank < seat_.first_rank)
+    return checked(std::move(out));
+  const auto local = rank - seat_.first_rank;
+  auto* w = find(started_, local);
+  if (!w || w->phase != worker_phase::alive)
+    return checked(std::move(out));
+  w->hung = m.read()->getWhy().cStr();
+  out.push_back(signal_worker{local, SIGKILL});
+  return checked(std::move(out));
+}
+
+/// Of a generation that is being ended nothing is watched: its processes stand still by order.
+msg<Watched> agent_core::watched() {
+  const bool all = phase_ == phase::running && !any_worker(worker_phase::starting);
+  return author_.write<Watched>(started_, [&](auto b) {
+    b.setWorldSize(seat_.world_size);
+    auto processes = b.initProcesses(all ? static_cast<unsigned>(workers_.size()) : 0);
+    for (unsigned i = 0; i < processes.size(); ++i) {
+      processes[i].setLocalRank(i);
+      processes[i].setRank(seat_.first_rank + i);
+      processes[i].setPid(workers_[i].pid);
+    }
+  });
+}
+
+void agent_core::say_watched(effects& out) {
+  const auto now = watched();
+  const bool some = now.read()->getProcesses().size() > 0;
+  if (some || watched_)
+    out.push_back(watch{now});
+  watched_ = some;
 }
 
 /// The last worker of the generation has ended, however that was. A generation that still runs when

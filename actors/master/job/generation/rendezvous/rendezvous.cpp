@@ -35,6 +35,7 @@ struct performer {
   void operator()(const rendezvous_core::sealed& e) const {
     sup::send(self, self->state->master.recovery, e.message);
     sup::send(self, self->state->master.catalog, e.message);
+    sup::send(self, self->state->master.diagnosis, e.message);
   }
   void operator()(const rendezvous_core::evict& e) const {
     sup::send(self, self->state->master.membership,

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+namespace troupe::launch {
+
+/// The file of the program that runs here.
+std::string own_program();
+
+/// The directory whose modules have a Python worker report its progress: in `../libexec/troupe` as
+/// seen from this program. Empty where the program was installed without it.
+std::string worker_hooks();
+
+} // namespace troupe::launch

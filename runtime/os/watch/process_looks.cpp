@@ -1,0 +1,151 @@
+#include "runtime/os/watch/process_looks.hpp"
+
+#include "runtime/base/fnv1a.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace troupe::os {
+
+namespace {
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+/// What any thread that has nothing to do waits in.
+bool says_nothing(std::string_view syscall) {
+  constexpr std::array<std::string_view, 6> idle{"futex",  "poll",       "ppoll",
+                                                 "select", "epoll_wait", "epoll_pwait"};
+  return syscall.empty() || std::find(idle.begin(), idle.end(), syscall) != idle.end();
+}
+
+std::uint64_t bytes_of(const std::optional<input_output>& io) {
+  return io ? io->read + io->written : 0;
+}
+
+/// Functions and no lines: a loop within one function that goes nowhere changes lines.
+void add_functions(fnv1a& hash, const std::vector<diag::stack_frame>& frames) {
+  for (const auto& f : frames) {
+    hash.take(f.function);
+    hash.take(f.source);
+  }
+}
+
+const python_thread* thread_with(const python_walk& walk, pid_t id) {
+  const auto found = std::find_if(walk.threads.begin(), walk.threads.end(), [id](const auto& t) {
+    return t.native_id == static_cast<std::uint64_t>(id);
+  });
+  return found == walk.threads.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+std::string place_of(const thread_facts& thread, const std::vector<diag::stack_frame>& python) {
+  const bool waits = thread.state == 'S' || thread.state == 'D';
+  std::string where;
+  if (!python.empty()) {
+    const auto& f = python.front();
+    where = fmt::format("{}:{} ({})", base_name(f.source), f.line,
+                        f.function.empty() ? "??" : f.function);
+  }
+  if (!waits || says_nothing(thread.syscall))
+    return where;
+  return where.empty() ? thread.syscall + "()" : fmt::format("{}() at {}", thread.syscall, where);
+}
+
+process_looks::known_process& process_looks::known(const process_facts& facts, pid_t of) {
+  auto& k = known_[facts.pid];
+  if (k.started == facts.started)
+    return k;
+  k = {};
+  k.started = facts.started;
+  k.of = of;
+  return k;
+}
+
+process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
+  auto& k = known(facts, of);
+  // A process that has only just been executed has no interpreter yet.
+  if (!k.python)
+    if (const auto mappings = mappings_of(facts.pid))
+      if (auto python = python_stacks::of(facts.pid, *mappings, files_))
+        k.python = std::move(*python);
+  seen s;
+  if (k.python)
+    s.python = k.python->sample();
+  fnv1a hash;
+  std::map<pid_t, duration> cpu;
+  for (const auto& t : facts.threads) {
+    const auto before = k.thread_cpu.find(t.id);
+    const bool ran = before != k.thread_cpu.end() && t.cpu > before->second;
+    cpu[t.id] = t.cpu;
+    const auto* python = thread_with(s.python, t.id);
+    if (python && (ran || t.id == facts.pid))
+      add_functions(hash, python->frames);
+  }
+  k.thread_cpu = std::move(cpu);
+  if (!s.python.threads.empty())
+    s.stacks = hash.value() | 1; // 0 is unknown
+  if (!facts.threads.empty()) {
+    const auto* python = thread_with(s.python, facts.pid);
+    s.place =
+        place_of(facts.threads.front(), python ? python->frames : std::vector<diag::stack_frame>{});
+  }
+  return s;
+}
+
+std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of) {
+  const auto facts = facts_of(pid);
+  if (!facts)
+    return std::nullopt;
+  auto s = see(*facts, of);
+  diag::child_look c;
+  c.pid = pid;
+  c.state = facts->state;
+  c.cpu_time = facts->cpu;
+  c.io_bytes = bytes_of(facts->io);
+  c.stacks = s.stacks;
+  c.place = std::move(s.place);
+  for (const auto& t : s.python.threads)
+    if (t.is_loader)
+      c.role = t.loader_worker ? fmt::format("data loader worker {}", *t.loader_worker)
+                               : "data loader worker";
+  return c;
+}
+
+std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pid_t pid) {
+  const auto facts = facts_of(pid);
+  if (!facts || facts->state == 'Z')
+    return std::nullopt;
+  auto s = see(*facts, pid);
+  diag::process_look look;
+  look.local_rank = local_rank;
+  look.pid = pid;
+  look.state = facts->state;
+  look.cpu_time = facts->cpu;
+  look.io_bytes = bytes_of(facts->io);
+  look.traced = facts->tracer != 0;
+  look.stacks = s.stacks;
+  look.place = std::move(s.place);
+  for (std::size_t i = 0; i < std::min(facts->children.size(), children_max); ++i)
+    if (auto c = child(facts->children[i], pid))
+      look.children.push_back(std::move(*c));
+  for (const auto& socket : facts->stuck)
+    look.slow_peers.push_back(socket.peer);
+  for (const auto& place : facts->full)
+    look.evidence.push_back(fmt::format("the file system of {} is full", place));
+  return look;
+}
+
+void process_looks::keep_only(const std::vector<pid_t>& pids) {
+  for (auto k = known_.begin(); k != known_.end();)
+    k = std::find(pids.begin(), pids.end(), k->second.of) == pids.end() ? known_.erase(k)
+                                                                        : std::next(k);
+}
+
+} // namespace troupe::os

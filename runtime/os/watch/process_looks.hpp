@@ -1,0 +1,51 @@
+#pragma once
+
+#include "diag/progress_host.hpp"
+#include "runtime/os/stacks/elf_files.hpp"
+#include "runtime/os/stacks/process_facts.hpp"
+#include "runtime/os/stacks/python_stacks.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace troupe::os {
+
+/// Looks at processes from outside, again and again: what is found once (their interpreter, its
+/// files) is kept for the next look. One thread.
+class process_looks {
+ public:
+  /// Nothing if there is no such process any more.
+  std::optional<diag::process_look> at(std::uint32_t local_rank, pid_t pid);
+  /// What is kept of processes that are not among these goes.
+  void keep_only(const std::vector<pid_t>& pids);
+
+ private:
+  struct known_process {
+    std::uint64_t started = 0; ///< with the pid, a name for good
+    std::optional<python_stacks> python;
+    std::map<pid_t, duration> thread_cpu; ///< at the last look
+    pid_t of = 0;                         ///< the process that was asked for
+  };
+  struct seen {
+    python_walk python;
+    std::uint64_t stacks = 0;
+    std::string place;
+  };
+  static constexpr std::size_t children_max = 32;
+
+  known_process& known(const process_facts& facts, pid_t of);
+  seen see(const process_facts& facts, pid_t of);
+  std::optional<diag::child_look> child(pid_t pid, pid_t of);
+
+  elf_files files_;
+  std::map<pid_t, known_process> known_;
+};
+
+/// Where a thread is, for people: "read() at data.py:12 (load)", "train.py:40 (step)", "read()".
+std::string place_of(const thread_facts& thread, const std::vector<diag::stack_frame>& python);
+
+} // namespace troupe::os

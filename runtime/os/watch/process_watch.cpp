@@ -1,0 +1,169 @@
+#include "runtime/os/watch/process_watch.hpp"
+
+#include "runtime/os/watch/limits.hpp"
+#include "runtime/os/watch/stacks_child.hpp"
+
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace troupe::os {
+
+namespace {
+
+std::uint64_t nanoseconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+} // namespace
+
+/// Of each local rank, mapped for reading only.
+class process_watch::pages {
+ public:
+  ~pages() {
+    for (void* page : mapped_)
+      ::munmap(page, diag::page_bytes);
+  }
+
+  result<void> map(int descriptor) {
+    void* page = ::mmap(nullptr, diag::page_bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (page == MAP_FAILED)
+      return failure(errc::refused, fmt::format("the memory in which workers report their progress "
+                                                "cannot be mapped: {}",
+                                                std::strerror(errno)));
+    mapped_.push_back(page);
+    return {};
+  }
+  const diag::progress_page* of(std::uint32_t local_rank) const {
+    return local_rank < mapped_.size()
+               ? static_cast<const diag::progress_page*>(mapped_[local_rank])
+               : nullptr;
+  }
+
+ private:
+  std::vector<void*> mapped_;
+};
+
+result<std::shared_ptr<process_watch>> process_watch::open(const std::vector<int>& pages_given,
+                                                           std::string program) {
+  auto mapped = std::make_unique<pages>();
+  for (const int descriptor : pages_given)
+    if (auto one = mapped->map(descriptor); !one)
+      return tl::make_unexpected(one.error());
+  return std::shared_ptr<process_watch>(new process_watch(std::move(mapped), std::move(program)));
+}
+
+process_watch::process_watch(std::unique_ptr<pages> p, std::string program)
+    : pages_(std::move(p)), program_(std::move(program)) {}
+
+process_watch::~process_watch() = default;
+
+void process_watch::watch(const std::vector<diag::watched_process>& processes) {
+  std::vector<pid_t> trained;
+  {
+    const std::lock_guard lock(mutex_);
+    watched_ = processes;
+  }
+  for (const auto& p : processes)
+    trained.push_back(trains(p.local_rank));
+  boost::asio::post(looking_.context(),
+                    [this, trained = std::move(trained)] { looks_.keep_only(trained); });
+}
+
+std::optional<diag::page_view> process_watch::page_of(std::uint32_t local_rank) const {
+  const auto* page = pages_->of(local_rank);
+  return page != nullptr ? diag::read_page(*page, nanoseconds(CLOCK_MONOTONIC)) : std::nullopt;
+}
+
+/// A worker leads its own session, so what a shell script has started of it is known by that.
+pid_t process_watch::trains(std::uint32_t local_rank) const {
+  pid_t started = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& p : watched_)
+      if (p.local_rank == local_rank)
+        started = p.pid;
+  }
+  const auto page = started != 0 ? page_of(local_rank) : std::nullopt;
+  const auto by_page = page ? static_cast<pid_t>(page->pid) : 0;
+  return by_page > 0 && ::getsid(by_page) == started ? by_page : started;
+}
+
+std::vector<diag::page_reading> process_watch::read(const std::vector<std::uint32_t>& local_ranks) {
+  std::vector<diag::page_reading> all;
+  for (const auto local : local_ranks) {
+    auto page = page_of(local);
+    // What an earlier process has left there says nothing of this one.
+    if (page && static_cast<pid_t>(page->pid) != trains(local))
+      page.reset();
+    all.push_back({local, std::move(page)});
+  }
+  return all;
+}
+
+duration process_watch::slept() {
+  const auto monotonic = nanoseconds(CLOCK_MONOTONIC), boot = nanoseconds(CLOCK_BOOTTIME);
+  return std::chrono::nanoseconds(boot > monotonic ? boot - monotonic : 0);
+}
+
+void process_watch::look(const std::vector<std::uint32_t>& local_ranks, looked done) {
+  boost::asio::post(looking_.context(), [this, local_ranks, done = std::move(done)] {
+    std::vector<diag::process_look> all;
+    for (const auto local : local_ranks)
+      if (const auto pid = trains(local); pid > 0)
+        if (auto look = looks_.at(local, pid))
+          all.push_back(std::move(*look));
+    done(std::move(all));
+  });
+}
+
+/// Of the children only as many as there is room for: those of a data loader are alike.
+diag::dump_result process_watch::read_stacks(const std::vector<std::uint32_t>& local_ranks,
+                                             duration within) {
+  std::map<std::uint64_t, std::uint32_t> ranks;
+  std::vector<pid_t> pids;
+  const auto take = [&](pid_t pid, std::uint32_t rank) {
+    if (pids.size() < limits::dumped_processes_max && ranks.emplace(pid, rank).second)
+      pids.push_back(pid);
+  };
+  std::vector<diag::watched_process> watched;
+  {
+    const std::lock_guard lock(mutex_);
+    watched = watched_;
+  }
+  for (const auto& p : watched)
+    if (std::find(local_ranks.begin(), local_ranks.end(), p.local_rank) != local_ranks.end())
+      take(trains(p.local_rank), p.rank);
+  // All training processes first: they matter most if time is short.
+  for (const auto pid : std::vector<pid_t>(pids))
+    if (const auto facts = facts_of(pid))
+      for (std::size_t i = 0; i < std::min(facts->children.size(), limits::dumped_children_max);
+           ++i)
+        take(facts->children[i], ranks.at(static_cast<std::uint64_t>(pid)));
+  auto result = pids.empty() ? diag::dump_result{} : read_in_child(program_, pids, within);
+  for (auto& process : result.stacks)
+    if (const auto rank = ranks.find(process.pid); rank != ranks.end())
+      process.rank = rank->second;
+  return result;
+}
+
+void process_watch::dump(const std::vector<std::uint32_t>& local_ranks, duration within,
+                         dumped done) {
+  boost::asio::post(dumping_.context(), [this, local_ranks, within, done = std::move(done)] {
+    done(read_stacks(local_ranks, within));
+  });
+}
+
+} // namespace troupe::os

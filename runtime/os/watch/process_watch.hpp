@@ -1,0 +1,49 @@
+#pragma once
+
+#include "diag/progress_host.hpp"
+#include "runtime/os/io_thread.hpp"
+#include "runtime/os/watch/process_looks.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace troupe::os {
+
+/// The real progress_host: pages that processes share with this one, /proc, and stacks. Looks and
+/// dumps have a thread each, since both may wait for a disk.
+class process_watch : public diag::progress_host {
+ public:
+  /// `pages`: of each local rank, a descriptor of diag::page_bytes that nobody can make shorter; it
+  /// stays the caller's. `program`: the file of `troupe`, which reads stacks as a child. Error: a
+  /// page cannot be mapped.
+  static result<std::shared_ptr<process_watch>> open(const std::vector<int>& pages,
+                                                     std::string program);
+  ~process_watch() override;
+
+  void watch(const std::vector<diag::watched_process>& processes) override;
+  std::vector<diag::page_reading> read(const std::vector<std::uint32_t>& local_ranks) override;
+  duration slept() override;
+  void look(const std::vector<std::uint32_t>& local_ranks, looked done) override;
+  void dump(const std::vector<std::uint32_t>& local_ranks, duration within, dumped done) override;
+
+ private:
+  class pages;
+  process_watch(std::unique_ptr<pages> p, std::string program);
+
+  /// The process that trains: the one that was started, or what it has started in turn and that has
+  /// taken the page. 0: it is not watched.
+  pid_t trains(std::uint32_t local_rank) const;
+  std::optional<diag::page_view> page_of(std::uint32_t local_rank) const;
+  diag::dump_result read_stacks(const std::vector<std::uint32_t>& local_ranks, duration within);
+
+  std::unique_ptr<pages> pages_;
+  std::string program_;
+  mutable std::mutex mutex_; ///< of what follows
+  std::vector<diag::watched_process> watched_;
+  process_looks looks_; ///< of the first thread alone
+  io_thread looking_{"troupe-looks"}, dumping_{"troupe-stacks"};
+};
+
+} // namespace troupe::os
