@@ -48,6 +48,8 @@ struct FirstStep {
   # The process has made its first step: training is under way again.
   atNs @0 :UInt64;
   # CLOCK_MONOTONIC.
+  sinceFailureNs @1 :UInt64;
+  # How long after the failure that led to this start of the workers that was. 0: none did.
 }
 
 struct FlightRecord {

@@ -22,7 +22,8 @@ int64_t troupe_flight_record(char* out, size_t out_bytes, char* why, size_t why_
 
 int troupe_begin_channel(const char* python, const char* torch) {
   try {
-    return take_page() && begin_channel({python == nullptr ? "" : python, torch == nullptr ? "" : torch})
+    return take_page() &&
+                   begin_channel({python == nullptr ? "" : python, torch == nullptr ? "" : torch})
                ? 1
                : 0;
   } catch (const std::exception&) {

@@ -26,9 +26,7 @@ class page_writer {
   /// A second writer goes on where an earlier one, of a process that was replaced, has ended.
   void take(std::uint64_t pid, std::uint64_t now);
   void feeds(feed from);
-  std::uint64_t feeds_now() const {
-    return page_.feeds.load(std::memory_order_relaxed);
-  }
+  std::uint64_t feeds_now() const { return page_.feeds.load(std::memory_order_relaxed); }
 
   void step(std::uint64_t number, std::uint64_t now);
   /// The next one.
@@ -40,9 +38,7 @@ class page_writer {
   void leave(phase which, std::uint64_t now);
   bool is_in(phase which) const;
   /// Inside no phase.
-  bool is_outside() const {
-    return depth_ == 0;
-  }
+  bool is_outside() const { return depth_ == 0; }
 
   /// The row of this name, a new one if there is none. `members` 0: unknown.
   row communicator(std::string_view name, std::uint64_t members, std::uint64_t members_hash);

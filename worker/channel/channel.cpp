@@ -1,10 +1,10 @@
 #include "worker/channel/channel.hpp"
 
 #include "messages/limits.hpp"
+#include "messages/worker_frames.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/os/process/unique_fd.hpp"
 #include "worker/channel/flight_record.hpp"
-#include "worker/channel/frames.hpp"
 #include "worker/progress/own_page.hpp"
 
 #include <array>
@@ -27,6 +27,8 @@ namespace troupe::worker {
 
 namespace {
 
+using namespace messages;
+
 constexpr auto dial_again_after = 100ms;
 constexpr auto dial_again_most = 10s;
 /// A supervisor that does not read for so long is left; its successor is told anew.
@@ -40,6 +42,14 @@ std::atomic<int> open_socket{-1}, wake{-1};
 std::uint64_t number_in(const char* variable) {
   const char* said = std::getenv(variable);
   return said == nullptr ? 0 : std::strtoull(said, nullptr, 10);
+}
+
+/// TROUPE_FAILED_AT is in seconds of the same clock.
+std::uint64_t since_failure(std::uint64_t now) {
+  const char* said = std::getenv("TROUPE_FAILED_AT");
+  const auto failed = said == nullptr ? 0.0 : std::strtod(said, nullptr) * 1e9;
+  return failed > 0 && failed < static_cast<double>(now) ? now - static_cast<std::uint64_t>(failed)
+                                                         : 0;
 }
 
 void on_step(std::uint64_t at_ns) {
@@ -82,16 +92,15 @@ os::unique_fd dialled(const std::string& to) {
 bool sent(int socket, const packet& what) {
   ssize_t done = -1;
   do
-    done = ::send(socket, what.begin(), what.size(), MSG_NOSIGNAL);
+    done = ::send(socket, what.data(), what.size(), MSG_NOSIGNAL);
   while (done < 0 && errno == EINTR);
   return done == static_cast<ssize_t>(what.size());
 }
 
 class channel_thread {
-public:
-  channel_thread(std::string to, hello self)
-      : to_(std::move(to)), self_(std::move(self)), frames_(self_.rank, self_.generation) {
-  }
+ public:
+  channel_thread(std::string to, worker_hello self)
+      : to_(std::move(to)), self_(std::move(self)), frames_(self_.rank, self_.generation) {}
 
   void run() {
     back_off pause(dial_again_after, dial_again_most);
@@ -108,7 +117,7 @@ public:
     }
   }
 
-private:
+ private:
   bool says_hello(int socket) {
     self_.feeds = page().feeds_now();
     self_.stacks_signal = stacks_signal.load();
@@ -136,7 +145,8 @@ private:
     if (told_first_step_)
       return true;
     told_first_step_ = true;
-    return sent(socket, frames_.first_step(first_step_ns.load()));
+    const auto at = first_step_ns.load();
+    return sent(socket, frames_.first_step(at, since_failure(at)));
   }
 
   bool answers(int socket) {
@@ -147,8 +157,7 @@ private:
       return false;
     if (static_cast<std::size_t>(size) > received_.size())
       return true; // of a kind that this build does not know
-    const auto request =
-        flight_record_requested(received_.data(), static_cast<std::size_t>(size));
+    const auto request = flight_record_requested(received_.data(), static_cast<std::size_t>(size));
     return !request || tells_flight_record(socket, *request);
   }
 
@@ -166,14 +175,14 @@ private:
   }
 
   std::string to_;
-  hello self_;
-  frames frames_;
+  worker_hello self_;
+  worker_frames frames_;
   bool told_first_step_ = false;
   std::array<unsigned char, limits::worker_packet_max> received_{};
 };
 
-hello described(const about_process& self) {
-  hello what;
+worker_hello described(const about_process& self) {
+  worker_hello what;
   what.rank = static_cast<std::uint32_t>(number_in("RANK"));
   what.local_rank = static_cast<std::uint32_t>(number_in("LOCAL_RANK"));
   what.generation = number_in("TROUPE_GENERATION");

@@ -5,10 +5,10 @@
 
 /// This process's end of its channel to the node supervisor.
 ///
-/// A process that hangs in Python, or in C with Python's lock held, must still be heard: the channel
-/// is a thread of its own, which takes no lock of Python's, handles no signals, and sleeps in poll()
-/// until there is something to say. A supervisor that ends has a successor: the thread dials again,
-/// ever more rarely while no one answers.
+/// A process that hangs in Python, or in C with Python's lock held, must still be heard: the
+/// channel is a thread of its own, which takes no lock of Python's, handles no signals, and sleeps
+/// in poll() until there is something to say. A supervisor that ends has a successor: the thread
+/// dials again, ever more rarely while no one answers.
 namespace troupe::worker {
 
 struct about_process {

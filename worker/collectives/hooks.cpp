@@ -29,7 +29,8 @@ struct of_this_thread {
   collective kind = collective::other;
   row loop = diag::page_writer::no_row;
   const void* point_to_point = nullptr;
-  std::array<char, diag::communicator_words::name_bytes> name{}; ///< of groups that are asked; empty: none
+  std::array<char, diag::communicator_words::name_bytes>
+      name{}; ///< of groups that are asked; empty: none
   std::uint64_t members = 0, members_hash = 0;
 };
 thread_local of_this_thread mine;
@@ -47,8 +48,7 @@ void report(const observed& what, const void* self) {
     mine.point_to_point = self;
     break;
   case role::enqueue:
-    page().entered(row_of(self), mine.calling == self ? mine.kind : collective::other, 0,
-                   now_ns());
+    page().entered(row_of(self), mine.calling == self ? mine.kind : collective::other, 0, now_ns());
     break;
   case role::loop:
     mine.loop = row_of(self);
@@ -83,12 +83,8 @@ void* watch(const observed& what, void* original) {
 /// Entered and left with a call.
 struct in_call {
   row its;
-  in_call(row which, collective kind) : its(which) {
-    page().entered(its, kind, 0, now_ns());
-  }
-  ~in_call() {
-    page().left(its, now_ns());
-  }
+  in_call(row which, collective kind) : its(which) { page().entered(its, kind, 0, now_ns()); }
+  ~in_call() { page().left(its, now_ns()); }
 };
 
 /// Between two ranks: counted while it is waited for.
@@ -158,7 +154,7 @@ constexpr std::array<named_function, 5> named_functions = {{
 }};
 
 class gloo_hooks {
-public:
+ public:
   explicit gloo_hooks(const loaded_library& library)
       : library_(library), table_(library.defined("_ZTVN4c10d16ProcessGroupGlooE")),
         sends_(library.defined("_ZTVN4c10d16ProcessGroupGloo8SendWorkE")),
@@ -184,12 +180,12 @@ public:
     return {};
   }
 
-private:
+ private:
   void take(const loaded_library::address_word& each) {
     for (std::size_t i = 0; i < named_functions.size(); ++i)
       if (symbols_[i] != 0 && symbols_[i] == each.symbol)
-        by_name_[i].push_back({each.word, watch({named_functions[i].what},
-                                                library_.address_of(each.symbol))});
+        by_name_[i].push_back(
+            {each.word, watch({named_functions[i].what}, library_.address_of(each.symbol))});
     if (lies_in(table_, each.word)) {
       if (starts_with(library_.name_of(each.symbol), GLOO "16monitoredBarrierE"))
         take_call(each, monitored, monitored_barrier);
@@ -254,8 +250,12 @@ hooked hook_all() {
     note(done, enters | ends, "libtorch_cpu.so", gloo_hooks(*cpu).install());
   else
     done.why = "libtorch_cpu.so is not loaded";
-  if (const auto cuda = loaded_library::find("libtorch_cuda.so"))
-    note(done, enters, "libtorch_cuda.so", hook_nccl(*cuda));
+  // Before PyTorch 2.0 it was two libraries.
+  for (const char* name : {"libtorch_cuda_cpp.so", "libtorch_cuda.so"})
+    if (const auto cuda = loaded_library::find(name)) {
+      note(done, enters, name, hook_nccl(*cuda));
+      break;
+    }
   return done;
 }
 

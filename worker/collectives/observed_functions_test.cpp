@@ -12,8 +12,8 @@ TEST_CASE("a method is known by its name, whatever its arguments are") {
   CHECK(seen->what == role::call);
   CHECK(seen->kind == collective::all_reduce);
   CHECK(seen->answers_object);
-  const auto base = observed_method("_ZN4c10d16ProcessGroupGloo15_allgather_baseEiii",
-                                    "ProcessGroupGloo");
+  const auto base =
+      observed_method("_ZN4c10d16ProcessGroupGloo15_allgather_baseEiii", "ProcessGroupGloo");
   REQUIRE(base);
   CHECK(base->kind == collective::all_gather);
 }

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// The phases of a training script that says nothing itself, from the few moments at which hooks are
-/// called.
+/// The phases of a training script that says nothing itself, from the few moments at which hooks
+/// are called.
 ///
 ///     input │ forward │ backward │ other │ optimizer │ other │ input …
 ///

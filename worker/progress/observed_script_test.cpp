@@ -17,16 +17,12 @@ struct script {
   diag::page_writer writer{*page};
   std::uint64_t now = 1;
 
-  script() {
-    writer.take(1, now);
-  }
+  script() { writer.take(1, now); }
   phase after(moment seen) {
     observe(writer, seen, ++now);
     return phase_now();
   }
-  phase phase_now() const {
-    return diag::read_page(*page, now)->phase_now;
-  }
+  phase phase_now() const { return diag::read_page(*page, now)->phase_now; }
 };
 
 } // namespace

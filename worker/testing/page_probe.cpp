@@ -1,4 +1,5 @@
-// Reads a page as the node supervisor does, for tests in other languages: `page_probe DESCRIPTOR` prints it as one line of JSON.
+// Reads a page as the node supervisor does, for tests in other languages: `page_probe DESCRIPTOR`
+// prints it as one line of JSON.
 
 #include "diag/progress/page_view.hpp"
 
@@ -6,6 +7,7 @@
 
 #include <cstdlib>
 #include <ctime>
+
 #include <sys/mman.h>
 
 using namespace troupe::diag;
@@ -13,26 +15,27 @@ using namespace troupe::diag;
 namespace {
 
 std::string told(const communicator_view& of) {
-  return fmt::format(R"({{"name":"{}","members":{},"entered":{},"left":{},"ends_known":{},"kind":"{}",)"
-                     R"("waited_ns":{},"members_hash":{}}})",
-                     of.name, of.members, of.entered, of.left, of.ends_known, name_of(of.kind),
-                     of.waited_ns, of.members_hash);
+  return fmt::format(
+      R"({{"name":"{}","members":{},"entered":{},"left":{},"ends_known":{},"kind":"{}",)"
+      R"("waited_ns":{},"members_hash":{}}})",
+      of.name, of.members, of.entered, of.left, of.ends_known, name_of(of.kind), of.waited_ns,
+      of.members_hash);
 }
 
 std::string told(const page_view& of) {
   std::string phases_told, communicators_told;
   for (std::size_t i = 0; i < phases; ++i)
-    phases_told += fmt::format(R"({}"{}":{{"entered":{},"longest_ns":{},"p50_ns":{}}})", i == 0 ? "" : ",",
-                               name_of(static_cast<phase>(i)), of.each_phase[i].entered,
-                               of.each_phase[i].longest_ns,
-                               quantile(of.each_phase[i].durations, 0.5));
+    phases_told +=
+        fmt::format(R"({}"{}":{{"entered":{},"longest_ns":{},"p50_ns":{}}})", i == 0 ? "" : ",",
+                    name_of(static_cast<phase>(i)), of.each_phase[i].entered,
+                    of.each_phase[i].longest_ns, quantile(of.each_phase[i].durations, 0.5));
   for (const auto& each : of.communicators)
     communicators_told += (communicators_told.empty() ? "" : ",") + told(each);
-  return fmt::format(R"({{"pid":{},"feeds":{},"step":{},"steps_made":{},"step_p50_ns":{},"phase":"{}",)"
-                     R"("user_phase":"{}","touched_ns":{},"phases":{{{}}},"communicators":[{}]}})",
-                     of.pid, of.feeds, of.step, of.steps_made, quantile(of.step_durations, 0.5),
-                     name_of(of.phase_now), of.user_phase, of.touched_ns, phases_told,
-                     communicators_told);
+  return fmt::format(
+      R"({{"pid":{},"feeds":{},"step":{},"steps_made":{},"step_p50_ns":{},"phase":"{}",)"
+      R"("user_phase":"{}","touched_ns":{},"phases":{{{}}},"communicators":[{}]}})",
+      of.pid, of.feeds, of.step, of.steps_made, quantile(of.step_durations, 0.5),
+      name_of(of.phase_now), of.user_phase, of.touched_ns, phases_told, communicators_told);
 }
 
 } // namespace

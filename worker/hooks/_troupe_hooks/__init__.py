@@ -48,7 +48,8 @@ def debug(line: str) -> None:
 
 
 def leave_environment(site: str) -> None:
-    left = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each != site]
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    left = [each for each in entries if not each or os.path.abspath(each) != site]
     if any(left):
         os.environ["PYTHONPATH"] = os.pathsep.join(left)
     else:

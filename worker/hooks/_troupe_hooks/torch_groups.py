@@ -49,7 +49,7 @@ def hook(torch: Any) -> None:
     @functools.wraps(make)
     def observed_helper(*arguments: Any, **named: Any) -> Any:
         made = make(*arguments, **named)
-        attempt(lambda: names.tell(made, signature.bind(*arguments, **named).arguments))
+        attempt(lambda: names.tell(c10d, made, signature.bind(*arguments, **named).arguments))
         return made
 
     c10d._new_process_group_helper = observed_helper
@@ -62,13 +62,14 @@ class Names:
         self.given: set[str] = set()
         self.members: dict[int, tuple[str, list[int]]] = {}
 
-    def tell(self, made: Any, said: dict[str, Any]) -> None:
+    def tell(self, c10d: Any, made: Any, said: dict[str, Any]) -> None:
         group = made[0] if isinstance(made, tuple) else made
         if group is None or isinstance(group, int):
             return  # this rank is no member
         given = said.get("global_ranks_in_group", said.get("group_ranks"))
         members = list(given) if given else list(range(group.size()))
-        name = self.choose(said.get("group_desc"), said.get("group_name"), is_world=not given)
+        own = said.get("group_name") or own_name(c10d, group)
+        name = self.choose(said.get("group_desc"), own, is_world=not given)
         self.members[id(group)] = name, members
         ranks, count = native.ranks(members)
         native.library.troupe_name_next(name.encode(), ranks, count)
@@ -85,6 +86,12 @@ class Names:
             name = str(own)
         self.given.add(name)
         return name
+
+
+def own_name(c10d: Any, group: Any) -> Any:
+    """PyTorch's, where it was not told one."""
+    known = getattr(getattr(c10d, "_world", None), "pg_names", None) or getattr(c10d, "_pg_names", {})
+    return known.get(group, "")
 
 
 def backends(group: Any) -> list[Any]:

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <kj/array.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,15 +7,15 @@
 #include <string_view>
 
 /// The packets of the conversation `worker`, as the process writes and reads them; see
-/// messages/worker.capnp. Pure.
+/// worker.capnp. Pure.
 ///
-/// Only Cap'n Proto's core is used here, not the part that knows schemas at run time: every training
-/// process loads this.
-namespace troupe::worker {
+/// Only Cap'n Proto's core is used here, not the part that knows schemas at run time: every
+/// training process loads this.
+namespace troupe::messages {
 
-using packet = kj::Array<kj::byte>;
+using packet = std::string;
 
-struct hello {
+struct worker_hello {
   std::uint32_t rank = 0, local_rank = 0, pid = 0;
   std::uint64_t generation = 0;
   std::uint64_t feeds = 0;
@@ -26,17 +24,17 @@ struct hello {
   std::uint64_t first_step_ns = 0;
 };
 
-class frames {
-public:
-  frames(std::uint32_t rank, std::uint64_t generation);
+class worker_frames {
+ public:
+  worker_frames(std::uint32_t rank, std::uint64_t generation);
 
-  packet said(const hello& what);
-  packet first_step(std::uint64_t at_ns);
+  packet said(const worker_hello& what);
+  packet first_step(std::uint64_t at_ns, std::uint64_t since_failure_ns);
   /// `whole` from `at` on, as much as one packet takes.
   packet flight_record(std::uint64_t correlation, std::string_view whole, std::size_t at);
   packet no_flight_record(std::uint64_t correlation, std::string_view why);
 
-private:
+ private:
   template<class T, class Fill>
   packet write(std::uint64_t correlation, Fill&& fill);
 
@@ -48,4 +46,4 @@ private:
 /// The correlation of a FlightRecordRequest; nothing for any other bytes.
 std::optional<std::uint64_t> flight_record_requested(const void* bytes, std::size_t size);
 
-} // namespace troupe::worker
+} // namespace troupe::messages

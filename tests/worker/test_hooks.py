@@ -1,0 +1,202 @@
+"""A script that says nothing about Troupe is seen all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+TRAINING = """
+import torch
+import torch.distributed as dist
+from at_rest import show
+from torch.utils.data import DataLoader
+
+def main():
+    dist.init_process_group("gloo")
+    layers = [torch.nn.Linear(64, 64) for _ in range(8)]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.05)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    second = torch.optim.Adam(model.parameters())
+    for batch in DataLoader(torch.randn(48, 64), batch_size=8, num_workers=WORKERS):
+        model.train()
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+        second.step()
+    model.eval()
+    show("evaluates")
+    model.train()
+    rank = dist.get_rank()
+    part = dist.new_group([0, 1])
+    if rank < 2:
+        dist.all_reduce(torch.ones(3), group=part)
+        dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
+    dist.barrier()
+    show("trained")
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def trained(workers, world: int, loaders: int) -> list[dict]:
+    ranks = workers(TRAINING.replace("WORKERS", str(loaders)), world)
+    for each in ranks:
+        assert each.line() == "evaluates"
+    assert [each.seen()["phase"] for each in ranks] == ["evaluation"] * world
+    for each in ranks:
+        each.go()
+    for each in ranks:
+        assert each.line() == "trained"
+    pages = [each.seen() for each in ranks]
+    for each in ranks:
+        each.go()
+        each.end()
+    return pages
+
+
+def test_ddp_on_three_ranks_is_counted_alike_at_all(workers) -> None:
+    pages = trained(workers, world=3, loaders=0)
+    worlds = [page["communicators"][0] for page in pages]
+    for world in worlds:
+        assert world["name"] == "default_pg"
+        assert world["members"] == 3
+        assert world["entered"] == world["left"] > 6  # several buckets of each backward pass, from C++
+        assert world["kind"] == "barrier"
+        assert world["ends_known"]
+    assert len({world["entered"] for world in worlds}) == 1
+    assert len({world["members_hash"] for world in worlds}) == 1
+    for page in pages[:2]:
+        part, messages = (
+            next(row for row in page["communicators"][1:] if row["name"].endswith("p2p") is is_p2p)
+            for is_p2p in (False, True)
+        )
+        assert (part["members"], part["entered"], part["left"], part["kind"]) == (2, 1, 1, "all_reduce")
+        assert (messages["entered"], messages["left"]) == (1, 1)
+    assert not any(row["entered"] for row in pages[2]["communicators"][1:])
+
+
+@pytest.mark.parametrize("loaders", [0, 2])
+def test_steps_and_phases_of_a_loop(workers, loaders: int) -> None:
+    (page, _) = trained(workers, world=2, loaders=loaders)
+    assert page["steps_made"] == page["step"] == 6
+    assert page["feeds"] & 62 == 62
+    phases = page["phases"]
+    assert phases["input"]["entered"] >= 6
+    assert phases["backward"]["entered"] == 6
+    assert phases["optimizer"]["entered"] == 12  # of both optimizers; the first one's are steps
+    assert phases["forward"]["entered"] >= 6
+    assert page["phase"] == "other"
+
+
+def test_a_rank_that_others_wait_for_has_entered_less(workers) -> None:
+    ranks = workers(
+        """
+        import torch, torch.distributed as dist
+        from at_rest import show
+        dist.init_process_group("gloo")
+        dist.barrier()
+        if dist.get_rank() == 1:
+            show("late")
+        else:
+            print("enters", flush=True)
+        dist.all_reduce(torch.ones(1))
+        show("after")
+        """,
+        2,
+    )
+    assert [each.line() for each in ranks] == ["enters", "late"]
+    waiting, late = ranks
+    while (row := waiting.seen()["communicators"][0])["kind"] != "all_reduce":
+        assert waiting.process.poll() is None
+    assert row["entered"] == row["left"] + 1
+    of_late = late.seen()["communicators"][0]
+    assert of_late["entered"] == of_late["left"] == row["entered"] - 1
+    late.go()
+    for each in ranks:
+        assert each.line() == "after"
+        assert each.seen()["communicators"][0]["left"] == row["entered"]
+        each.go()
+        each.end()
+
+
+def test_files_are_a_checkpoint(workers, tmp_path) -> None:
+    (rank,) = workers(
+        f"""
+        import torch
+        from at_rest import show
+        class Slow:
+            def __reduce__(self):
+                show("saves")
+                return (int, ())
+        torch.save(Slow(), {str(tmp_path / "file")!r})
+        show("saved")
+        """
+    )
+    assert rank.line() == "saves"
+    assert rank.seen()["phase"] == "checkpoint"
+    rank.go()
+    assert rank.line() == "saved"
+    assert rank.seen()["phase"] == "other"
+    rank.go()
+    rank.end()
+
+
+def test_a_fork_and_a_second_process_do_not_write(workers) -> None:
+    (rank,) = workers(
+        """
+        import os, subprocess, sys
+        import torch
+        from at_rest import show
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1)
+        def steps(count):
+            for _ in range(count):
+                layer(torch.ones(2)).sum().backward()
+                optimizer.step()
+        if sys.argv[1:] == ["second"]:
+            steps(100)
+            sys.exit()
+        steps(3)
+        if os.fork() == 0:
+            optimizer.zero_grad()
+            for _ in range(100):
+                optimizer.step()
+            os._exit(0)
+        os.wait()
+        assert "hooks" not in os.environ.get("PYTHONPATH", "")
+        kept = {name[5:]: value for name, value in os.environ.items() if name.startswith("KEPT_")}
+        subprocess.run([sys.executable, __file__, "second"], close_fds=False, check=True, env={**os.environ, **kept})
+        show()
+        """
+    )
+    rank.line()
+    page = rank.seen()
+    assert page["pid"] == rank.process.pid
+    assert page["steps_made"] == 3
+    rank.go()
+    rank.end()
+
+
+@pytest.mark.parametrize("flags", [("-I",), ("-S",), ("-E",)])
+def test_an_isolated_interpreter_has_no_hooks_and_runs(workers, flags: tuple[str, ...]) -> None:
+    (rank,) = workers("import sys; print('_troupe_hooks' in sys.modules)", flags=flags)
+    assert rank.end() == "False\n"
+
+
+def test_the_next_sitecustomize_runs_as_if_it_were_the_first(workers, build, tmp_path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("mark = 'the next one'\n")
+    (rank,) = workers(
+        """
+        import sys, sitecustomize
+        print(sitecustomize.mark, any("hooks" in each for each in sys.path))
+        """,
+        environment={"PYTHONPATH": f"{build}/libexec/troupe/hooks:{tmp_path}"},
+    )
+    assert rank.end() == "the next one False\n"
+
+
+def test_without_torch_nothing_is_loaded(workers) -> None:
+    (rank,) = workers("import sys; print('ctypes' in sys.modules, 'typing' in sys.modules)")
+    assert rank.end() == "False False\n"
+    assert rank.seen() is None
