@@ -15,8 +15,9 @@ result<std::string> flight_record() {
     return failure(errc::absent, "this process has not loaded PyTorch");
   const auto found = torch->defined("_ZN4c10d18dump_fr_trace_jsonB5cxx11Ebb");
   if (!found)
-    return failure(errc::absent,
-                   "this PyTorch has no flight recorder for every backend; 2.7 or newer has");
+    return failure(
+        errc::absent,
+        "this PyTorch has no flight recorder for gloo and NCCL alike (c10d::dump_fr_trace_json)");
   try {
     auto told = reinterpret_cast<dump>(found->address)(true, false);
     if (told.size() > limits::flight_record_max)

@@ -56,20 +56,20 @@ def hook(torch: Any) -> None:
 
 
 class Names:
-    """Of process groups: what the script calls them, where that is unique, else what PyTorch does."""
+    """Of process groups. PyTorch's own name is the same at all members and no other group's; what the script calls a group
+    stands before it, and may be several groups' (all of one dimension of a device mesh)."""
 
     def __init__(self) -> None:
-        self.given: set[str] = set()
         self.members: dict[int, tuple[str, list[int]]] = {}
 
     def tell(self, c10d: Any, made: Any, said: dict[str, Any]) -> None:
         group = made[0] if isinstance(made, tuple) else made
-        if group is None or isinstance(group, int):
-            return  # this rank is no member
+        if not hasattr(group, "size"):
+            return  # this rank is no member: some object or number that says so
         given = said.get("global_ranks_in_group", said.get("group_ranks"))
         members = list(given) if given else list(range(group.size()))
         own = said.get("group_name") or own_name(c10d, group)
-        name = self.choose(said.get("group_desc"), own, is_world=not given)
+        name = name_of(said.get("group_desc"), own, is_world=not given)
         self.members[id(group)] = name, members
         ranks, count = native.ranks(members)
         native.library.troupe_name_next(name.encode(), ranks, count)
@@ -79,13 +79,11 @@ class Names:
         finally:
             native.library.troupe_named()
 
-    def choose(self, said: Any, own: Any, *, is_world: bool) -> str:
-        wanted = "default_pg" if is_world and said in (None, "", "undefined") else said
-        name = str(wanted if wanted not in (None, "", "undefined") else own)
-        if name in self.given and own:
-            name = str(own)
-        self.given.add(name)
-        return name
+
+def name_of(said: Any, own: Any, *, is_world: bool) -> str:
+    if is_world and said in (None, "", "undefined", "default_pg"):
+        return "default_pg"
+    return str(own) if said in (None, "", "undefined") else f"{said} ({own})"
 
 
 def own_name(c10d: Any, group: Any) -> Any:
