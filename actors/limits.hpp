@@ -179,6 +179,8 @@ inline constexpr std::size_t slow_peers_max = 16;
 inline constexpr std::size_t diagnoses_kept = 16;
 /// Beyond what reading stacks may take: merging them at a node, and the way to the master.
 inline constexpr auto stacks_on_the_way = 700ms;
+/// Corrections of one verdict.
+inline constexpr std::uint32_t corrections_max = 8;
 /// Ranks that are named as slow at once, in all.
 inline constexpr std::size_t stragglers_told_max = 8;
 

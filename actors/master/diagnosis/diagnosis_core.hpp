@@ -78,6 +78,7 @@ class diagnosis_core {
     std::uint64_t number = 0;
     instant at;
     bool acted = false;
+    std::uint32_t corrections = 0;
   };
   struct open_case {
     instant since;
@@ -96,7 +97,7 @@ class diagnosis_core {
   bool is_fresh(const member& m) const;
   std::vector<node_name> silent() const;
   void open(effects& out, instant now);
-  void ask(effects& out, instant now, bool everyone);
+  void ask(effects& out, instant now);
   void close(effects& out, instant now);
   /// With what is known by now: a verdict, a correction of the last one, or nothing yet.
   void consider(effects& out, instant now);
@@ -105,9 +106,10 @@ class diagnosis_core {
   void send_diagnosed(effects& out, std::uint64_t number, messages::HangKind kind,
                       const std::vector<std::uint32_t>& culprits, const std::string& sentence,
                       const std::vector<std::string>& evidence, duration stood, double score);
+  void send_cleared(effects& out, std::uint64_t number, duration after);
   void act(effects& out, instant now);
   void want_stacks(effects& out, instant now, std::uint64_t number);
-  void tell_silent(effects& out, instant now);
+  void tell_silent(effects& out);
   std::vector<node_name> all_nodes() const;
   void forget();
   void remember(const std::string& sentence);
@@ -122,6 +124,8 @@ class diagnosis_core {
   communicator_names names_;
   straggler_score slowness_;
   std::optional<open_case> case_;
+  std::optional<instant> judged_; ///< the open case was
+  bool judge_due_ = false;
   std::uint64_t last_number_ = 0;
   std::uint64_t last_question_ = 0;
   std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler

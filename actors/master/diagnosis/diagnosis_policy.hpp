@@ -30,6 +30,10 @@ struct diagnosis_policy {
   duration moves_least = 10min;
   /// All ranks stand alike, and none waits for another: a long computation looks like this, too.
   duration alike_least = 60s;
+  /// The same where all wait for their input: a file system that hangs.
+  duration alike_in_input_least = 10s;
+  /// The kernel holds a rank that has asked for its data to be written out: a slow disk.
+  duration writes_out_least = 2min;
   /// Verdicts about one rank by which nothing is done are told this often.
   duration tell_again_after = 10min;
   /// A verdict must have stood for so long before a process is ended for it.

@@ -42,6 +42,8 @@ struct communicator_row {
   std::uint64_t bytes = 0;
   duration in_it{}; ///< since the last was entered
 
+  bool ends_known = true; ///< else `left` means nothing
+
   bool waits() const { return entered > left; }
   /// The first that is not finished.
   std::uint64_t waits_in() const { return left + 1; }

@@ -53,6 +53,7 @@ class straggler_score {
     double scatter = 0;
   };
   others others_than(std::uint32_t rank, instant now);
+  static void learn(of_rank& r);
 
   std::vector<of_rank> ranks_;
   std::size_t slow_ = 0;

@@ -24,7 +24,9 @@ struct verdict {
   bool moves = false;     ///< the culprits move, and have reported nothing for very long
   bool goes_on = false;   ///< the culprits make steps without the others
   bool all_alike = false; ///< no rank is different from the others
-  std::vector<std::string> slow_peers;
+  /// They have entered like the others, and take no part in it.
+  bool inside = false;
+  std::vector<std::string> slow_peers; ///< a link: the peers that are named most
 
   bool same_as(const verdict& other_one) const {
     return kind == other_one.kind && culprits == other_one.culprits;

@@ -25,7 +25,8 @@ class busy_time {
   /// The same, but the next one is measured from where this one is.
   std::optional<measured> peek(const diag::page_view& page) const;
   /// In its past: a slow mean, which does not follow a time in which it is slow.
-  duration usual() const { return usual_; }
+  /// 0: too little is known.
+  duration usual() const;
   void forget() { from_.reset(); }
 
  private:

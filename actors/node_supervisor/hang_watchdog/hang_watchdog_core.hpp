@@ -85,20 +85,22 @@ class hang_watchdog_core {
  private:
   struct watched_rank {
     diag::watched_process what;
-    instant since;                       ///< it is watched, without pauses
+    instant since;                       ///< it is watched
     std::optional<diag::page_view> page; ///< as it was last read
-    instant changed;                     ///< something on its page did, or its limit began anew
+    instant changed;                     ///< something on its page, or its limit began anew
     learnt_limits limits;
     busy_time busy;
-    motion moves; ///< what the looks at it showed
-    /// Looked at in a standstill that lasts. The next look is when it has lasted this long.
+    std::optional<busy_time::measured> busy_now;
+    motion looks; ///< that are under way
+    motion moves; ///< what the last series of them showed
+    std::optional<instant> looked;
+    /// Looked at in a standstill that lasts.
     bool suspect = false;
-    bool standstill_told = false;
+    /// The next look is when the standstill has lasted this long; 0: as long as its limit.
     duration look_again_at{};
     bool debugger_told = false;
-    std::optional<instant> unfed_look_at;
   };
-  /// The looks that are under way, one series at a time for all ranks that need one.
+  /// Looks that are under way; one series at a time, for all ranks that need one.
   struct look_series {
     std::vector<std::uint32_t> local_ranks;
     std::uint32_t made = 0;
@@ -106,21 +108,31 @@ class hang_watchdog_core {
     instant next;               ///< the next look, or the end of waiting for an answer
   };
 
+  // What is known of one rank (…_ranks.cpp).
+  /// It has made a step or entered a collective: what it reports means something.
+  static bool is_fed(const watched_rank& r);
   duration limit_of(const watched_rank& r) const;
-  bool is_fed(const watched_rank& r) const;
-  duration idle(instant now, const watched_rank& r) const;
-  bool may_be_suspected(const watched_rank& r) const;
-  /// When this rank is to be looked at if nothing changes on its page.
-  std::optional<instant> look_due(const watched_rank& r) const;
-  void start_anew(effects& out, instant now, const char* why);
-  void take_page(effects& out, instant now, watched_rank& r, const diag::page_reading& reading);
-  void went_on(instant now, watched_rank& r, duration stood);
+  duration look_at(const watched_rank& r) const;
+  void take_page(instant now, watched_rank& r, const diag::page_reading& reading);
+  void went_on(watched_rank& r, duration stood);
+  void conclude(effects& out, instant now, watched_rank& r);
+  /// Is it so much slower than it was that the master is to hear it now?
+  bool is_slower(const watched_rank& r) const;
+
+  void start_anew(effects& out, instant now, duration away);
   void begin_looks(effects& out, instant now, std::vector<std::uint32_t> local_ranks);
-  void look_once(effects& out);
+  void look_once(effects& out, instant now);
   void end_looks(effects& out, instant now);
-  /// What follows from the pages as they are now: looks, reports.
-  void judge(effects& out, instant now);
+  void read_all(effects& out, instant now);
+  /// What follows from the pages as they are now: looks, reports, the next time to read.
+  void look_where_needed(effects& out, instant now);
+  void report_where_needed(effects& out, instant now);
+  void schedule_read(instant now);
+  std::vector<std::uint32_t> local_ranks() const;
+
+  // Reports (…_reports.cpp).
   void send_report(effects& out, instant now);
+  void write_rank(instant now, const watched_rank& r, messages::RankProgress::Builder to) const;
   duration report_period() const;
   void say(effects& out, log::level severity, const char* name, std::string text) const;
 
@@ -134,14 +146,13 @@ class hang_watchdog_core {
   std::optional<look_series> series_;
   std::uint64_t last_question_ = 0;
   std::optional<instant> next_read_;
-  std::optional<instant> next_report_;
-  instant last_read_;
+  instant next_report_;
+  std::optional<instant> last_report_;
   bool report_wanted_ = false; ///< as soon as the pages are read
   std::uint32_t early_reports_ = 0;
   std::uint64_t answers_ = 0; ///< the newest question of the master
-  bool answer_after_looks_ = false;
-  duration slept_{};
-  bool told_asleep_ = false;
+  bool answer_with_looks_ = false;
+  std::optional<duration> slept_;
 };
 
 } // namespace troupe::actors

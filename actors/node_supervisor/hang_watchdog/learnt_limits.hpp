@@ -31,15 +31,15 @@ class learnt_limits {
   struct standstill {
     duration longest{};
     std::uint64_t at_step = 0;
-    std::uint32_t times = 0; ///< a false suspicion each: looks become rarer
   };
   diag::duration_counts since_warm_up(const diag::page_view& page) const;
-  duration survived_in(const watch_policy& policy, const diag::page_view& page) const;
+  static duration faded(const standstill& s, std::uint64_t steps);
 
   /// What the warm-up left in the histogram of steps.
   diag::duration_counts warm_up_;
-  std::uint64_t warm_up_seen_ = 0; ///< steps by then
+  std::uint64_t last_total_ = 0;
   bool warm_ = false;
+  /// By phase: a wait in one says nothing about the others.
   std::array<standstill, diag::phases> survived_;
 };
 

@@ -43,6 +43,7 @@ class motion {
   diag::process_look first_;
   diag::process_look last_;
   bool stacks_differ_ = false;
+  bool stacks_known_ = true;
   bool io_moves_ = false;
   bool children_move_ = false;
 };

@@ -16,14 +16,14 @@ struct watch_policy {
   /// No process is suspected before. Longer than a garbage collection or a hiccup of the network.
   duration floor = 1'200ms;
   /// Times the p99 of its steps, from their counts since the warm-up.
-  double steps_factor = 2.0;
+  double steps_factor = 1.8;
   /// Times the longest standstill that it has lately gone on from.
   double survived_factor = 1.5;
   /// Times the p99 of a phase that may last for many steps' time.
   double phase_factor = 3.0;
   /// The first steps compile, connect and fill caches.
   std::uint64_t warm_up_steps = 5;
-  duration warm_up_limit = 30min;
+  duration warm_up_limit = 10min;
   duration checkpoint_limit = 5min;
   duration evaluation_limit = 2min;
   duration user_phase_limit = 1min;

@@ -1,0 +1,243 @@
+#include "actors/master/diagnosis/diagnosis_core.hpp"
+
+#include "actors/limits.hpp"
+#include "actors/words.hpp"
+#include "runtime/base/rare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+std::chrono::milliseconds ms_said(std::uint64_t ms) {
+  return std::chrono::milliseconds(std::min<std::uint64_t>(ms, 1ull << 40));
+}
+
+} // namespace
+
+diagnosis_core::diagnosis_core(messages::author a, diagnosis_policy policy)
+    : author_(std::move(a)), policy_(policy) {}
+
+// ---- the world ----
+
+diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
+  effects out;
+  auto body = m.read();
+  auto world = body->getWorld();
+  forget();
+  about_ = generation{world.getGeneration()};
+  const auto size = std::min<std::size_t>(world.getWorldSize(), limits::ranks_diagnosed_max);
+  for (auto each : world.getMembers()) {
+    if (members_.size() >= limits::nodes_max)
+      break;
+    by_name_[each.getNode().cStr()] = static_cast<std::uint32_t>(members_.size());
+    member one;
+    one.node = each.getNode().cStr();
+    one.first_rank = each.getFirstRank();
+    one.slots = each.getSlots();
+    members_.push_back(std::move(one));
+  }
+  ranks_.resize(size);
+  slowness_.world(static_cast<std::uint32_t>(size));
+  return out;
+}
+
+diagnosis_core::effects diagnosis_core::ended(instant) {
+  forget();
+  return {};
+}
+
+void diagnosis_core::forget() {
+  members_.clear();
+  by_name_.clear();
+  ranks_.clear();
+  names_.clear();
+  slowness_.world(0);
+  case_.reset();
+  last_number_ = 0;
+  slow_numbers_.clear();
+}
+
+diagnosis_core::effects diagnosis_core::node_lost(instant now, const msg<NodeLost>& m) {
+  effects out;
+  const auto at = by_name_.find(m.read()->getNode().cStr());
+  if (at == by_name_.end())
+    return out;
+  members_[at->second].lost = true;
+  TROUPE_RARE_IF(case_.has_value(), "diagnosis: a node is lost while a standstill is looked into");
+  // The planner ends this generation: what the ranks wait for is known.
+  if (case_)
+    close(out, now);
+  return out;
+}
+
+// ---- reports ----
+
+diagnosis_core::effects diagnosis_core::progress(instant now, const msg<ProgressReport>& m) {
+  effects out;
+  auto r = m.read();
+  const auto at = by_name_.find(r->getNode().cStr());
+  if (m.envelope().about != about_ || at == by_name_.end())
+    return out;
+  take(now, at->second, *r, out);
+  // Of a lost node the planner knows, and ends the generation.
+  const bool any_lost =
+      std::any_of(members_.begin(), members_.end(), [](const auto& each) { return each.lost; });
+  if (!case_ && any_suspect() && !any_lost)
+    open(out, now);
+  if (case_)
+    consider(out, now);
+  return out;
+}
+
+void diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Reader r,
+                          effects& out) {
+  auto& m = members_[which];
+  m.reported = now;
+  m.answers = r.getAnswers();
+  m.suspect = r.getSuspect();
+  m.lost = false;
+  for (auto each : r.getRanks()) {
+    const auto rank = each.getRank();
+    // A node speaks for its own ranks.
+    if (rank < m.first_rank || rank - m.first_rank >= m.slots || rank >= ranks_.size())
+      continue;
+    const auto before = ranks_[rank].steps_at_case;
+    ranks_[rank] = facts_of(now, which, each, names_);
+    ranks_[rank].steps_at_case = before;
+    take_busy(out, now, each);
+  }
+}
+
+void diagnosis_core::take_busy(effects& out, instant now, RankProgress::Reader r) {
+  // In a standstill nothing that was measured says how fast a rank is.
+  if (r.getBusySteps() == 0 || case_)
+    return;
+  straggler_score::sample s;
+  s.rank = r.getRank();
+  s.busy = std::chrono::microseconds(r.getBusyUs());
+  s.usual = std::chrono::microseconds(r.getUsualBusyUs());
+  s.steps = r.getBusySteps();
+  s.within = ms_said(r.getBusyForMs());
+  for (const auto& row : ranks_[s.rank].rows)
+    s.pipelined |= row.kind == diag::collective::send || row.kind == diag::collective::recv;
+  if (const auto c = slowness_.add(policy_, now, s))
+    tell_slow(out, now, *c);
+}
+
+bool diagnosis_core::any_suspect() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& m) { return m.suspect; });
+}
+
+// ---- stragglers ----
+
+void diagnosis_core::tell_slow(effects& out, instant, const straggler_score::change& c) {
+  const auto rank = c.what.rank;
+  if (c.begins) {
+    // Of very many that are slow at once no line helps: that is how this job is.
+    if (slow_numbers_.size() >= limits::stragglers_told_max)
+      return;
+    const auto sentence = sentence_of(c.what, ranks_[rank]);
+    slow_numbers_[rank] = ++last_number_;
+    send_diagnosed(out, last_number_, HangKind::STRAGGLER, {rank}, sentence, {}, {}, c.what.score);
+    log_line(out, log::level::warning, "rank_slow", sentence);
+    remember(sentence);
+    return;
+  }
+  const auto known = slow_numbers_.find(rank);
+  if (known == slow_numbers_.end())
+    return;
+  send_cleared(out, known->second, {});
+  slow_numbers_.erase(known);
+  log_line(out, log::level::notice, "rank_not_slow",
+           fmt::format("rank {} is as fast as the others again", rank));
+}
+
+// ---- what is told ----
+
+void diagnosis_core::send_diagnosed(effects& out, std::uint64_t number, HangKind kind,
+                                    const std::vector<std::uint32_t>& culprits,
+                                    const std::string& sentence,
+                                    const std::vector<std::string>& evidence, duration stood,
+                                    double score) {
+  const auto m =
+      author_
+          .write<Diagnosed>(
+              about_,
+              [&](Diagnosed::Builder b) {
+                b.setNumber(number);
+                b.setKind(kind);
+                auto list = b.initCulprits(static_cast<unsigned>(culprits.size()));
+                for (unsigned i = 0; i < list.size(); ++i)
+                  list.set(i, culprits[i]);
+                b.setSentence(sentence);
+                auto lines = b.initEvidence(static_cast<unsigned>(evidence.size()));
+                for (unsigned i = 0; i < lines.size(); ++i)
+                  lines.set(i, evidence[i]);
+                b.setStoodMs(static_cast<std::uint64_t>(std::max(0.0, milliseconds_of(stood))));
+                b.setScore(static_cast<std::uint32_t>(std::clamp(score * 1000.0, 0.0, 1e9)));
+              })
+          .any();
+  out.push_back(say{all_nodes(), m});
+  if (policy_.action != hang_action::tell)
+    out.push_back(notify{m});
+}
+
+void diagnosis_core::send_cleared(effects& out, std::uint64_t number, duration after) {
+  const auto m = author_
+                     .write<Cleared>(about_,
+                                     [&](Cleared::Builder b) {
+                                       b.setNumber(number);
+                                       b.setAfterMs(static_cast<std::uint64_t>(
+                                           std::max(0.0, milliseconds_of(after))));
+                                     })
+                     .any();
+  out.push_back(say{all_nodes(), m});
+  if (policy_.action != hang_action::tell)
+    out.push_back(notify{m});
+}
+
+std::vector<node_name> diagnosis_core::all_nodes() const {
+  std::vector<node_name> all;
+  all.reserve(members_.size());
+  for (const auto& m : members_)
+    all.push_back(m.node);
+  return all;
+}
+
+void diagnosis_core::remember(const std::string& sentence) {
+  history_.push_back(sentence);
+  if (history_.size() > limits::diagnoses_kept)
+    history_.pop_front();
+}
+
+void diagnosis_core::log_line(effects& out, log::level severity, const char* name,
+                              const std::string& text) const {
+  out.push_back(note{{severity, name, text, {}}});
+}
+
+std::string diagnosis_core::in_words() const {
+  if (ranks_.empty())
+    return "no generation is watched";
+  if (case_ && case_->told)
+    return fmt::format("a standstill: {}", history_.empty() ? "" : history_.back());
+  std::size_t known = 0, suspects = 0;
+  for (const auto& f : ranks_) {
+    known += f.known ? 1 : 0;
+    suspects += f.over_limit() ? 1 : 0;
+  }
+  auto text = fmt::format("{} of {} known", known, counted(ranks_.size(), "rank"));
+  if (suspects != 0)
+    text += fmt::format(", {} standing still", suspects);
+  if (!slow_numbers_.empty())
+    text += fmt::format(", {} slow", slow_numbers_.size());
+  return text;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,220 @@
+// What diagnosis_core does about a standstill, from the first report of it until training goes on.
+//
+// All ranks of a job stall within a step of each other, so their nodes report at nearly the same
+// time. The others are asked. Until all have said where their ranks are nothing is certain: the one
+// that is missing may be the culprit.
+
+#include "actors/limits.hpp"
+#include "actors/master/diagnosis/diagnosis_core.hpp"
+#include "actors/words.hpp"
+#include "runtime/base/rare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+
+namespace {
+
+/// A report that came so shortly before the case is still of it.
+constexpr auto still_fresh = 100ms;
+/// Of thousands of nodes that report at once not each report is judged.
+constexpr std::size_t many_ranks = 512;
+constexpr auto judge_again_after = 50ms;
+
+} // namespace
+
+void diagnosis_core::open(effects& out, instant now) {
+  case_.emplace();
+  case_->since = now;
+  case_->asks_every = policy_.ask_again_first;
+  for (auto& f : ranks_)
+    f.steps_at_case = f.steps;
+  ask(out, now);
+}
+
+/// Those that have not reported since. Their answer says the number of the question.
+void diagnosis_core::ask(effects& out, instant now) {
+  const auto question = ++last_question_;
+  case_->question = question;
+  case_->asked = now;
+  case_->ask_again = now + case_->asks_every;
+  case_->asks_every = std::min<duration>(case_->asks_every * 3 / 2, policy_.ask_again_most);
+  std::vector<node_name> nodes;
+  for (const auto& m : members_)
+    if (!m.reported || now - *m.reported > still_fresh || !m.suspect)
+      nodes.push_back(m.node);
+  if (nodes.empty())
+    return;
+  out.push_back(
+      say{std::move(nodes),
+          author_.write<ProgressWanted>(about_, [question](auto b) { b.setQuestion(question); })
+              .any()});
+}
+
+bool diagnosis_core::is_fresh(const member& m) const {
+  return m.reported && (m.answers >= case_->question || *m.reported >= case_->asked ||
+                        (m.suspect && case_->asked - *m.reported <= still_fresh));
+}
+
+std::vector<node_name> diagnosis_core::silent() const {
+  std::vector<node_name> nodes;
+  for (const auto& m : members_)
+    if (!is_fresh(m))
+      nodes.push_back(m.node);
+  return nodes;
+}
+
+/// With what is known by now.
+void diagnosis_core::consider(effects& out, instant now) {
+  if (!any_suspect())
+    return close(out, now);
+  if (ranks_.size() >= many_ranks && judged_ && now - *judged_ < judge_again_after) {
+    judge_due_ = true;
+    return;
+  }
+  if (!std::all_of(members_.begin(), members_.end(), [this](const auto& m) { return is_fresh(m); }))
+    return;
+  judged_ = now;
+  judge_due_ = false;
+  const auto v = judge(policy_, ranks_, names_);
+  if (!v)
+    return;
+  if (!case_->told || !case_->told->what.same_as(*v))
+    return tell(out, now, *v);
+  case_->told->what = *v;
+  act(out, now);
+}
+
+/// A second verdict of a case corrects the first, under the same number.
+void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
+  const bool again = case_->told.has_value();
+  TROUPE_RARE_IF(again, "diagnosis: a verdict is corrected");
+  const auto number = again ? case_->told->number : ++last_number_;
+  // Each correction costs all nodes a message.
+  const auto corrections = again ? case_->told->corrections + 1 : 0;
+  const auto acted = again && case_->told->acted;
+  if (corrections > limits::corrections_max)
+    return;
+  case_->told = told_verdict{v, number, now, acted, corrections};
+  const auto sentence = sentence_of(v, ranks_, names_);
+  send_diagnosed(out, number, v.kind, v.culprits, sentence, evidence_of(v, ranks_), v.stood, 0);
+  log_line(out, log::level::warning, "hang", sentence);
+  for (const auto& line : evidence_of(v, ranks_))
+    log_line(out, log::level::notice, "hang_evidence", line);
+  if (again)
+    history_.pop_back();
+  remember(sentence);
+  if (!again)
+    want_stacks(out, now, number);
+}
+
+/// Numbers of dumps are those of the diagnoses. Where verdicts repeat stacks become rarer.
+void diagnosis_core::want_stacks(effects& out, instant now, std::uint64_t number) {
+  if (stacks_after_ && now < *stacks_after_)
+    return;
+  const bool calm = !stacks_after_ || now - *stacks_after_ >= policy_.stacks_again_most;
+  stacks_every_ = calm ? policy_.stacks_again_first
+                       : std::min<duration>(stacks_every_ * 2, policy_.stacks_again_most);
+  stacks_after_ = now + stacks_every_;
+  const auto within = policy_.stacks_within;
+  out.push_back(say{all_nodes(), author_
+                                     .write<StacksWanted>(about_,
+                                                          [&](StacksWanted::Builder b) {
+                                                            b.setDump(number);
+                                                            b.setWithinMs(
+                                                                static_cast<std::uint64_t>(
+                                                                    milliseconds_of(within)));
+                                                          })
+                                     .any()});
+}
+
+/// Only a hang that has a culprit which does not move, once for each case, and not before the
+/// verdict has stood for a while: to end a process cannot be taken back.
+void diagnosis_core::act(effects& out, instant now) {
+  auto& told = *case_->told;
+  const auto& v = told.what;
+  const bool of_hang = v.kind == HangKind::NOT_ENTERED || v.kind == HangKind::OTHER_COLLECTIVE ||
+                       v.kind == HangKind::ALONE;
+  if (policy_.action != hang_action::act || told.acted || !of_hang || v.culprits.empty() ||
+      v.moves || v.all_alike || now - told.at < policy_.confirm)
+    return;
+  told.acted = true;
+  const auto sentence = sentence_of(v, ranks_, names_);
+  for (const auto rank : v.culprits) {
+    const auto& m = members_[ranks_[rank].node];
+    out.push_back(say{{m.node},
+                      author_
+                          .write<EndWorker>(about_,
+                                            [&](EndWorker::Builder b) {
+                                              b.setRank(rank);
+                                              b.setWhy(sentence);
+                                            })
+                          .any()});
+  }
+  log_line(out, log::level::warning, "hang_ended",
+           fmt::format("rank{} {} ended, so that training goes on from its newest checkpoint",
+                       v.culprits.size() == 1 ? "" : "s",
+                       rank_runs(v.culprits) + (v.culprits.size() == 1 ? " is" : " are")));
+}
+
+/// The ranks that were suspected go on, or their generation ends for another reason.
+void diagnosis_core::close(effects& out, instant now) {
+  if (const auto& told = case_->told) {
+    const auto stood = told->what.stood + (now - told->at);
+    send_cleared(out, told->number, stood);
+    log_line(out, log::level::notice, "hang_over",
+             fmt::format("the standstill of {} is over after {}",
+                         told->what.culprits.empty()
+                             ? std::string("the network")
+                             : (told->what.culprits.size() == 1 ? "rank " : "ranks ") +
+                                   rank_runs(told->what.culprits),
+                         troupe::in_words(stood)));
+  }
+  for (auto& m : members_)
+    m.suspect = false;
+  case_.reset();
+  judged_.reset();
+  judge_due_ = false;
+}
+
+void diagnosis_core::tell_silent(effects& out) {
+  const auto nodes = silent();
+  if (nodes.empty() || case_->silent_told)
+    return;
+  case_->silent_told = true;
+  log_line(out, log::level::notice, "hang_unexplained",
+           fmt::format("training stands still, and {} {} not say how far {} ranks are: {} lease "
+                       "decides",
+                       few_of(nodes), nodes.size() == 1 ? "does" : "do",
+                       nodes.size() == 1 ? "its" : "their", nodes.size() == 1 ? "its" : "their"));
+}
+
+diagnosis_core::effects diagnosis_core::tick(instant now) {
+  effects out;
+  if (!case_)
+    return out;
+  if (now >= case_->asked + policy_.answer_within)
+    tell_silent(out);
+  if (now >= case_->ask_again)
+    ask(out, now);
+  if (judge_due_)
+    consider(out, now);
+  return out;
+}
+
+std::optional<instant> diagnosis_core::next_wakeup() const {
+  if (!case_)
+    return std::nullopt;
+  auto next = case_->ask_again;
+  if (!case_->silent_told)
+    next = std::min(next, case_->asked + policy_.answer_within);
+  if (judge_due_ && judged_)
+    next = std::min(next, *judged_ + judge_again_after);
+  return next;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,231 @@
+#include "actors/master/diagnosis/verdict.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace troupe::actors {
+
+using messages::HangKind;
+
+namespace {
+
+/// Made while others wait for it, so many steps mean that it goes on without them.
+constexpr std::uint64_t steps_alone = 3;
+/// An unusual state of very few ranks stands out; one of many is how this job works.
+bool stands_out(std::size_t some, std::size_t all) {
+  return some != 0 && 2 * some < all;
+}
+
+bool writes_out(const rank_facts& f) {
+  return f.is_held_by_kernel() && f.place.find("sync") != std::string::npos;
+}
+
+class judge_of {
+ public:
+  judge_of(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
+           const communicator_names& names)
+      : policy_(policy), ranks_(ranks), graph_(graph_of(ranks, names)) {}
+
+  std::optional<verdict> operator()() {
+    if (std::none_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.over_limit(); }) ||
+        std::any_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.traced; }))
+      return std::nullopt;
+    if (!graph_.out_of_order.empty())
+      return other_collective(graph_.out_of_order);
+    if (!graph_.outside.empty())
+      return not_entered();
+    if (!graph_.inside.empty())
+      return entered_by_all();
+    if (!graph_.in_circle.empty())
+      return other_collective(graph_.in_circle);
+    return alone();
+  }
+
+ private:
+  using list = std::vector<std::uint32_t>;
+
+  /// How long it must stand before it may be called the culprit.
+  duration hold(const rank_facts& f) const {
+    if (f.is_stopped())
+      return {};
+    if (writes_out(f))
+      return std::max(f.limit, policy_.writes_out_least);
+    if (f.motion == rank_motion::stands)
+      return f.limit;
+    return std::max<duration>(policy_.moves_least,
+                              std::chrono::duration_cast<duration>(f.limit * policy_.moves_factor));
+  }
+  /// Only of a rank that was looked at.
+  bool is_ready(std::uint32_t r) const {
+    const auto& f = ranks_[r];
+    return f.state != 0 && (f.over_limit() || f.is_stopped()) && f.idle >= hold(f);
+  }
+  template<class Which>
+  list those(const list& among, Which which) const {
+    list some;
+    std::copy_if(among.begin(), among.end(), std::back_inserter(some),
+                 [&](std::uint32_t r) { return which(ranks_[r]); });
+    return some;
+  }
+  list all_ranks() const {
+    list all(ranks_.size());
+    for (std::uint32_t r = 0; r < all.size(); ++r)
+      all[r] = r;
+    return all;
+  }
+  verdict of(HangKind kind, list culprits) const {
+    verdict v;
+    v.kind = kind;
+    v.culprits = std::move(culprits);
+    v.stood = duration::max();
+    for (const auto r : v.culprits) {
+      v.stood = std::min(v.stood, ranks_[r].idle);
+      v.moves |= ranks_[r].motion != rank_motion::stands && !ranks_[r].is_stopped();
+    }
+    if (!v.culprits.empty())
+      // The one that has stood longest was there first.
+      v.first = *std::max_element(v.culprits.begin(), v.culprits.end(),
+                                  [&](auto a, auto b) { return ranks_[a].idle < ranks_[b].idle; });
+    if (graph_.waits)
+      v.waits = *graph_.waits;
+    if (v.culprits.empty())
+      v.stood = v.waits.shortest;
+    return v;
+  }
+
+  std::optional<verdict> other_collective(const list& culprits) const {
+    for (const auto r : culprits)
+      if (!ranks_[r].over_limit() || ranks_[r].motion == rank_motion::moves)
+        return std::nullopt;
+    auto v = of(HangKind::OTHER_COLLECTIVE, culprits);
+    v.moves = false;
+    v.other = graph_.other;
+    return v;
+  }
+
+  /// Of those that are waited for: who is stopped, who stands; who moves is given time.
+  std::optional<verdict> not_entered() const {
+    list ready;
+    std::copy_if(graph_.outside.begin(), graph_.outside.end(), std::back_inserter(ready),
+                 [this](std::uint32_t r) { return is_ready(r); });
+    if (ready.empty()) {
+      auto alone = those(graph_.outside, [](const rank_facts& f) {
+        return f.steps >= f.steps_at_case + steps_alone;
+      });
+      if (alone.empty() || !stands_out(alone.size(), ranks_.size() + 1))
+        return std::nullopt;
+      auto v = of(HangKind::NOT_ENTERED, alone);
+      v.stood = v.waits.shortest;
+      v.moves = false;
+      v.goes_on = true;
+      return v;
+    }
+    // Nearly all of them at once: a long computation of all looks like this.
+    const auto stopped = those(ready, [](const rank_facts& f) { return f.is_stopped(); });
+    const bool most = 2 * ready.size() > ranks_.size();
+    auto v = of(graph_.waits ? HangKind::NOT_ENTERED : HangKind::ALONE,
+                most && !stopped.empty() ? stopped : ready);
+    if (most && stopped.empty() && v.stood < alike_hold(ready))
+      return std::nullopt;
+    return v;
+  }
+
+  std::optional<verdict> entered_by_all() const {
+    const auto& inside = graph_.inside;
+    if (auto odd = odd_ones(inside); !odd.empty()) {
+      auto v = of(HangKind::ALONE, std::move(odd));
+      v.inside = true;
+      return v;
+    }
+    for (const auto r : inside)
+      if (!ranks_[r].over_limit() || ranks_[r].motion == rank_motion::moves)
+        return std::nullopt;
+    return link();
+  }
+
+  /// The rank whose connections retransmit to most peers; the peer that most ranks name.
+  verdict link() const {
+    std::size_t most = 0, with_most = 0;
+    std::uint32_t rank = 0;
+    std::map<std::string, std::size_t> named;
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      const auto n = ranks_[r].slow_peers.size();
+      for (const auto& peer : ranks_[r].slow_peers)
+        ++named[peer];
+      if (n > most) {
+        most = n;
+        with_most = 0;
+        rank = r;
+      }
+      with_most += n == most && n != 0 ? 1 : 0;
+    }
+    auto v = of(HangKind::LINK, with_most == 1 ? list{rank} : list{});
+    v.moves = false;
+    std::size_t top = 0;
+    for (const auto& [peer, n] : named)
+      top = std::max(top, n);
+    for (const auto& [peer, n] : named)
+      if (n == top && v.slow_peers.size() < 4)
+        v.slow_peers.push_back(peer);
+    return v;
+  }
+
+  /// Stopped, held by the kernel, or in a loop, where the others are not.
+  list odd_ones(const list& among) const {
+    auto odd = those(among, [](const rank_facts& f) { return f.is_stopped() && f.over_limit(); });
+    if (!odd.empty())
+      return odd;
+    odd = those(among, [this](const rank_facts& f) {
+      return f.is_held_by_kernel() && f.over_limit() && f.idle >= hold(f);
+    });
+    if (stands_out(odd.size(), among.size()))
+      return odd;
+    odd = those(among, [](const rank_facts& f) { return f.spins() && f.over_limit(); });
+    if (stands_out(odd.size(), among.size()))
+      return odd;
+    return {};
+  }
+
+  duration alike_hold(const list& some) const {
+    const bool input = std::all_of(some.begin(), some.end(), [this](std::uint32_t r) {
+      return ranks_[r].phase_now == diag::phase::input;
+    });
+    return input ? policy_.alike_in_input_least : policy_.alike_least;
+  }
+
+  /// No collective says anything.
+  std::optional<verdict> alone() const {
+    const auto all = all_ranks();
+    if (auto odd = odd_ones(all); !odd.empty())
+      return of(HangKind::ALONE, std::move(odd));
+    list ready;
+    for (const auto r : all)
+      if (is_ready(r) && ranks_[r].feeds != 0)
+        ready.push_back(r);
+    if (ready.empty())
+      return std::nullopt;
+    const auto at_work = those(all, [](const rank_facts& f) { return !f.over_limit(); });
+    auto v = of(HangKind::ALONE, ready);
+    v.all_alike = ready.size() == ranks_.size();
+    if (2 * ready.size() > ranks_.size() || at_work.empty())
+      if (v.stood < alike_hold(ready))
+        return std::nullopt;
+    return v;
+  }
+
+  const diagnosis_policy& policy_;
+  const std::vector<rank_facts>& ranks_;
+  wait_graph graph_;
+};
+
+} // namespace
+
+std::optional<verdict> judge(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
+                             const communicator_names& names) {
+  if (ranks.empty() ||
+      std::any_of(ranks.begin(), ranks.end(), [](const auto& f) { return !f.known; }))
+    return std::nullopt;
+  return judge_of(policy, ranks, names)();
+}
+
+} // namespace troupe::actors
