@@ -32,7 +32,7 @@ inline constexpr std::string_view flame_script = R"js(
   var frames = Array.prototype.map.call(svg.querySelectorAll(".f"), function (g) {
     var rect = g.querySelector("rect"), told = g.querySelector("title").textContent.split("\n");
     return { g: g, rect: rect, text: g.querySelector("text"), name: told[0],
-      about: told.join("   "), x: +rect.getAttribute("x"), y: +rect.getAttribute("y"),
+      about: told.slice(1).concat(told[0]).join("   "), x: +rect.getAttribute("x"), y: +rect.getAttribute("y"),
       w: +rect.getAttribute("width"), wNow: 0 };
   });
   var zoomed = null, sought = "";

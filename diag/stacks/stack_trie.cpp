@@ -36,10 +36,10 @@ std::string_view shortened(std::string_view name) {
 } // namespace
 
 std::size_t number_table::place_of(std::uint64_t key) const {
-  // Fibonacci hashing: neighbours are spread by the golden ratio.
-  auto at = static_cast<std::size_t>((key * 0x9e37'79b9'7f4a'7c15) >> 20);
+  // Fibonacci hashing: only the highest bits of the product depend on all of the key.
+  auto at = static_cast<std::size_t>((key * 0x9e37'79b9'7f4a'7c15) >> shift_);
   const auto mask = entries_.size() - 1;
-  for (at &= mask; entries_[at].value != none && entries_[at].key != key; at = (at + 1) & mask) {
+  for (; entries_[at].value != none && entries_[at].key != key; at = (at + 1) & mask) {
   }
   return at;
 }
@@ -58,6 +58,7 @@ void number_table::add(std::uint64_t key, std::uint32_t value) {
 void number_table::grow() {
   std::vector<entry> old(entries_.size() * 2);
   old.swap(entries_);
+  --shift_;
   for (const auto& e : old)
     if (e.value != none)
       entries_[place_of(e.key)] = e;

@@ -36,6 +36,7 @@ class number_table {
   std::size_t place_of(std::uint64_t key) const;
   void grow();
   std::vector<entry> entries_ = std::vector<entry>(64);
+  unsigned shift_ = 58; ///< 64 without the bits of a place in `entries_`
   std::size_t used_ = 0;
 };
 
