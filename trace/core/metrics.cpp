@@ -95,12 +95,13 @@ constexpr std::array<family, operation_classes> families{{
      "Time of the sampled kernels on the device.", nullptr, nullptr, nullptr, nullptr},
 }};
 
-/// Calls `line` for each set of labels of the class. A line that does not fit is left out whole.
+/// Calls `line` for each set of labels of the class that is warm. A line that does not fit is left
+/// out whole.
 template<class Line>
 void for_each_of(text& into, operation_class what, const buckets& measured, Line&& line) {
   for (std::size_t at = 0; at < measured.size(); ++at) {
     const auto before = into.written().size();
-    if (measured.at(at).what == what)
+    if (measured.at(at).what == what && measured.at(at).timed > 0)
       line(measured.at(at));
     if (into.full()) {
       into.cut_to(before);

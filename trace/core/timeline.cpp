@@ -19,19 +19,21 @@ const timeline_event& timeline::at(std::size_t index) const {
 }
 
 std::uint64_t device_axis::place(std::int64_t from_anchor_ns, std::uint64_t duration_ns,
-                                 std::uint64_t launched_ns, std::uint64_t seen_ns) {
-  auto begin = static_cast<std::int64_t>(seen_ns - std::min(seen_ns, duration_ns));
-  if (begun_)
-    begin = static_cast<std::int64_t>(anchor_ns_) + from_anchor_ns;
-  const auto launched = static_cast<std::int64_t>(launched_ns);
-  const auto latest = static_cast<std::int64_t>(seen_ns - std::min(seen_ns, duration_ns));
-  begin = std::max(begin, launched);
-  // Last: a call that was seen to have ended has ended.
-  begin = std::min(begin, latest);
+                                 std::uint64_t seen_ns) {
+  if (!begun_) {
+    anchor_ns_ = last_ns_ = seen_ns - std::min(seen_ns, duration_ns);
+    offset_ns_ = 0;
+    seen_ns_ = seen_ns;
+    begun_ = true;
+    return last_ns_;
+  }
+  const auto begin = static_cast<std::int64_t>(anchor_ns_) + from_anchor_ns;
   last_ns_ = static_cast<std::uint64_t>(std::max<std::int64_t>(begin, 0));
-  if (!begun_)
-    anchor_ns_ = last_ns_;
-  begun_ = true;
+  constexpr std::int64_t drift_of = 10'000; // one in so many: 100 us a second
+  offset_ns_ += static_cast<std::int64_t>(seen_ns - std::min(seen_ns, seen_ns_)) / drift_of;
+  seen_ns_ = std::max(seen_ns_, seen_ns);
+  const auto ended = begin + static_cast<std::int64_t>(duration_ns);
+  offset_ns_ = std::min(offset_ns_, static_cast<std::int64_t>(seen_ns) - ended);
   return last_ns_;
 }
 
@@ -40,7 +42,7 @@ namespace {
 constexpr std::size_t rows_max = limits::streams_max;
 
 struct stream_row {
-  const void* context = nullptr;
+  std::uint32_t context = 0;
   const void* stream = nullptr;
 };
 

@@ -11,10 +11,10 @@
 
 namespace troupe::trace {
 
-/// A call on the device's own time axis, moved to CLOCK_MONOTONIC.
+/// A call, on the axis of its device or on CLOCK_MONOTONIC.
 struct timeline_event {
   operation what;
-  const void* context = nullptr;
+  std::uint32_t context = 0; ///< which of the process
   const void* stream = nullptr;
   std::uint64_t launched_ns = 0; ///< by the program
   std::uint64_t began_ns = 0, ended_ns = 0;
@@ -39,25 +39,27 @@ class timeline {
 
 /// Where a device's times lie on CLOCK_MONOTONIC.
 ///
-/// Events of CUDA tell only differences. The first call of a device is laid so that it ended when
-/// it was seen to have ended; each later one by its distance from an earlier one, and moved if it
-/// would begin before it was launched or end after it was seen. So calls keep their order and
-/// distances, and the error of the whole axis stays below the poller's period.
+/// Events of CUDA tell only differences. Each call gets a time on an axis of its device, by its
+/// distance from an earlier call; and the axis has an offset to CLOCK_MONOTONIC, the same for all
+/// calls, so that they keep their order and their distances. A call has ended when it is seen to
+/// have ended: the offset is the largest with which that holds for all calls, and so is too large
+/// by what the quickest look was late, at most. The two clocks may drift apart: what was seen long
+/// ago counts less.
 class device_axis {
  public:
   bool begun() const { return begun_; }
-  /// When the event began, from which `place` is told the distance.
-  std::uint64_t anchor_ns() const { return anchor_ns_; }
   /// `from_anchor_ns`: from the anchor's begin to this call's; ignored for the first. Returns the
-  /// call's begin.
+  /// call's begin on the axis. `seen_ns` never decreases.
   std::uint64_t place(std::int64_t from_anchor_ns, std::uint64_t duration_ns,
-                      std::uint64_t launched_ns, std::uint64_t seen_ns);
+                      std::uint64_t seen_ns);
+  std::int64_t offset_ns() const { return offset_ns_; }
   /// The call that was placed last is the anchor from now on.
   void move_anchor() { anchor_ns_ = last_ns_; }
   void forget() { begun_ = false; }
 
  private:
-  std::uint64_t anchor_ns_ = 0, last_ns_ = 0;
+  std::uint64_t anchor_ns_ = 0, last_ns_ = 0, seen_ns_ = 0;
+  std::int64_t offset_ns_ = 0;
   bool begun_ = false;
 };
 

@@ -30,7 +30,13 @@ bool write_all(int file, std::string_view words) {
 } // namespace
 
 bool make_directory(const char* path) {
-  return mkdir(path, 0755) == 0 || errno == EEXIST;
+  if (mkdir(path, 0755) == 0)
+    return true;
+  struct stat about {};
+  if (errno != EEXIST || stat(path, &about) != 0)
+    return false;
+  errno = ENOTDIR;
+  return S_ISDIR(about.st_mode);
 }
 
 bool replace_file(const char* directory, const char* name, std::string_view words) {

@@ -32,7 +32,7 @@ class poller {
  private:
   void take_over();
   void look(std::size_t stream, std::uint64_t now);
-  bool look_at_oldest(std::size_t stream, std::uint64_t now);
+  bool look_at_oldest(std::size_t stream);
   void over(std::uint32_t call, std::uint64_t now);
   std::uint64_t place(std::uint32_t call, std::uint64_t duration_ns, std::uint64_t now);
   void release(std::uint32_t call);
@@ -74,7 +74,7 @@ void poller::take_over() {
 }
 
 void poller::look(std::size_t stream, std::uint64_t now) {
-  while (under_way.at(stream).calls > 0 && look_at_oldest(stream, now))
+  while (under_way.at(stream).calls > 0 && look_at_oldest(stream))
     under_way.remove_oldest(stream, now);
 }
 
@@ -89,7 +89,7 @@ bool poller::make_current(std::uint32_t context) {
 }
 
 /// True: it is over, one way or the other.
-bool poller::look_at_oldest(std::size_t stream, std::uint64_t now) {
+bool poller::look_at_oldest(std::size_t stream) {
   const auto call = under_way.at(stream).oldest;
   const auto& timed = tracer_.pool().at(call);
   const auto answer =
@@ -97,7 +97,7 @@ bool poller::look_at_oldest(std::size_t stream, std::uint64_t now) {
   if (answer == abi::driver_not_ready)
     return false;
   if (answer == abi::driver_success) {
-    over(call, now);
+    over(call, now_ns());
   } else {
     tracer_.not_timed(untimed::event_failed);
     release(call);
@@ -116,7 +116,7 @@ std::uint64_t poller::place(std::uint32_t call, std::uint64_t duration_ns, std::
   }
   const auto first = !axis.begun();
   const auto from_anchor = static_cast<std::int64_t>(static_cast<double>(ms) * 1e6);
-  const auto began = axis.place(from_anchor, duration_ns, timed.launched_ns, now);
+  const auto began = axis.place(from_anchor, duration_ns, now);
   if (first) {
     anchor = call;
   } else if (std::abs(from_anchor) > anchor_for_ns) {
@@ -137,7 +137,7 @@ void poller::over(std::uint32_t call, std::uint64_t now) {
   const auto duration = static_cast<std::uint64_t>(std::max(0.0, static_cast<double>(ms) * 1e6));
   timeline_event event;
   event.what = timed.what;
-  event.context = tracer_.pool().context(timed.context);
+  event.context = timed.context;
   event.stream = timed.stream;
   event.launched_ns = timed.launched_ns;
   event.began_ns = place(call, duration, now);
@@ -147,6 +147,7 @@ void poller::over(std::uint32_t call, std::uint64_t now) {
     const locked lock(measured.by);
     measured.all.add(timed.what, duration, now);
     measured.last.add(event);
+    measured.offsets_ns[timed.context] = axes[timed.context].axis.offset_ns();
   }
   release(call);
 }

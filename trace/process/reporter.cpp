@@ -105,8 +105,9 @@ void reporter::look_for_requests() {
   if (told_.timeline_directory.empty())
     return;
   const int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (watch >= 0 && inotify_add_watch(watch, told_.timeline_directory.c_str(),
-                                      IN_CREATE | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_TO) >= 0) {
+  if (watch >= 0 &&
+      inotify_add_watch(watch, told_.timeline_directory.c_str(),
+                        IN_CREATE | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR) >= 0) {
     waits_[1].fd = watch;
     return;
   }
@@ -173,8 +174,13 @@ std::size_t reporter::copy_events(std::uint64_t now) {
   auto& measured = tracer_.measurements();
   const locked lock(measured.by);
   std::size_t count = 0;
-  for (; count < measured.last.size(); ++count)
-    events[count] = measured.last.at(count);
+  for (; count < measured.last.size(); ++count) {
+    auto& event = events[count];
+    event = measured.last.at(count);
+    const auto offset = static_cast<std::uint64_t>(measured.offsets_ns[event.context]);
+    event.began_ns += offset; // modulo 2^64: it may be negative
+    event.ended_ns += offset;
+  }
   for (std::uint32_t call = 0; call < tracer_.pool().made(); ++call) {
     const auto& timed = tracer_.pool().at(call);
     if (timed.now.load(std::memory_order_acquire) != timed_call::state::under_way)
@@ -182,7 +188,7 @@ std::size_t reporter::copy_events(std::uint64_t now) {
     auto& event = events[count++];
     event = {};
     event.what = timed.what;
-    event.context = tracer_.pool().context(timed.context);
+    event.context = timed.context;
     event.stream = timed.stream;
     event.launched_ns = event.began_ns = timed.launched_ns;
     event.ended_ns = now;

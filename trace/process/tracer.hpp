@@ -67,6 +67,8 @@ class tracer {
     buckets all;
     timeline last;
     hang_rule hang;
+    /// Of the contexts' axes.
+    std::array<std::int64_t, limits::contexts_max> offsets_ns;
     std::uint64_t queue_depth = 0, longest_wait_ns = 0;
   };
   measured& measurements() { return measured_; }

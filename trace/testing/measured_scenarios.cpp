@@ -82,6 +82,17 @@ void products() {
   settle(4 * calls);
 }
 
+void sampled() {
+  begin();
+  const float one = 1;
+  fake_duration(100'000);
+  for (int n = 0; n < 90; ++n) // in turn two kinds
+    cublasSgemm_v2(stream(1), 0, 0, n % 2 == 0 ? 10 : 1000, 10, 1000, &one, nullptr, 10, nullptr,
+                   10, &one, nullptr, 10);
+  fake_advance(1'000'000'000);
+  settle(30);
+}
+
 void copies() {
   begin();
   for (int n = 0; n < calls; ++n) {

@@ -16,10 +16,23 @@ struct named {
   scenario* run;
 };
 constexpr named all[] = {
-    {"collectives", collectives}, {"groups", groups}, {"products", products}, {"copies", copies},
-    {"capture", capture},         {"errors", errors}, {"pool", pool},         {"threads", threads},
-    {"million", million},         {"hang", hang},     {"request", request},   {"forked", forked},
-    {"served", served},           {"reused", reused}, {"split", split},
+    {"collectives", collectives},
+    {"groups", groups},
+    {"products", products},
+    {"copies", copies},
+    {"capture", capture},
+    {"errors", errors},
+    {"pool", pool},
+    {"threads", threads},
+    {"million", million},
+    {"hang", hang},
+    {"request", request},
+    {"forked", forked},
+    {"served", served},
+    {"reused", reused},
+    {"split", split},
+    {"untraced", untraced},
+    {"sampled", sampled},
 };
 
 } // namespace
