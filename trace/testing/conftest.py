@@ -60,9 +60,13 @@ def library(pytestconfig: pytest.Config) -> Path:
 
 
 @pytest.fixture
-def start(library: Path, pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Start]:
+def fakes(pytestconfig: pytest.Config) -> Path:
+    return Path(pytestconfig.getoption("--fakes")).resolve()
+
+
+@pytest.fixture
+def start(library: Path, fakes: Path, tmp_path: Path) -> Iterator[Start]:
     """Starts a scenario; all launches are timed unless told otherwise."""
-    fakes = Path(pytestconfig.getoption("--fakes")).resolve()
     running = []
 
     def starting(scenario: str, **environment: str) -> subprocess.Popen:
@@ -75,7 +79,7 @@ def start(library: Path, pytestconfig: pytest.Config, tmp_path: Path) -> Iterato
             "WORLD_SIZE": str(WORLD_SIZE),
             "LD_PRELOAD": str(library),
         }
-        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "TSAN_OPTIONS", "ASAN_OPTIONS")}
+        kept = {k: v for k, v in os.environ.items() if k == "PATH" or k.endswith("SAN_OPTIONS")}
         process = subprocess.Popen(
             [fakes / "trace_program", fakes / "libtrace_scenarios.so", scenario],
             env=kept | told | environment,

@@ -33,6 +33,7 @@ constexpr named all[] = {
     {"split", split},
     {"untraced", untraced},
     {"sampled", sampled},
+    {"progress", progress},
 };
 
 } // namespace

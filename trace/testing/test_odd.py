@@ -93,6 +93,17 @@ def test_a_forked_child_is_left_alone(run):
     assert ended.value("troupe_trace_calls_total", **{"class": "collective"}) == 10
 
 
+def test_the_page_of_progress(run, fakes):
+    told = run("progress", FAKE_WORKER=str(fakes / "libtroupe_worker.so")).told
+    assert told["feeds"] == 64
+    assert told["name"].startswith("nccl-") and told["second"].startswith("nccl-")
+    assert told["name"] != told["second"]
+    # As many as the job's ranks: they are known by number.
+    assert told["members"] == 8
+    assert told["entered"] - told["left"] == 1
+    assert (told["kind"], told["bytes"]) == (2, 400)
+
+
 def free_port() -> int:
     import socket
 
