@@ -15,7 +15,7 @@ namespace troupe::os {
 /// dumps have a thread each, since both may wait for a disk.
 class process_watch : public diag::progress_host {
  public:
-  /// `pages`: of each local rank, a descriptor of diag::page_bytes that nobody can make shorter; it
+  /// `pages`: of each local rank, a descriptor of diag::page_bytes that is sealed against being made shorter; it
   /// stays the caller's. `program`: the file of `troupe`, which reads stacks as a child. Error: a
   /// page cannot be mapped.
   static result<std::shared_ptr<process_watch>> open(const std::vector<int>& pages,
