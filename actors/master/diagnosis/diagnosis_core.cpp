@@ -19,6 +19,16 @@ std::chrono::milliseconds ms_said(std::uint64_t ms) {
   return std::chrono::milliseconds(std::min<std::uint64_t>(ms, 1ull << 40));
 }
 
+/// Shorter than any limit, and longer than nearly all steps.
+constexpr auto stood_least = 1s;
+
+std::uint64_t entered_in(const rank_facts& f) {
+  std::uint64_t sum = 0;
+  for (const auto& row : f.rows)
+    sum += row.entered;
+  return sum;
+}
+
 } // namespace
 
 diagnosis_core::diagnosis_core(messages::author a, diagnosis_policy policy)
@@ -60,6 +70,8 @@ void diagnosis_core::forget() {
   names_.clear();
   slowness_.world(0);
   case_.reset();
+  judged_.reset();
+  judge_due_ = waits_for_looks_ = false;
   last_number_ = 0;
   slow_numbers_.clear();
 }
@@ -85,34 +97,41 @@ diagnosis_core::effects diagnosis_core::progress(instant now, const msg<Progress
   const auto at = by_name_.find(r->getNode().cStr());
   if (m.envelope().about != about_ || at == by_name_.end())
     return out;
-  take(now, at->second, *r, out);
+  const bool went_on = take(now, at->second, *r, out);
   // Of a lost node the planner knows, and ends the generation.
   const bool any_lost =
       std::any_of(members_.begin(), members_.end(), [](const auto& each) { return each.lost; });
   if (!case_ && any_suspect() && !any_lost)
     open(out, now);
+  // What the others have said may be of the time before: one that is released says so first.
+  else if (case_ && went_on && any_suspect())
+    ask(out, now, true);
   if (case_)
     consider(out, now);
   return out;
 }
 
-void diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Reader r,
+bool diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Reader r,
                           effects& out) {
   auto& m = members_[which];
   m.reported = now;
   m.answers = r.getAnswers();
   m.suspect = r.getSuspect();
+  bool went_on = false;
   m.lost = false;
   for (auto each : r.getRanks()) {
     const auto rank = each.getRank();
     // A node speaks for its own ranks.
     if (rank < m.first_rank || rank - m.first_rank >= m.slots || rank >= ranks_.size())
       continue;
-    const auto before = ranks_[rank].steps_at_case;
-    ranks_[rank] = facts_of(now, which, each, names_);
-    ranks_[rank].steps_at_case = before;
+    auto& f = ranks_[rank];
+    const auto before = std::exchange(f, facts_of(now, which, each, names_));
+    f.steps_when_entered =
+        entered_in(before) == entered_in(f) ? before.steps_when_entered : f.steps;
+    went_on |= before.idle >= stood_least && f.idle < before.idle;
     take_busy(out, now, each);
   }
+  return went_on;
 }
 
 void diagnosis_core::take_busy(effects& out, instant now, RankProgress::Reader r) {

@@ -84,20 +84,25 @@ class diagnosis_core {
     instant since;
     std::uint64_t question = 0;
     instant asked;
+    /// A report from before the question counts for nothing.
+    bool answers_only = false;
     instant ask_again;
     duration asks_every{};
+    /// Who has not answered by then is told once.
+    std::optional<instant> silent_at;
     bool silent_told = false;
     std::optional<told_verdict> told;
   };
 
   std::optional<std::uint32_t> member_named(const node_name& node) const;
-  void take(instant now, std::uint32_t which, messages::ProgressReport::Reader r, effects& out);
+  /// Whether a rank that stood has gone on.
+  bool take(instant now, std::uint32_t which, messages::ProgressReport::Reader r, effects& out);
   void take_busy(effects& out, instant now, messages::RankProgress::Reader r);
   bool any_suspect() const;
   bool is_fresh(const member& m) const;
   std::vector<node_name> silent() const;
   void open(effects& out, instant now);
-  void ask(effects& out, instant now);
+  void ask(effects& out, instant now, bool everyone);
   void close(effects& out, instant now);
   /// With what is known by now: a verdict, a correction of the last one, or nothing yet.
   void consider(effects& out, instant now);
@@ -126,6 +131,7 @@ class diagnosis_core {
   std::optional<open_case> case_;
   std::optional<instant> judged_; ///< the open case was
   bool judge_due_ = false;
+  bool waits_for_looks_ = false;
   std::uint64_t last_number_ = 0;
   std::uint64_t last_question_ = 0;
   std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler

@@ -31,21 +31,23 @@ void diagnosis_core::open(effects& out, instant now) {
   case_.emplace();
   case_->since = now;
   case_->asks_every = policy_.ask_again_first;
-  for (auto& f : ranks_)
-    f.steps_at_case = f.steps;
-  ask(out, now);
+  ask(out, now, false);
 }
 
-/// Those that have not reported since. Their answer says the number of the question.
-void diagnosis_core::ask(effects& out, instant now) {
+/// Those that have not reported since; or everyone, where what was said before is worth nothing any
+/// more. The answer says the number of the question.
+void diagnosis_core::ask(effects& out, instant now, bool everyone) {
   const auto question = ++last_question_;
   case_->question = question;
   case_->asked = now;
+  case_->answers_only = everyone;
+  if (!case_->silent_told && !case_->silent_at)
+    case_->silent_at = now + policy_.answer_within;
   case_->ask_again = now + case_->asks_every;
   case_->asks_every = std::min<duration>(case_->asks_every * 3 / 2, policy_.ask_again_most);
   std::vector<node_name> nodes;
   for (const auto& m : members_)
-    if (!m.reported || now - *m.reported > still_fresh || !m.suspect)
+    if (everyone || !m.reported || now - *m.reported > still_fresh || !m.suspect)
       nodes.push_back(m.node);
   if (nodes.empty())
     return;
@@ -56,8 +58,10 @@ void diagnosis_core::ask(effects& out, instant now) {
 }
 
 bool diagnosis_core::is_fresh(const member& m) const {
-  return m.reported && (m.answers >= case_->question || *m.reported >= case_->asked ||
-                        (m.suspect && case_->asked - *m.reported <= still_fresh));
+  if (m.answers >= case_->question)
+    return true;
+  return !case_->answers_only && m.reported &&
+         (*m.reported >= case_->asked || (m.suspect && case_->asked - *m.reported <= still_fresh));
 }
 
 std::vector<node_name> diagnosis_core::silent() const {
@@ -80,7 +84,10 @@ void diagnosis_core::consider(effects& out, instant now) {
     return;
   judged_ = now;
   judge_due_ = false;
-  const auto v = judge(policy_, ranks_, names_);
+  // Several ranks may have failed at once, and some not been looked at yet.
+  const bool patient = !case_->told && now < case_->since + policy_.grace;
+  const auto v = judge(policy_, ranks_, names_, patient);
+  waits_for_looks_ = patient && !v;
   if (!v)
     return;
   if (!case_->told || !case_->told->what.same_as(*v))
@@ -178,7 +185,7 @@ void diagnosis_core::close(effects& out, instant now) {
     m.suspect = false;
   case_.reset();
   judged_.reset();
-  judge_due_ = false;
+  judge_due_ = waits_for_looks_ = false;
 }
 
 void diagnosis_core::tell_silent(effects& out) {
@@ -197,11 +204,13 @@ diagnosis_core::effects diagnosis_core::tick(instant now) {
   effects out;
   if (!case_)
     return out;
-  if (now >= case_->asked + policy_.answer_within)
+  if (case_->silent_at && now >= *case_->silent_at) {
+    case_->silent_at.reset();
     tell_silent(out);
+  }
   if (now >= case_->ask_again)
-    ask(out, now);
-  if (judge_due_)
+    ask(out, now, false);
+  if (judge_due_ || waits_for_looks_)
     consider(out, now);
   return out;
 }
@@ -210,8 +219,10 @@ std::optional<instant> diagnosis_core::next_wakeup() const {
   if (!case_)
     return std::nullopt;
   auto next = case_->ask_again;
-  if (!case_->silent_told)
-    next = std::min(next, case_->asked + policy_.answer_within);
+  if (case_->silent_at)
+    next = std::min(next, *case_->silent_at);
+  if (waits_for_looks_)
+    next = std::min(next, case_->since + policy_.grace);
   if (judge_due_ && judged_)
     next = std::min(next, *judged_ + judge_again_after);
   return next;

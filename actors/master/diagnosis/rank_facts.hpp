@@ -76,8 +76,8 @@ struct rank_facts {
   std::vector<std::string> evidence;
   std::vector<std::string> slow_peers;
   std::vector<communicator_row> rows;
-  /// How far it was when it was first seen to keep others waiting; tells one that goes on alone.
-  std::uint64_t steps_at_case = 0;
+  /// How far it was when it was last seen to enter a collective; tells one that goes on alone.
+  std::uint64_t steps_when_entered = 0;
 
   bool is_stopped() const { return state == 'T' || state == 't'; }
   bool is_held_by_kernel() const { return state == 'D'; }

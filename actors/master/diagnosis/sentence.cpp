@@ -79,7 +79,7 @@ std::string plight(const verdict& v, const rank_facts& f) {
   if (v.goes_on)
     return fmt::format("has made {} steps meanwhile without it: it has left the order of "
                        "collectives",
-                       f.steps - std::min(f.steps, f.steps_at_case));
+                       f.steps - std::min(f.steps, f.steps_when_entered));
   if (f.state == 't')
     return fmt::format("has been stopped by a tracer for {}", how_long);
   if (f.state == 'T')
@@ -161,7 +161,10 @@ std::string stands_alone(const verdict& v, const rank_facts& first) {
   if (v.all_alike) {
     const auto what = phase_in_words(first);
     return fmt::format(
-        "all ranks have {} for {}{}", what.empty() ? "stood still" : "been " + what,
+        "all ranks have {} for {}{}",
+        first.phase_now == diag::phase::input ? "been waiting for their data loaders"
+        : what.empty()                        ? "stood still"
+                                              : "been " + what,
         for_people(v.stood),
         first.place.empty() ? "" : ": rank " + std::to_string(v.first) + " in " + first.place);
   }

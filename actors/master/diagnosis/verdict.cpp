@@ -20,11 +20,16 @@ bool writes_out(const rank_facts& f) {
   return f.is_held_by_kernel() && f.place.find("sync") != std::string::npos;
 }
 
+/// One that stands is looked at; one that is at work is not.
+bool not_looked_at(const rank_facts& f) {
+  return f.state == 0 && f.idle >= 300ms;
+}
+
 class judge_of {
  public:
   judge_of(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
-           const communicator_names& names)
-      : policy_(policy), ranks_(ranks), graph_(graph_of(ranks, names)) {}
+           const communicator_names& names, bool patient)
+      : policy_(policy), ranks_(ranks), patient_(patient), graph_(graph_of(ranks, names)) {}
 
   std::optional<verdict> operator()() {
     if (std::none_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.over_limit(); }) ||
@@ -105,12 +110,14 @@ class judge_of {
 
   /// Of those that are waited for: who is stopped, who stands; who moves is given time.
   std::optional<verdict> not_entered() const {
+    if (patient_ && !those(graph_.outside, not_looked_at).empty())
+      return std::nullopt;
     list ready;
     std::copy_if(graph_.outside.begin(), graph_.outside.end(), std::back_inserter(ready),
                  [this](std::uint32_t r) { return is_ready(r); });
     if (ready.empty()) {
       auto alone = those(graph_.outside, [](const rank_facts& f) {
-        return f.steps >= f.steps_at_case + steps_alone;
+        return f.steps >= f.steps_when_entered + steps_alone;
       });
       if (alone.empty() || !stands_out(alone.size(), ranks_.size() + 1))
         return std::nullopt;
@@ -132,6 +139,8 @@ class judge_of {
 
   std::optional<verdict> entered_by_all() const {
     const auto& inside = graph_.inside;
+    if (patient_ && !those(inside, not_looked_at).empty())
+      return std::nullopt;
     if (auto odd = odd_ones(inside); !odd.empty()) {
       auto v = of(HangKind::ALONE, std::move(odd));
       v.inside = true;
@@ -215,17 +224,18 @@ class judge_of {
 
   const diagnosis_policy& policy_;
   const std::vector<rank_facts>& ranks_;
+  bool patient_;
   wait_graph graph_;
 };
 
 } // namespace
 
 std::optional<verdict> judge(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
-                             const communicator_names& names) {
+                             const communicator_names& names, bool patient) {
   if (ranks.empty() ||
       std::any_of(ranks.begin(), ranks.end(), [](const auto& f) { return !f.known; }))
     return std::nullopt;
-  return judge_of(policy, ranks, names)();
+  return judge_of(policy, ranks, names, patient)();
 }
 
 } // namespace troupe::actors

@@ -34,7 +34,8 @@ struct verdict {
 };
 
 /// Nothing: there is no hang, or it is too early to say. All ranks of the world are known.
+/// `patient`: looks at some of them may be on their way.
 std::optional<verdict> judge(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
-                             const communicator_names& names);
+                             const communicator_names& names, bool patient = false);
 
 } // namespace troupe::actors

@@ -20,6 +20,12 @@ std::uint32_t permille(duration used, duration between) {
       1e6, 1000.0 * static_cast<double>(used.count()) / static_cast<double>(between.count())));
 }
 
+/// "data loader's worker 7", where that is its role.
+std::string part_named(const std::string& role) {
+  const std::string loader = "data loader worker";
+  return role.rfind(loader, 0) == 0 ? "data loader's worker" + role.substr(loader.size()) : role;
+}
+
 bool io_moved(std::uint64_t from, std::uint64_t to) {
   return to > from && to - from >= io_bytes_least;
 }
@@ -114,11 +120,11 @@ std::string motion::place(bool waits_for_input) const {
     return last_.place;
   if (child->state == 'T' || child->state == 't')
     return fmt::format("a wait for its {}, which is stopped (kill -CONT {} lets it go on)",
-                       child->role, child->pid);
+                       part_named(child->role), child->pid);
   if (child->state == 'Z')
-    return fmt::format("a wait for its {}, which has ended", child->role);
-  return child->place.empty() ? fmt::format("a wait for its {}", child->role)
-                              : fmt::format("{} of its {}", child->place, child->role);
+    return fmt::format("a wait for its {}, which has ended", part_named(child->role));
+  return child->place.empty() ? fmt::format("a wait for its {}", part_named(child->role))
+                              : fmt::format("{} of its {}", child->place, part_named(child->role));
 }
 
 } // namespace troupe::actors

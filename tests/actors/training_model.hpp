@@ -1,0 +1,197 @@
+#pragma once
+
+#include "actors/master/diagnosis/diagnosis_core.hpp"
+#include "actors/node_supervisor/hang_watchdog/hang_watchdog_core.hpp"
+#include "runtime/base/random.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace troupe::actors::testing {
+
+/// What a look at a rank from outside finds.
+struct activity {
+  char state = 'R';
+  double cpu = 1;          ///< cores
+  bool io = false;         ///< bytes flow
+  bool stacks_move = true; ///< functions change
+  bool traced = false;
+  std::string place = "train.py:10 (forward)";
+  std::vector<diag::child_look> children;
+  bool children_move = false;
+
+  static activity waits() { return {'S', 0, false, false, false, "wait() of gloo", {}, false}; }
+  static activity stopped() {
+    return {'T', 0, false, false, false, "train.py:10 (forward)", {}, false};
+  }
+  static activity asleep(std::string where) {
+    return {'S', 0, false, false, false, std::move(where), {}, false};
+  }
+  static activity loops(std::string where) {
+    return {'R', 1, false, false, false, std::move(where), {}, false};
+  }
+  static activity held(std::string where) {
+    return {'D', 0, false, false, false, std::move(where), {}, false};
+  }
+};
+
+/// Something beside the steps: a checkpoint, an evaluation, a pause.
+struct interlude {
+  diag::phase in = diag::phase::other;
+  duration lasts{};
+  activity looks;
+  /// Its loader gives a batch this often, which the page shows. 0: it does not.
+  duration batches{};
+};
+
+/// A job as the two decisions see it: ranks that make steps and wait for each other in collectives,
+/// what they write into their pages, what looks at them find, and messages on their way. Virtual
+/// time, and chance from one seed.
+class training_model {
+ public:
+  struct group {
+    std::string name;
+    std::vector<std::uint32_t> members;
+  };
+  struct shape {
+    std::uint32_t ranks = 4;
+    std::uint32_t per_node = 4;
+    std::vector<group> groups; ///< in the order in which a step uses them; empty: all ranks
+    bool begins_warm = false;  ///< it has made a thousand steps of `usual` before
+    duration usual = 100ms;
+    bool says_ends = true;
+    bool says_collectives = true;
+  };
+  struct said {
+    instant at;
+    messages::HangKind kind;
+    std::vector<std::uint32_t> culprits;
+    std::string sentence;
+  };
+
+  training_model(std::uint64_t seed, shape s, diagnosis_policy policy = {},
+                 watch_policy watch = {});
+
+  // The script of the training; nothing: a step takes `usual`, most of it computing.
+  std::function<duration(std::uint32_t r, std::uint64_t step)> compute;
+  std::function<duration(std::uint32_t r, std::uint64_t step)> input;
+  std::function<std::optional<interlude>(std::uint32_t r, std::uint64_t step)> before_step;
+  /// Of a collective, beyond the arrival of the last rank.
+  std::function<duration(std::uint64_t step)> network;
+
+  void at(duration after, std::function<void()> what);
+  void run(duration how_long);
+
+  // What goes wrong. `began` is when it has taken hold.
+  void freeze(std::uint32_t r, activity looks);
+  void thaw(std::uint32_t r);
+  /// Its next batch never comes.
+  void block_input(std::uint32_t r, activity looks);
+  /// Its next collective is another kind; or it does not enter it and goes on without.
+  void mistake_kind(std::uint32_t r);
+  void skip_collectives(std::uint32_t r);
+  void swap_groups(std::uint32_t r);
+  /// Collectives are entered and none ends.
+  void cut(std::uint32_t r);
+  void freeze_inside(std::uint32_t r, activity looks);
+  void slow_down(std::uint32_t r, double factor) {
+    ranks_[r].factor = factor;
+    began = now;
+  }
+  void pause_node(std::uint32_t n, duration how_long);
+  void pause_all(duration how_long);
+  void machine_slept(duration how_long) { slept_ += how_long; }
+  void mute_node(std::uint32_t n) { nodes_[n]->mute = true; }
+  void restart(duration down);
+
+  instant now;
+  std::optional<instant> began;
+  std::vector<said> verdicts;
+  std::vector<std::uint32_t> ended; ///< by EndWorker
+  std::size_t dumps = 0;
+  std::size_t reports = 0;
+  std::size_t cleared = 0;
+  std::size_t reads = 0;
+  std::uint64_t steps() const;
+  std::vector<std::string> notes;
+
+ private:
+  enum class op : std::uint8_t { begin, input, compute, collective, end };
+  struct rank {
+    diag::page_view page;
+    op at = op::begin;
+    std::size_t group_at = 0;
+    std::uint32_t node = 0;
+    activity looks;
+    bool frozen = false;
+    bool held = false; ///< an event of it waits until it is thawed
+    double factor = 1;
+    std::optional<activity> input_never;
+    bool wrong_kind = false, skips = false, swaps = false;
+    std::vector<std::uint32_t> groups; ///< that it is a member of, by number
+    instant look_cpu_at;
+    duration cpu{};
+    std::uint64_t io = 0;
+    std::uint64_t life = 0;
+  };
+  struct node {
+    explicit node(hang_watchdog_core c) : core(std::move(c)) {}
+    hang_watchdog_core core;
+    std::uint32_t first = 0, count = 0;
+    instant paused_until;
+    std::optional<instant> wakes;
+    bool mute = false;
+  };
+  struct collective_state {
+    std::uint64_t number = 0; ///< that is being entered
+    std::uint32_t here = 0;
+    bool broken = false;
+  };
+  struct event {
+    instant at;
+    std::uint64_t order;
+    enum kind_t : std::uint8_t { of_rank, ends, of_node, of_master, other } kind;
+    std::uint32_t which = 0;
+    std::uint64_t life = 0;
+    std::function<void()> what;
+    bool operator<(const event& o) const { return at != o.at ? at > o.at : order > o.order; }
+  };
+
+  void push(instant when, event::kind_t kind, std::uint32_t which, std::uint64_t life = 0,
+            std::function<void()> what = {});
+  void start_generation();
+  void step_rank(std::uint32_t r);
+  void enter(std::uint32_t r, std::uint32_t g);
+  void end_collective(std::uint32_t g);
+  void make_step(std::uint32_t r);
+  void set_phase(rank& k, diag::phase p);
+  void perform(node& n, const hang_watchdog_core::effects& effects);
+  void perform(const diagnosis_core::effects& effects);
+  void to_node(std::uint32_t which, messages::any_msg m);
+  void arm_node(std::uint32_t which);
+  void arm_master();
+  diag::process_look look(std::uint32_t r);
+  std::uint64_t ns() const;
+  duration latency();
+
+  shape shape_;
+  random_source chance_;
+  std::vector<rank> ranks_;
+  std::vector<std::unique_ptr<node>> nodes_;
+  std::vector<collective_state> collectives_;
+  diagnosis_core master_;
+  std::optional<instant> master_wakes_;
+  messages::author planner_{"master/planner"};
+  std::uint64_t generation_ = 0;
+  std::uint64_t order_ = 0;
+  duration slept_{};
+  std::priority_queue<event> events_;
+};
+
+} // namespace troupe::actors::testing
