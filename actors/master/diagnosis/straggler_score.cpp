@@ -14,6 +14,8 @@ constexpr double least_difference = 0.003;
 constexpr double scatter_factor = 6;
 constexpr std::uint32_t score_learnt_after = 6;
 constexpr std::uint32_t learns_within = 32;
+/// Rare things scatter, too.
+constexpr std::uint32_t scatter_learnt_within = 512;
 /// Reports in a row: one may hold a single long step.
 constexpr std::uint32_t reports_least = 2;
 constexpr std::uint32_t over_after = 3;
@@ -83,7 +85,7 @@ std::optional<straggler_score::change> straggler_score::add(const diagnosis_poli
       r.busy - o.median >= std::max(least_difference, scatter_factor * o.scatter);
   const bool worse_than_before =
       r.learnt >= score_learnt_after && usual > 0 &&
-      r.busy >= r.mean + std::max(0.25 * r.mean, scatter_factor * r.scatter);
+      r.busy >= r.mean + std::max(0.25 * r.mean, scatter_factor * std::sqrt(r.square));
   const bool always_slow =
       !s.pipelined && r.learnt < score_learnt_after && score >= policy.straggler_from_start;
   const bool over = stands_out && (worse_than_before || always_slow || r.slow);
@@ -91,8 +93,12 @@ std::optional<straggler_score::change> straggler_score::add(const diagnosis_poli
   c.what = {s.rank, score, usual > 0 && r.mean > 0 ? r.busy / r.mean : 0, s.busy,
             duration_of_seconds(o.median)};
   if (!over) {
-    learn(r);
+    const double mean_over = r.over == 0 ? 0 : r.over_sum / r.over;
+    for (; !r.slow && r.over > 0; --r.over)
+      learn(r, mean_over);
+    learn(r, r.busy);
     r.over = 0;
+    r.over_sum = 0;
     r.over_steps = 0;
     r.over_for = {};
     if (!r.slow || ++r.under < over_after)
@@ -103,6 +109,7 @@ std::optional<straggler_score::change> straggler_score::add(const diagnosis_poli
   }
   r.under = 0;
   ++r.over;
+  r.over_sum += r.busy;
   r.over_steps += s.steps;
   r.over_for += s.within;
   if (r.slow || r.over < reports_least || r.over_steps < policy.straggler_steps ||
@@ -118,13 +125,12 @@ std::optional<straggler_score::change> straggler_score::add(const diagnosis_poli
 }
 
 /// What is usual for it, with the distance that a report usually has from that.
-void straggler_score::learn(of_rank& r) {
+void straggler_score::learn(of_rank& r, double busy) {
   ++r.learnt;
-  const double share = 1.0 / std::min(r.learnt, learns_within);
-  const double off = std::abs(r.busy - r.mean);
+  const double off = busy - r.mean;
   if (r.learnt > 1)
-    r.scatter += (off - r.scatter) * share;
-  r.mean += (r.busy - r.mean) * share;
+    r.square += (off * off - r.square) / std::min(r.learnt, scatter_learnt_within);
+  r.mean += off / std::min(r.learnt, learns_within);
 }
 
 } // namespace troupe::actors

@@ -38,8 +38,9 @@ class straggler_score {
  private:
   struct of_rank {
     double busy = 0; ///< seconds, newest; 0: unknown
-    double mean = 0; ///< in its past, and the mean distance from it
-    double scatter = 0;
+    double mean = 0; ///< in its past, and the mean square of the distance from it
+    double square = 0;
+    double over_sum = 0; ///< of the reports in a row: usual after all, if they stay few
     std::uint32_t learnt = 0;
     std::uint32_t over = 0; ///< reports in a row
     std::uint32_t under = 0;
@@ -53,7 +54,7 @@ class straggler_score {
     double scatter = 0;
   };
   others others_than(std::uint32_t rank, instant now);
-  static void learn(of_rank& r);
+  static void learn(of_rank& r, double busy);
 
   std::vector<of_rank> ranks_;
   std::size_t slow_ = 0;

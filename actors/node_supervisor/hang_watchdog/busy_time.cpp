@@ -11,12 +11,25 @@ constexpr std::uint32_t follows_within = 32;
 constexpr std::uint32_t follows_when_slow = 256;
 constexpr std::uint32_t usual_learnt_after = 6;
 
+/// A pause makes one step long: so many times the median is the mean of the steps then.
+constexpr double uneven_mean = 1.4;
+
+bool is_even(const diag::duration_counts& from, const diag::duration_counts& to, double mean_ns) {
+  diag::duration_counts between;
+  for (std::size_t i = 0; i < to.counts.size(); ++i) {
+    between.counts[i] = to.counts[i] - std::min(from.counts[i], to.counts[i]);
+    between.total += between.counts[i];
+  }
+  const auto median = static_cast<double>(diag::quantile(between, 0.5));
+  return between.total == 0 || mean_ns <= uneven_mean * median;
+}
+
 } // namespace
 
 std::optional<busy_time::mark> busy_time::mark_of(const diag::page_view& page) {
   if (page.steps_made == 0 || !page.fed_by(diag::feed::collective_ends))
     return std::nullopt;
-  mark m{page.steps_made, page.step_ns, 0};
+  mark m{page.steps_made, page.step_ns, 0, page.step_durations};
   for (const auto& c : page.communicators)
     m.waited_ns += c.waited_ns;
   return m;
@@ -29,6 +42,8 @@ std::optional<busy_time::measured> busy_time::peek(const diag::page_view& page) 
   const auto took = to->step_ns - from_->step_ns;
   const auto waited = to->waited_ns > from_->waited_ns ? to->waited_ns - from_->waited_ns : 0;
   const auto steps = to->steps - from_->steps;
+  if (!is_even(from_->durations, to->durations, static_cast<double>(took / steps)))
+    return std::nullopt;
   // Several collectives at once can come to more than the time itself.
   const auto busy = took - std::min(took, waited);
   return measured{duration(static_cast<duration::rep>(busy / steps)), steps,
@@ -37,7 +52,7 @@ std::optional<busy_time::measured> busy_time::peek(const diag::page_view& page) 
 
 std::optional<busy_time::measured> busy_time::measure(const diag::page_view& page) {
   auto m = peek(page);
-  if (const auto to = mark_of(page); to && (m || !from_ || to->steps < from_->steps))
+  if (const auto to = mark_of(page); to && (!from_ || to->steps != from_->steps))
     from_ = to;
   if (!m)
     return m;

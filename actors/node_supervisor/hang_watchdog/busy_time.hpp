@@ -19,8 +19,8 @@ class busy_time {
     duration within{}; ///< that they took
   };
 
-  /// From one report to the next. Nothing if no step was made in between, or if the page does not
-  /// say when collectives end.
+  /// From one report to the next. Nothing if no step was made in between, if a single one of them
+  /// took most of the time, or if the page does not say when collectives end.
   std::optional<measured> measure(const diag::page_view& page);
   /// The same, but the next one is measured from where this one is.
   std::optional<measured> peek(const diag::page_view& page) const;
@@ -34,6 +34,7 @@ class busy_time {
     std::uint64_t steps = 0;
     std::uint64_t step_ns = 0;
     std::uint64_t waited_ns = 0;
+    diag::duration_counts durations; ///< of its steps
   };
   static std::optional<mark> mark_of(const diag::page_view& page);
 
