@@ -88,7 +88,7 @@ class diagnosis_core {
     bool answers_only = false;
     instant ask_again;
     duration asks_every{};
-    /// Who has not answered by then is told once.
+    /// Nodes that have not answered by then are told once.
     std::optional<instant> silent_at;
     bool silent_told = false;
     std::optional<told_verdict> told;

@@ -80,10 +80,11 @@ void diagnosis_core::consider(effects& out, instant now) {
     judge_due_ = true;
     return;
   }
+  judge_due_ = waits_for_looks_ = false;
+  // The missing report will be judged when it comes.
   if (!std::all_of(members_.begin(), members_.end(), [this](const auto& m) { return is_fresh(m); }))
     return;
   judged_ = now;
-  judge_due_ = false;
   // Several ranks may have failed at once, and some not been looked at yet.
   const bool patient = !case_->told && now < case_->since + policy_.grace;
   const auto v = judge(policy_, ranks_, names_, patient);

@@ -108,7 +108,8 @@ class judge_of {
     return v;
   }
 
-  /// Of those that are waited for: who is stopped, who stands; who moves is given time.
+  /// Of the ranks that are waited for: those that are stopped or stand. One that moves is given
+  /// time.
   std::optional<verdict> not_entered() const {
     if (patient_ && !those(graph_.outside, not_looked_at).empty())
       return std::nullopt;

@@ -124,7 +124,7 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
     if (w && !b)
       in_all_entered.push_back(r);
   }
-  // Who is waited for cannot be told from numbers: whoever waits in nothing.
+  // Numbers do not tell which rank is waited for: it is one that waits in nothing.
   if (out.outside.empty() && out.inside.empty() && any_waits && unknown_members)
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
       if (!waits(ranks_[r]))

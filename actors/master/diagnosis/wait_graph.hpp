@@ -8,7 +8,7 @@
 
 namespace troupe::actors {
 
-/// Who waits for whom, by the collectives that ranks have entered and not left.
+/// Which rank waits for which, by the collectives that ranks have entered and not left.
 ///
 /// When one rank hangs all others stand still within a step, each in some collective. The rank that
 /// others wait for, and that waits for none itself, is the one to look at. If there is none, either

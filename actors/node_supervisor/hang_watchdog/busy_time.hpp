@@ -9,8 +9,8 @@
 namespace troupe::actors {
 
 /// How long one training process works in a step: the step without the time that it was in a
-/// collective, where the slowest rank makes all others wait. Only this tells who is slow, since
-/// steps take equally long for all.
+/// collective, where the slowest rank makes all others wait. Only this tells which rank is slow,
+/// since steps take equally long for all.
 class busy_time {
  public:
   struct measured {
