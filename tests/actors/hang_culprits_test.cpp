@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdlib>
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -215,5 +216,37 @@ TEST_SUITE("a hang") {
     m.slow_down(1, 1);
     m.run(5s);
     CHECK(m.cleared == 1);
+  }
+
+  TEST_CASE("at any moment, of any kind, with steps of any length") {
+    const char* set = std::getenv("TROUPE_HANG_SEED");
+    const auto first = set ? std::strtoull(set, nullptr, 10) : 1;
+    for (auto seed = first; seed < first + (set ? 1 : 120); ++seed) {
+      random_source chance(seed);
+      const std::uint32_t sizes[] = {2, 4, 6, 16, 64};
+      const duration lengths[] = {20ms, 100ms, 300ms, 1s, 3s};
+      const auto usual = lengths[chance.below(5)];
+      auto s = job(sizes[chance.below(5)], usual);
+      if (s.ranks % 4 == 0 && chance.chance(0.5))
+        s = with_subgroups(s, s.ranks / 2);
+      const auto culprit = static_cast<std::uint32_t>(chance.below(s.ranks));
+      const activity ways[] = {activity::stopped(), activity::asleep("acquire()"),
+                               activity::loops("spin()"), activity::held("read()")};
+      const auto way = ways[chance.below(4)];
+      training_model m(seed, s);
+      m.at(2 * usual + std::chrono::microseconds(chance.below(3'000'000)),
+           [&] { m.freeze(culprit, way); });
+      m.run(2 * usual + 3s + std::max<duration>(2s, 3 * usual));
+      INFO("repeat with TROUPE_HANG_SEED=", seed, "; ", s.ranks, " ranks, steps of ",
+           milliseconds_of(usual), " ms, culprit ", culprit, " in ", way.state,
+           "; said: ", m.verdicts.empty() ? std::string("nothing") : m.verdicts.front().sentence);
+      CHECK(m.verdicts.size() == 1);
+      if (m.verdicts.empty())
+        continue;
+      const bool named = m.verdicts.front().culprits == ranks{culprit};
+      CHECK(named);
+      CHECK(milliseconds_of(m.verdicts.front().at - *m.began) <=
+            std::max(2'000.0, 3 * milliseconds_of(usual)));
+    }
   }
 }
