@@ -11,17 +11,25 @@ constexpr std::uint32_t follows_within = 32;
 constexpr std::uint32_t follows_when_slow = 256;
 constexpr std::uint32_t usual_learnt_after = 6;
 
-/// A pause makes one step long: so many times the median is the mean of the steps then.
-constexpr double uneven_mean = 1.4;
+/// A pause makes one step long. A step is, from so many buckets above the median on (2^(3/4)); so
+/// much of the time in such steps says nothing about the others.
+constexpr std::size_t long_from = 3;
+constexpr double long_share = 0.2;
 
-bool is_even(const diag::duration_counts& from, const diag::duration_counts& to, double mean_ns) {
+bool is_even(const diag::duration_counts& from, const diag::duration_counts& to,
+             std::uint64_t took_ns) {
   diag::duration_counts between;
   for (std::size_t i = 0; i < to.counts.size(); ++i) {
     between.counts[i] = to.counts[i] - std::min(from.counts[i], to.counts[i]);
     between.total += between.counts[i];
   }
-  const auto median = static_cast<double>(diag::quantile(between, 0.5));
-  return between.total == 0 || mean_ns <= uneven_mean * median;
+  if (between.total == 0)
+    return true;
+  double in_long = 0;
+  for (auto i = diag::bucket_of(diag::quantile(between, 0.5)) + long_from; i < to.counts.size();
+       ++i)
+    in_long += between.counts[i] * static_cast<double>(diag::end_of_bucket(i));
+  return in_long < long_share * static_cast<double>(took_ns);
 }
 
 } // namespace
@@ -42,7 +50,7 @@ std::optional<busy_time::measured> busy_time::peek(const diag::page_view& page) 
   const auto took = to->step_ns - from_->step_ns;
   const auto waited = to->waited_ns > from_->waited_ns ? to->waited_ns - from_->waited_ns : 0;
   const auto steps = to->steps - from_->steps;
-  if (!is_even(from_->durations, to->durations, static_cast<double>(took / steps)))
+  if (!is_even(from_->durations, to->durations, took))
     return std::nullopt;
   // Several collectives at once can come to more than the time itself.
   const auto busy = took - std::min(took, waited);
