@@ -30,7 +30,7 @@ class poller {
   void run();
 
  private:
-  void take_over();
+  void take_over(std::uint64_t now);
   void look(std::size_t stream, std::uint64_t now);
   bool look_at_oldest(std::size_t stream);
   void over(std::uint32_t call, std::uint64_t now);
@@ -56,7 +56,7 @@ void poller::run() {
       exempt_ = true;
       tracer_.pool().make_wanted(driver_);
       current_ = limits::contexts_max;
-      take_over();
+      take_over(now);
       for (std::size_t stream = 0; stream < under_way.streams(); ++stream)
         look(stream, now);
     }
@@ -65,9 +65,10 @@ void poller::run() {
   }
 }
 
-void poller::take_over() {
+void poller::take_over(std::uint64_t now) {
   std::uint32_t call = 0;
   while (tracer_.handed_over().pop(call)) {
+    busy_until_ = now + limits::linger_ns;
     const auto& timed = tracer_.pool().at(call);
     under_way.add(call, tracer_.pool().context(timed.context), timed.stream, timed.launched_ns);
   }
