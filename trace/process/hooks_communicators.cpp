@@ -3,6 +3,9 @@
 #include "trace/process/hooks.hpp"
 #include "trace/process/real.hpp"
 #include "trace/process/tracer.hpp"
+#include "trace/signatures.hpp"
+
+#include <type_traits>
 
 // How NCCL's communicators begin and end.
 
@@ -126,3 +129,13 @@ TROUPE_INTERCEPT abi::nccl_result ncclCommAbort(abi::nccl_communicator of) {
   remove_communicator(of);
   return real(of);
 }
+
+static_assert(std::is_same_v<decltype(::ncclCommInitRank), signatures::ncclCommInitRank>);
+static_assert(
+    std::is_same_v<decltype(::ncclCommInitRankConfig), signatures::ncclCommInitRankConfig>);
+static_assert(
+    std::is_same_v<decltype(::ncclCommInitRankScalable), signatures::ncclCommInitRankScalable>);
+static_assert(std::is_same_v<decltype(::ncclCommSplit), signatures::ncclCommSplit>);
+static_assert(std::is_same_v<decltype(::ncclCommShrink), signatures::ncclCommShrink>);
+static_assert(std::is_same_v<decltype(::ncclCommDestroy), signatures::ncclCommDestroy>);
+static_assert(std::is_same_v<decltype(::ncclCommAbort), signatures::ncclCommDestroy>);

@@ -2,6 +2,9 @@
 #include "trace/process/hooks.hpp"
 #include "trace/process/real.hpp"
 #include "trace/process/tracer.hpp"
+#include "trace/signatures.hpp"
+
+#include <type_traits>
 
 // cuBLAS's matrix products, under their own names.
 
@@ -168,3 +171,11 @@ cublasLtMatmul(void* handle, void* descriptor, const void* alpha, const void* a,
       },
       [&](operation& done) { describe(done, product_of(caller, descriptor, a_layout, d_layout)); });
 }
+
+static_assert(std::is_same_v<decltype(::cublasGemmEx), signatures::cublasGemmEx>);
+static_assert(
+    std::is_same_v<decltype(::cublasGemmStridedBatchedEx), signatures::cublasGemmStridedBatchedEx>);
+static_assert(std::is_same_v<decltype(::cublasSgemm_v2), signatures::cublasSgemm>);
+static_assert(
+    std::is_same_v<decltype(::cublasSgemmStridedBatched), signatures::cublasSgemmStridedBatched>);
+static_assert(std::is_same_v<decltype(::cublasLtMatmul), signatures::cublasLtMatmul>);

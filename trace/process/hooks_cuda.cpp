@@ -2,6 +2,9 @@
 #include "trace/process/hooks.hpp"
 #include "trace/process/real.hpp"
 #include "trace/process/tracer.hpp"
+#include "trace/signatures.hpp"
+
+#include <type_traits>
 
 // The CUDA runtime's functions, under their own names. Those with `_ptsz` are what programs call
 // that were compiled for a default stream of each thread; those with `__` what newer compilers call
@@ -160,3 +163,15 @@ TROUPE_INTERCEPT abi::cuda_error cudaMemsetAsync_ptsz(void* to, int value, std::
                                                       abi::cuda_stream stream) {
   return set(next_set_ptsz, __builtin_return_address(0), true, to, value, bytes, stream);
 }
+
+static_assert(std::is_same_v<decltype(::cudaLaunchKernel), signatures::cudaLaunchKernel>);
+static_assert(std::is_same_v<decltype(::cudaLaunchKernel_ptsz), signatures::cudaLaunchKernel>);
+static_assert(std::is_same_v<decltype(::__cudaLaunchKernel), signatures::cudaLaunchKernel>);
+static_assert(std::is_same_v<decltype(::__cudaLaunchKernel_ptsz), signatures::cudaLaunchKernel>);
+static_assert(std::is_same_v<decltype(::cudaLaunchKernelExC), signatures::cudaLaunchKernelExC>);
+static_assert(
+    std::is_same_v<decltype(::cudaLaunchKernelExC_ptsz), signatures::cudaLaunchKernelExC>);
+static_assert(std::is_same_v<decltype(::cudaMemcpyAsync), signatures::cudaMemcpyAsync>);
+static_assert(std::is_same_v<decltype(::cudaMemcpyAsync_ptsz), signatures::cudaMemcpyAsync>);
+static_assert(std::is_same_v<decltype(::cudaMemsetAsync), signatures::cudaMemsetAsync>);
+static_assert(std::is_same_v<decltype(::cudaMemsetAsync_ptsz), signatures::cudaMemsetAsync>);

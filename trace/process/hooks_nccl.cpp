@@ -3,6 +3,9 @@
 #include "trace/process/hooks.hpp"
 #include "trace/process/real.hpp"
 #include "trace/process/tracer.hpp"
+#include "trace/signatures.hpp"
+
+#include <type_traits>
 
 // NCCL's functions, under their own names.
 
@@ -187,3 +190,15 @@ TROUPE_INTERCEPT abi::nccl_result ncclGroupEnd() {
   group().launched(result);
   return result;
 }
+
+static_assert(std::is_same_v<decltype(::ncclAllReduce), signatures::ncclAllReduce>);
+static_assert(std::is_same_v<decltype(::ncclReduce), signatures::ncclReduce>);
+static_assert(std::is_same_v<decltype(::ncclBroadcast), signatures::ncclBroadcast>);
+static_assert(std::is_same_v<decltype(::ncclBcast), signatures::ncclBcast>);
+static_assert(std::is_same_v<decltype(::ncclAllGather), signatures::ncclAllGather>);
+static_assert(std::is_same_v<decltype(::ncclReduceScatter), signatures::ncclReduceScatter>);
+static_assert(std::is_same_v<decltype(::ncclAlltoAll), signatures::ncclAlltoAll>);
+static_assert(std::is_same_v<decltype(::ncclSend), signatures::ncclSend>);
+static_assert(std::is_same_v<decltype(::ncclRecv), signatures::ncclRecv>);
+static_assert(std::is_same_v<decltype(::ncclGroupStart), signatures::ncclGroupStart>);
+static_assert(std::is_same_v<decltype(::ncclGroupEnd), signatures::ncclGroupEnd>);
