@@ -53,12 +53,24 @@ void stream_queues::clear() {
   used_ = calls_ = 0;
 }
 
-std::uint64_t stream_queues::longest_wait_ns(std::uint64_t now_ns) const {
-  std::uint64_t longest = 0;
+std::size_t stream_queues::slowest() const {
+  auto found = limits::streams_max;
   for (std::size_t at = 0; at < used_; ++at)
-    if (streams_[at].calls > 0 && now_ns > streams_[at].oldest_since_ns)
-      longest = std::max(longest, now_ns - streams_[at].oldest_since_ns);
-  return longest;
+    if (streams_[at].calls > 0 && (found == limits::streams_max ||
+                                   streams_[at].oldest_since_ns < streams_[found].oldest_since_ns))
+      found = at;
+  return found;
+}
+
+std::uint64_t stream_queues::longest_wait_ns(std::uint64_t now_ns) const {
+  const auto at = slowest();
+  if (at == limits::streams_max || now_ns < streams_[at].oldest_since_ns)
+    return 0;
+  return now_ns - streams_[at].oldest_since_ns;
+}
+
+std::uint32_t stream_queues::longest_waited_for() const {
+  return streams_[slowest()].oldest;
 }
 
 } // namespace troupe::trace

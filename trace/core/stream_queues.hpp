@@ -38,8 +38,12 @@ class stream_queues {
   const stream& at(std::size_t index) const { return streams_[index]; }
   /// How long the one that has waited longest has been the oldest of its stream; 0: there is none.
   std::uint64_t longest_wait_ns(std::uint64_t now_ns) const;
+  /// That call. Precondition: there is one.
+  std::uint32_t longest_waited_for() const;
 
  private:
+  /// `streams_max`: none has calls.
+  std::size_t slowest() const;
   std::size_t place_of(const void* context, const void* handle);
 
   std::array<stream, limits::streams_max> streams_;

@@ -179,9 +179,11 @@ TEST_CASE("a stream waits since its oldest call is the oldest") {
   const auto second_stream = queues->add(9, &a, &b, 120);
   CHECK(second_stream != first);
   CHECK(queues->longest_wait_ns(150) == 50);
+  CHECK(queues->longest_waited_for() == 7);
   queues->remove_oldest(first, 140);
   CHECK(queues->at(first).oldest == 8);
   CHECK(queues->longest_wait_ns(150) == 30); // of the other
+  CHECK(queues->longest_waited_for() == 9);
   queues->remove_oldest(second_stream, 145);
   CHECK(queues->longest_wait_ns(150) == 10);
   queues->remove_oldest(first, 150);

@@ -177,6 +177,12 @@ void poller::remember(std::uint64_t now) {
     measured.queue_depth = under_way.calls();
     measured.longest_wait_ns = wait;
     began = measured.hang.look(wait);
+    if (began) {
+      measured.hung_call = under_way.longest_waited_for();
+      const auto& timed = tracer_.pool().at(measured.hung_call);
+      measured.hung_call_begun =
+          make_current(timed.context) && driver_.query(timed.start) == abi::driver_success;
+    }
   }
   if (began)
     report_hang();

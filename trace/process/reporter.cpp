@@ -220,28 +220,31 @@ void reporter::write_timeline(const char* kind, const char* why) {
 }
 
 void reporter::tell_hang() {
-  const auto now = now_ns();
-  const auto count = copy_events(now);
-  const timeline_event* oldest = nullptr;
-  for (std::size_t at = 0; at < count; ++at)
-    if (events[at].under_way && (!oldest || events[at].launched_ns < oldest->launched_ns))
-      oldest = &events[at];
-  if (!oldest)
-    return;
-  std::array<char, 256> line{};
-  const auto& what = oldest->what;
-  const auto seconds = static_cast<double>(now - oldest->launched_ns) / 1e9;
+  operation what;
+  double seconds = 0;
+  bool begun = false;
+  {
+    auto& measured = tracer_.measurements();
+    const locked lock(measured.by);
+    const auto& timed = tracer_.pool().at(measured.hung_call);
+    if (timed.now.load(std::memory_order_acquire) != timed_call::state::under_way)
+      return; // it has gone on
+    what = timed.what;
+    begun = measured.hung_call_begun;
+    seconds = static_cast<double>(now_ns() - timed.launched_ns) / 1e9;
+  }
+  std::array<char, 512> memory{};
+  text line(memory.data(), memory.size());
+  line.add(std::string_view("the device stands still: "));
   if (what.what == operation_class::collective)
-    std::snprintf(line.data(), line.size(),
-                  "the device stands still: %s #%" PRIu64 " of communicator nccl-%016" PRIx64
-                  " (%u ranks, %" PRIu64 " bytes) was launched %.1f s ago and is not over",
-                  diag::name_of(what.collective()), what.sequence, what.communicator, what.members,
-                  what.bytes, seconds);
+    line.add("%s #%" PRIu64 " of communicator nccl-%016" PRIx64 " (%u ranks, %" PRIu64 " bytes)",
+             diag::name_of(what.collective()), what.sequence, what.communicator, what.members,
+             what.bytes);
   else
-    std::snprintf(line.data(), line.size(),
-                  "the device stands still: a %s was launched %.1f s ago and is not over",
-                  trace::name_of(what.what), seconds);
-  tell(told_.rank, line.data());
+    line.add("a %s", trace::name_of(what.what));
+  line.add(" was launched %.1f s ago and %s", seconds,
+           begun ? "is not over" : "has not begun: what was launched before it is not over");
+  tell(told_.rank, line.written());
 }
 
 /// The last metrics have all measurements, unless the poller is held within CUDA.

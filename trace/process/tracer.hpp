@@ -67,6 +67,9 @@ class tracer {
     buckets all;
     timeline last;
     hang_rule hang;
+    /// The call that hangs, and whether the device has begun it.
+    std::uint32_t hung_call;
+    bool hung_call_begun;
     /// Of the contexts' axes.
     std::array<std::int64_t, limits::contexts_max> offsets_ns;
     std::uint64_t queue_depth = 0, longest_wait_ns = 0;

@@ -158,6 +158,11 @@ void hang() {
   fake_hang(stream(1), false);
   settle(3);
   until("the metrics tell of its end", [] { return there("seen-again"); });
+  // Behind something that is not timed.
+  fake_hang(stream(2), true);
+  fake_launch(stream(2));
+  launch(stream(2), 1000);
+  until("the second hang is told", [] { return there("done"); });
 }
 
 void request() {
