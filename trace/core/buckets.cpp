@@ -76,7 +76,7 @@ double work_of(const operation& done) {
 
 bucket::recent bucket::of_windows() const {
   recent all;
-  double work = 0;
+  double of_both = 0;
   for (const auto& window : windows) {
     if (window.timed == 0)
       continue;
@@ -84,12 +84,12 @@ bucket::recent bucket::of_windows() const {
     all.max_ns = std::max(all.max_ns, window.max_ns);
     all.timed += window.timed;
     all.sum_ns += window.sum_ns;
-    work += window.work;
+    of_both += window.work;
   }
   if (all.timed == 0)
     return all;
   if (all.sum_ns > 0)
-    all.work_per_second = work * 1e9 / static_cast<double>(all.sum_ns);
+    all.work_per_second = of_both * 1e9 / static_cast<double>(all.sum_ns);
   const auto beyond = all.timed / 100; // so many may be longer
   std::uint64_t longer = 0;
   for (auto at = duration_counts::buckets; at-- > 0;) {

@@ -16,7 +16,7 @@ void settings_notes::add(std::string_view name, std::string_view value, std::str
   text line(memory.data(), memory.size());
   line.add(name);
   line.add(std::string_view("="));
-  line.add_escaped(value.substr(0, 64));
+  line.add_escaped(first_of(value, 64));
   line.add(std::string_view(": "));
   line.add(what);
   add(line.written());

@@ -6,6 +6,11 @@
 
 namespace troupe::trace {
 
+/// As substr(0, most) without its exception, which is in the library of C++.
+inline std::string_view first_of(std::string_view words, std::size_t most) {
+  return {words.data(), words.size() < most ? words.size() : most};
+}
+
 /// Text in memory of a given size. What does not fit is left out whole, and `full` says so.
 class text {
  public:

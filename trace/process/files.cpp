@@ -58,7 +58,7 @@ void tell(int rank, std::string_view line) {
   std::array<char, 1024> memory{};
   text words(memory.data(), memory.size());
   words.add("troupe-trace: rank %d: ", rank);
-  words.add(line.substr(0, 900));
+  words.add(first_of(line, 900));
   words.add(std::string_view("\n"));
   write_all(STDERR_FILENO, words.written());
 }

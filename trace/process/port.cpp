@@ -77,7 +77,7 @@ std::string_view head_of(int client, std::array<char, limits::request_bytes_max>
 }
 
 bool begins(std::string_view words, std::string_view with) {
-  return words.substr(0, with.size()) == with;
+  return first_of(words, with.size()) == with;
 }
 
 void respond(int client, const char* status, std::string_view body, std::uint64_t until) {

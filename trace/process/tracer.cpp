@@ -9,7 +9,6 @@
 namespace troupe::trace {
 
 tracer_memory memory_of_tracer;
-thread_local int within_call::depth_ = 0;
 
 bool tracer::begin() {
   auto expected = phase::untouched;

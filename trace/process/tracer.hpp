@@ -114,7 +114,6 @@ union tracer_memory {
   char zero;
   tracer own;
   constexpr tracer_memory() : zero(0) {}
-  ~tracer_memory() {}
 };
 extern tracer_memory memory_of_tracer;
 inline tracer& the_tracer() {
@@ -132,7 +131,7 @@ class within_call {
   bool outermost() const { return outermost_; }
 
  private:
-  static thread_local int depth_;
+  static inline thread_local int depth_ = 0;
   bool outermost_;
 };
 

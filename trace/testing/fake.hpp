@@ -27,6 +27,8 @@ void fake_duration(std::uint64_t ns);
 void fake_hang(void* stream, bool hung);
 /// The stream records a graph.
 void fake_capture(void* stream, bool capturing);
+/// Questions for events are not answered any more: the driver is stuck.
+void fake_block_queries();
 /// This many of the next events fail to be recorded.
 void fake_fail_records(std::uint64_t count);
 /// What the next call of this thread into runtime, NCCL or cuBLAS returns; then 0 again.

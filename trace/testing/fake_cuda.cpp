@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 
+#include <unistd.h>
+
 // libcuda.so.1, as far as the tracing library uses it.
 
 namespace {
@@ -30,6 +32,7 @@ std::uint64_t now = 1'000'000;
 fake_counts counts{};
 std::uint64_t records_that_fail = 0;
 
+std::atomic<bool> blocked{false};
 thread_local void* context = nullptr;
 thread_local std::uint64_t duration = 1000;
 thread_local int next_result = 0;
@@ -66,6 +69,10 @@ void fake_hang(void* handle, bool hung) {
 void fake_capture(void* handle, bool capturing) {
   const std::lock_guard lock(all);
   streams[handle].capturing = capturing;
+}
+
+void fake_block_queries() {
+  blocked = true;
 }
 
 void fake_fail_records(std::uint64_t count) {
@@ -155,6 +162,8 @@ int cuEventRecord(void* handle, void* in) {
 }
 
 int cuEventQuery(void* handle) {
+  while (blocked.load())
+    pause();
   const std::lock_guard lock(all);
   const auto& e = *static_cast<event*>(handle);
   ++counts.queries;

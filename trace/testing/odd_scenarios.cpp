@@ -189,11 +189,13 @@ void request() {
 void forked() {
   begin();
   const auto of = communicator(8);
+  const auto records = fake_counted().records;
   const pid_t child = fork();
   if (child == 0) {
     for (int n = 0; n < 1000; ++n)
       all_reduce(of, stream(1), 1024, 1000);
-    std::exit(fake_counted().collectives == 1000 ? 0 : 1); // also what runs at exit
+    const auto counts = fake_counted();
+    std::exit(counts.collectives == 1000 && counts.records == records ? 0 : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -202,6 +204,12 @@ void forked() {
   fake_advance(1'000'000);
   settle(10);
   std::printf("{\"child\": %d}\n", status);
+}
+
+void stuck() {
+  begin();
+  fake_block_queries();
+  launch(stream(1), 1000);
 }
 
 void untraced() {

@@ -34,6 +34,7 @@ constexpr named all[] = {
     {"untraced", untraced},
     {"sampled", sampled},
     {"progress", progress},
+    {"stuck", stuck},
 };
 
 } // namespace

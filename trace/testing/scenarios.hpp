@@ -29,6 +29,6 @@ void all_reduce(nccl_communicator of, cuda_stream in, std::size_t floats,
 
 using scenario = void();
 scenario collectives, groups, products, copies, capture, errors, pool, threads, million, hang,
-    request, forked, served, reused, split, untraced, sampled, progress;
+    request, forked, served, reused, split, untraced, sampled, progress, stuck;
 
 } // namespace troupe::trace::testing

@@ -38,6 +38,7 @@ def test_errors_are_the_programs_own(run):
     assert ended.value("troupe_trace_failed_calls_total", **{"class": "collective"}) == 2
     assert ended.value("troupe_trace_untimed_total", reason="event_failed") == 1
     assert ended.value("troupe_trace_untimed_total", reason="not_enqueued") == 1
+    assert ended.value("troupe_trace_pool_pairs_used") == 1  # all others are back
     assert ended.value("troupe_trace_queue_depth") == 0
 
 
@@ -174,6 +175,10 @@ def test_a_directory_that_cannot_be_used(run, tmp_path):
     assert "cannot be written to TROUPE_TRACE_DIR" in ended.errors
     assert "no timeline on request" in ended.errors
     assert "file cannot be made: Not a directory" in ended.errors
+
+
+def test_a_driver_that_is_stuck_does_not_hold_the_end(run):
+    run("stuck")
 
 
 def test_off(run, tmp_path):
