@@ -146,6 +146,10 @@ settings read_settings(getter value_of, settings_notes& notes) {
   told.hang_timeout_ns = from.seconds_ns("XPU_TIMER_HANG_TIMEOUT", told.hang_timeout_ns);
   told.update_every_ns =
       from.seconds_ns("XPU_TIMER_PROMETHEUS_UPDATE_INTERVAL", told.update_every_ns);
+  told.poll_every_ns =
+      static_cast<std::uint64_t>(from.number("TROUPE_TRACE_POLL_US", limits::poll_ns / 1000, 10,
+                                             limits::poll_slowest_ns / 1000)) *
+      1000;
   told.timeline_count = static_cast<std::size_t>(
       from.number("XPU_TIMER_TIMELINE_TRACE_COUNT", static_cast<long>(told.timeline_count), 1,
                   static_cast<long>(limits::timeline_max)));

@@ -38,6 +38,7 @@ struct settings {
   int port = 0; ///< TROUPE_TRACE_PORT plus the local rank; 0: none
   std::uint64_t hang_timeout_ns = 300'000'000'000;
   std::uint64_t update_every_ns = 10'000'000'000;
+  std::uint64_t poll_every_ns = limits::poll_ns;
   std::size_t timeline_count = 1000;
   /// One of so many calls is timed; 0: none. Prime numbers, so that in a model of equal layers each
   /// kind of call has its turn.

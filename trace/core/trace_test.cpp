@@ -318,6 +318,7 @@ TEST_CASE("settings: defaults, xpu_timer's names, and values of no use") {
                  {"XPU_TIMER_TIMELINE_PATH", "/t"},
                  {"TROUPE_TRACE_DIR", "/d"},
                  {"TROUPE_TRACE_PORT", "18889"},
+                 {"TROUPE_TRACE_POLL_US", "1000"},
                  {"XPU_TIMER_TIMELINE_TRACE_COUNT", "1000000"},
                  {"TROUPE_TRACE", "maybe"}};
   told = read_settings(value_of, notes);
@@ -326,6 +327,7 @@ TEST_CASE("settings: defaults, xpu_timer's names, and values of no use") {
   CHECK(told.timeline_directory.view() == "/t");
   CHECK(told.metrics_directory.view() == "/d");
   CHECK(told.port == 18890);
+  CHECK(told.poll_every_ns == 1'000'000);
   CHECK(told.timeline_count == 1000);
   CHECK(told.on);
   CHECK(notes.count == 2);

@@ -197,7 +197,7 @@ void poller::rest(std::uint64_t now) {
   if (now < busy_until_) {
     // Nothing is announced: a call need not wake a thread that looks again at once.
     const auto aged = under_way.longest_wait_ns(now) / 64;
-    const auto pause = std::clamp(aged, limits::poll_ns, limits::poll_slowest_ns);
+    const auto pause = std::clamp(aged, tracer_.told().poll_every_ns, limits::poll_slowest_ns);
     const timespec period{0, static_cast<long>(pause)};
     nanosleep(&period, nullptr);
     return;
