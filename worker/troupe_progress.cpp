@@ -44,7 +44,7 @@ void step(Number&& number) {
 static_assert(TROUPE_USER == static_cast<int>(diag::phase::user));
 static_assert(TROUPE_OTHER_COLLECTIVE == static_cast<int>(diag::collective::other));
 static_assert(TROUPE_TRAINING_BEGINS == static_cast<int>(moment::training_begins));
-static_assert(TROUPE_FEED_PHASES == static_cast<int>(diag::feed::phases));
+static_assert(TROUPE_FEED_PHASES == static_cast<int>(diag::feed::phase_changes));
 
 int troupe_take_page() {
   return take_page() ? 1 : 0;

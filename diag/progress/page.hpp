@@ -115,7 +115,7 @@ enum class feed : std::uint64_t {
   collectives = 4,        ///< of PyTorch's process groups
   collective_ends = 8,    ///< when they are finished, too
   input = 16,             ///< data loaders
-  phases = 32,
+  phase_changes = 32,
   trace = 64, ///< the tracing library
 };
 
