@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What it costs a training process that its progress is seen: hooks, counters, collectives.
 
-One rank of DDP with a data loader. A step of 10 ms varies by more than the hooks cost. So there are two figures: pairs of runs
-of such steps, one with hooks and one without, which say how large the noise is; and pairs of runs of the shortest step that
-passes by all hooks, in which the same cost stands out.
+One rank of DDP with a data loader. A step of 10 ms varies by more than the hooks cost, so there are three figures: pairs of runs
+of such steps, one with hooks and one without, which say how large the noise is; pairs of runs of the shortest step that passes
+by all hooks, in which the same cost stands out; and such steps of one process that takes its Python hooks off and on again every
+twenty steps, which leaves the least noise. Collectives are counted in all of the last.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from launchers import PYTHON, ROOT, free_port
 LIBEXEC = ROOT / "build/release/libexec/troupe"
 PAGE_BYTES = 32768
 STEP_NS = 10_000_000
-STEPS = {"short": 4000, "10 ms": 300}
+IN_ONE = "shortest, in one process"
+STEPS = {"10 ms": 300, "shortest": 4000, IN_ONE: 12000}
 
-# Prints the median time of a step in nanoseconds. The work beside the hooks is told as a number of products of matrices.
+# Prints what a step takes in nanoseconds, of the tenth that was disturbed least: other processes would be most of a median. The work
+# beside the hooks is told as a number of products of matrices.
 WORKER = """
 import statistics, sys, time
 import torch
@@ -45,12 +48,51 @@ for batch in torch.utils.data.DataLoader(torch.randn(steps, 8)):
     if len(took) > 1:
         took[-2] = took[-2] + (began - ended)
     ended = time.perf_counter_ns()
-print(statistics.median(took[len(took) // 10 : -1]))
+took = took[len(took) // 10 : -1]
+print(statistics.quantiles(took, n=10)[0])
+dist.destroy_process_group()
+"""
+
+# As above, in turn without and with the hooks of Python; prints both times.
+IN_TURN = """
+import statistics, sys, time
+import torch
+import torch.distributed as dist
+import torch.optim.optimizer as optimizers
+from torch.utils.data import DataLoader, dataloader
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+hooks = [(each, dict(each)) for each in (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)]
+wrapped = [(torch.autograd, "backward"), (dataloader._BaseDataLoaderIter, "__next__")]
+wrapped = [(where, name, getattr(where, name)) for where, name in wrapped]
+
+def put(on):
+    for there, all in hooks:
+        there.clear()
+        there.update(all if on else {})
+    for where, name, function in wrapped:
+        setattr(where, name, function if on else function.__wrapped__)
+
+took, on, made = {False: [], True: []}, True, 0
+began = time.perf_counter_ns()
+for batch in DataLoader(torch.randn(int(sys.argv[2]), 8)):
+    optimizer.zero_grad()
+    model(batch).sum().backward()
+    optimizer.step()
+    took[on].append(time.perf_counter_ns() - began)
+    made += 1
+    if made % 20 == 0:
+        on = not on
+        put(on)
+    began = time.perf_counter_ns()
+print(*(statistics.quantiles(took[on][100:], n=10)[0] for on in (False, True)))
 dist.destroy_process_group()
 """
 
 
-def step_ns(hooks: bool, products: int, steps: int) -> float:
+def run(script: str, hooks: bool, products: int, steps: int) -> list[float]:
     page = os.memfd_create("troupe-progress")
     try:
         os.ftruncate(page, PAGE_BYTES)
@@ -66,7 +108,7 @@ def step_ns(hooks: bool, products: int, steps: int) -> float:
         if hooks:
             environment["PYTHONPATH"] = str(LIBEXEC / "hooks")
         said = subprocess.run(
-            [PYTHON, "-c", WORKER, str(products), str(steps)],
+            [PYTHON, "-c", script, str(products), str(steps)],
             env=environment,
             pass_fds=[page],
             capture_output=True,
@@ -75,9 +117,13 @@ def step_ns(hooks: bool, products: int, steps: int) -> float:
         )
         if hooks and not Path(f"/proc/self/fd/{page}").read_bytes()[:8].strip(b"\0"):
             sys.exit("the hooks have not taken the page")
-        return float(said.stdout)
+        return [float(word) for word in said.stdout.split()]
     finally:
         os.close(page)
+
+
+def step_ns(hooks: bool, products: int, steps: int) -> float:
+    return run(WORKER, hooks, products, steps)[0]
 
 
 def products_for(duration_ns: int) -> int:
@@ -86,8 +132,11 @@ def products_for(duration_ns: int) -> int:
     return max(1, round((duration_ns - idle) / ((busy - idle) / 100)))
 
 
-def pair(products: int, steps: int, turn: int) -> tuple[float, float]:
-    """Without and with hooks, in turn the one and the other first."""
+def pair(products: int | None, steps: int, turn: int) -> tuple[float, float]:
+    """Without and with hooks, in turn the one and the other first; or in one process."""
+    if products is None:
+        without, hooked = run(IN_TURN, True, 0, steps)
+        return without, hooked
     order = [False, True] if turn % 2 == 0 else [True, False]
     found = {hooks: step_ns(hooks, products, steps) for hooks in order}
     return found[False], found[True]
@@ -95,12 +144,12 @@ def pair(products: int, steps: int, turn: int) -> tuple[float, float]:
 
 def main() -> None:
     chosen = harness.options(__doc__.splitlines()[0], rounds=10)
-    work = {"short": 0, "10 ms": products_for(STEP_NS)}
+    work: dict[str, int | None] = {"10 ms": products_for(STEP_NS), "shortest": 0, IN_ONE: None}
     steps: dict[str, list[float]] = {}
     added: dict[str, list[float]] = {}
     for turn in range(chosen.rounds):
         for kind, products in work.items():
-            harness.progress(f"round {turn + 1} of {chosen.rounds}: {kind} steps")
+            harness.progress(f"round {turn + 1} of {chosen.rounds}: {kind}")
             without, hooked = pair(products, STEPS[kind], turn)
             steps.setdefault(kind, []).append(without / 1e3)
             added.setdefault(kind, []).append((hooked - without) / 1e3)
@@ -108,9 +157,9 @@ def main() -> None:
     for kind in work:
         plain, more = Summary.of(steps[kind]), Summary.of(added[kind])
         share = Summary.of([each * 1e3 / STEP_NS * 100 for each in added[kind]])
-        rows.append([f"{kind} step", str(plain), str(more), str(share)])
+        rows.append([kind, str(plain), str(more), str(share)])
         results |= {f"{kind}: step": plain, f"{kind}: added": more}
-    share = Summary.of([each * 1e3 / STEP_NS * 100 for each in added["short"]])
+    share = Summary.of([each * 1e3 / STEP_NS * 100 for each in added[IN_ONE]])
     harness.report(
         "hooks",
         f"A step without hooks, and what they add: median (p10 – p90) of {chosen.rounds} pairs of runs",

@@ -34,42 +34,53 @@ def hook(torch: Any) -> None:
     imports.when_imported("troupe.checkpoint.checkpointer", hook_checkpointer)
 
 
-class FirstOptimizer:
-    """Of a script with several optimizers the first one's steps are counted, until it is gone or rests."""
+Hook = Callable[[Any, Any, Any], None]
 
-    def __init__(self, observed: Callable[[int], None], compiling: Callable[[], bool]) -> None:
-        self.observed = observed
-        self.compiling = compiling
-        self.first: Callable[[], Any] = lambda: None
-        self.others = 0
 
-    def begins(self, optimizer: Any, *_: object) -> None:
-        if self.compiling():
+def optimizer_hooks(observed: Callable[[int], None], compiling: Callable[[], bool]) -> tuple[Hook, Hook]:
+    """Before and after a step. Of several optimizers the first one's steps are counted, until it is gone or rests.
+
+    Closures, since an attribute of an object would be looked up in each step.
+    """
+    begins, ends, minor_ends = native.OPTIMIZER_BEGINS, native.OPTIMIZER_ENDS, native.MINOR_OPTIMIZER_ENDS
+    first: Callable[[], Any] = lambda: None
+    others = 0
+
+    def choose(optimizer: Any) -> None:
+        nonlocal first, others
+        others += 1
+        if first() is None or others > OTHERS_BEFORE_CHANGE:
+            first, others = weakref.ref(optimizer), 0
+
+    def before(optimizer: Any, _arguments: Any, _named: Any) -> None:
+        if compiling():
             return
-        if self.first() is not optimizer:
-            self.others += 1
-            if self.first() is None or self.others > OTHERS_BEFORE_CHANGE:
-                self.first = weakref.ref(optimizer)
-        self.observed(native.OPTIMIZER_BEGINS)
+        if first() is not optimizer:
+            choose(optimizer)
+        observed(begins)
 
-    def ends(self, optimizer: Any, *_: object) -> None:
-        if self.compiling():
+    def after(optimizer: Any, _arguments: Any, _named: Any) -> None:
+        nonlocal others
+        if compiling():
             return
-        if self.first() is optimizer:
-            self.others = 0
-            self.observed(native.OPTIMIZER_ENDS)
+        if first() is optimizer:
+            others = 0
+            observed(ends)
         else:
-            self.observed(native.MINOR_OPTIMIZER_ENDS)
+            observed(minor_ends)
+
+    return before, after
 
 
 def hook_optimizers(torch: Any) -> None:
     from torch.optim import optimizer as module
 
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
-    first = FirstOptimizer(native.library.troupe_observed, is_compiling or (lambda: False))
+    observed = native.library.troupe_observed
+    before, after = optimizer_hooks(observed, is_compiling or (lambda: False))
     if hasattr(module, "register_optimizer_step_post_hook"):
-        module.register_optimizer_step_pre_hook(first.begins)
-        module.register_optimizer_step_post_hook(first.ends)
+        module.register_optimizer_step_pre_hook(before)
+        module.register_optimizer_step_post_hook(after)
         return
     # Before PyTorch 2.0 every class's step was wrapped once by the first of its objects.
     wrapped = module.Optimizer._hook_for_profile
@@ -83,13 +94,13 @@ def hook_optimizers(torch: Any) -> None:
 
         @functools.wraps(step)
         def counted(self: Any, *arguments: Any, **named: Any) -> Any:
-            first.begins(self)
+            before(self, arguments, named)
             try:
                 result = step(self, *arguments, **named)
             except BaseException:
-                first.observed(native.MINOR_OPTIMIZER_ENDS)
+                observed(native.MINOR_OPTIMIZER_ENDS)
                 raise
-            first.ends(self)
+            after(self, arguments, named)
             return result
 
         counted.troupe = counted.hooked = True  # type: ignore[attr-defined]
@@ -120,8 +131,18 @@ def hook_backward(torch: Any) -> None:
 def hook_data_loaders(torch: Any) -> None:
     from torch.utils.data import dataloader
 
-    kind = dataloader._BaseDataLoaderIter
-    kind.__next__ = between(kind.__next__, native.INPUT_BEGINS, native.INPUT_ENDS)
+    observed, kind = native.library.troupe_observed, dataloader._BaseDataLoaderIter
+    begins, ends, following = native.INPUT_BEGINS, native.INPUT_ENDS, kind.__next__
+
+    @functools.wraps(following)
+    def observed_next(self: Any) -> Any:
+        observed(begins)
+        try:
+            return following(self)
+        finally:
+            observed(ends)
+
+    kind.__next__ = observed_next
 
 
 def hook_modes(torch: Any) -> None:
