@@ -131,6 +131,10 @@ def test_files_are_a_checkpoint(workers, tmp_path) -> None:
                 return (int, ())
         torch.save(Slow(), {str(tmp_path / "file")!r})
         show("saved")
+        import torch.distributed.checkpoint as dcp
+        for name in ("save", "load"):
+            function = getattr(dcp, name, None)  # not before PyTorch 2.2
+            assert function is None or "hooks" in function.__code__.co_filename, name
         """
     )
     assert rank.line() == "saves"

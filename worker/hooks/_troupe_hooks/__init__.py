@@ -1,55 +1,48 @@
-"""What Troupe does in a training process without a change in its script; imported by ../sitecustomize.py.
+"""What Troupe does in a training process without a change in its script; imported by ../sitecustomize.py after torch.
 
-Nothing is done before the script imports torch. Then PyTorch's own places for hooks are used where there are some, and a
-few functions are wrapped: each wrapper says in one call of the native library what begins or ends. What cannot be hooked
-in this version of PyTorch is left as it is.
+PyTorch's own places for hooks are used where there are some, and a few functions are wrapped: each wrapper says in one call of
+the native library what begins or ends. What cannot be hooked in this version of PyTorch is left as it is.
 """
+
+from __future__ import annotations
 
 import os
 import sys
+from typing import Any, Callable
 
-from . import imports
-
-DEBUG = os.environ.get("TROUPE_HOOKS") == "debug"
-
-
-def begin(site: str) -> None:
-    """`site`: the folder that the launcher has put on PYTHONPATH."""
-    if os.environ.get("TROUPE_HOOKS", "0") in ("", "0"):
-        return
-    imports.when_imported("torch", lambda torch: after_torch(torch, site))
+from . import native
 
 
-def after_torch(torch: object, site: str) -> None:
-    from . import native
-
+def begin(torch: Any, finder: Any, folder: str) -> None:
+    """`folder`: which the launcher has put on PYTHONPATH."""
     # Processes that this one starts are no training processes, and pay nothing.
-    leave_environment(site)
+    leave_environment(folder)
     if not native.begin():
         return
     from . import stacks, torch_groups, torch_phases
 
-    for each in (torch_phases.hook, torch_groups.hook, stacks.prepare):
-        attempt(each, torch)
-    attempt(lambda _: native.begin_channel(torch), torch)
+    attempt(torch_phases.hook, torch, finder)
+    attempt(torch_groups.hook, torch)
+    attempt(stacks.prepare)
+    attempt(native.begin_channel, torch)
 
 
-def attempt(what: object, *arguments: object) -> None:
+def attempt(what: Callable[..., Any], *arguments: Any) -> None:
     """A script is never worse off for a hook that does not fit its PyTorch."""
     try:
-        what(*arguments)  # type: ignore[operator]
+        what(*arguments)
     except Exception as e:
         debug(f"{getattr(what, '__qualname__', what)}: {type(e).__name__}: {e}")
 
 
 def debug(line: str) -> None:
-    if DEBUG:
+    if os.environ.get("TROUPE_HOOKS") == "debug":
         sys.stderr.write(f"troupe: hooks: {line}\n")
 
 
-def leave_environment(site: str) -> None:
+def leave_environment(folder: str) -> None:
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    left = [each for each in entries if not each or os.path.abspath(each) != site]
+    left = [each for each in entries if not each or os.path.abspath(each) != folder]
     if any(left):
         os.environ["PYTHONPATH"] = os.pathsep.join(left)
     else:

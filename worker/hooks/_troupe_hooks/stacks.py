@@ -12,7 +12,7 @@ import signal
 from . import native
 
 
-def prepare(_: object) -> None:
+def prepare() -> None:
     file, number = os.environ.get("TROUPE_STACKS_FD"), os.environ.get("TROUPE_STACKS_SIGNAL")
     if not file or not number:
         return

@@ -6,12 +6,12 @@ import functools
 import weakref
 from typing import Any, Callable
 
-from . import attempt, debug, imports, native
+from . import attempt, debug, native
 
 OTHERS_BEFORE_CHANGE = 64  # steps of other optimizers without one of the first: the script has gone on to these
 
 
-def hook(torch: Any) -> None:
+def hook(torch: Any, finder: Any) -> None:
     fed = 0
     for feed, each in (
         (native.FEED_OPTIMIZER, hook_optimizers),
@@ -26,12 +26,12 @@ def hook(torch: Any) -> None:
         except Exception as e:
             debug(f"{each.__name__}: {type(e).__name__}: {e}")
     native.library.troupe_feeds(fed)
-    for name in ("save", "load"):
-        imports.when_imported(
-            f"torch.distributed.checkpoint.state_dict_{name}r",
-            lambda module, name=name: wrap_checkpoint(module, name, ("torch.distributed.checkpoint",)),
+    for name, module_name in (("save", "state_dict_saver"), ("load", "state_dict_loader")):
+        finder.when_imported(
+            f"torch.distributed.checkpoint.{module_name}",
+            lambda module, name=name: attempt(wrap_checkpoint, module, name, ("torch.distributed.checkpoint",)),
         )
-    imports.when_imported("troupe.checkpoint.checkpointer", hook_checkpointer)
+    finder.when_imported("troupe.checkpoint.checkpointer", lambda module: attempt(hook_checkpointer, module))
 
 
 Hook = Callable[[Any, Any, Any], None]
