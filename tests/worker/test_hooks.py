@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from conftest import ROOT
 
 TRAINING = """
 import torch
@@ -203,4 +204,114 @@ def test_the_next_sitecustomize_runs_as_if_it_were_the_first(workers, build, tmp
 def test_without_torch_nothing_is_loaded(workers) -> None:
     (rank,) = workers("import sys; print('ctypes' in sys.modules, 'typing' in sys.modules)")
     assert rank.end() == "False False\n"
+    assert rank.seen() is None
+
+
+def test_where_pytorch_cannot_be_looked_at_its_functions_are(workers) -> None:
+    ranks = workers(
+        """
+        import os, sys
+        sys.path.insert(0, os.environ["PYTHONPATH"].split(os.pathsep)[0])
+        from _troupe_hooks import native
+        begin = native.begin
+        def begin_without_hooks():
+            begun = begin()
+            native.library.troupe_hook_collectives = lambda *_: 0
+            return begun
+        native.begin = begin_without_hooks
+        import torch, torch.distributed as dist
+        from at_rest import show
+        dist.init_process_group("gloo")
+        if dist.get_rank() == 1:
+            show("late")
+        else:
+            print("enters", flush=True)
+        dist.all_reduce(torch.ones(1))
+        show("after")
+        """,
+        2,
+    )
+    assert [each.line() for each in ranks] == ["enters", "late"]
+    waiting, late = ranks
+    while not (rows := waiting.seen()["communicators"]) or rows[0]["entered"] == 0:
+        assert waiting.process.poll() is None
+    assert (rows[0]["name"], rows[0]["kind"], rows[0]["left"]) == ("default_pg", "all_reduce", 0)
+    assert waiting.seen()["feeds"] & 12 == 4
+    late.go()
+    for each in ranks:
+        assert each.line() == "after"
+        assert (row := each.seen()["communicators"][0])["entered"] == row["left"] == 1
+        each.go()
+        each.end()
+
+
+def test_pytorch_s_own_record_comes_without_the_interpreter_s_lock(workers) -> None:
+    (rank,) = workers(
+        """
+        import ctypes, sys
+        import torch, torch.distributed as dist
+        dist.init_process_group("gloo")
+        dist.all_reduce(torch.ones(10))
+        record = ctypes.CDLL(sys.modules["_troupe_hooks.native"].LIBRARY).troupe_flight_record
+        record.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+        record.restype = ctypes.c_int64
+        out, why = ctypes.create_string_buffer(1 << 20), ctypes.create_string_buffer(1000)
+        size = record(out, 1 << 20, why, 1000)
+        print(why.value.decode() if size < 0 else "gloo:all_reduce" in out.value.decode() and size == len(out.value))
+        dist.destroy_process_group()
+        """,
+        environment={"TORCH_FR_BUFFER_SIZE": "100"},
+    )
+    assert rank.end().strip() in ("True", "this PyTorch has no flight recorder for gloo and NCCL alike (c10d::dump_fr_trace_json)")
+
+
+def test_a_script_counts_its_own_steps_and_names_its_phases(workers) -> None:
+    (rank,) = workers(
+        """
+        import os, sys
+        sys.path.insert(0, os.environ["PACKAGE"])
+        import torch, troupe
+        from at_rest import show
+        layer = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1)
+        for number in range(100, 103):
+            for _ in range(4):
+                layer(torch.ones(2)).sum().backward()
+                optimizer.step()
+            troupe.step(number)
+        troupe.touch()
+        with troupe.phase("sampling"):
+            show()
+        show("after")
+        """,
+        environment={"PACKAGE": str(ROOT / "python")},
+    )
+    rank.line()
+    page = rank.seen()
+    assert (page["phase"], page["user_phase"]) == ("user", "sampling")
+    # Until the script says its first own step, those of the optimizer are counted.
+    assert (page["step"], page["steps_made"]) == (102, 4 + 3)
+    assert page["touched_ns"] > 0
+    rank.go()
+    assert rank.line() == "after"
+    assert rank.seen()["phase"] == "other"
+    rank.go()
+    rank.end()
+
+
+def test_without_a_launcher_the_script_runs_the_same(workers) -> None:
+    (rank,) = workers(
+        """
+        import os, sys
+        sys.path.insert(0, os.environ["PACKAGE"])
+        import troupe
+        troupe.step()
+        troupe.touch()
+        with troupe.phase("sampling"):
+            print("ran")
+        """,
+        environment={"PACKAGE": str(ROOT / "python"), "TROUPE_PROGRESS_FD": ""},
+        hooks=False,
+    )
+    assert rank.end() == "ran\n"
     assert rank.seen() is None
