@@ -121,8 +121,11 @@ TEST_CASE("a phase can be left while another lies in it") {
   worker w;
   w.writer.enter(phase::evaluation, {}, w.now);
   w.writer.enter(phase::backward, {}, w.now);
+  const auto since = w.now;
+  w.after(1 * ms);
   w.writer.leave(phase::evaluation, w.now);
   CHECK(w.seen().phase_now == phase::backward);
+  CHECK(w.seen().phase_ns == since);
   w.writer.leave(phase::backward, w.now);
   CHECK(w.seen().phase_now == phase::other);
   w.writer.leave(phase::input, w.now);

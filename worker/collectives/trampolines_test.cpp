@@ -19,15 +19,24 @@ struct entered {
 entered last;
 std::array<void*, trampolines_max> originals{};
 
-/// Uses every register that a trampoline has to keep for the function.
-double spoil(double by) {
-  volatile double kept[16];
-  for (int i = 0; i < 16; ++i)
-    kept[i] = by * i + 0.5;
-  double sum = 0;
-  for (const auto& each : kept)
-    sum += each;
-  return sum;
+/// Leaves nothing in any register that a called function may use.
+void spoil() {
+#if defined(__x86_64__)
+  asm volatile("pcmpeqd %%xmm0, %%xmm0; pcmpeqd %%xmm1, %%xmm1; pcmpeqd %%xmm2, %%xmm2;"
+               "pcmpeqd %%xmm3, %%xmm3; pcmpeqd %%xmm4, %%xmm4; pcmpeqd %%xmm5, %%xmm5;"
+               "pcmpeqd %%xmm6, %%xmm6; pcmpeqd %%xmm7, %%xmm7;"
+               "mov $-1, %%rax; mov $-1, %%rdi; mov $-1, %%rsi; mov $-1, %%rdx; mov $-1, %%rcx;"
+               "mov $-1, %%r8; mov $-1, %%r9; mov $-1, %%r10; mov $-1, %%r11" ::
+                   : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "rax", "rdi",
+                     "rsi", "rdx", "rcx", "r8", "r9", "r10", "r11");
+#elif defined(__aarch64__)
+  asm volatile("movi v0.16b, #255; movi v1.16b, #255; movi v2.16b, #255; movi v3.16b, #255;"
+               "movi v4.16b, #255; movi v5.16b, #255; movi v6.16b, #255; movi v7.16b, #255;"
+               "mov x0, #-1; mov x1, #-1; mov x2, #-1; mov x3, #-1; mov x4, #-1; mov x5, #-1;"
+               "mov x6, #-1; mov x7, #-1; mov x8, #-1; mov x16, #-1; mov x17, #-1" ::
+                   : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "x0", "x1", "x2", "x3", "x4",
+                     "x5", "x6", "x7", "x8", "x16", "x17");
+#endif
 }
 
 struct large {
@@ -67,7 +76,7 @@ Function through(std::size_t index, Function original) {
 
 void* troupe_trampoline_entered(std::size_t index, void* first, void* second) {
   last = {index, first, second, last.times + 1};
-  (void)spoil(static_cast<double>(index));
+  spoil();
   return originals[index];
 }
 
