@@ -2,7 +2,7 @@
 # the way from one to the other. Not below `lib`: `pip install --target` leaves out what of a wheel's data is there.
 #
 #   bin/troupe, and links to it of its other names
-#   libexec/troupe/libtroupe_worker.so
+#   libexec/troupe/libtroupe_worker.so, and libexec/troupe/hooks, which the launcher puts on a worker's PYTHONPATH
 #   share/bash-completion/completions, share/zsh/site-functions, share/fish/vendor_completions.d, share/man/man1
 #   lib/systemd/system/actor-master@.service
 #   lib/python3/dist-packages/troupe (component `python`, only by name)   where Debian's python3 looks

@@ -27,8 +27,12 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
 
 
 def test_nothing_else_is_copied_from_the_system(prefix: Path) -> None:
-    libraries = sorted(p.name for p in (prefix / "libexec/troupe").iterdir() if p.is_file())
-    assert libraries == ["libtroupe_trace.so", "libtroupe_worker.so"]
+    assert {p.name for p in (prefix / "libexec/troupe").iterdir()} == {
+        "hooks",
+        "libtroupe_trace.so",
+        "libtroupe_worker.so",
+    }
+    assert (prefix / "libexec/troupe/hooks/sitecustomize.py").is_file()
 
 
 @pytest.mark.parametrize("name", ["actor-launcher", "actor-master", "actor-shell"])
