@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class Worker:
     """One process, its page, and what it has printed."""
 
-    def __init__(self, build: Path, command: list[str], environment: dict[str, str], hooks: bool) -> None:
+    def __init__(self, build: Path, command: list[str], environment: dict[str, str], hooks: bool, pass_fds: tuple[int, ...]) -> None:
         self.build = build
         self.page = os.memfd_create("troupe-progress")
         os.ftruncate(self.page, PAGE_BYTES)
@@ -42,7 +42,7 @@ class Worker:
         self.process = subprocess.Popen(
             command,
             env={**os.environ, **set_by_launcher, **kept, **environment},
-            pass_fds=[self.page],
+            pass_fds=[self.page, *pass_fds],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -83,7 +83,13 @@ def workers(request: pytest.FixtureRequest, build: Path, tmp_path: Path):
     python = request.config.getoption("--python")
 
     def start(
-        text: str, world: int = 1, environment: dict[str, str] | None = None, *, hooks: bool = True, flags: tuple[str, ...] = ()
+        text: str,
+        world: int = 1,
+        environment: dict[str, str] | None = None,
+        *,
+        hooks: bool = True,
+        flags: tuple[str, ...] = (),
+        pass_fds: tuple[int, ...] = (),
     ) -> list[Worker]:
         script = tmp_path / f"script_{len(started)}.py"
         script.write_text(textwrap.dedent(text))
@@ -101,7 +107,7 @@ def workers(request: pytest.FixtureRequest, build: Path, tmp_path: Path):
                 "TROUPE_GENERATION": "7",
             }
             ranks.append(
-                Worker(build, [python, *flags, str(script)], {**own, **(environment or {})}, hooks)
+                Worker(build, [python, *flags, str(script)], {**own, **(environment or {})}, hooks, pass_fds)
             )
         started.extend(ranks)
         return ranks
