@@ -10,6 +10,6 @@ int actor_master(int argc, char** argv);
 int actor_shell(int argc, char** argv);
 int actor_stacks(int argc, char** argv);
 int troupe_saver(int argc, char** argv);
-int stacks_program(int argc, char** argv);
+int dump_program(int argc, char** argv);
 
 } // namespace troupe::launch

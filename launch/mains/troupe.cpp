@@ -38,8 +38,8 @@ constexpr std::array parts{
          actor_stacks},
     part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", false,
          troupe_saver},
-    part{"stacks", "troupe-stacks", "show what processes are doing, without their help", false,
-         stacks_program},
+    part{"dump", "troupe-dump", "show what processes are doing, without their help", false,
+         dump_program},
 };
 
 std::string usage() {

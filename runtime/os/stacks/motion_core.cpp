@@ -58,11 +58,14 @@ motion motion_of(const std::vector<motion_sample>& samples, duration apart) {
     if (s.bytes != first.bytes || !is_same_place(s, first))
       return motion::moves;
   }
+  // On a crowded machine one that spins has little of a processor; one that sleeps has none.
+  constexpr int least_part = 10;
   const auto within = apart * static_cast<int>(samples.size() - 1);
-  const auto used = last.cpu - first.cpu;
-  if (!has_python && used * 2 > within)
-    return motion::unknown; // it computes, and where is not known
-  return used * 2 > within ? motion::spins : motion::sleeps;
+  const bool always_runs =
+      std::all_of(samples.begin(), samples.end(), [](const auto& s) { return s.state == 'R'; });
+  if (!always_runs && (last.cpu - first.cpu) * least_part < within)
+    return motion::sleeps;
+  return has_python ? motion::spins : motion::unknown; // else it computes, and where is not known
 }
 
 } // namespace troupe::os

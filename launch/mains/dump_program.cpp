@@ -20,8 +20,8 @@ using namespace troupe::launch;
 
 namespace {
 
-constexpr auto program = "troupe-stacks";
-constexpr auto usage = "usage: troupe-stacks [--python-only | --native-only] [--samples N] "
+constexpr auto program = "troupe-dump";
+constexpr auto usage = "usage: troupe-dump [--python-only | --native-only] [--samples N] "
                        "[--apart MS] [--within MS] PID...\n"
                        "\n"
                        "What processes are doing: the stacks of all their threads, Python's and\n"
@@ -33,7 +33,7 @@ constexpr auto usage = "usage: troupe-stacks [--python-only | --native-only] [--
                        "  --apart MS     so far apart (200)\n"
                        "  --within MS    end after this, whatever is held up (10000)\n";
 
-struct stacks_options {
+struct dump_words {
   os::dump_options what;
   bool messages = false; ///< for the node supervisor instead of a person
   int samples = 0;
@@ -67,8 +67,8 @@ result<bool> take(const std::vector<std::string>& words, std::size_t& at, const 
   return true;
 }
 
-result<stacks_options> parse(const std::vector<std::string>& words) {
-  stacks_options o;
+result<dump_words> parse(const std::vector<std::string>& words) {
+  dump_words o;
   int apart = static_cast<int>(o.apart.count()), within = static_cast<int>(o.within.count());
   for (std::size_t at = 0; at < words.size(); ++at) {
     const auto& word = words[at];
@@ -97,7 +97,7 @@ result<stacks_options> parse(const std::vector<std::string>& words) {
     const auto pid = number(word, 1, 1 << 30);
     if (!pid)
       return failure(errc::invalid, fmt::format("'{}' is neither an option nor the number of a "
-                                                "process (see troupe-stacks --help)",
+                                                "process (see troupe-dump --help)",
                                                 word));
     o.pids.push_back(*pid);
   }
@@ -123,7 +123,7 @@ void end_after(std::chrono::milliseconds within) {
 
 /// A process of its own: what it reads (files of a server that is gone) may hold it up for good,
 /// and then its parent, or its own alarm, ends it. What was read by then has been written.
-int troupe::launch::stacks_program(int argc, char** argv) {
+int troupe::launch::dump_program(int argc, char** argv) {
   prepare_process(program);
   const std::vector<std::string> words(argv + 1, argv + argc);
   for (const auto& word : words)
