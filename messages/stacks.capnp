@@ -26,6 +26,11 @@ struct ProcessStacks {
   # The main thread first.
   missing @10 :List(Text);
   # What could not be read of the process, one line each.
+  facts @11 :List(Text);
+  # What the kernel says of it, one line each: "the file system of /data is full".
+  motion @12 :UInt8;
+  # What several looks at it tell. 0: nothing, 1: it moves, 2: it stands still and sleeps, 3: it stands still and uses a processor, 4: it is
+  # stopped.
 }
 
 struct ThreadStacks {
@@ -40,6 +45,8 @@ struct ThreadStacks {
   holdsGil @5 :Bool;
   missing @6 :Text;
   # What could not be read of it; empty: nothing is missing.
+  waitsIn @7 :Text;
+  # Where in the kernel it waits: "futex_do_wait (futex)"; empty: it runs, or that is not known.
 }
 
 struct MergedStacks {

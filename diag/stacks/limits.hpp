@@ -28,8 +28,8 @@ inline constexpr std::size_t rank_processes_max = 256;
 inline constexpr std::size_t text_overhead = 16;
 // A frame is three numbers, and one more in its thread's list.
 static_assert(process_frames_max * 16 + process_names_bytes_max +
-                  process_threads_max * (128 + missing_line_max) +
-                  missing_lines_max * (missing_line_max + text_overhead) <
+                  process_threads_max * (256 + missing_line_max) +
+                  2 * missing_lines_max * (missing_line_max + text_overhead) <
               frame_max);
 static_assert(stack_name_max <= text_max && missing_line_max <= text_max);
 

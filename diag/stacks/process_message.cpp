@@ -73,6 +73,8 @@ class frames_said {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> known_;
 };
 
+constexpr std::size_t waits_in_max = 127;
+
 /// Stacks as numbers, until there is no room.
 class stacks_said {
  public:
@@ -113,6 +115,7 @@ void write_thread(const thread_stacks& t, stacks_said& stacks,
   out.setState(static_cast<std::uint8_t>(t.state));
   out.setHoldsGil(t.holds_gil);
   out.setMissing(missing_line(t.missing));
+  out.setWaitsIn(std::string(beginning(t.waits_in, waits_in_max)));
   const auto native = stacks.said(t.native), python = stacks.said(t.python);
   set_numbers(out.initNative(static_cast<unsigned>(native.size())), native);
   set_numbers(out.initPython(static_cast<unsigned>(python.size())), python);
@@ -127,6 +130,20 @@ void write_missing(std::vector<std::string> missing, messages::ProcessStacks::Bu
   auto lines = out.initMissing(static_cast<unsigned>(missing.size()));
   for (unsigned i = 0; i < lines.size(); ++i)
     lines.set(i, missing_line(missing[i]));
+}
+
+void write_facts(const process_stacks& process, messages::ProcessStacks::Builder out) {
+  const auto count = std::min(process.facts.size(), limits::missing_lines_max);
+  auto lines = out.initFacts(static_cast<unsigned>(count));
+  for (unsigned i = 0; i < count; ++i)
+    lines.set(i, missing_line(process.facts[i]));
+  out.setMotion(static_cast<std::uint8_t>(process.moves));
+}
+
+/// Of a later version's kinds of motion nothing is known.
+motion motion_of(std::uint8_t number) {
+  return number <= static_cast<std::uint8_t>(motion::stopped) ? static_cast<motion>(number)
+                                                              : motion::unknown;
 }
 
 bool all_below(capnp::List<std::uint32_t>::Reader places, std::size_t bound) {
@@ -147,7 +164,8 @@ std::optional<std::string> objection(process_reader in) {
       !all_below(in.getFunctions(), names) || !all_below(in.getSources(), names))
     return "its list of frames is damaged";
   if (in.getThreads().size() > limits::process_threads_max ||
-      in.getMissing().size() > limits::missing_lines_max)
+      in.getMissing().size() > limits::missing_lines_max ||
+      in.getFacts().size() > limits::missing_lines_max)
     return fmt::format("{} threads are more than a process may have", in.getThreads().size());
   std::size_t all = 0;
   for (const auto t : in.getThreads()) {
@@ -237,6 +255,7 @@ void write_process(const process_stacks& process, messages::ProcessStacks::Build
     missing.push_back(
         fmt::format("{} stacks are left out: they do not fit into a dump", stacks.left_out));
   write_missing(std::move(missing), out);
+  write_facts(process, out);
 }
 
 result<process_stacks> read_process(process_reader in) {
@@ -251,9 +270,12 @@ result<process_stacks> read_process(process_reader in) {
   for (const auto t : in.getThreads())
     p.threads.push_back({t.getId(), t.getName(), static_cast<char>(t.getState()),
                          stack_of(in, t.getNative()), stack_of(in, t.getPython()), t.getHoldsGil(),
-                         t.getMissing()});
+                         t.getMissing(), t.getWaitsIn()});
   for (const auto line : in.getMissing())
     p.missing.emplace_back(line);
+  for (const auto line : in.getFacts())
+    p.facts.emplace_back(line);
+  p.moves = motion_of(in.getMotion());
   return p;
 }
 

@@ -29,6 +29,17 @@ struct thread_stacks {
   std::vector<stack_frame> python;
   bool holds_gil = false;
   std::string missing; ///< one line for people: what could not be read, and why
+  /// Where in the kernel it waits: "futex_do_wait (futex)"; empty: it runs, or that is not known.
+  std::string waits_in;
+};
+
+/// What several looks at a process, some time apart, tell.
+enum class motion : std::uint8_t {
+  unknown, ///< it was not looked at so, or what it executes could not be seen
+  moves,   ///< a stack changed, or bytes were read or written
+  sleeps,  ///< nothing changed, and it used no processor
+  spins,   ///< nothing changed in what it executes, and it used a processor
+  stopped, ///< by a signal or a debugger
 };
 
 struct process_stacks {
@@ -40,6 +51,9 @@ struct process_stacks {
   std::string python_version;         ///< "3.11.2"; empty: no Python was found in the process
   std::vector<thread_stacks> threads; ///< the main thread first
   std::vector<std::string> missing;   ///< as above, of the process as a whole
+  /// What the kernel says of it, one line each: "the file system of /data is full".
+  std::vector<std::string> facts;
+  motion moves = motion::unknown;
 };
 
 } // namespace troupe::diag
