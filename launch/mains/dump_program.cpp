@@ -1,4 +1,5 @@
 #include "diag/stacks/dump_file.hpp"
+#include "diag/stacks/limits.hpp"
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/stacks/dump.hpp"
@@ -7,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,29 +24,39 @@ using namespace troupe::launch;
 namespace {
 
 constexpr auto program = "troupe-dump";
-constexpr auto usage = "usage: troupe-dump [--python-only | --native-only] [--samples N] "
-                       "[--apart MS] [--within MS] PID...\n"
-                       "\n"
-                       "What processes are doing: the stacks of all their threads, Python's and\n"
-                       "native. They need not help, and go on meanwhile.\n"
-                       "\n"
-                       "  --python-only  stop no thread\n"
-                       "  --native-only  leave out Python's frames\n"
-                       "  --samples N    look N times whether each moves (0: do not; 2 to 100)\n"
-                       "  --apart MS     so far apart (200)\n"
-                       "  --within MS    end after this, whatever is held up (10000)\n";
+constexpr auto usage =
+    R"(usage: troupe-dump [--python-only | --native-only] [--children] [--samples N] [--apart MS]
+                   [--within MS] [--messages [--world N]] PID[:RANK]...
+
+What processes are doing: the stacks of all their threads, Python's and native.
+They need not help, and go on meanwhile.
+
+  --python-only  stop no thread
+  --native-only  leave out Python's frames
+  --children     with the children of each, as the workers of a data loader are
+  --samples N    look N times whether each moves (0: do not; 2 to 100)
+  --apart MS     so far apart (200)
+  --within MS    end after this, whatever is held up (10000)
+  --messages     not for people: ProcessStacks messages, as in the dump file of a rank, each as
+                 soon as it is there
+  --world N      of how many ranks each RANK is one
+)";
 
 struct dump_words {
   os::dump_options what;
-  bool messages = false; ///< for the node supervisor instead of a person
   int samples = 0;
   std::chrono::milliseconds apart{200};
   std::chrono::milliseconds within{10'000};
+  bool with_children = false;
+  bool as_messages = false;
+  int world = 0;
   std::vector<pid_t> pids;
+  std::vector<int> ranks; ///< of each
 };
 
 constexpr int samples_max = 100, milliseconds_max = 600'000;
-constexpr std::size_t pids_max = 1'024;
+constexpr int pids_max = 1'024;
+constexpr int ranks_max = limits::ranks_max - 1;
 
 std::optional<int> number(const std::string& text, int min, int max) {
   int value = 0;
@@ -67,44 +80,72 @@ result<bool> take(const std::vector<std::string>& words, std::size_t& at, const 
   return true;
 }
 
+/// The options that are words alone.
+bool take_word(const std::string& word, dump_words& o) {
+  if (word == "--python-only")
+    o.what.native = false;
+  else if (word == "--native-only")
+    o.what.python = false;
+  else if (word == "--children")
+    o.with_children = true;
+  else if (word == "--messages")
+    o.as_messages = true;
+  else
+    return false;
+  return true;
+}
+
+/// "4711" or "4711:3".
+result<void> take_process(const std::string& word, dump_words& o) {
+  const auto colon = std::min(word.find(':'), word.size());
+  const auto pid = number(word.substr(0, colon), 1, 1 << 30);
+  const auto rank =
+      colon == word.size() ? std::optional<int>(0) : number(word.substr(colon + 1), 0, ranks_max);
+  if (!pid || !rank)
+    return failure(errc::invalid, fmt::format("'{}' is neither an option nor the number of a "
+                                              "process (see troupe-dump --help)",
+                                              word));
+  o.pids.push_back(*pid);
+  o.ranks.push_back(*rank);
+  return {};
+}
+
+result<void> check(const dump_words& o) {
+  if (o.pids.empty() || o.pids.size() > pids_max)
+    return failure(errc::invalid, fmt::format("1 to {} processes must be named", pids_max));
+  if (!o.what.native && !o.what.python)
+    return failure(errc::invalid, "--python-only and --native-only leave nothing");
+  if (o.samples == 1)
+    return failure(errc::invalid, "one sample tells no motion: --samples takes 0, or 2 to 100");
+  for (const auto rank : o.ranks)
+    if (o.world > 0 && rank >= o.world)
+      return failure(errc::invalid, fmt::format("rank {} is not one of {}", rank, o.world));
+  return {};
+}
+
 result<dump_words> parse(const std::vector<std::string>& words) {
   dump_words o;
   int apart = static_cast<int>(o.apart.count()), within = static_cast<int>(o.within.count());
   for (std::size_t at = 0; at < words.size(); ++at) {
     const auto& word = words[at];
-    if (word == "--python-only") {
-      o.what.native = false;
+    if (take_word(word, o))
       continue;
-    }
-    if (word == "--messages") {
-      o.messages = true;
-      continue;
-    }
-    if (word == "--native-only") {
-      o.what.python = false;
-      continue;
-    }
     bool is_taken = false;
     for (const auto& t : {take(words, at, "--samples", 0, samples_max, o.samples),
                           take(words, at, "--apart", 1, milliseconds_max, apart),
-                          take(words, at, "--within", 1, milliseconds_max, within)}) {
+                          take(words, at, "--within", 1, milliseconds_max, within),
+                          take(words, at, "--world", 1, ranks_max, o.world)}) {
       if (!t)
         return tl::make_unexpected(t.error());
       is_taken = is_taken || *t;
     }
     if (is_taken)
       continue;
-    const auto pid = number(word, 1, 1 << 30);
-    if (!pid)
-      return failure(errc::invalid, fmt::format("'{}' is neither an option nor the number of a "
-                                                "process (see troupe-dump --help)",
-                                                word));
-    o.pids.push_back(*pid);
+    if (const auto taken = take_process(word, o); !taken)
+      return tl::make_unexpected(taken.error());
   }
-  if (o.pids.empty() || o.pids.size() > pids_max)
-    return failure(errc::invalid, fmt::format("1 to {} processes must be named", pids_max));
-  if (!o.what.native && !o.what.python)
-    return failure(errc::invalid, "--python-only and --native-only leave nothing");
+  if (const auto fine = check(o); !fine)
+    return tl::make_unexpected(fine.error());
   o.apart = std::chrono::milliseconds(apart);
   o.within = std::chrono::milliseconds(within);
   return o;
@@ -118,6 +159,58 @@ void end_after(std::chrono::milliseconds within) {
                        exit_failure));
   }).detach();
 }
+
+/// All at once, so that a reader of messages sees whole ones; false: nothing reads any more.
+bool write_out(const std::string& bytes) {
+  return std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() &&
+         std::fflush(stdout) == 0;
+}
+
+class dumps {
+ public:
+  explicit dumps(const dump_words& o) : o_(o) {}
+
+  int run() {
+    moves_.resize(o_.pids.size(), os::motion::unknown);
+    if (o_.samples > 0)
+      moves_ = reader_.watch(o_.pids, o_.samples, o_.apart);
+    for (std::size_t n = 0; n < o_.pids.size() && is_read_; ++n) {
+      auto dump = reader_.dump(o_.pids[n], o_.what);
+      if (!dump) {
+        code_ = report_error(program, dump.error().what, exit_failure);
+        continue;
+      }
+      dump->stacks.moves = moves_[n];
+      write(*dump, n);
+      if (o_.with_children)
+        write_children(dump->facts.children, n);
+    }
+    return is_read_ ? code_ : exit_failure;
+  }
+
+ private:
+  void write_children(const std::vector<pid_t>& children, std::size_t n) {
+    for (const auto child : children)
+      if (auto dump = reader_.dump(child, o_.what); dump && is_read_) {
+        if (dump->stacks.role.empty())
+          dump->stacks.role = "its child " + dump->facts.name;
+        write(*dump, n);
+      } // else it has ended since, which children may
+  }
+
+  void write(os::process_dump& dump, std::size_t n) {
+    dump.stacks.rank = static_cast<std::uint32_t>(o_.ranks[n]);
+    dump.stacks.world_size = static_cast<std::uint32_t>(o_.world);
+    is_read_ = write_out(o_.as_messages ? diag::dump_of({dump.stacks})
+                                        : text_of(dump, o_.samples > 0) + "\n");
+  }
+
+  const dump_words& o_;
+  os::stack_reader reader_;
+  std::vector<os::motion> moves_;
+  int code_ = exit_success;
+  bool is_read_ = true;
+};
 
 } // namespace
 
@@ -135,22 +228,5 @@ int troupe::launch::dump_program(int argc, char** argv) {
   if (!o)
     return report_error(program, o.error().what, exit_usage);
   end_after(o->within);
-  os::stack_reader reader;
-  std::vector<os::motion> moves(o->pids.size(), os::motion::unknown);
-  if (o->samples > 0)
-    moves = reader.watch(o->pids, o->samples, o->apart);
-  int code = exit_success;
-  for (std::size_t n = 0; n < o->pids.size(); ++n) {
-    auto dump = reader.dump(o->pids[n], o->what);
-    if (!dump) {
-      code = report_error(program, dump.error().what, exit_failure);
-      continue;
-    }
-    dump->moves = moves[n];
-    const auto out =
-        o->messages ? diag::dump_of({dump->stacks}) : text_of(*dump, o->samples > 0) + "\n";
-    std::fwrite(out.data(), 1, out.size(), stdout);
-    std::fflush(stdout);
-  }
-  leave(code);
+  leave(dumps(*o).run());
 }

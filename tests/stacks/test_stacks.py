@@ -265,12 +265,32 @@ def test_data_loader(start: Start, stacks: Stacks) -> None:
             pass
         """,
     )
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    roles = [stacks(child).text.splitlines()[0] for child in path.read_text().split()]
-    named = sorted(r.partition("data loader worker ")[2][0] for r in roles if "worker" in r)
+    processes = stacks("--children", process.pid).text.split("\n\n")
+    roles = [p.splitlines()[0] for p in processes if p]
+    assert f"Process {process.pid} " in roles[0] and "data loader" not in roles[0]
+    named = sorted(r.partition("data loader worker ")[2][:1] for r in roles[1:])
     assert named == ["0", "1", "2", "3"]
-    slow = next(d for d in map(stacks, path.read_text().split()) if "__getitem__" in d.text)
-    assert "data loader worker 3" in slow.text
+    (slow,) = (p for p in processes if "__getitem__" in p)
+    assert "data loader worker 3" in slow
+
+
+def test_messages(start: Start, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """What a node supervisor reads is what `actor-stacks` merges."""
+    import sys
+
+    program = Path(request.config.getoption("--stacks")).absolute()
+    directory = tmp_path / "dumps"
+    directory.mkdir()
+    for rank in range(2):
+        process = start(sys.executable, SLEEP)
+        with open(directory / f"rank-0000{rank}-of-00002.stacks", "wb") as file:
+            arguments = ["--messages", "--world", "2", f"{process.pid}:{rank}"]
+            subprocess.run([program, *arguments], stdout=file, check=True, timeout=60)
+    merge = [program.with_name("actor-stacks"), "--path", directory]
+    done = subprocess.run(merge, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0, done.stderr
+    pictures = [p for p in tmp_path.rglob("py_stack*") if p.is_file()]
+    assert pictures and any("inner@" in p.read_text() for p in pictures), pictures
 
 
 def test_a_full_file_system(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -307,6 +327,9 @@ def test_a_stripped_program(stacks: Stacks) -> None:
         (["--samples"], "--samples takes a number from 0 to 100"),
         (["--apart", "x", "1"], "--apart takes a number"),
         (["hello"], "'hello' is neither an option nor the number of a process"),
+        (["7:x"], "'7:x' is neither an option nor the number of a process"),
+        (["--world", "2", "7:2"], "rank 2 is not one of 2"),
+        (["--samples", "1", "7"], "one sample tells no motion"),
         ([], "1 to 1024 processes must be named"),
         (["--python-only", "--native-only", "1"], "leave nothing"),
         ([str(1 << 29)], f"there is no process {1 << 29}"),

@@ -15,13 +15,23 @@ namespace troupe::os {
 
 namespace {
 
-/// ", in nfs_wait_bit (read)"
+/// "nfs_wait_bit_killable (read)"
 std::string place_in_kernel(const thread_facts& t) {
-  if (t.waits_in.empty() && t.syscall.empty())
-    return {};
   if (t.waits_in.empty() || t.syscall.empty())
-    return ", in " + t.waits_in + t.syscall;
-  return fmt::format(", in {} ({})", t.waits_in, t.syscall);
+    return t.waits_in + t.syscall;
+  return fmt::format("{} ({})", t.waits_in, t.syscall);
+}
+
+std::vector<std::string> lines_of(const process_facts& facts) {
+  std::vector<std::string> lines;
+  if (facts.tracer != 0)
+    lines.push_back(fmt::format("process {} traces it", facts.tracer));
+  for (const auto& s : facts.stuck)
+    lines.push_back(fmt::format("{} does not acknowledge {} bytes, sent again {} times", s.peer,
+                                s.unacknowledged, s.retransmissions));
+  for (const auto& point : facts.full)
+    lines.push_back(fmt::format("the file system of {} is full", point));
+  return lines;
 }
 
 void add_line(std::string& to, const std::string& line) {
@@ -38,8 +48,10 @@ class dumping {
       thread.id = static_cast<std::uint64_t>(t.id);
       thread.name = t.name;
       thread.state = t.state;
+      thread.waits_in = place_in_kernel(t);
       done_.stacks.threads.push_back(std::move(thread));
     }
+    done_.stacks.facts = lines_of(facts);
     done_.facts = std::move(facts);
   }
 
@@ -64,7 +76,7 @@ class dumping {
     for (std::size_t n = 0; n < done_.facts.threads.size(); ++n)
       if (done_.facts.threads[n].state == 'D')
         add_line(done_.stacks.threads[n].missing,
-                 "it waits in the kernel (state D" + place_in_kernel(done_.facts.threads[n]) + ")");
+                 "it waits in the kernel, in state D: " + done_.stacks.threads[n].waits_in);
     note_end();
     return std::move(done_);
   }

@@ -18,8 +18,7 @@ struct dump_options {
 struct process_dump {
   process_facts facts;
   diag::process_stacks stacks;
-  motion moves = motion::unknown; ///< if it was asked for
-  duration stopped_longest{};     ///< a thread of it, for its native stack
+  duration stopped_longest{}; ///< a thread of it, for its native stack
 };
 
 /// Reads what other processes are doing, without their help. A file that cannot be read because

@@ -42,12 +42,10 @@ std::string text_of_frame(const diag::stack_frame& f) {
   return f.source.empty() ? function : fmt::format("{} ({})", function, printable(f.source));
 }
 
-std::string text_of_thread(const diag::thread_stacks& t, const thread_facts* facts) {
+std::string text_of_thread(const diag::thread_stacks& t) {
   auto text = fmt::format("Thread {} ({}): {}", t.id, printable(t.name), words_of_state(t.state));
-  if (facts != nullptr && !facts->waits_in.empty())
-    text += " in " + printable(facts->waits_in);
-  if (facts != nullptr && !facts->syscall.empty())
-    text += fmt::format(" ({})", facts->syscall);
+  if (!t.waits_in.empty())
+    text += " in " + printable(t.waits_in);
   if (t.holds_gil)
     text += ", holds Python's lock";
   text += '\n';
@@ -58,18 +56,6 @@ std::string text_of_thread(const diag::thread_stacks& t, const thread_facts* fac
   for (const auto& f : t.native)
     text += "    " + text_of_frame(f) + '\n';
   return t.missing.empty() ? text : text + "  missing: " + t.missing + '\n';
-}
-
-std::string text_of_facts(const process_facts& facts) {
-  std::string text;
-  if (facts.tracer != 0)
-    text += fmt::format("  traced by process {}\n", facts.tracer);
-  for (const auto& s : facts.stuck)
-    text += fmt::format("  {} does not acknowledge {} bytes, sent again {} times\n", s.peer,
-                        s.unacknowledged, s.retransmissions);
-  for (const auto& point : facts.full)
-    text += fmt::format("  the file system of {} is full\n", printable(point));
-  return text;
 }
 
 } // namespace
@@ -85,17 +71,13 @@ std::string text_of(const process_dump& dump, bool was_watched) {
   text += fmt::format(": {}, {} of a processor used\n", words_of_state(facts.state),
                       in_words(facts.cpu));
   if (was_watched)
-    text += fmt::format("  {}\n", words_of(dump.moves));
-  text += text_of_facts(facts);
+    text += fmt::format("  {}\n", words_of(stacks.moves));
+  for (const auto& line : stacks.facts)
+    text += fmt::format("  {}\n", printable(line));
   for (const auto& line : stacks.missing)
     text += "  missing: " + line + '\n';
-  for (const auto& t : stacks.threads) {
-    const thread_facts* known = nullptr;
-    for (const auto& f : facts.threads)
-      if (static_cast<std::uint64_t>(f.id) == t.id)
-        known = &f;
-    text += text_of_thread(t, known);
-  }
+  for (const auto& t : stacks.threads)
+    text += text_of_thread(t);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "diag/stacks/process_stacks.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/stacks/python_walk_core.hpp"
 
@@ -19,13 +20,7 @@ struct motion_sample {
   std::vector<python_thread> threads;
 };
 
-enum class motion {
-  unknown, ///< fewer than two samples, or no Python in it
-  moves,   ///< a stack changed, or bytes were read or written
-  sleeps,  ///< nothing changed, and it used no processor
-  spins,   ///< nothing changed in what it executes, and it used a processor
-  stopped, ///< by a signal or a debugger
-};
+using diag::motion;
 
 std::string_view words_of(motion m);
 

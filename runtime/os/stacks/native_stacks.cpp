@@ -49,7 +49,7 @@ class reading {
     }
     // It would not stop before the kernel is done with it.
     if (stat->state == 'D') {
-      missing = "it waits in the kernel (state D) and was not stopped";
+      missing = "it was not stopped";
       return waiting(id);
     }
     if (is_refused_ || waited_ >= limits::stacks_stop_in_all_within) {
