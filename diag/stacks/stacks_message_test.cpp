@@ -53,6 +53,26 @@ std::string objection_to_merged(Change change) {
 
 } // namespace
 
+TEST_CASE("what the kernel says of a process comes with its stacks") {
+  auto p = process(1, 4, {"main", "work"});
+  p.facts = {"the file system of /data is full"};
+  p.moves = motion::spins;
+  p.threads[0].waits_in = "futex_do_wait (futex)";
+  const auto read = read_process(*said(p).read());
+  REQUIRE(read);
+  CHECK(read->facts == p.facts);
+  CHECK(read->moves == motion::spins);
+  CHECK(read->threads[0].waits_in == p.threads[0].waits_in);
+  CHECK(objection_to([](ProcessStacks::Builder body) { body.initFacts(257); }) != "");
+}
+
+TEST_CASE("a kind of motion that a later version knows is none") {
+  const auto m = messages::local<ProcessStacks>("test", [](auto body) { body.setMotion(200); });
+  const auto read = read_process(*m.read());
+  REQUIRE(read);
+  CHECK(read->moves == motion::unknown);
+}
+
 TEST_CASE("a process comes back from a message as it was") {
   random_source chance(3);
   for (int round = 0; round < 200; ++round) {

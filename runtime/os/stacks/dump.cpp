@@ -150,7 +150,7 @@ class dumping {
 } // namespace
 
 result<process_dump> stack_reader::dump(pid_t pid, const dump_options& options) {
-  auto facts = facts_of(pid);
+  auto facts = facts_of(pid, connections_);
   if (!facts)
     return tl::make_unexpected(facts.error());
   return dumping(std::move(*facts), files_).run(options);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <set>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace troupe::os {
@@ -77,21 +78,33 @@ std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
 }
 
 /// Of its open sockets, those that wait for their peer.
-std::vector<stuck_socket> stuck_of(pid_t pid, const std::set<std::uint64_t>& open_sockets) {
+std::vector<stuck_socket> stuck_of(pid_t pid, const std::set<std::uint64_t>& open_sockets,
+                                   silent_connections& connections) {
   std::vector<stuck_socket> stuck;
-  if (open_sockets.empty())
-    return stuck;
-  for (const auto* family : {"tcp", "tcp6"})
-    for (auto& s : stuck_sockets(kernel_text(fmt::format("/proc/{}/net/{}", pid, family),
-                                             limits::stacks_sockets_bytes_max)))
+  if (!open_sockets.empty())
+    for (const auto& s : connections.of(pid))
       if (open_sockets.count(s.inode) != 0)
-        stuck.push_back(std::move(s));
+        stuck.push_back(s);
   return stuck;
 }
 
 } // namespace
 
-result<process_facts> facts_of(pid_t pid) {
+const std::vector<stuck_socket>& silent_connections::of(pid_t pid) {
+  struct stat file {};
+  const bool is_known = ::stat(fmt::format("/proc/{}/ns/net", pid).c_str(), &file) == 0;
+  auto [at, is_new] = by_namespace_.try_emplace(is_known ? file.st_ino : 0);
+  if (is_new || !is_known) {
+    at->second.clear();
+    for (const auto* family : {"tcp", "tcp6"})
+      for (auto& s : stuck_sockets(kernel_text(fmt::format("/proc/{}/net/{}", pid, family),
+                                               limits::stacks_sockets_bytes_max)))
+        at->second.push_back(std::move(s));
+  }
+  return at->second;
+}
+
+result<process_facts> facts_of(pid_t pid, silent_connections& connections) {
   const auto directory = fmt::format("/proc/{}", pid);
   const auto stat = pid > 0 ? stat_of(directory) : std::nullopt;
   if (!stat)
@@ -110,7 +123,7 @@ result<process_facts> facts_of(pid_t pid) {
     if (auto t = thread_of(pid, id))
       f.threads.push_back(std::move(*t));
   const auto open = open_files_of(pid);
-  f.stuck = stuck_of(pid, open.sockets);
+  f.stuck = stuck_of(pid, open.sockets, connections);
   f.full = full_file_systems(pid, open.written);
   return f;
 }

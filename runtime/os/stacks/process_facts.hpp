@@ -5,6 +5,7 @@
 #include "runtime/os/stacks/socket_table_core.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,8 +49,18 @@ struct process_facts {
                                  ///< files' and of files that it writes
 };
 
+/// The silent connections of a network namespace, asked for once: the kernel goes through all of
+/// its table for each answer, which takes milliseconds, and processes of a node mostly share one.
+class silent_connections {
+ public:
+  const std::vector<stuck_socket>& of(pid_t pid);
+
+ private:
+  std::map<std::uint64_t, std::vector<stuck_socket>> by_namespace_;
+};
+
 /// errc::absent if there is no such process. What cannot be read is missing.
-result<process_facts> facts_of(pid_t pid);
+result<process_facts> facts_of(pid_t pid, silent_connections& connections);
 
 /// The part that tells whether it moves, at a fraction of the cost.
 struct process_use {
