@@ -58,8 +58,8 @@ std::optional<std::size_t> message_length(std::string_view bytes) {
 
 result<void> add_message(merged_stacks& into, std::string_view bytes, const dump_name& of) {
   const auto m = messages::admit(bytes.data(), bytes.size());
-  if (!m)
-    return tl::make_unexpected(m.error());
+  if (!m) // what Cap'n Proto says of it may have several lines
+    return failure(m.error().code, missing_line(m.error().what));
   if (!m->is<messages::ProcessStacks>())
     return failure(errc::invalid, fmt::format("it holds a message that is no stacks: {}",
                                               messages::kind_name(m->kind())));

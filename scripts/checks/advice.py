@@ -16,7 +16,7 @@ PAGE = "docs/troubleshooting.md"
 MESSAGES = re.compile(r"^\| (`.*?`(?:, `.*?`)*) \|", re.M)
 QUOTED = re.compile(r"`([^`]+)`")
 LIST_ITEM = re.compile(r"^- ((?:`[^`]+`(?:,\s+)?)+):", re.M)
-FOLDERS = ("actors/", "ckpt/", "launch/", "messages/", "runtime/", "worker/", "python/troupe/")
+FOLDERS = ("actors/", "ckpt/", "diag/", "launch/", "messages/", "runtime/", "worker/", "python/troupe/")
 # Said by the system, or put together of words that stand apart in the sources.
 NOT_WHOLE = (
     *("Connection refused", "No route to host", "Host not found"),

@@ -74,7 +74,7 @@ THIRD_PARTY = {
     r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS),
     r"isa-l/": (CKPT,),
     # xpu_timer's files are protobuf.
-    r"protozero/": (DIAG,),
+    r"protozero/": (DIAG, "bench"),
     r"elfutils/|(libelf|gelf|dwarf)\.h": (OS,),
     r"(cuda|cublas|nccl)": (TRACE,),
     r"CLI/": (OPTIONS, SHELL),
