@@ -22,6 +22,7 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
         "actor-launcher": "troupe",
         "actor-master": "troupe",
         "actor-shell": "troupe",
+        "actor-stacks": "troupe",
     }
     assert echo(prefix / "bin/actor-launcher", "installed") == "installed\n"
 
@@ -35,11 +36,19 @@ def test_nothing_else_is_copied_from_the_system(prefix: Path) -> None:
     assert (prefix / "libexec/troupe/hooks/sitecustomize.py").is_file()
 
 
-@pytest.mark.parametrize("name", ["actor-launcher", "actor-master", "actor-shell"])
-def test_each_name_has_its_manual_page_and_completion(prefix: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("actor-launcher", "--json-log FILE"),
+        ("actor-master", "--json-log FILE"),
+        ("actor-shell", "--json-log FILE"),
+        ("actor-stacks", "--path DIR"),
+    ],
+)
+def test_each_name_has_its_manual_page_and_completion(prefix: Path, name: str, option: str) -> None:
     page = prefix / f"share/man/man1/{name}.1"
     shown = run("groff", "-man", "-Tascii", "-ww", "-P-cbu", page)
-    assert "--json-log FILE" in shown.stdout and shown.stderr == ""
+    assert option in shown.stdout and shown.stderr == ""
     assert f"-F _{name} {name}\n" in (prefix / f"share/bash-completion/completions/{name}").read_text()
     assert f"#compdef {name}\n" in (prefix / f"share/zsh/site-functions/_{name}").read_text()
     assert f"complete -c {name} " in (prefix / f"share/fish/vendor_completions.d/{name}.fish").read_text()

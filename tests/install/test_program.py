@@ -17,7 +17,13 @@ def test_a_verb_and_a_link_are_the_same(build: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "link"), [("run", "actor-launcher"), ("master", "actor-master"), ("shell", "actor-shell")]
+    ("verb", "link"),
+    [
+        ("run", "actor-launcher"),
+        ("master", "actor-master"),
+        ("shell", "actor-shell"),
+        ("stacks", "actor-stacks"),
+    ],
 )
 def test_both_show_the_same_help(build: Path, verb: str, link: str) -> None:
     by_verb = run(build / "bin/troupe", verb, "--help").stdout
