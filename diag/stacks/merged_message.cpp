@@ -54,7 +54,9 @@ class trie_said {
   }
 
   void write(messages::StackTrie::Builder out) const {
-    fill(out.initNames(static_cast<unsigned>(names_.size())), names_);
+    auto names = out.initNames(static_cast<unsigned>(names_.size()));
+    for (unsigned i = 0; i < names.size(); ++i)
+      names.set(i, to_text(names_[i]));
     fill(out.initFunctions(size_of(functions_)), functions_);
     fill(out.initSources(size_of(sources_)), sources_);
     fill(out.initParents(size_of(parents_)), parents_);
@@ -229,7 +231,7 @@ damage read_missing(messages::MergedStacks::Reader in, merged_stacks& out) {
     const auto of = ranks_of(m.getRanks());
     if (!of)
       return "its list of what is missing is damaged";
-    out.add_missing(m.getWhat(), *of);
+    out.add_missing(std::string(text_of(m.getWhat())), *of);
   }
   const auto more = ranks_of(in.getMissingMore());
   if (!more)
@@ -249,7 +251,7 @@ void write_merged(const merged_stacks& stacks, messages::MergedStacks::Builder o
   auto missing = out.initMissing(static_cast<unsigned>(stacks.missing.size()));
   unsigned i = 0;
   for (const auto& [what, of] : stacks.missing) {
-    missing[i].setWhat(what);
+    missing[i].setWhat(to_text(what));
     const auto runs = runs_of(of, limits::missing_runs_max);
     fill(missing[i++].initRanks(size_of(runs)), runs);
   }

@@ -40,7 +40,7 @@ class frames_said {
   void write(messages::ProcessStacks::Builder out) const {
     auto names = out.initNames(static_cast<unsigned>(names_.size()));
     for (unsigned i = 0; i < names.size(); ++i)
-      names.set(i, names_[i]);
+      names.set(i, to_text(names_[i]));
     const auto size = static_cast<unsigned>(frames_.size());
     auto functions = out.initFunctions(size), sources = out.initSources(size),
          lines = out.initLines(size);
@@ -111,11 +111,11 @@ void set_numbers(capnp::List<std::uint32_t>::Builder out, const numbers& from) {
 void write_thread(const thread_stacks& t, stacks_said& stacks,
                   messages::ThreadStacks::Builder out) {
   out.setId(t.id);
-  out.setName(std::string(beginning(t.name, 63)));
+  out.setName(to_text(std::string(beginning(t.name, 63))));
   out.setState(static_cast<std::uint8_t>(t.state));
   out.setHoldsGil(t.holds_gil);
-  out.setMissing(missing_line(t.missing));
-  out.setWaitsIn(std::string(beginning(t.waits_in, waits_in_max)));
+  out.setMissing(to_text(missing_line(t.missing)));
+  out.setWaitsIn(to_text(std::string(beginning(t.waits_in, waits_in_max))));
   const auto native = stacks.said(t.native), python = stacks.said(t.python);
   set_numbers(out.initNative(static_cast<unsigned>(native.size())), native);
   set_numbers(out.initPython(static_cast<unsigned>(python.size())), python);
@@ -129,14 +129,14 @@ void write_missing(std::vector<std::string> missing, messages::ProcessStacks::Bu
   }
   auto lines = out.initMissing(static_cast<unsigned>(missing.size()));
   for (unsigned i = 0; i < lines.size(); ++i)
-    lines.set(i, missing_line(missing[i]));
+    lines.set(i, to_text(missing_line(missing[i])));
 }
 
 void write_facts(const process_stacks& process, messages::ProcessStacks::Builder out) {
   const auto count = std::min(process.facts.size(), limits::missing_lines_max);
   auto lines = out.initFacts(static_cast<unsigned>(count));
   for (unsigned i = 0; i < count; ++i)
-    lines.set(i, missing_line(process.facts[i]));
+    lines.set(i, to_text(missing_line(process.facts[i])));
   out.setMotion(static_cast<std::uint8_t>(process.moves));
 }
 
@@ -239,8 +239,8 @@ void write_process(const process_stacks& process, messages::ProcessStacks::Build
   out.setRank(process.rank);
   out.setWorldSize(process.world_size);
   out.setPid(process.pid);
-  out.setRole(std::string(beginning(process.role, limits::missing_line_max)));
-  out.setPythonVersion(std::string(beginning(process.python_version, 63)));
+  out.setRole(to_text(std::string(beginning(process.role, limits::missing_line_max))));
+  out.setPythonVersion(to_text(std::string(beginning(process.python_version, 63))));
   stacks_said stacks;
   const auto count = std::min(process.threads.size(), limits::process_threads_max);
   auto threads = out.initThreads(static_cast<unsigned>(count));
@@ -265,16 +265,17 @@ result<process_stacks> read_process(process_reader in) {
   p.rank = in.getRank();
   p.world_size = in.getWorldSize();
   p.pid = in.getPid();
-  p.role = in.getRole();
-  p.python_version = in.getPythonVersion();
+  p.role = text_of(in.getRole());
+  p.python_version = text_of(in.getPythonVersion());
   for (const auto t : in.getThreads())
-    p.threads.push_back({t.getId(), t.getName(), static_cast<char>(t.getState()),
-                         stack_of(in, t.getNative()), stack_of(in, t.getPython()), t.getHoldsGil(),
-                         t.getMissing(), t.getWaitsIn()});
+    p.threads.push_back({t.getId(), std::string(text_of(t.getName())),
+                         static_cast<char>(t.getState()), stack_of(in, t.getNative()),
+                         stack_of(in, t.getPython()), t.getHoldsGil(),
+                         std::string(text_of(t.getMissing())), std::string(text_of(t.getWaitsIn()))});
   for (const auto line : in.getMissing())
-    p.missing.emplace_back(line);
+    p.missing.emplace_back(text_of(line));
   for (const auto line : in.getFacts())
-    p.facts.emplace_back(line);
+    p.facts.emplace_back(text_of(line));
   p.moves = motion_of(in.getMotion());
   return p;
 }
@@ -296,7 +297,7 @@ result<void> add_process(merged_stacks& into, process_reader in) {
     if (t.getPython().size() > 0)
       python.add(state, t.getPython());
     if (t.hasMissing() && t.getMissing().size() > 0)
-      into.add_missing(t.getMissing(), rank);
+      into.add_missing(std::string(text_of(t.getMissing())), rank);
   }
   return {};
 }

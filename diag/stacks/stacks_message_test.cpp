@@ -110,6 +110,23 @@ TEST_CASE("merged stacks come back from a message as they were") {
   }
 }
 
+TEST_CASE("a name may have any bytes") {
+  const std::string odd("a\0b\xff", 4), other("a\0c\xff", 4);
+  auto p = process(0, 1, {"main", odd, other});
+  p.role = odd;
+  p.missing = {odd};
+  const auto back = read_process(*said(p).read());
+  REQUIRE(back);
+  CHECK(back->threads.front().python == p.threads.front().python);
+  CHECK(back->role == odd);
+  CHECK(back->missing == p.missing);
+  merged_stacks stacks;
+  stacks.add(p);
+  const auto merged = read_merged(*said(stacks).read());
+  REQUIRE(merged);
+  CHECK(to_json(*merged) == to_json(stacks));
+}
+
 TEST_CASE("more than a message holds is left out from the innermost on, and counted") {
   merged_stacks stacks;
   for (std::uint32_t rank = 0; rank < 3'000; ++rank) {

@@ -28,7 +28,7 @@ using clock = std::chrono::steady_clock;
 
 std::vector<std::string> command_of(const std::vector<pid_t>& pids, duration within) {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(within).count();
-  std::vector<std::string> words{"troupe-stacks", "--messages", "--within",
+  std::vector<std::string> words{"troupe-dump", "--messages", "--within",
                                  std::to_string(std::max<std::int64_t>(limit, 1))};
   for (const auto pid : pids)
     words.push_back(std::to_string(pid));

@@ -11,7 +11,7 @@
 
 namespace troupe::os {
 
-/// Has `troupe-stacks` read processes, and collects what it says until its time is over.
+/// Has `troupe-dump` read processes, and collects what it says until its time is over.
 ///
 /// What reads stacks opens the files that a process has mapped; where the server of one is gone,
 /// that never ends, and no thread of the node supervisor may be lost to it. A child can be killed.
