@@ -142,6 +142,15 @@ TEST_CASE("all files are written, and the report says what is missing") {
   CHECK(report.find("/py_stack.svg: 2 different stacks of 2 threads\n") != std::string::npos);
 }
 
+TEST_CASE("what the bounds leave out is told") {
+  const scratch_folder folder;
+  folder.write_rank(0, 1, std::vector<std::string>(2 * limits::stack_frames_max, "again"));
+  const auto all = gather_stacks(folder.text(), 1);
+  REQUIRE(all);
+  CHECK(report_of(*all, "out").find("beyond the bounds: 1 stacks lack their middle, 0 end early") !=
+        std::string::npos);
+}
+
 TEST_CASE("a directory that cannot be written to is named") {
   const scratch_folder folder;
   folder.write("file", "");

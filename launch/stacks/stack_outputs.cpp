@@ -94,6 +94,13 @@ std::string report_of(const gathered_stacks& all, const std::string& directory) 
     fmt::format_to(to, "missing of ranks {}: {}\n", of.text(limits::label_runs_max),
                    os::printable(what));
   }
+  auto left = stacks.native.was_left_out();
+  left.add(stacks.python.was_left_out());
+  if (left.deep + left.full + left.names > 0)
+    fmt::format_to(to,
+                   "beyond the bounds: {} stacks lack their middle, {} end early, {} names are "
+                   "shown as unknown\n",
+                   left.deep, left.full, left.names);
   const fs::path into = directory;
   const auto line = [&](const char* name, const diag::stack_trie& trie) {
     fmt::format_to(to, "{}: {} different stacks of {} threads\n",
