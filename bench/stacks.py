@@ -23,8 +23,8 @@ RANKS, GATHERED = 4_096, 1_000
 KINDS = ("troupe", "xpu_timer")
 
 
-def run(path: Path, output: Path, processors: Sequence[int]) -> tuple[float, float]:
-    """Seconds from start to end, and the most memory that was resident, in MiB."""
+def run(path: Path, output: Path, processors: Sequence[int]) -> dict[str, float]:
+    """ms from start to end and of processor time, and the most memory that was resident, in MiB."""
     began = time.monotonic()
     with subprocess.Popen(
         [STACKS, "--path", path, "--output", output],
@@ -36,7 +36,11 @@ def run(path: Path, output: Path, processors: Sequence[int]) -> tuple[float, flo
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"actor-stacks ended with {process.returncode}")
-    return took, usage.ru_maxrss / 1024
+    return {
+        "[ms]": took * 1e3,
+        "[ms of processor time]": (usage.ru_utime + usage.ru_stime) * 1e3,
+        "[MiB]": usage.ru_maxrss / 1024,
+    }
 
 
 def gather() -> float:
@@ -55,13 +59,13 @@ def measure(place: Path, rounds: int) -> dict[str, list[float]]:
     for turn in range(rounds):
         harness.progress(f"round {turn + 1} of {rounds}")
         for kind in KINDS:
-            what = f"{RANKS:,} dumps of {kind} to pictures"
-            took, memory = run(place / kind, place / "out", all_of_them[:1])
-            found[f"{what}, one processor [ms]"].append(took * 1e3)
-            found[f"{what}, one processor [MiB]"].append(memory)
-            took, memory = run(place / kind, place / "out", all_of_them)
-            found[f"{what}, {len(all_of_them)} processors [ms]"].append(took * 1e3)
-            found[f"{what}, {len(all_of_them)} processors [MiB]"].append(memory)
+            for name, where in (
+                ("one processor", all_of_them[:1]),
+                (f"{len(all_of_them)} processors", all_of_them),
+            ):
+                for unit, value in run(place / kind, place / "out", where).items():
+                    what = f"{RANKS:,} dumps of {kind} to pictures, {name} {unit}"
+                    found[what].append(value)
         found[f"{GATHERED:,} ranks' messages to pictures [ms]"].append(gather() * 1e3)
     return found
 
