@@ -268,10 +268,10 @@ result<process_stacks> read_process(process_reader in) {
   p.role = text_of(in.getRole());
   p.python_version = text_of(in.getPythonVersion());
   for (const auto t : in.getThreads())
-    p.threads.push_back({t.getId(), std::string(text_of(t.getName())),
-                         static_cast<char>(t.getState()), stack_of(in, t.getNative()),
-                         stack_of(in, t.getPython()), t.getHoldsGil(),
-                         std::string(text_of(t.getMissing())), std::string(text_of(t.getWaitsIn()))});
+    p.threads.push_back(
+        {t.getId(), std::string(text_of(t.getName())), static_cast<char>(t.getState()),
+         stack_of(in, t.getNative()), stack_of(in, t.getPython()), t.getHoldsGil(),
+         std::string(text_of(t.getMissing())), std::string(text_of(t.getWaitsIn()))});
   for (const auto line : in.getMissing())
     p.missing.emplace_back(text_of(line));
   for (const auto line : in.getFacts())

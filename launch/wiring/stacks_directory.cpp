@@ -44,10 +44,8 @@ class directory_archive : public diag::stacks_archive {
 
   void write(std::uint64_t dump, const std::vector<merged>& of,
              std::function<void(diag::stacks_written)> done) override {
-    boost::asio::post(thread_.context(),
-                      [where = fmt::format("{}/{}", directory_, dump), of, done = std::move(done)] {
-                        done(write_all(where, of));
-                      });
+    boost::asio::post(thread_.context(), [where = fmt::format("{}/{}", directory_, dump), of,
+                                          done = std::move(done)] { done(write_all(where, of)); });
   }
 
  private:

@@ -12,7 +12,8 @@ std::string own_program() {
 
 std::string worker_hooks() {
   std::error_code error;
-  const auto hooks = std::filesystem::path(own_program()).parent_path().parent_path() / "libexec/troupe/hooks";
+  const auto hooks =
+      std::filesystem::path(own_program()).parent_path().parent_path() / "libexec/troupe/hooks";
   const bool there = std::filesystem::exists(hooks / "sitecustomize.py", error);
   return there ? hooks.string() : std::string();
 }

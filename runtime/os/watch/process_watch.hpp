@@ -15,9 +15,9 @@ namespace troupe::os {
 /// dumps have a thread each, since both may wait for a disk.
 class process_watch : public diag::progress_host {
  public:
-  /// `pages`: of each local rank, a descriptor of diag::page_bytes that is sealed against being made shorter; it
-  /// stays the caller's. `program`: the file of `troupe`, which reads stacks as a child. Error: a
-  /// page cannot be mapped.
+  /// `pages`: of each local rank, a descriptor of diag::page_bytes that is sealed against being
+  /// made shorter; it stays the caller's. `program`: the file of `troupe`, which reads stacks as a
+  /// child. Error: a page cannot be mapped.
   static result<std::shared_ptr<process_watch>> open(const std::vector<int>& pages,
                                                      std::string program);
   ~process_watch() override;

@@ -11,7 +11,7 @@ namespace {
 
 std::string in_words(const messages::msg<messages::Watched>& m) {
   std::string all = fmt::format("g{} of {}:", m.envelope().about.value, m.read()->getWorldSize());
-  const auto said = m.read();
+  auto said = m.read();
   for (auto p : said->getProcesses())
     all += fmt::format(" {}/{} pid {}", p.getRank(), p.getLocalRank(), p.getPid());
   return all;
