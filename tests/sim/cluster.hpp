@@ -10,6 +10,7 @@
 #include "tests/sim/loads.hpp"
 #include "tests/sim/network.hpp"
 #include "tests/sim/processes.hpp"
+#include "tests/sim/progress.hpp"
 #include "tests/sim/stores.hpp"
 
 #include <cstdint>
@@ -69,6 +70,7 @@ class cluster {
   sim::network& net() { return network_; }
   sim::trainers& training() { return trainers_; }
   sim::checkpoints& saves() { return checkpoints_; }
+  sim::progress& pages() { return progress_; }
   sim_disk& disk() { return masters_.at(master_name()).disk; }
   const cluster_options& options() const { return options_; }
 
@@ -140,6 +142,7 @@ class cluster {
   sim::trainers trainers_;
   sim::stores stores_;
   sim::checkpoints checkpoints_;
+  sim::progress progress_;
   loads loads_;
   std::map<std::string, master_machine> masters_;
   std::map<std::string, machine> nodes_;

@@ -272,6 +272,18 @@ result<void> about_training(cluster& c, const command& w) {
   return {};
 }
 
+result<void> about_rank(cluster& c, const command& w) {
+  const auto what = rest(w, 2);
+  if (what == "stands still")
+    c.pages().stand_still(static_cast<global_rank>(std::stoul(w.at(1))));
+  else if (what == "goes on")
+    c.pages().go_on();
+  else
+    return unknown(w);
+  c.all().write("-", "! rank " + w[1] + " " + what);
+  return {};
+}
+
 result<void> about_shell(cluster& c, const command& w) {
   if (rest(w, 1) != "asks")
     return unknown(w);
@@ -295,7 +307,7 @@ result<void> inject(cluster& c, const command& w) {
       {"node", about_node},         {"master", about_master},   {"worker", about_worker},
       {"link", about_link},         {"weather", about_weather}, {"stranger", about_stranger},
       {"disk", about_disk},         {"actor", about_actor},     {"shell", about_shell},
-      {"training", about_training}, {"place", about_place}};
+      {"training", about_training}, {"place", about_place},     {"rank", about_rank}};
   const auto verb = w.size() < 2 ? verbs.end() : verbs.find(w[0]);
   if (verb == verbs.end())
     return unknown(w);

@@ -24,6 +24,7 @@ namespace troupe::sim {
 ///     training copies S parity P    every rank wants step S held by others, of whom P may be lost
 ///     training looks into memory    for the newest step that all ranks could have again
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
+///     rank R stands still | goes on     in its data loader, where the ranks have pages
 ///     link N drops               reset; what is in flight is cut somewhere
 ///     link N is cut              nothing gets through either way, until `link N returns`
 ///     link N is deaf | is mute   nothing gets through to the node, or from it, until

@@ -14,8 +14,9 @@ namespace troupe::transcripts {
 /// faultless and even: a message takes 1 ms, a record 1 ms. Besides the words of
 /// tests/sim/faults.hpp it knows
 ///
-/// - `nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]`: a
-///   master, and N nodes yet to join;
+/// - `nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]
+///   [steps T]`: a master, and N nodes yet to join; with `steps` their workers report a step every
+///   T;
 /// - `advance T`: time passes;
 /// - `story`: from here on only what a launcher tells its user is seen;
 /// - `tree [NAME]…`: a shell asks for the living tree; with names, of the rows called so;

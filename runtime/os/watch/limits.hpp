@@ -7,9 +7,7 @@ namespace troupe::limits {
 
 /// Stacks of the processes of one node, as messages.
 inline constexpr std::size_t dump_bytes_max = 256u << 20;
-/// Processes of one dump, children included: what a command line has room for.
+/// Training processes of one dump: what a command line has room for.
 inline constexpr std::size_t dumped_processes_max = 1'024;
-/// Children of one training process whose stacks are read.
-inline constexpr std::size_t dumped_children_max = 16;
 
 } // namespace troupe::limits

@@ -100,7 +100,7 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
 }
 
 std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of) {
-  const auto facts = facts_of(pid);
+  const auto facts = facts_of(pid, connections_);
   if (!facts)
     return std::nullopt;
   auto s = see(*facts, of);
@@ -119,7 +119,7 @@ std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of) {
 }
 
 std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pid_t pid) {
-  const auto facts = facts_of(pid);
+  const auto facts = facts_of(pid, connections_);
   if (!facts || facts->state == 'Z')
     return std::nullopt;
   auto s = see(*facts, pid);

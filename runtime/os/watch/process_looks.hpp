@@ -18,6 +18,8 @@ namespace troupe::os {
 /// files) is kept for the next look. One thread.
 class process_looks {
  public:
+  /// A new round: connections are looked at once in each.
+  void begin() { connections_ = {}; }
   /// Nothing if there is no such process any more.
   std::optional<diag::process_look> at(std::uint32_t local_rank, pid_t pid);
   /// What is kept of processes that are not among these goes.
@@ -42,6 +44,7 @@ class process_looks {
   std::optional<diag::child_look> child(pid_t pid, pid_t of);
 
   elf_files files_;
+  silent_connections connections_;
   std::map<pid_t, known_process> known_;
 };
 

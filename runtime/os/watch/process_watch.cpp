@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include <sys/mman.h>
@@ -121,6 +120,7 @@ duration process_watch::slept() {
 void process_watch::look(const std::vector<std::uint32_t>& local_ranks, looked done) {
   boost::asio::post(looking_.context(), [this, local_ranks, done = std::move(done)] {
     std::vector<diag::process_look> all;
+    looks_.begin();
     for (const auto local : local_ranks)
       if (const auto pid = trains(local); pid > 0)
         if (auto look = looks_.at(local, pid))
@@ -129,34 +129,19 @@ void process_watch::look(const std::vector<std::uint32_t>& local_ranks, looked d
   });
 }
 
-/// Of the children only as many as there is room for: those of a data loader are alike.
 diag::dump_result process_watch::read_stacks(const std::vector<std::uint32_t>& local_ranks,
                                              duration within) {
-  std::map<std::uint64_t, std::uint32_t> ranks;
-  std::vector<pid_t> pids;
-  const auto take = [&](pid_t pid, std::uint32_t rank) {
-    if (pids.size() < limits::dumped_processes_max && ranks.emplace(pid, rank).second)
-      pids.push_back(pid);
-  };
+  std::vector<dumped_process> processes;
   std::vector<diag::watched_process> watched;
   {
     const std::lock_guard lock(mutex_);
     watched = watched_;
   }
   for (const auto& p : watched)
-    if (std::find(local_ranks.begin(), local_ranks.end(), p.local_rank) != local_ranks.end())
-      take(trains(p.local_rank), p.rank);
-  // All training processes first: they matter most if time is short.
-  for (const auto pid : std::vector<pid_t>(pids))
-    if (const auto facts = facts_of(pid))
-      for (std::size_t i = 0; i < std::min(facts->children.size(), limits::dumped_children_max);
-           ++i)
-        take(facts->children[i], ranks.at(static_cast<std::uint64_t>(pid)));
-  auto result = pids.empty() ? diag::dump_result{} : read_in_child(program_, pids, within);
-  for (auto& process : result.stacks)
-    if (const auto rank = ranks.find(process.pid); rank != ranks.end())
-      process.rank = rank->second;
-  return result;
+    if (processes.size() < limits::dumped_processes_max &&
+        std::find(local_ranks.begin(), local_ranks.end(), p.local_rank) != local_ranks.end())
+      processes.push_back({trains(p.local_rank), p.rank});
+  return processes.empty() ? diag::dump_result{} : read_in_child(program_, processes, within);
 }
 
 void process_watch::dump(const std::vector<std::uint32_t>& local_ranks, duration within,

@@ -26,12 +26,12 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-std::vector<std::string> command_of(const std::vector<pid_t>& pids, duration within) {
+std::vector<std::string> command_of(const std::vector<dumped_process>& processes, duration within) {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(within).count();
-  std::vector<std::string> words{"troupe-dump", "--messages", "--within",
+  std::vector<std::string> words{"troupe-dump", "--messages", "--children", "--within",
                                  std::to_string(std::max<std::int64_t>(limit, 1))};
-  for (const auto pid : pids)
-    words.push_back(std::to_string(pid));
+  for (const auto& p : processes)
+    words.push_back(fmt::format("{}:{}", p.pid, p.rank));
   return words;
 }
 
@@ -84,8 +84,8 @@ std::string collect(int from, clock::time_point until) {
 
 } // namespace
 
-diag::dump_result read_in_child(const std::string& program, const std::vector<pid_t>& pids,
-                                duration within) {
+diag::dump_result read_in_child(const std::string& program,
+                                const std::vector<dumped_process>& processes, duration within) {
   diag::dump_result result;
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -95,7 +95,7 @@ diag::dump_result read_in_child(const std::string& program, const std::vector<pi
   const unique_fd from(ends[0]);
   unique_fd to(ends[1]);
   const auto until = clock::now() + within;
-  const auto child = spawn_reader(program, command_of(pids, within), to.get());
+  const auto child = spawn_reader(program, command_of(processes, within), to.get());
   to = {};
   if (!child) {
     result.missing.push_back(child.error().what);
@@ -106,11 +106,12 @@ diag::dump_result read_in_child(const std::string& program, const std::vector<pi
   while (::waitpid(*child, nullptr, 0) < 0 && errno == EINTR) {
   }
   result.stacks = diag::read_dump(bytes);
-  for (const auto pid : pids)
+  for (const auto& p : processes)
     if (std::none_of(result.stacks.begin(), result.stacks.end(),
-                     [pid](const auto& s) { return s.pid == static_cast<std::uint64_t>(pid); }))
-      result.missing.push_back(fmt::format(
-          "process {} has ended, or its stacks were not read within {}", pid, in_words(within)));
+                     [&p](const auto& s) { return s.pid == static_cast<std::uint64_t>(p.pid); }))
+      result.missing.push_back(
+          fmt::format("rank {}: its process {} has ended, or its stacks were not read within {}",
+                      p.rank, p.pid, in_words(within)));
   return result;
 }
 
