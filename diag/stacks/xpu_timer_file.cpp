@@ -130,19 +130,18 @@ struct reading {
   void read(pbf_reader file) {
     while (file.next()) {
       const auto tag = file.tag();
+      const bool bytes = holds_bytes(file);
       if (tag == 3 && holds_number(file))
         out.pid = file.get_uint32();
-      else if (!holds_bytes(file))
-        file.skip();
-      else if (tag == 1)
+      else if (tag == 1 && bytes)
         read_thread(file.get_message(), pstack_fields, &thread_stacks::native);
-      else if (tag == 2)
+      else if (tag == 2 && bytes)
         read_thread(file.get_message(), pyspy_fields, &thread_stacks::python);
-      else if (tag == 6)
+      else if (tag == 6 && bytes)
         add_missing("pstack", text_of(file.get_view()));
-      else if (tag == 8)
+      else if (tag == 8 && bytes)
         add_missing("py-spy", text_of(file.get_view()));
-      else if (tag == 11)
+      else if (tag == 11 && bytes)
         state = file.get_string();
       else
         file.skip();
