@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+#include <unistd.h>
+
 namespace troupe::os {
 
 namespace {

@@ -12,14 +12,14 @@ namespace troupe::os {
 
 namespace {
 
-std::optional<std::uint64_t> number(std::string_view text, int base) {
+std::optional<std::uint64_t> value_of(std::string_view text, int base) {
   std::uint64_t value = 0;
   const auto* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value, base);
   return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-std::string_view word(std::string_view& text) {
+std::string_view next_word(std::string_view& text) {
   const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
   const auto end = std::min(text.find_first_of(" \t", begin), text.size());
   const auto found = text.substr(begin, end - begin);
@@ -34,7 +34,7 @@ std::optional<std::string> host_of(std::string_view text) {
   if (text.size() != 8 && text.size() != 32)
     return std::nullopt;
   for (std::size_t group = 0; group < text.size() / 8; ++group) {
-    const auto value = number(text.substr(group * 8, 8), 16);
+    const auto value = value_of(text.substr(group * 8, 8), 16);
     if (!value)
       return std::nullopt;
     for (std::size_t n = 0; n < 4; ++n)
@@ -61,20 +61,20 @@ std::optional<std::pair<std::string_view, std::string_view>> halves(std::string_
 }
 
 std::optional<stuck_socket> parse(std::string_view line) {
-  (void)word(line); // its place in the table
-  (void)word(line); // our address
-  const auto peer = halves(word(line));
-  (void)word(line); // state
-  const auto queues = halves(word(line)), timer = halves(word(line));
-  const auto retransmissions = number(word(line), 16);
-  (void)word(line); // user
-  (void)word(line); // probes
-  const auto inode = number(word(line), 10);
+  (void)next_word(line); // its place in the table
+  (void)next_word(line); // our address
+  const auto peer = halves(next_word(line));
+  (void)next_word(line); // state
+  const auto queues = halves(next_word(line)), timer = halves(next_word(line));
+  const auto retransmissions = value_of(next_word(line), 16);
+  (void)next_word(line); // user
+  (void)next_word(line); // probes
+  const auto inode = value_of(next_word(line), 10);
   if (!peer || !queues || !timer || !retransmissions || !inode)
     return std::nullopt;
   const auto host = host_of(peer->first);
-  const auto port = number(peer->second, 16), sent = number(queues->first, 16),
-             armed = number(timer->first, 16);
+  const auto port = value_of(peer->second, 16), sent = value_of(queues->first, 16),
+             armed = value_of(timer->first, 16);
   constexpr std::uint64_t retransmission_timer = 1;
   if (!host || !port || !sent || !armed || *armed != retransmission_timer || *sent == 0 ||
       *retransmissions == 0)
