@@ -15,6 +15,7 @@
 #include <functional>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -144,6 +145,14 @@ TEST_CASE("a program that knows the C ABI alone is seen, and its children are no
           return troupe_take_page();
         }) == 0);
   CHECK(page.seen()->steps_made == 2);
+
+  // What another process does that has inherited the descriptor.
+  CHECK(in_child([] {
+          struct flock whole {};
+          whole.l_type = F_WRLCK;
+          return ::fcntl(std::atoi(std::getenv("TROUPE_PROGRESS_FD")), F_SETLK, &whole) == 0 ? 1
+                                                                                             : 0;
+        }) == 0);
 }
 
 TEST_CASE("the channel says hello to each supervisor, tells the first step, and answers") {

@@ -95,6 +95,32 @@ TEST_CASE("steps have a number, a time, and how long they took") {
   CHECK(seen.newest_ns() == w.now);
 }
 
+TEST_CASE("a process that takes the page of one that ended begins anew") {
+  worker w;
+  w.writer.feeds(feed::input);
+  w.writer.enter(phase::user, "sampling", w.now);
+  w.writer.entered(w.writer.communicator("0", 2, 7), collective::barrier, 0, w.now);
+  for (int i = 0; i < 3; ++i) {
+    w.after(10 * ms);
+    w.writer.step(w.now);
+  }
+  page_writer next(*w.page);
+  w.after(60'000 * ms);
+  next.take(43, w.now);
+  w.after(1 * ms);
+  next.step(w.now);
+  const auto seen = w.seen();
+  CHECK(seen.pid == 43);
+  CHECK(seen.steps_made == 1);
+  CHECK(seen.step_longest_ns == 0);
+  CHECK(seen.step_durations.total == 0);
+  CHECK(seen.feeds == 0);
+  CHECK(seen.phase_now == phase::other);
+  CHECK(seen.user_phase.empty());
+  CHECK(of(seen, phase::user).entered == 0);
+  CHECK(seen.communicators.empty());
+}
+
 TEST_CASE("a phase lasts from its entry, and the one around it goes on after it") {
   worker w;
   w.after(1 * ms);

@@ -29,6 +29,11 @@ void put(Chars& to, std::string_view text) {
     to[i].store(i < length ? text[i] : '\0', relaxed);
 }
 
+void clear(duration_histogram& durations) {
+  for (auto& each : durations.counts)
+    each.store(0, relaxed);
+}
+
 template<class Chars>
 bool is(const Chars& from, std::string_view text) {
   const auto length = std::min(text.size(), from.size() - 1);
@@ -41,8 +46,19 @@ bool is(const Chars& from, std::string_view text) {
 } // namespace
 
 void page_writer::take(std::uint64_t pid, std::uint64_t now) {
+  page_.magic.store(0, std::memory_order_release);
   for (row i = 0; i < no_row; ++i)
     release(i);
+  for (auto* each : {&page_.feeds, &page_.step, &page_.steps_made, &page_.step_ns,
+                     &page_.step_longest_ns, &page_.touched_ns})
+    each->store(0, relaxed);
+  clear(page_.step_durations);
+  for (auto& each : page_.each_phase) {
+    each.entered.store(0, relaxed);
+    each.longest_ns.store(0, relaxed);
+    clear(each.durations);
+  }
+  put(page_.user_phase, {});
   page_.pid.store(pid, relaxed);
   page_.phase_now.store(static_cast<std::uint64_t>(phase::other), relaxed);
   page_.phase_ns.store(now, relaxed);

@@ -23,7 +23,7 @@ class page_writer {
 
   constexpr explicit page_writer(progress_page& page) : page_(page) {}
 
-  /// A second writer goes on where an earlier one, of a process that was replaced, has ended.
+  /// For a new process: what an earlier one has left is gone.
   void take(std::uint64_t pid, std::uint64_t now);
   void feeds(feed from);
   std::uint64_t feeds_now() const { return page_.feeds.load(std::memory_order_relaxed); }

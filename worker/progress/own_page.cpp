@@ -1,7 +1,5 @@
 #include "worker/progress/own_page.hpp"
 
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <mutex>
 #include <string_view>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -63,16 +62,13 @@ int inherited() {
   return file;
 }
 
-/// Of several processes one has it: the first, until that has ended.
-bool claim(diag::progress_page& shared) {
-  const auto own = static_cast<std::uint64_t>(::getpid());
-  auto holder = shared.pid.load();
-  do {
-    const auto other = holder != 0 && holder != own;
-    if (other && (::kill(static_cast<pid_t>(holder), 0) == 0 || errno == EPERM))
-      return false;
-  } while (!shared.pid.compare_exchange_weak(holder, own));
-  return true;
+/// Of several processes one has it: the first, until that has ended. A lock says so, which the
+/// kernel lets go with the process: it is not a fork's, and stays over an exec.
+bool claim(int file) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_SETLK, &whole) == 0;
 }
 
 bool take_it() {
@@ -83,7 +79,7 @@ bool take_it() {
   if (memory == MAP_FAILED)
     return false;
   auto& shared = *static_cast<diag::progress_page*>(memory);
-  if (!claim(shared) || ::pthread_atfork(nullptr, nullptr, in_forked_child) != 0) {
+  if (!claim(file) || ::pthread_atfork(nullptr, nullptr, in_forked_child) != 0) {
     ::munmap(memory, diag::page_bytes);
     return false;
   }

@@ -10,6 +10,10 @@
 /// compiler. If they wrote into the page, it would tell the progress of none of them. So the first
 /// process that takes the page has it as long as that process lives, and a fork of it has not: all
 /// others write into memory that is read by no one.
+///
+/// The claim is a lock on the page's file. A process that closes each descriptor it did not open
+/// lets it go, and keeps on writing: only a process that it starts with that descriptor could then
+/// take the page.
 namespace troupe::worker {
 
 /// The page's memory file has this name, so that a number that has come to mean another file is
