@@ -187,7 +187,9 @@ def wrap_checkpoint(module: Any, name: str, also_in: tuple[str, ...]) -> None:
     """A function, wherever its package has it by that name."""
     import sys
 
-    original = getattr(module, name)
+    original = getattr(module, name, None)
+    if original is None:
+        return  # not in this version
     wrapped = checkpointing(original)
     setattr(module, name, wrapped)
     for each in also_in:
