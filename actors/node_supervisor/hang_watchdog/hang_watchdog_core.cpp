@@ -81,8 +81,12 @@ hang_watchdog_core::effects hang_watchdog_core::tick(instant now, duration slept
   if (!due)
     return out;
   const auto late = now - *due;
-  if (late >= policy_.late_by || asleep >= policy_.late_by)
+  if (late >= policy_.anew_after || asleep >= policy_.late_by)
     start_anew(out, now, std::max(late, asleep));
+  else if (late >= policy_.late_by)
+    // On a machine with too much to do this is so often; a standstill must be told all the same.
+    for (auto& [local, r] : ranks_)
+      r.changed = std::min(now, r.changed + late);
   if (series_ && now >= series_->next) {
     if (series_->question == 0) {
       look_once(out, now);

@@ -52,8 +52,10 @@ struct watch_policy {
   double slower_by = 1.4;
   std::uint32_t early_reports = 6;
 
-  /// A wake-up that is so late means that this machine, or this process, did not run.
-  duration late_by = 400ms;
+  /// A wake-up that is so late means that this machine, or this process, did not run: that time
+  /// does not count. After a longer pause all limits begin anew, since caches and links do as well.
+  duration late_by = 250ms;
+  duration anew_after = 1s;
 };
 
 } // namespace troupe::actors
