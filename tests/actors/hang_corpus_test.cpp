@@ -16,7 +16,7 @@ using namespace troupe::actors::testing;
 
 namespace {
 
-constexpr double usual_hours = 24;
+constexpr double usual_hours = 6;
 constexpr int parts = 18;
 
 double hours() {
