@@ -33,6 +33,8 @@ struct CommunicatorProgress {
   # So long ago.
   waitedMs @8 :UInt64;
   # The sum of the times in which one was not finished, since the process began.
+  endsUnknown @9 :Bool;
+  # It is only seen when one is entered: `left` says nothing.
 }
 
 struct RankProgress {

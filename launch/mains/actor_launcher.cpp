@@ -100,6 +100,7 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   const bool watched = o.hangs.action != hang_action::off;
   const progress_memory pages(watched ? o.processes_per_node : 0);
   contract->progress_memory = pages.descriptors();
+  contract->keeper = ::getpid();
   if (watched)
     contract->hooks = worker_hooks();
   return launch_facts{o,

@@ -147,8 +147,8 @@ namespace {
 void give_progress(const worker_contract& c, const actors::assignment& a, ports::process_spec& spec,
                    std::map<std::string, std::string>& env) {
   constexpr auto page = "TROUPE_PROGRESS_FD", channel = "TROUPE_CHANNEL", hooks = "TROUPE_HOOKS",
-                 path = "PYTHONPATH";
-  for (const auto* another_launchers : {page, channel, hooks})
+                 path = "PYTHONPATH", keeper = "TROUPE_KEEPER";
+  for (const auto* another_launchers : {page, channel, keeper})
     env.erase(another_launchers);
   if (a.local < c.progress_memory.size()) {
     env[page] = std::to_string(c.progress_memory[a.local]);
@@ -156,13 +156,19 @@ void give_progress(const worker_contract& c, const actors::assignment& a, ports:
   }
   if (!c.channel.empty())
     env[channel] = c.channel;
-  if (c.hooks.empty())
+  if (c.keeper != 0)
+    env[keeper] = std::to_string(c.keeper);
+  // "0" and "debug" are the user's.
+  const auto said = env.find(hooks);
+  const bool debugged = said != env.end() && said->second == "debug";
+  if (c.hooks.empty() || (said != env.end() && said->second == "0"))
     return;
   // It takes itself out of the path again before the script begins.
   const auto others = env.find(path);
   env[path] =
       others == env.end() || others->second.empty() ? c.hooks : c.hooks + ":" + others->second;
-  env[hooks] = c.hooks;
+  if (!debugged)
+    env[hooks] = "1";
 }
 
 } // namespace

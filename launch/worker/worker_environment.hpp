@@ -38,6 +38,8 @@ struct worker_contract {
   std::uint16_t copies_port = 0;
   /// Of each local rank's page of progress; may be fewer.
   std::vector<int> progress_memory;
+  /// The process whose children may look at workers; 0: none is known.
+  std::int32_t keeper = 0;
   /// Where workers reach their node supervisor; empty: nowhere.
   std::string channel;
   /// The directory whose `sitecustomize` has a Python worker report its progress; empty: none does.

@@ -82,13 +82,15 @@ TEST_CASE("a worker inherits the page of its own progress, and no other launcher
   auto c = contract();
   c.environment["TROUPE_PROGRESS_FD"] = "3";
   c.environment["TROUPE_CHANNEL"] = "@outer";
-  c.environment["TROUPE_HOOKS"] = "/outer";
+  c.environment["TROUPE_KEEPER"] = "7";
   auto place = third_of_four();
   const auto without = worker_spec(c, place);
-  for (const auto* name : {"TROUPE_PROGRESS_FD", "TROUPE_CHANNEL", "TROUPE_HOOKS"})
+  for (const auto* name : {"TROUPE_PROGRESS_FD", "TROUPE_CHANNEL", "TROUPE_KEEPER"})
     CHECK(variable(without, name) == "<unset>");
   c.progress_memory = {50, 51};
   c.channel = "@ours";
+  c.keeper = 4711;
+  CHECK(variable(worker_spec(c, place), "TROUPE_KEEPER") == "4711");
   CHECK(variable(worker_spec(c, place), "TROUPE_PROGRESS_FD") == "51");
   CHECK(variable(worker_spec(c, place), "TROUPE_CHANNEL") == "@ours");
   CHECK(worker_spec(c, place).descriptors == std::vector<int>{51});
@@ -103,9 +105,15 @@ TEST_CASE("hooks stand before the modules that the user has put there") {
   CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "<unset>");
   c.hooks = "/troupe/hooks";
   CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/troupe/hooks");
-  CHECK(variable(worker_spec(c, place), "TROUPE_HOOKS") == "/troupe/hooks");
+  CHECK(variable(worker_spec(c, place), "TROUPE_HOOKS") == "1");
   c.environment["PYTHONPATH"] = "/mine:/others";
   CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/troupe/hooks:/mine:/others");
+  c.environment["TROUPE_HOOKS"] = "debug";
+  CHECK(variable(worker_spec(c, place), "TROUPE_HOOKS") == "debug");
+  CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/troupe/hooks:/mine:/others");
+  c.environment["TROUPE_HOOKS"] = "0";
+  CHECK(variable(worker_spec(c, place), "TROUPE_HOOKS") == "0");
+  CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/mine:/others");
 }
 
 TEST_CASE("a worker finds its place in the job in its environment") {

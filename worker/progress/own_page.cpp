@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +32,16 @@ std::atomic<const char*> script_thread{nullptr};
 std::atomic<bool> has_stepped{false};
 std::atomic<void (*)(std::uint64_t)> first_step{nullptr};
 
+/// Where a process may look only at its descendants (Yama), the launcher lets its own children look
+/// at its workers. That does not pass to what a worker forks: a data loader says it again.
+void let_be_looked_at() {
+  const char* keeper = std::getenv("TROUPE_KEEPER");
+  if (keeper != nullptr)
+    (void)::prctl(PR_SET_PTRACER, std::strtoul(keeper, nullptr, 10), 0, 0, 0);
+}
+
 void in_forked_child() {
+  let_be_looked_at();
   current.store(&unread, relaxed);
   first_step.store(nullptr, relaxed);
 }

@@ -83,7 +83,9 @@ rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Rea
   f.place = bounded_text(from.getPlace(), limits::place_max);
   f.evidence = bounded_lines(from.getEvidence(), limits::evidence_lines_max);
   f.slow_peers = bounded_lines(from.getSlowPeers(), limits::slow_peers_max);
-  const bool ends = (f.feeds & static_cast<std::uint64_t>(diag::feed::collective_ends)) != 0;
+  constexpr auto tell_ends = static_cast<std::uint64_t>(diag::feed::collective_ends) |
+                             static_cast<std::uint64_t>(diag::feed::trace);
+  const bool ends = (f.feeds & tell_ends) != 0;
   for (auto c : from.getCommunicators()) {
     if (f.rows.size() == diag::progress_page::communicators_max)
       break;
@@ -92,11 +94,11 @@ rank_facts facts_of(instant now, std::uint32_t node, messages::RankProgress::Rea
         names.number_of(bounded_text(c.getName(), diag::communicator_words::name_bytes),
                         c.getMembersHash(), c.getMembers());
     row.entered = c.getEntered();
-    row.left = ends ? std::min(c.getLeft(), c.getEntered()) : c.getEntered();
+    row.ends_known = ends && !c.getEndsUnknown();
+    row.left = row.ends_known ? std::min(c.getLeft(), c.getEntered()) : c.getEntered();
     row.kind = enum_within(c.getKind(), diag::collective::other, diag::collective::other);
     row.bytes = c.getBytes();
     row.in_it = bounded_time(c.getEnteredMs());
-    row.ends_known = ends;
     f.rows.push_back(row);
   }
   return f;

@@ -110,6 +110,7 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
       list[i].setMembersHash(c.members_hash);
       list[i].setEntered(c.entered);
       list[i].setLeft(c.left);
+      list[i].setEndsUnknown(!c.ends_known);
       list[i].setKind(static_cast<std::uint8_t>(c.kind));
       list[i].setBytes(c.bytes);
       list[i].setEnteredMs(ms_for_report(since_on_page(now, c.entered_ns)));
