@@ -72,6 +72,19 @@ bool stderr_is_read_elsewhere() {
          (S_ISFIFO(is.st_mode) || S_ISREG(is.st_mode) || S_ISSOCK(is.st_mode));
 }
 
+/// Which library the workers load before CUDA, and where it leaves its figures.
+result<void> take_trace(const run_directory& directory, worker_contract& contract) {
+  const auto library = trace_library();
+  if (!library)
+    return tl::make_unexpected(library.error());
+  const auto figures = directory.trace();
+  if (!figures)
+    return tl::make_unexpected(figures.error());
+  contract.trace_library = *library;
+  contract.trace_directory = *figures;
+  return {};
+}
+
 /// All that can be found out, and objected to, before there is a second process.
 result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) {
   const auto open_files = os::raise_open_files();
@@ -92,6 +105,9 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   contract->output.node = node_name_of(o);
   contract->output.keeps_end_of_stderr = o.streams.log_dir.empty() && stderr_is_read_elsewhere();
   contract->output.run_directory = directory->for_workers();
+  if (o.trace)
+    if (const auto taken = take_trace(*directory, *contract); !taken)
+      return tl::make_unexpected(taken.error());
   contract->environment[mark_variable] = mark_below(machine);
   const checkpoint_memory memory(o.processes_per_node, o.nodes_max > 1);
   contract->checkpoint_memory = memory.descriptors();

@@ -81,6 +81,8 @@ struct launcher_options {
   std::string local_addr;
   std::string node_name;
   std::string journal;
+  /// The tracing library is put before CUDA and NCCL in the workers.
+  bool trace = false;
   /// How the job ended is written here, as JSON, instead of printing the summary.
   std::string outcome_file;
 

@@ -41,8 +41,8 @@ bool holds_output(const fs::path& directory) {
        at.increment(gone)) {
     const auto extension = at->path().extension();
     std::error_code missing;
-    if ((extension == ".log" || extension == ".json") && at->is_regular_file(missing) &&
-        at->file_size(missing) > 0)
+    if ((extension == ".log" || extension == ".json" || extension == ".prom") &&
+        at->is_regular_file(missing) && at->file_size(missing) > 0)
       return true;
   }
   return gone && gone != std::errc::no_such_file_or_directory;
@@ -177,6 +177,15 @@ void run_directory::remove_abandoned() {
       remove_unclaimed(directory);
     }
   }
+}
+
+result<std::string> run_directory::trace() const {
+  const auto made = path_ + "/trace";
+  std::error_code bad;
+  fs::create_directories(made, bad);
+  if (bad)
+    return failure(errc::unavailable, fmt::format("--trace: {}: {}", made, bad.message()));
+  return made;
 }
 
 void run_directory::tidy_up() const {

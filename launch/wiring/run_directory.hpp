@@ -25,6 +25,8 @@ class run_directory {
   /// For the workers; empty if they get none.
   const std::string& for_workers() const { return for_workers_; }
   std::string journal() const { return path_ + "/journal.sqlite"; }
+  /// Of the tracing library; made if need be.
+  result<std::string> trace() const;
   /// Of a hang, which the master writes.
   std::string stacks() const { return path_ + "/stacks"; }
 

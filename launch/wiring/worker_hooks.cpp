@@ -18,4 +18,14 @@ std::string worker_hooks() {
   return there ? hooks.string() : std::string();
 }
 
+result<std::string> trace_library() {
+  std::error_code error;
+  const auto library = std::filesystem::path(own_program()).parent_path().parent_path() /
+                       "libexec/troupe/libtroupe_trace.so";
+  if (!std::filesystem::exists(library, error))
+    return failure(errc::unavailable,
+                   "--trace: " + library.string() + " is not there; it belongs to the program");
+  return library.string();
+}
+
 } // namespace troupe::launch

@@ -171,6 +171,15 @@ void give_progress(const worker_contract& c, const actors::assignment& a, ports:
     env[hooks] = "1";
 }
 
+void give_trace(const worker_contract& c, std::map<std::string, std::string>& env) {
+  if (c.trace_library.empty())
+    return;
+  auto& preload = env["LD_PRELOAD"];
+  preload = preload.empty() ? c.trace_library : c.trace_library + ":" + preload;
+  env.emplace("TROUPE_TRACE_DIR", c.trace_directory);
+  env.emplace("TROUPE_JOB", c.job);
+}
+
 } // namespace
 
 ports::process_spec worker_spec(const worker_contract& c, const actors::assignment& a) {
@@ -208,6 +217,7 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   ports::process_spec spec;
   give_memory(c, a, spec, env);
   give_progress(c, a, spec, env);
+  give_trace(c, env);
   spec.argv = command_line(c, a);
   for (const auto& [name, value] : env)
     spec.environment.push_back(fmt::format("{}={}", name, value));

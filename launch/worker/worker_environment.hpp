@@ -44,6 +44,8 @@ struct worker_contract {
   std::string channel;
   /// The directory whose `sitecustomize` has a Python worker report its progress; empty: none does.
   std::string hooks;
+  /// The library that times calls of CUDA and NCCL, and where it leaves its figures; empty: none.
+  std::string trace_library, trace_directory;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.

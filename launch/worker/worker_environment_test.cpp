@@ -116,6 +116,21 @@ TEST_CASE("hooks stand before the modules that the user has put there") {
   CHECK(variable(worker_spec(c, place), "PYTHONPATH") == "/mine:/others");
 }
 
+TEST_CASE("the tracing library stands before what the user has preloaded") {
+  auto c = contract();
+  const auto place = third_of_four();
+  c.environment.erase("LD_PRELOAD");
+  CHECK(variable(worker_spec(c, place), "LD_PRELOAD") == "<unset>");
+  c.trace_library = "/lib/trace.so";
+  c.trace_directory = "/run/trace";
+  CHECK(variable(worker_spec(c, place), "LD_PRELOAD") == "/lib/trace.so");
+  CHECK(variable(worker_spec(c, place), "TROUPE_TRACE_DIR") == "/run/trace");
+  c.environment["LD_PRELOAD"] = "/mine.so";
+  c.environment["TROUPE_TRACE_DIR"] = "/mine";
+  CHECK(variable(worker_spec(c, place), "LD_PRELOAD") == "/lib/trace.so:/mine.so");
+  CHECK(variable(worker_spec(c, place), "TROUPE_TRACE_DIR") == "/mine");
+}
+
 TEST_CASE("a worker finds its place in the job in its environment") {
   const auto s = worker_spec(contract(), third_of_four());
   CHECK(variable(s, "RANK") == "3");

@@ -105,7 +105,7 @@ diag::page_view progress::page_of(const diag::watched_process& p, instant since)
   v.pid = static_cast<std::uint64_t>(p.pid);
   using diag::feed;
   for (const auto f : {feed::steps_by_optimizer, feed::collectives, feed::collective_ends,
-                       feed::input, feed::phases})
+                       feed::input, feed::phase_changes})
     v.feeds |= static_cast<std::uint64_t>(f);
   v.step = v.steps_made = steps;
   v.step_ns = nanoseconds(made);
