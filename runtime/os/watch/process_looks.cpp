@@ -24,6 +24,15 @@ bool says_nothing(std::string_view syscall) {
   return syscall.empty() || std::find(idle.begin(), idle.end(), syscall) != idle.end();
 }
 
+/// A data loader's worker and its process mostly write to the same file systems.
+void add_full(std::vector<std::string>& evidence, const process_facts& facts) {
+  for (const auto& place : facts.full) {
+    auto line = fmt::format("the file system of {} is full", place);
+    if (std::find(evidence.begin(), evidence.end(), line) == evidence.end())
+      evidence.push_back(std::move(line));
+  }
+}
+
 std::uint64_t bytes_of(const std::optional<input_output>& io) {
   return io ? io->read + io->written : 0;
 }
@@ -99,10 +108,12 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
   return s;
 }
 
-std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of) {
+std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of,
+                                                      std::vector<std::string>& evidence) {
   const auto facts = facts_of(pid, connections_);
   if (!facts)
     return std::nullopt;
+  add_full(evidence, *facts);
   auto s = see(*facts, of);
   diag::child_look c;
   c.pid = pid;
@@ -132,13 +143,12 @@ std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pi
   look.traced = facts->tracer != 0;
   look.stacks = s.stacks;
   look.place = std::move(s.place);
+  add_full(look.evidence, *facts);
   for (std::size_t i = 0; i < std::min(facts->children.size(), children_max); ++i)
-    if (auto c = child(facts->children[i], pid))
+    if (auto c = child(facts->children[i], pid, look.evidence))
       look.children.push_back(std::move(*c));
   for (const auto& socket : facts->stuck)
     look.slow_peers.push_back(socket.peer);
-  for (const auto& place : facts->full)
-    look.evidence.push_back(fmt::format("the file system of {} is full", place));
   return look;
 }
 

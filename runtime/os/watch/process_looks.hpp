@@ -41,7 +41,8 @@ class process_looks {
 
   known_process& known(const process_facts& facts, pid_t of);
   seen see(const process_facts& facts, pid_t of);
-  std::optional<diag::child_look> child(pid_t pid, pid_t of);
+  /// Adds to `evidence` what else it has found.
+  std::optional<diag::child_look> child(pid_t pid, pid_t of, std::vector<std::string>& evidence);
 
   elf_files files_;
   silent_connections connections_;
