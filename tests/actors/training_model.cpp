@@ -150,7 +150,7 @@ void training_model::restart(duration down) {
     perform(*nodes_[n],
             nodes_[n]->core.watched(
                 now, planner_.write<Watched>(generation{generation_}, [](Watched::Builder) {})));
-  perform(master_.ended(now));
+  perform(master_.ended(now, generation{generation_}));
   at(down, [this] { start_generation(); });
 }
 

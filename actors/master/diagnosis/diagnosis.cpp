@@ -130,6 +130,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, options wi
           write_stacks(self, *all);
         arm(self);
       },
+      [self](const msg<messages::Failed>& m) {
+        perform(self, self->state->core.ended(sup::now(self), m.envelope().about));
+      },
+      [self](const msg<messages::Stopped>& m) {
+        perform(self, self->state->core.ended(sup::now(self), m.envelope().about));
+      },
       [self](const msg<messages::Sealed>& m) {
         perform(self, self->state->core.sealed(sup::now(self), m));
       },

@@ -21,6 +21,8 @@ using handle = sup::protocol<
     // From a node's hang_watchdog, through its session.
     sup::tell<messages::msg<messages::ProgressReport>>,
     sup::tell<messages::msg<messages::MergedStacks>>,
+    // From a node's agent, through its session: its part in a generation ends.
+    sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Stopped>>,
     // From rendezvous: which node has which ranks from now on.
     sup::tell<messages::msg<messages::Sealed>>,
     // From membership.

@@ -58,9 +58,16 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
   return out;
 }
 
-diagnosis_core::effects diagnosis_core::ended(instant) {
-  forget();
+diagnosis_core::effects diagnosis_core::ended(instant, generation which) {
+  if (which == about_)
+    forget();
   return {};
+}
+
+void diagnosis_core::drop_case() {
+  case_.reset();
+  judged_.reset();
+  judge_due_ = waits_for_looks_ = false;
 }
 
 void diagnosis_core::forget() {
@@ -69,14 +76,12 @@ void diagnosis_core::forget() {
   ranks_.clear();
   names_.clear();
   slowness_.world(0);
-  case_.reset();
-  judged_.reset();
-  judge_due_ = waits_for_looks_ = false;
+  drop_case();
   last_number_ = 0;
   slow_numbers_.clear();
 }
 
-diagnosis_core::effects diagnosis_core::node_lost(instant now, const msg<NodeLost>& m) {
+diagnosis_core::effects diagnosis_core::node_lost(instant, const msg<NodeLost>& m) {
   effects out;
   const auto at = by_name_.find(m.read()->getNode().cStr());
   if (at == by_name_.end())
@@ -84,8 +89,7 @@ diagnosis_core::effects diagnosis_core::node_lost(instant now, const msg<NodeLos
   members_[at->second].lost = true;
   TROUPE_RARE_IF(case_.has_value(), "diagnosis: a node is lost while a standstill is looked into");
   // The planner ends this generation: what the ranks wait for is known.
-  if (case_)
-    close(out, now);
+  drop_case();
   return out;
 }
 

@@ -53,8 +53,9 @@ class diagnosis_core {
   effects progress(instant now, const messages::msg<messages::ProgressReport>& m);
   /// Its lease has decided; the planner knows. A case that waited for it is closed.
   effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
-  /// The generation has ended, or the job: nothing is watched until the next one is sealed.
-  effects ended(instant now);
+  /// A part of this generation has failed or was stopped, and the rest follows: nothing is watched
+  /// until the next one is sealed.
+  effects ended(instant now, generation which);
   effects tick(instant now);
 
   std::optional<instant> next_wakeup() const;
@@ -77,6 +78,7 @@ class diagnosis_core {
     verdict what;
     std::uint64_t number = 0;
     instant at;
+    instant seen; ///< `what` is of this moment
     bool acted = false;
     std::uint32_t corrections = 0;
   };
@@ -104,6 +106,7 @@ class diagnosis_core {
   void open(effects& out, instant now);
   void ask(effects& out, instant now, bool everyone);
   void close(effects& out, instant now);
+  void drop_case();
   /// With what is known by now: a verdict, a correction of the last one, or nothing yet.
   void consider(effects& out, instant now);
   void tell(effects& out, instant now, const verdict& v);

@@ -94,6 +94,7 @@ void diagnosis_core::consider(effects& out, instant now) {
   if (!case_->told || !case_->told->what.same_as(*v))
     return tell(out, now, *v);
   case_->told->what = *v;
+  case_->told->seen = now;
   act(out, now);
 }
 
@@ -107,7 +108,7 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   const auto acted = again && case_->told->acted;
   if (corrections > limits::corrections_max)
     return;
-  case_->told = told_verdict{v, number, now, acted, corrections};
+  case_->told = told_verdict{v, number, now, now, acted, corrections};
   const auto sentence = sentence_of(v, ranks_, names_);
   send_diagnosed(out, number, v.kind, v.culprits, sentence, evidence_of(v, ranks_), v.stood, 0);
   log_line(out, log::level::warning, "hang", sentence);
@@ -164,15 +165,15 @@ void diagnosis_core::act(effects& out, instant now) {
                           .any()});
   }
   log_line(out, log::level::warning, "hang_ended",
-           fmt::format("rank{} {} ended, so that training goes on from its newest checkpoint",
+           fmt::format("rank{} {} ended, so that the job starts again",
                        v.culprits.size() == 1 ? "" : "s",
                        rank_runs(v.culprits) + (v.culprits.size() == 1 ? " is" : " are")));
 }
 
-/// The ranks that were suspected go on, or their generation ends for another reason.
+/// The ranks that were suspected go on.
 void diagnosis_core::close(effects& out, instant now) {
   if (const auto& told = case_->told) {
-    const auto stood = told->what.stood + (now - told->at);
+    const auto stood = told->what.stood + (now - told->seen);
     send_cleared(out, told->number, stood);
     log_line(out, log::level::notice, "hang_over",
              fmt::format("the standstill of {} is over after {}",
@@ -184,9 +185,7 @@ void diagnosis_core::close(effects& out, instant now) {
   }
   for (auto& m : members_)
     m.suspect = false;
-  case_.reset();
-  judged_.reset();
-  judge_due_ = waits_for_looks_ = false;
+  drop_case();
 }
 
 void diagnosis_core::tell_silent(effects& out) {

@@ -140,6 +140,15 @@ void dispatch_from_node(self_ptr self, const messages::any_msg& said) {
   const bool known =
       route(said, node_reports{},
             receivers{[self](const auto& m) { hand_to_member(self, m); },
+                      // What ends a part ends what is looked into there.
+                      [&](const msg<Failed>& m) {
+                        hand_to_member(self, m);
+                        to_diagnosis(m);
+                      },
+                      [&](const msg<Stopped>& m) {
+                        hand_to_member(self, m);
+                        to_diagnosis(m);
+                      },
                       [&](const msg<ShardReport>& m) { to_catalog(m); },
                       [&](const msg<StepCommitted>& m) { to_catalog(m); },
                       [&](const msg<ProgressReport>& m) { to_diagnosis(m); },
