@@ -28,7 +28,8 @@ class sim_progress_host final : public diag::progress_host {
     std::vector<diag::page_reading> all;
     for (const auto local : local_ranks)
       if (const auto* p = at(local))
-        all.push_back({local, of_.every ? std::optional(of_.page_of(*p, since_)) : std::nullopt});
+        all.push_back(
+            {local, of_.every ? std::optional(of_.page_of(*p, since_, *launcher_)) : std::nullopt});
     return all;
   }
 
@@ -38,7 +39,7 @@ class sim_progress_host final : public diag::progress_host {
     std::vector<diag::process_look> all;
     for (const auto local : local_ranks)
       if (const auto* p = at(local))
-        all.push_back(of_.look_at(*p, since_));
+        all.push_back(of_.look_at(*p));
     later(look_takes, [done = std::move(done), all = std::move(all)] { done(all); });
   }
 
@@ -96,7 +97,9 @@ void progress::go_on() {
   still_.reset();
 }
 
-diag::page_view progress::page_of(const diag::watched_process& p, instant since) const {
+diag::page_view progress::page_of(const diag::watched_process& p, instant since,
+                                  const host& on) const {
+  const auto local = [&](instant at) { return nanoseconds(on.now() - (now() - at)); };
   const auto until = still_ ? std::max(still_since_, since) : now();
   const auto steps = static_cast<std::uint64_t>((until - since) / *every);
   const auto made = since + steps * *every;
@@ -108,25 +111,25 @@ diag::page_view progress::page_of(const diag::watched_process& p, instant since)
                        feed::input, feed::phase_changes})
     v.feeds |= static_cast<std::uint64_t>(f);
   v.step = v.steps_made = steps;
-  v.step_ns = nanoseconds(made);
+  v.step_ns = local(made);
   v.step_longest_ns = nanoseconds(instant(*every));
   const auto bucket = diag::bucket_of(v.step_longest_ns);
   v.step_durations.counts[bucket] = static_cast<std::uint32_t>(steps);
   v.step_durations.total = steps;
   v.phase_now = is_still ? diag::phase::input : diag::phase::forward;
-  v.phase_ns = nanoseconds(made);
+  v.phase_ns = local(made);
   diag::communicator_view world;
   world.name = "default_pg";
   world.members = world_size;
   world.kind = diag::collective::all_reduce;
   world.left = steps;
   world.entered = steps + (waits ? 1 : 0);
-  world.entered_ns = world.left_ns = nanoseconds(made);
+  world.entered_ns = world.left_ns = local(made);
   v.communicators.push_back(world);
   return v;
 }
 
-diag::process_look progress::look_at(const diag::watched_process& p, instant) const {
+diag::process_look progress::look_at(const diag::watched_process& p) const {
   diag::process_look look;
   look.local_rank = p.local_rank;
   look.pid = p.pid;

@@ -30,8 +30,9 @@ class progress {
  private:
   friend class sim_progress_host;
 
-  diag::page_view page_of(const diag::watched_process& p, instant since) const;
-  diag::process_look look_at(const diag::watched_process& p, instant since) const;
+  /// Times on a page are those of the machine's own clock.
+  diag::page_view page_of(const diag::watched_process& p, instant since, const host& on) const;
+  diag::process_look look_at(const diag::watched_process& p) const;
   instant now() const { return world_.events.now(); }
 
   world& world_;

@@ -109,7 +109,7 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
 }
 
 std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of,
-                                                      std::vector<std::string>& evidence) {
+                                                     std::vector<std::string>& evidence) {
   const auto facts = facts_of(pid, connections_);
   if (!facts)
     return std::nullopt;
