@@ -90,10 +90,12 @@ void training_model::start_generation() {
     k.page.pid = 1'000 * generation_ + r;
     k.page.feeds = all_feeds;
     if (!shape_.says_ends)
-      k.page.feeds &= ~static_cast<std::uint64_t>(diag::feed::collective_ends);
+      k.page.feeds &= ~static_cast<std::uint64_t>(diag::feed::collective_ends) &
+                      ~static_cast<std::uint64_t>(diag::feed::trace);
     if (!shape_.says_collectives)
       k.page.feeds &= ~static_cast<std::uint64_t>(diag::feed::collectives) &
-                      ~static_cast<std::uint64_t>(diag::feed::collective_ends);
+                      ~static_cast<std::uint64_t>(diag::feed::collective_ends) &
+                      ~static_cast<std::uint64_t>(diag::feed::trace);
     k.page.step_ns = k.page.phase_ns = ns();
     if (shape_.says_collectives)
       for (const auto g : k.groups) {

@@ -219,7 +219,10 @@ void hang_watchdog_core::report_where_needed(effects& out, instant now) {
   }
   if (now < next_report_ && !report_wanted_)
     return;
-  send_report(out, now);
+  if (!report_wanted_ && !has_pages())
+    next_report_ = now + report_period();
+  else
+    send_report(out, now);
 }
 
 void hang_watchdog_core::schedule_read(instant now) {
@@ -280,11 +283,17 @@ hang_watchdog_core::effects hang_watchdog_core::cleared(instant, const msg<Clear
 hang_watchdog_core::effects hang_watchdog_core::linked(instant now) {
   effects out;
   answers_ = 0;
-  if (ranks_.empty())
+  if (!has_pages())
     return out;
   report_wanted_ = true;
   read_all(out, now);
   return out;
+}
+
+/// Of processes that report nothing there is nothing to compare, unless the master asks.
+bool hang_watchdog_core::has_pages() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& each) { return each.second.page.has_value(); });
 }
 
 } // namespace troupe::actors

@@ -134,6 +134,7 @@ class hang_watchdog_core {
   void send_report(effects& out, instant now);
   void write_rank(instant now, const watched_rank& r, messages::RankProgress::Builder to) const;
   duration report_period() const;
+  bool has_pages() const;
   void say(effects& out, log::level severity, const char* name, std::string text) const;
 
   node_name node_;
