@@ -121,10 +121,14 @@ void process_watch::look(const std::vector<std::uint32_t>& local_ranks, looked d
   boost::asio::post(looking_.context(), [this, local_ranks, done = std::move(done)] {
     std::vector<diag::process_look> all;
     looks_.begin();
-    for (const auto local : local_ranks)
+    for (const auto local : local_ranks) {
+      // Where nothing is watched there are no pages; stacks can be asked for all the same.
+      if (pages_->of(local) == nullptr)
+        continue;
       if (const auto pid = trains(local); pid > 0)
         if (auto look = looks_.at(local, pid))
           all.push_back(std::move(*look));
+    }
     done(std::move(all));
   });
 }
