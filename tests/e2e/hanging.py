@@ -153,7 +153,7 @@ def main() -> None:
         model(x).sum().backward()
         optimizer.step()
         if rank == 0:
-            print(f"step {step}", flush=True)
+            print(f"step {step} at {time.time():.4f}", flush=True)
     dist.destroy_process_group()
 
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 LONG = float(sys.argv[1])
 CHECKPOINT = Path(sys.argv[2])
-STEPS = 40
+STEPS = 30
 BATCH = 16
 
 

@@ -6,19 +6,22 @@ A rank is told to hang by a file (hanging.py), after enough steps that the limit
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
+import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, Start
-from launchers import Launcher, Run, alive, until
+from launchers import Launcher, Run, until
 
-WITHIN = 60.0
+WITHIN = 120.0
 SCRIPT = Path(__file__).with_name("hanging.py")
 CULPRIT = 2
 WORK = 0.02  # seconds of a step
@@ -34,13 +37,24 @@ class Job:
     control: Path
 
     def trained(self, steps: int) -> None:
-        said = f"step {steps}\n"
+        said = f"step {steps} at"
 
         def so_far() -> bool:
             assert self.run.launchers[0].poll() is None, self.run.err()
             return said in self.run.out()
 
         until(so_far, WITHIN, said)
+
+    def ranks(self) -> dict[int, int]:
+        """Their processes; each leads a session."""
+        found = {}
+        for pid in self.run.leftovers():
+            with contextlib.suppress(OSError):
+                environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                rank = next((e[5:] for e in environment if e.startswith(b"RANK=")), None)
+                if rank is not None and os.getsid(pid) == pid:
+                    found[int(rank)] = pid
+        return found
 
     def begin(self, kind: str, where: str = "step") -> int:
         """In which process it has begun."""
@@ -91,6 +105,66 @@ def train(start: Start, tmp_path: Path) -> object:
     return started
 
 
+TOKEN = "0123456789abcdef0123456789abcdef"
+PORT = 29400
+CABLE = "cable"
+
+
+def command(line: str) -> None:
+    done = subprocess.run(line.split(), capture_output=True, text=True)
+    assert done.returncode == 0, f"{line}: {done.stderr.strip()}"
+
+
+@pytest.fixture
+def machines() -> Iterator[list[str]]:
+    """Two of them, with one cable between. Needs root."""
+    names = [f"hangs-{os.getpid()}-{i}" for i in range(2)]
+    try:
+        for name in names:
+            command(f"ip netns add {name}")
+            command(f"ip -n {name} link set lo up")
+        ends = f"{CABLE} netns {names[0]} type veth peer {CABLE} netns {names[1]}"
+        command(f"ip link add {ends}")
+        for i, name in enumerate(names):
+            command(f"ip -n {name} addr add 10.0.0.{i + 1}/24 dev {CABLE}")
+            command(f"ip -n {name} link set {CABLE} up")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("iptables") is None, reason="cuts a link with iptables")
+def test_a_link_that_is_cut_between_nodes_is_told(
+    machines: list[str], start: Start, launcher: Launcher, tmp_path: Path
+) -> None:
+    class Inside(Launcher):
+        def command(self, command: list[str], **how: object) -> list[str]:
+            machine, *own = how["options"]
+            return ["ip", "netns", "exec", machine, self.program, "--nproc-per-node=2", *own, *command]
+
+    def node(rank: int) -> Run:
+        where = [f"--node-rank={rank}", "--nnodes=2", f"--rdzv-endpoint=10.0.0.1:{PORT}"]
+        return start(
+            [str(SCRIPT), str(tmp_path), str(NEVER), str(WORK)],
+            launcher=Inside(launcher.name, launcher.program),
+            options=[machines[rank], *where],
+            environment={"GLOO_SOCKET_IFNAME": CABLE, "TROUPE_TOKEN": TOKEN},
+        )
+
+    nodes = [node(0), node(1)]
+    job = Job(nodes[0], tmp_path)
+    job.trained(40)
+    # All but the link to the master.
+    for rule in (f"--sport {PORT} -j ACCEPT", f"--dport {PORT} -j ACCEPT", "-j DROP"):
+        command(f"ip netns exec {machines[1]} iptables -A INPUT -i {CABLE} -p tcp {rule}")
+    told = job.sentence()
+    assert re.match(r"ranks 0-3 have all entered all_reduce #\d+ of group default_pg and none has left it for ", told)
+    assert re.search(r"the connections to .*10\.0\.0\.\d:\d+.* are unanswered", told)
+    command(f"ip netns exec {machines[1]} iptables -F INPUT")
+    until(lambda: "the standstill of the network is over" in nodes[0].err(), WITHIN, nodes[0].err())
+
+
 # What is asked, where, the sentence after the ranks that wait, the function in the stacks.
 KINDS = {
     "stop": ("step", r"has been stopped \(SIGSTOP\) for .* s: kill -CONT {pid} lets it go on", "main"),
@@ -99,7 +173,7 @@ KINDS = {
     # A loaded machine gives it too little of a core to call it a loop.
     "spin": ("step", r"has been in (a loop in )?hanging\.py:\d+ \(spin\) for .* s", "spin"),
     "undumpable": ("step", r"has been in .*", ""),
-    "loader": ("loader", r"has been in read\(\) at hanging\.py:\d+ \(read_from_storage\) of its data loader worker 0 for .* s", "read_from_storage"),
+    "loader": ("loader", r"has been in read\(\) at hanging\.py:\d+ \(read_from_storage\) of its data loader's worker 0 for .* s", "read_from_storage"),
 }
 
 
@@ -147,7 +221,7 @@ def test_a_full_disk_under_a_data_loader_is_told(train, tmp_path: Path) -> None:
         job.begin("disk", "loader")
         assert re.match(
             rf"ranks 0, 1, 3 wait in all_reduce #\d+ of group default_pg for rank {CULPRIT}, which has been in .*"
-            r"\(write_to_cache\) of its data loader worker 0 for ",
+            r"\(write_to_cache\) of its data loader's worker 0 for ",
             job.sentence(),
         )
         until(lambda: f"the file system of {full} is full" in job.run.err(), WITHIN, f"the reason\n{job.run.err()}")
@@ -157,7 +231,94 @@ def test_a_full_disk_under_a_data_loader_is_told(train, tmp_path: Path) -> None:
 
 
 def test_what_takes_long_and_is_no_hang_is_not_told(start: Start, tmp_path: Path) -> None:
-    run = start([str(SCRIPT.with_name("steady.py")), "5", str(tmp_path / "checkpoint")], procs=4)
+    run = start([str(SCRIPT.with_name("steady.py")), "4", str(tmp_path / "checkpoint")], procs=4)
     assert run.wait(WITHIN) == [0]
     assert "finished" in run.out()
     assert verdicts(run) == []
+
+
+def test_a_rank_that_hangs_is_ended_and_training_starts_again(train) -> None:
+    job = train("--hang-action=act", steps=80, restarts=1)
+    job.trained(40)
+    job.begin("stop")
+    assert job.run.wait(WITHIN) == [0]
+    said = job.run.err()
+    assert f"rank {CULPRIT} is ended, so that training goes on from its newest checkpoint" in said
+    assert "hung" in said
+    assert len(re.findall(r"^step 79 at", job.run.out(), re.M)) == 1
+
+
+def test_a_command_hears_of_it(train, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    job = train("--hang-action=notify", f"--hang-command=env > {heard}.new; mv {heard}.new {heard}")
+    job.trained(40)
+    job.begin("deadlock")
+    until(heard.exists, WITHIN, f"the command\n{job.run.err()}")
+    told = dict(line.split("=", 1) for line in heard.read_text().splitlines() if line.startswith("TROUPE_HANG_"))
+    assert told["TROUPE_HANG_RANKS"] == str(CULPRIT)
+    assert told["TROUPE_HANG_KIND"] == "not_entered"
+    assert told["TROUPE_HANG_SENTENCE"] == job.sentence()
+    assert (Path(told["TROUPE_HANG_STACKS"]) / "py_stack.svg").exists()
+
+
+def test_the_users_limit_wins(train) -> None:
+    job = train("--hang-timeout=6")
+    job.trained(40)
+    job.begin("stop")
+    stood = re.search(r"has been stopped \(SIGSTOP\) for (\S+) s", job.sentence())
+    assert float(stood[1]) >= 6
+
+
+LONG_ENOUGH = 7.0  # for a verdict
+
+
+def nothing_is_told(job: Job) -> None:
+    """That something is absent can only be seen by waiting."""
+    time.sleep(LONG_ENOUGH)
+    assert verdicts(job.run) == []
+
+
+def test_off_means_off(train) -> None:
+    job = train("--hang-action=off")
+    job.trained(40)
+    job.begin("stop")
+    nothing_is_told(job)
+
+
+def ptrace(request: int, pid: int) -> None:
+    call = ctypes.CDLL(None, use_errno=True).ptrace
+    call.argtypes = [ctypes.c_long] * 4
+    assert call(request, pid, 0, 0) == 0, os.strerror(ctypes.get_errno())
+
+
+def test_a_debugger_is_no_hang(train) -> None:
+    job = train()
+    job.trained(40)
+    pid = job.ranks()[CULPRIT]
+    ptrace(16, pid)  # PTRACE_ATTACH
+    os.waitpid(pid, 0x40000000)  # __WALL
+    nothing_is_told(job)
+    ptrace(17, pid)  # PTRACE_DETACH
+    steps = job.run.out().count("step ")
+    job.trained(steps + 20)
+    assert verdicts(job.run) == []
+
+
+def test_a_rank_that_spoils_its_page_harms_no_other(train) -> None:
+    job = train()
+    job.trained(40)
+    job.begin("page")
+    job.trained(80)
+    ranks = job.ranks()
+    os.kill(ranks[1], signal.SIGSTOP)
+    assert re.match(r"ranks? .*for rank 1, which has been stopped|rank 1 has been stopped", job.sentence())
+
+
+def test_a_rank_may_end_while_its_stacks_are_read(train) -> None:
+    job = train()
+    job.trained(40)
+    pid = job.begin("stop")
+    job.sentence()
+    os.kill(pid, signal.SIGKILL)
+    assert job.run.wait(WITHIN) == [1]
+    assert f"rank {CULPRIT}" in job.run.err().rpartition("wait in")[2]
