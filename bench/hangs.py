@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""From the moment a rank begins to hang to the line that names it, and to the picture of all stacks.
+
+Four ranks of gloo, a job for each hang (tests/e2e/hanging.py). Only ours: torchrun says nothing until gloo's timeout of 30 min.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import harness
+from harness import Figure, Summary, short
+from launchers import ROOT, Launcher, Run, until
+from machines import CARD, Network, network
+
+SCRIPT = ROOT / "tests/e2e/hanging.py"
+STEPS = 60  # before a hang begins
+WARM_UP = 5
+WITHIN = 60.0
+PORT = 29400
+TOKEN = "0123456789abcdef0123456789abcdef"
+# What the script is asked, which of its processes takes the order, and seconds of a step.
+KINDS = {
+    "SIGSTOP": ("stop", "step", 0.02),
+    "deadlock in Python": ("deadlock", "step", 0.02),
+    "C code with Python's lock": ("interpreter", "step", 0.02),
+    "busy loop": ("spin", "step", 0.02),
+    "another order of collectives": ("order", "step", 0.02),
+    "data loader that waits": ("loader", "loader", 0.02),
+    "full disk under the loader": ("disk", "loader", 0.02),
+    "link that is cut": ("", "", 0.02),
+    "twice as slow": ("slow", "step", 0.05),
+}
+
+
+class Hang:
+    """Seconds from its beginning, and the longest usual step."""
+
+    def __init__(self, place: Path, run: Run, began: float) -> None:
+        steps = [float(t) for t in re.findall(r"^step \d+ at (\S+)$", run.out(), re.M)]
+        took = [b - a for a, b in zip(steps, steps[1:]) if b < began][WARM_UP:]
+        self.p99 = statistics.quantiles(took, n=100, method="inclusive")[-1]
+
+        def event(*names: str) -> dict | None:
+            """The first of these; the last line may be half written."""
+            for line in (place / "log.json").read_text().splitlines():
+                with contextlib.suppress(json.JSONDecodeError):
+                    if (told := json.loads(line))["event"] in names:
+                        return told
+            return None
+
+        def seconds_to(*names: str) -> float:
+            told = until(lambda: event(*names), WITHIN, f"{names}\n{run.err()}")
+            return datetime.datetime.fromisoformat(told["time"]).timestamp() - began
+
+        self.named = seconds_to("hang", "rank_slow")
+        self.sentence = event("hang", "rank_slow")["text"]
+        self.drawn = None if event("rank_slow") else seconds_to("stacks_written", "stacks_not_written") - self.named
+        self.missing = event("stacks_not_written") is not None
+
+
+@contextlib.contextmanager
+def trained(place: Path, launcher: Launcher, work: float, machines: Network | None) -> Iterator[Run]:
+    """A job that has made its first steps, on one machine or on two."""
+
+    class Inside(Launcher):
+        def command(self, command: list[str], **how: object) -> list[str]:
+            where = ["--nnodes=2", f"--rdzv-endpoint={machines.address(0)}:{PORT}", f"--node-rank={how['node']}"]
+            log = [f"--json-log={place}/{'other-' if how['node'] else ''}log.json"]
+            return machines.command(how["node"], [self.program, "--nproc-per-node=2", *where, *log, *command])
+
+    worker = [str(SCRIPT), str(place), "1000000", str(work)]
+    how = {"procs": 4, "options": [f"--json-log={place}/log.json"]}
+    if machines:
+        launcher = Inside(launcher.name, launcher.program)
+        how = {"nodes": 2, "port": PORT, "environment": {"GLOO_SOCKET_IFNAME": CARD, "TROUPE_TOKEN": TOKEN}}
+    with Run(launcher, worker, place, **how) as run:
+        until(lambda: f"step {STEPS} at" in run.out(), WITHIN, f"steps\n{run.err()}")
+        yield run
+
+
+def begin(place: Path, run: Run, kind: str, where: str) -> float:
+    (place / "new").write_text(kind)
+    (place / "new").rename(place / where)
+    begun = re.compile(rf"hang {kind} at (\S+) ")
+    return float(until(lambda: begun.search(run.out()), WITHIN, "a hang")[1])
+
+
+def cut(machines: Network) -> float:
+    """All but the link to the master."""
+    began = time.time()
+    for rule in (f"--sport {PORT} -j ACCEPT", f"--dport {PORT} -j ACCEPT", "-j DROP"):
+        line = f"iptables -A INPUT -i {CARD} -p tcp {rule}".split()
+        subprocess.run(machines.command(1, line), check=True)
+    return began
+
+
+def once(name: str, launcher: Launcher) -> Hang:
+    kind, where, work = KINDS[name]
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as ends:
+        place = Path(directory)
+        machines = None if kind else ends.enter_context(network(2, place / "hosts"))
+        if kind == "disk":
+            (place / "full").mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place / "full")], check=True)
+            ends.callback(subprocess.run, ["umount", "-l", str(place / "full")], check=True)
+        run = ends.enter_context(trained(place, launcher, work, machines))
+        return Hang(place, run, cut(machines) if machines else begin(place, run, kind, where))
+
+
+def main() -> None:
+    chosen = harness.options(__doc__.splitlines()[0], rounds=10)
+    launcher = chosen.launchers[0]
+    found: dict[str, list[Hang]] = {name: [] for name in KINDS}
+    for turn in range(chosen.rounds):
+        for name in KINDS:
+            harness.progress(f"round {turn + 1} of {chosen.rounds}: {name}")
+            found[name].append(once(name, launcher))
+            harness.progress(f"  {found[name][-1].named:.2f} s: {found[name][-1].sentence}")
+    rows, results, figures = [], {}, []
+    for name, hangs in found.items():
+        named = Summary.of([h.named for h in hangs])
+        drawn = Summary.of([h.drawn for h in hangs]) if hangs[0].drawn is not None else None
+        bound = max(2.0, 3 * statistics.median(h.p99 for h in hangs))
+        late = sum(h.named > max(2.0, 3 * h.p99) for h in hangs)
+        missing = sum(h.missing for h in hangs)
+        rows.append([name, str(named), f"{short(bound)}", f"{late} of {len(hangs)}", str(drawn or "–"), str(missing)])
+        results |= {f"{name}: named": named, f"{name}: bound": bound, f"{name}: over the bound": late}
+        if drawn:
+            results |= {f"{name}: drawn": drawn, f"{name}: not drawn": missing}
+        figures.append(Figure(f"{name}: until the rank is named", "s", named, limit_name="goal", limit=bound))
+    harness.report(
+        "hangs",
+        f"From the beginning of a hang: median (p10 – p90) of {chosen.rounds} jobs each",
+        ["", "named, s", "bound, s", "over it", "then drawn, s", "not drawn"],
+        rows,
+        results,
+        ["bound: 2 s, or three times the p99 of a step where that is longer; stacks: 1 s after the line."],
+        figures,
+    )
+
+
+if __name__ == "__main__":
+    main()
