@@ -258,6 +258,14 @@ result<void> about_training(cluster& c, const command& w) {
     c.saves().copy(std::stoul(w[2]), static_cast<std::uint32_t>(std::stoul(w[4])));
     return {};
   }
+  if (w.size() == 6 && rest(w, 1).rfind("reports a step every ", 0) == 0) {
+    const auto every = parse_duration(w[5]);
+    if (!every)
+      return tl::make_unexpected(every.error());
+    c.pages().every = *every;
+    c.pages().world_size = c.options().nodes * c.options().slots;
+    return {};
+  }
   if (rest(w, 1) == "looks into memory") {
     c.saves().say_newest_in_memory();
     return {};
@@ -274,8 +282,10 @@ result<void> about_training(cluster& c, const command& w) {
 
 result<void> about_rank(cluster& c, const command& w) {
   const auto what = rest(w, 2);
+  const auto& o = c.options();
+  const auto rank = w.at(1) == "?" ? c.all().random.below(o.nodes * o.slots) : std::stoul(w[1]);
   if (what == "stands still")
-    c.pages().stand_still(static_cast<global_rank>(std::stoul(w.at(1))));
+    c.pages().stand_still(static_cast<global_rank>(rank));
   else if (what == "goes on")
     c.pages().go_on();
   else

@@ -23,6 +23,7 @@ namespace troupe::sim {
 ///     training saves S without R    but one, which has not got to it
 ///     training copies S parity P    every rank wants step S held by others, of whom P may be lost
 ///     training looks into memory    for the newest step that all ranks could have again
+///     training reports a step every T    from now on, in the pages of all ranks
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
 ///     rank R stands still | goes on     in its data loader, where the ranks have pages
 ///     link N drops               reset; what is in flight is cut somewhere

@@ -87,7 +87,6 @@ diagnosis_core::effects diagnosis_core::node_lost(instant, const msg<NodeLost>& 
   if (at == by_name_.end())
     return out;
   members_[at->second].lost = true;
-  TROUPE_RARE_IF(case_.has_value(), "diagnosis: a node is lost while a standstill is looked into");
   // The planner ends this generation: what the ranks wait for is known.
   drop_case();
   return out;

@@ -101,7 +101,6 @@ void diagnosis_core::consider(effects& out, instant now) {
 /// A second verdict of a case corrects the first, under the same number.
 void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   const bool again = case_->told.has_value();
-  TROUPE_RARE_IF(again, "diagnosis: a verdict is corrected");
   const auto number = again ? case_->told->number : ++last_number_;
   // Each correction costs all nodes a message.
   const auto corrections = again ? case_->told->corrections + 1 : 0;
