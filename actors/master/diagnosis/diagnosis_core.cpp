@@ -2,7 +2,6 @@
 
 #include "actors/limits.hpp"
 #include "actors/words.hpp"
-#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 #include "actors/limits.hpp"
 #include "actors/master/diagnosis/diagnosis_core.hpp"
 #include "actors/words.hpp"
-#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
