@@ -184,4 +184,19 @@ inline constexpr std::uint32_t corrections_max = 8;
 /// Ranks that are named as slow at once, in all.
 inline constexpr std::size_t stragglers_told_max = 8;
 
+// The channel to the training processes.
+/// A process says hello as soon as it is connected; one that is not known yet is soon, or never.
+inline constexpr auto worker_hello_within = 10s;
+/// Connections of one training process and those that it has started.
+inline constexpr std::size_t worker_links_per_rank = 4;
+/// What is told of a version.
+inline constexpr std::size_t worker_version_max = 64;
+/// A process that says it took longer is not believed.
+inline constexpr duration first_step_most = 720h;
+/// PyTorch's records of all processes of one node, which are kept in memory until they are whole,
+/// and how long they are waited for.
+inline constexpr std::size_t flight_records_max = 64u << 20;
+inline constexpr duration flight_records_within = 10s;
+static_assert(flight_records_max >= flight_record_max);
+
 } // namespace troupe::limits

@@ -10,6 +10,7 @@
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
 #include "runtime/ports/transport.hpp"
+#include "runtime/ports/worker_links.hpp"
 #include "runtime/sup/spec.hpp"
 
 #include <functional>
@@ -52,6 +53,7 @@ struct node_world {
   std::shared_ptr<ckpt::checkpoint_host> checkpoints = std::make_shared<ckpt::no_checkpoint_host>();
   std::shared_ptr<ckpt::replication_host> copies = std::make_shared<ckpt::no_replication_host>();
   std::shared_ptr<diag::progress_host> progress = std::make_shared<diag::no_progress_host>();
+  std::shared_ptr<ports::worker_links> workers = std::make_shared<ports::no_worker_links>();
 };
 
 struct node_options {

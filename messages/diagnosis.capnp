@@ -152,7 +152,7 @@ struct EndWorker {
 # ---- Inside the node supervisor ----
 
 struct WatchRequest {
-  # hang_watchdog → agent: which processes run? Answered with Watched, which also follows each start and end.
+  # hang_watchdog, worker_channel → agent: which processes run? Answered with Watched, which also follows each start and end.
 }
 
 struct WatchedProcess {
@@ -162,7 +162,10 @@ struct WatchedProcess {
 }
 
 struct Watched {
-  # agent → hang_watchdog: from now on these are the training processes of the generation in the envelope. None: it has ended.
+  # agent → hang_watchdog, worker_channel: from now on these are the training processes of the generation in the envelope. None: it has
+  # ended.
   processes @0 :List(WatchedProcess);
   worldSize @1 :UInt32;
+  failedAtNs @2 :UInt64;
+  # When the failure was that led to this generation; CLOCK_MONOTONIC of this machine. 0: none did.
 }

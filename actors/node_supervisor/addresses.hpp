@@ -5,6 +5,7 @@
 #include "actors/node_supervisor/hang_watchdog/hang_watchdog.hpp"
 #include "actors/node_supervisor/training/agent/agent.hpp"
 #include "actors/node_supervisor/uplink/uplink.hpp"
+#include "actors/node_supervisor/worker_channel/worker_channel.hpp"
 #include "runtime/sup/address.hpp"
 #include "runtime/sup/report.hpp"
 
@@ -17,6 +18,7 @@ struct node_addresses {
   sup::address<sup::dynamic_handle> worker_group;
   sup::address<persister::handle> persister;
   sup::address<replicator::handle> replicator;
+  sup::address<worker_channel::handle> worker_channel;
   sup::address<hang_watchdog::handle> hang_watchdog;
   sup::address<sup::supervisor_handle> root;
 };

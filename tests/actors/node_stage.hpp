@@ -7,6 +7,7 @@
 #include "tests/fakes/processes.hpp"
 #include "tests/fakes/replication.hpp"
 #include "tests/fakes/stores.hpp"
+#include "tests/fakes/worker_links.hpp"
 
 #include <memory>
 #include <string>
@@ -41,8 +42,9 @@ struct node_stage : stage {
   void begin() {
     node_events events;
     events.on_over = [this](const node_outcome& o) { outcomes.push_back(o); };
-    play(node_tree({transport, processes, stores, keeping, checkpoints, copies}, options, at,
-                   events));
+    node_world of{transport, processes, stores, keeping, checkpoints, copies};
+    of.workers = channel;
+    play(node_tree(of, options, at, events));
   }
 
   /// The master accepts the dial that waits; what the node said in its hello.
@@ -97,6 +99,8 @@ struct node_stage : stage {
       std::make_shared<troupe::testing::fake_checkpoints>();
   std::shared_ptr<troupe::testing::fake_replication> copies =
       std::make_shared<troupe::testing::fake_replication>();
+  std::shared_ptr<troupe::testing::fake_worker_links> channel =
+      std::make_shared<troupe::testing::fake_worker_links>();
   troupe::testing::fake_link_ptr link;
   std::vector<incarnation> incarnations;
   term followed; ///< as the last hello says

@@ -106,7 +106,10 @@ void deliver(self_ptr self, const messages::any_msg& said) {
                   [&](const msg<CommitStep>& m) { to_persister(m); },
                   [&](const msg<StepFinalized>& m) { to_persister(m); },
                   [&](const msg<ProgressWanted>& m) { to_watchdog(m); },
-                  [&](const msg<StacksWanted>& m) { to_watchdog(m); },
+                  [&](const msg<StacksWanted>& m) {
+                    sup::send(self, s.node.worker_channel, m);
+                    to_watchdog(m);
+                  },
                   [&](const msg<Diagnosed>& m) { to_watchdog(m); },
                   [&](const msg<Cleared>& m) { to_watchdog(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});

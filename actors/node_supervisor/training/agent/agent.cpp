@@ -200,6 +200,7 @@ struct performer {
     self->state->of.keeping->keep(underway_slot, e.what);
   }
   void operator()(const agent_core::watch& e) const {
+    sup::send(self, self->state->node.worker_channel, e.what);
     sup::send(self, self->state->node.hang_watchdog, e.what);
   }
   void operator()(const agent_core::node_over& e) const { self->state->on_over(e.outcome); }

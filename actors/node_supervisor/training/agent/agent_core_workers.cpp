@@ -161,6 +161,9 @@ msg<Watched> agent_core::watched() {
   const bool all = phase_ == phase::running && !any_worker(worker_phase::starting);
   return author_.write<Watched>(started_, [&](auto b) {
     b.setWorldSize(seat_.world_size);
+    if (failed_at_)
+      b.setFailedAtNs(static_cast<std::uint64_t>(
+          std::chrono::nanoseconds(failed_at_->time_since_epoch()).count()));
     auto processes = b.initProcesses(all ? static_cast<unsigned>(workers_.size()) : 0);
     for (unsigned i = 0; i < processes.size(); ++i) {
       processes[i].setLocalRank(i);
