@@ -119,6 +119,9 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   contract->keeper = ::getpid();
   if (watched)
     contract->hooks = worker_hooks();
+  const auto& mark = contract->environment[mark_variable];
+  const worker_socket channel(mark.substr(mark.rfind('/') + 1), o.processes_per_node);
+  contract->channel = channel.name();
   return launch_facts{o,
                       machine,
                       *contract,
@@ -129,6 +132,7 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
                       {},
                       memory,
                       pages,
+                      channel,
                       std::chrono::steady_clock::now()};
 }
 

@@ -13,9 +13,10 @@ namespace {
 
 /// Streams, signals, links, the journal, engine threads, and what is open for a moment while a
 /// process is started. A job of one worker has 31 open.
-constexpr std::uint64_t open_anyway = 64;
-/// Log files that are read for the console: two streams, each with its filtered lines.
-constexpr std::uint64_t open_per_worker = 4;
+constexpr std::uint64_t open_anyway = 56;
+/// Log files that are read for the console, two streams, each with its filtered lines; and its
+/// connection.
+constexpr std::uint64_t open_per_worker = 5;
 
 } // namespace
 

@@ -19,6 +19,7 @@
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/snapshot_copies.hpp"
+#include "launch/wiring/worker_channel.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "launch/worker/training_program.hpp"
 #include "runtime/os/call_on.hpp"
@@ -200,13 +201,19 @@ class life {
     const auto watch = os::process_watch::open(contract.progress_memory, own_program());
     if (!watch)
       return cannot_go_on(watch.error());
+    const auto workers =
+        listen_to_workers(io_, slow_, facts_.channel,
+                          {options_.processes_per_node, log_->sink(), facts_.directory.stacks()});
+    if (!workers)
+      return cannot_go_on(workers.error());
     const auto told = keeper_.earlier_lives() == 0
                           ? told_once_linked(log_->sink(), program,
                                              first_lines(options_, today(),
                                                          directory_asked_for(facts_), where.master))
                           : log_->sink();
     auto node = node_run::start(
-        engine_.system(), {*transport, processes, stores, keeping_, snapshots, copier, *watch},
+        engine_.system(),
+        {*transport, processes, stores, keeping_, snapshots, copier, *watch, *workers},
         node_options, checkpoint_.heard_in(master ? told : told_by_node(told)));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
@@ -463,7 +470,9 @@ int live(const launch_facts& facts, keeper_client& keeper) {
 
 void serve_store(const launch_facts& facts, const store_order& order, const os::unique_fd& answer) {
   give_memory_back();
-  // Of the checkpoint memory a store has no use: its open files are for its clients.
+  // Of these a store has no use: its open files are for its clients.
+  if (facts.channel.descriptor() >= 0)
+    ::close(facts.channel.descriptor());
   for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
     for (const auto& of_one_rank : inherited)
       for (const int descriptor : of_one_rank)

@@ -9,6 +9,7 @@
 #include "launch/worker/progress_memory.hpp"
 #include "launch/worker/shown_progress.hpp"
 #include "launch/worker/worker_environment.hpp"
+#include "launch/worker/worker_socket.hpp"
 
 #include <cstdint>
 
@@ -30,6 +31,7 @@ struct launch_facts {
   shown_progress progress;
   checkpoint_memory memory;
   progress_memory pages;
+  worker_socket channel;
   instant started;
 };
 
