@@ -14,6 +14,7 @@ try:
 except ImportError:  # torch before 2.0 does not say when an optimizer has made a step
     register_optimizer_step_post_hook = None
 
+HOOKS = "_troupe_hooks.native"  # there in a process that has taken the launcher's page
 FAILED_AT = "TROUPE_FAILED_AT"  # seconds by CLOCK_MONOTONIC, set where a failure led to this start of the workers
 
 
@@ -27,6 +28,11 @@ def since_failure() -> str:
         return f"{time.monotonic() - float(os.environ[FAILED_AT]):.1f} s after the failure"
     except (KeyError, ValueError):
         return ""
+
+
+def launcher_tells_it() -> bool:
+    """The launcher hears of the first step on its channel, and says so itself."""
+    return getattr(sys.modules.get(HOOKS), "on_channel", False)
 
 
 class _FirstStep:
@@ -43,6 +49,8 @@ class _FirstStep:
 
     def _made(self, *_: object) -> None:
         self._hook.remove()
+        if launcher_tells_it():
+            return
         tell(f"the first step was made {since_failure()}")
 
 

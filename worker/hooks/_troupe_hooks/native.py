@@ -37,6 +37,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 library: Any = None
+on_channel = False  # the launcher hears of this process's first step
 
 
 def begin() -> bool:
@@ -51,7 +52,8 @@ def begin() -> bool:
 
 
 def begin_channel(torch: Any) -> None:
-    library.troupe_begin_channel(platform.python_version().encode(), str(torch.__version__).encode())
+    global on_channel
+    on_channel = bool(library.troupe_begin_channel(platform.python_version().encode(), str(torch.__version__).encode()))
 
 
 def ranks(members: list[int]) -> tuple[Any, int]:
