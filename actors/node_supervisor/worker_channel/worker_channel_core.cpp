@@ -223,7 +223,7 @@ void worker_channel_core::take_first_step(effects& out, instant now, const peer&
          "first_step",
          fmt::format("the first step was made {:.1f} s after the failure", seconds(after_failure)),
          {{"generation", static_cast<std::int64_t>(about_.value)},
-          {"after_failure_s", seconds(after_failure)}}}});
+          {"since_failure_ms", milliseconds_of(after_failure)}}}});
   out.push_back(note{
       {log::level::info,
        "first_step",
