@@ -44,9 +44,10 @@ struct diagnosis_policy {
   duration straggler_least = 1s;
   std::uint32_t straggler_steps = 5;
   /// One that was never faster is told at this score: stages of a pipeline differ from the start.
-  double straggler_from_start = 2.0;
-  /// How long stacks may take, and how often they are asked for: at first, and at most.
-  duration stacks_within = 800ms;
+  double straggler_from_start = 1.8;
+  /// How long stacks may take: a crowded machine needs longer, and whatever has come by then is
+  /// drawn. And how often they are asked for: at first, and at most.
+  duration stacks_within = 5s;
   duration stacks_again_first = 30s;
   duration stacks_again_most = 1h;
 };

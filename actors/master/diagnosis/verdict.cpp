@@ -88,9 +88,11 @@ class judge_of {
       v.moves |= ranks_[r].motion != rank_motion::stands && !ranks_[r].is_stopped();
     }
     if (!v.culprits.empty())
-      // The one that has stood longest was there first.
-      v.first = *std::max_element(v.culprits.begin(), v.culprits.end(),
-                                  [&](auto a, auto b) { return ranks_[a].idle < ranks_[b].idle; });
+      // One that is stopped says most; else the one that has stood longest was there first.
+      v.first = *std::max_element(v.culprits.begin(), v.culprits.end(), [&](auto a, auto b) {
+        const bool one = ranks_[a].is_stopped(), other = ranks_[b].is_stopped();
+        return one != other ? other : ranks_[a].idle < ranks_[b].idle;
+      });
     if (graph_.waits)
       v.waits = *graph_.waits;
     if (v.culprits.empty())
@@ -108,6 +110,12 @@ class judge_of {
     return v;
   }
 
+  /// Ranks that go on wait now and then, too.
+  bool waiting_stand() const {
+    return graph_.waits && std::all_of(graph_.waits->ranks.begin(), graph_.waits->ranks.end(),
+                                       [this](std::uint32_t r) { return ranks_[r].over_limit(); });
+  }
+
   /// Of the ranks that are waited for: those that are stopped or stand. One that moves is given
   /// time.
   std::optional<verdict> not_entered() const {
@@ -120,7 +128,7 @@ class judge_of {
       auto alone = those(graph_.outside, [](const rank_facts& f) {
         return f.steps >= f.steps_when_entered + steps_alone;
       });
-      if (alone.empty() || !stands_out(alone.size(), ranks_.size() + 1))
+      if (alone.empty() || !waiting_stand() || !stands_out(alone.size(), ranks_.size() + 1))
         return std::nullopt;
       auto v = of(HangKind::NOT_ENTERED, alone);
       v.stood = v.waits.shortest;
