@@ -243,7 +243,7 @@ def test_a_rank_that_hangs_is_ended_and_training_starts_again(train) -> None:
     job.begin("stop")
     assert job.run.wait(WITHIN) == [0]
     said = job.run.err()
-    assert f"rank {CULPRIT} is ended, so that training goes on from its newest checkpoint" in said
+    assert f"rank {CULPRIT} is ended, so that the job starts again" in said
     assert "hung" in said
     assert len(re.findall(r"^step 79 at", job.run.out(), re.M)) == 1
 
