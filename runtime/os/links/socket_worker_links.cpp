@@ -31,22 +31,22 @@ namespace {
 
 constexpr auto component = "node_supervisor/worker_channel";
 
-struct connection {
-  connection(asio::io_context& io, int socket, std::int32_t process)
-      : descriptor(io, socket), turn(io), pid(process) {}
-
-  asio::posix::stream_descriptor descriptor;
-  asio::steady_timer turn;
-  std::int32_t pid;
-  std::deque<messages::any_msg> queue;
-  std::size_t queued = 0;
-  bool writes = false;
-};
-
 } // namespace
 
 /// All of it on the I/O thread.
 class socket_worker_links::server : public std::enable_shared_from_this<server> {
+  struct connection {
+    connection(asio::io_context& io, int socket, std::int32_t process)
+        : descriptor(io, socket), turn(io), pid(process) {}
+
+    asio::posix::stream_descriptor descriptor;
+    asio::steady_timer turn;
+    std::int32_t pid;
+    std::deque<messages::any_msg> queue;
+    std::size_t queued = 0;
+    bool writes = false;
+  };
+
  public:
   server(asio::io_context& io, unique_fd listening, worker_links_options options)
       : io_(io), listening_(io, listening.release()), pause_(io), options_(std::move(options)) {}
