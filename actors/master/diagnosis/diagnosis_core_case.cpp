@@ -27,7 +27,7 @@ constexpr auto judge_again_after = 50ms;
 } // namespace
 
 void diagnosis_core::open(effects& out, instant now) {
-  case_.emplace();
+  case_ = open_case{};
   case_->since = now;
   case_->asks_every = policy_.ask_again_first;
   ask(out, now, false);
