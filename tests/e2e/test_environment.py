@@ -26,7 +26,10 @@ STORE = {"MASTER_ADDR", "MASTER_PORT"}
 # torchrun's own interpreter and agent leave these in what the workers inherit.
 LEAKS_OF_TORCHRUN = {"LC_CTYPE", "TORCHELASTIC_SIGNALS_TO_HANDLE"}
 OURS = {"TROUPE_GENERATION", "TROUPE_LAUNCHER", "TROUPE_CHECKPOINT_MEMORY", "TROUPE_CHECKPOINT_MEMORY_OF_NODE",
-        "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS", "TROUPE_COPIES_ADDRESS"}
+        "TROUPE_CHECKPOINT_MEMORY_OF_OTHERS", "TROUPE_COPIES_ADDRESS", "TROUPE_PROGRESS_FD", "TROUPE_CHANNEL",
+        "TROUPE_KEEPER", "TROUPE_HOOKS",
+        # The hooks; they take themselves out of it when torch is imported, which this script does not.
+        "PYTHONPATH"}
 # Checked for their meaning below, not for their value.
 BY_MEANING = STORE | {"TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RUN_ID", "TROUPE_RUN_TAG"}
 
@@ -209,11 +212,13 @@ def test_workers_inherit_their_memory_for_images_and_no_other_open_file(
     for rank in range(2):
         found = json.loads((tmp_path / str(rank)).read_text())
         beyond = sorted(what for number, what in found.items() if int(number) > 2)
-        # A table and eight slots, of its own and of the node's first; the node's ledger, and the saver's wake-up event.
+        # A table and eight slots, of its own and of the node's first; the node's ledger, the page of
+        # this rank's own progress, and the saver's wake-up event.
         owners = sorted({0, rank})
         names = [f"/memfd:troupe-ckpt-{owner}-{part} (deleted)" for owner in owners for part in range(9)]
         ledger = "/memfd:troupe-ckpt-ledger (deleted)"
-        assert beyond == [*names, ledger, "anon_inode:[eventfd]"]
+        page = f"/memfd:troupe-progress-{rank} (deleted)"
+        assert beyond == [*names, ledger, page, "anon_inode:[eventfd]"]
 
 
 def test_a_module_is_run_as_one(start: Start, tmp_path: Path) -> None:
