@@ -9,6 +9,7 @@ one that is not.
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -80,8 +81,13 @@ def main(checkpoints: str, steps: int) -> None:
     if trainer.is_world_process_zero():
         loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
         print(f"ends after step {trainer.state.global_step} with loss {loss:.9f}", flush=True)
-    # The process group's threads must end before the interpreter does, or they may abort the process.
-    trainer.accelerator.end_training()
+    # The process group's threads must end before the interpreter does, or they may abort the process; and the wrapped model
+    # before them: the last owner of a group that is freed with the model waits for threads that wait for Python's lock.
+    accelerator = trainer.accelerator
+    del trainer, model
+    accelerator.free_memory()
+    gc.collect()
+    accelerator.end_training()
 
 
 if __name__ == "__main__":
