@@ -124,6 +124,11 @@ class judge_of {
     list ready;
     std::copy_if(graph_.outside.begin(), graph_.outside.end(), std::back_inserter(ready),
                  [this](std::uint32_t r) { return is_ready(r); });
+    // Of a rank that reports nothing it is not known what it has entered.
+    if (auto sure =
+            those(ready, [](const rank_facts& f) { return f.feeds != 0 || f.is_stopped(); });
+        !sure.empty())
+      ready = std::move(sure);
     if (ready.empty()) {
       auto alone = those(graph_.outside, [](const rank_facts& f) {
         return f.steps >= f.steps_when_entered + steps_alone;
