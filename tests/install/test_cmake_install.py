@@ -23,6 +23,7 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
         "actor-master": "troupe",
         "actor-shell": "troupe",
         "actor-stacks": "troupe",
+        "troupe-dump": "troupe",
     }
     assert echo(prefix / "bin/actor-launcher", "installed") == "installed\n"
 

@@ -160,6 +160,11 @@ def without_deviations(seen: dict[str, Any], name: str) -> dict[str, Any]:
         worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY_OF_NODE", None)
         worker["environment"].pop("TROUPE_CHECKPOINT_MEMORY_OF_OTHERS", None)
         worker["environment"].pop("TROUPE_COPIES_ADDRESS", None)
+        for of_progress in ("TROUPE_PROGRESS_FD", "TROUPE_CHANNEL", "TROUPE_KEEPER", "TROUPE_HOOKS"):
+            worker["environment"].pop(of_progress, None)  # progress-variables
+        path = worker["environment"].pop("PYTHONPATH", "").split(os.pathsep)
+        if users := [each for each in path if each and not each.endswith("libexec/troupe/hooks")]:
+            worker["environment"]["PYTHONPATH"] = os.pathsep.join(users)
         if name == "run path":
             worker.pop("leads session and group")  # sessions-of-run-path
             worker.pop("unbuffered")  # unbuffered-run-path
