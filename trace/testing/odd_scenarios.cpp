@@ -217,6 +217,7 @@ void untraced() {
   const auto of = communicator(8);
   for (int n = 0; n < 1000; ++n)
     all_reduce(of, stream(1), 1024, 1000);
+  ncclCommDestroy(of);
   int threads = 0;
   for (const auto& one : std::filesystem::directory_iterator("/proc/self/task"))
     threads += one.exists() ? 1 : 0;
