@@ -270,8 +270,9 @@ def test_data_loader(start: Start, stacks: Stacks) -> None:
     assert f"Process {process.pid} " in roles[0] and "data loader" not in roles[0]
     named = sorted(r.partition("data loader worker ")[2][:1] for r in roles[1:])
     assert named == ["0", "1", "2", "3"]
-    (slow,) = (p for p in processes if "__getitem__" in p)
-    assert "data loader worker 3" in slow
+    # The others may be at an item of their own still.
+    (slow,) = (p for p in processes if "data loader worker 3" in p)
+    assert "__getitem__" in slow
 
 
 def test_messages(start: Start, request: pytest.FixtureRequest, tmp_path: Path) -> None:
