@@ -139,10 +139,6 @@ void give_memory(const worker_contract& c, const actors::assignment& a, ports::p
   env[given_at] = ports::to_string(ports::endpoint{a.address, c.copies_port});
 }
 
-} // namespace
-
-namespace {
-
 /// How a training process says how far it is, and is asked.
 void give_progress(const worker_contract& c, const actors::assignment& a, ports::process_spec& spec,
                    std::map<std::string, std::string>& env) {
