@@ -20,6 +20,8 @@ DOCTEST = re.compile(r"test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 UNITTEST = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.M)
 PYTEST = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 LINES_SHOWN = 80
+# Of what pytest counts. Deselected is what an entry of ctest leaves to another entry by its command.
+NO_FAILURES = ("warning", "warnings", "deselected")
 COUNT = re.compile(r"(\d+) (\w+)")
 
 
@@ -35,7 +37,7 @@ def cases(output: str, ok: bool) -> tuple[int, int]:
     elif pytest := PYTEST.search(output):
         counts = {word: int(number) for number, word in COUNT.findall(pytest[1])}
         passed = counts.pop("passed", 0)
-        failed = sum(n for word, n in counts.items() if word not in ("warning", "warnings"))
+        failed = sum(n for word, n in counts.items() if word not in NO_FAILURES)
     if not ok and failed == 0:
         failed = 1
     return passed, failed

@@ -38,6 +38,9 @@ class Summary(unittest.TestCase):
     def test_a_skipped_python_test_is_a_failure(self):
         self.assertEqual(cases("3 passed, 1 skipped in 0.1s", True), (3, 1))
 
+    def test_what_another_entry_runs_is_no_failure(self):
+        self.assertEqual(cases("14 passed, 1 deselected in 5.61s", True), (14, 0))
+
     def test_a_test_that_did_not_run_is_a_failure(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "report-x.xml"
