@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -88,6 +90,14 @@ class Job:
         folded = (directory / "py_stack").read_text().splitlines()
         assert any(f"{function}@" in line for line in folded), "\n".join(folded)
         assert function in (directory / "py_stack.svg").read_text()
+
+
+def spied(pid: int) -> list[dict]:
+    """All threads of a process as py-spy sees them."""
+    py_spy = Path(sys.executable).with_name("py-spy")
+    done = subprocess.run([py_spy, "dump", "--json", "--pid", str(pid)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def verdicts(run: Run) -> list[str]:
@@ -187,6 +197,30 @@ def test_the_rank_that_the_others_wait_for_is_named(train, kind: str) -> None:
     assert re.match(waits + does.format(pid=pid), job.sentence())
     if function:
         job.is_shown(function)
+
+
+def test_pytorch_s_own_record_and_py_spy_tell_the_same(train) -> None:
+    job = train(environment={"PYTHONPATH": str(ROOT / "python"), "TORCH_FR_BUFFER_SIZE": "100"})
+    job.trained(40)
+    job.begin("deadlock")
+    waits = re.match(r"ranks 0, 1, 3 wait in (\w+) #(\d+) of group (\w+) for rank 2", job.sentence())
+    collective, number, group = waits[1], int(waits[2]), waits[3]
+    ranks, directory = job.stacks()
+    assert ranks == "4 of 4"
+    records = {rank: directory / f"flight_record_{rank}.json" for rank in range(4)}
+    until(lambda: all(r.exists() for r in records.values()), WITHIN, f"records\n{job.run.err()}")
+    for rank, file in records.items():
+        entries = json.loads(file.read_text())["entries"]
+        last = max((e for e in entries if group in e["process_group"]), key=lambda e: e["collective_seq_id"])
+        finished = rank == CULPRIT
+        assert last["collective_seq_id"] == number - finished
+        assert last["profiling_name"] == f"gloo:{collective}"
+        assert last["retired"] is finished
+    folded = (directory / "py_stack").read_text()
+    for rank, pid in job.ranks().items():
+        for thread in spied(pid):
+            for frame in thread["frames"]:
+                assert f"{frame['name']}@{frame['filename']}" in folded, f"rank {rank}: {frame}\n{folded}"
 
 
 def test_a_rank_that_leaves_the_order_of_collectives_is_named(train) -> None:
