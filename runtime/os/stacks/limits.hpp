@@ -41,6 +41,9 @@ inline constexpr std::size_t stacks_symbols_max = 4u << 20;
 inline constexpr std::size_t stacks_children_max = 256;
 inline constexpr std::size_t stacks_descriptors_max = 4'096;
 inline constexpr std::size_t stacks_sockets_bytes_max = 4u << 20;
+/// The kernel's answers about sockets: of one packet, and how long one may take.
+inline constexpr std::size_t stacks_netlink_packet_max = 64u << 10;
+inline constexpr long stacks_netlink_within_us = 200'000;
 /// With less left than this, a file system is full.
 inline constexpr std::uint64_t stacks_full_below = 1u << 20;
 /// What is read of a file of the kernel.
