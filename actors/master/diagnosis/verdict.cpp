@@ -163,7 +163,18 @@ class judge_of {
     for (const auto r : inside)
       if (!ranks_[r].over_limit() || ranks_[r].motion == rank_motion::moves)
         return std::nullopt;
+    if (any_member_goes_on())
+      return std::nullopt;
     return link();
+  }
+
+  /// One that has left the collective just now: the others are about to.
+  bool any_member_goes_on() const {
+    return graph_.waits && std::any_of(ranks_.begin(), ranks_.end(), [this](const auto& f) {
+             return !f.over_limit() && std::any_of(f.rows.begin(), f.rows.end(), [this](auto& row) {
+               return row.communicator == graph_.waits->communicator;
+             });
+           });
   }
 
   /// The rank whose connections retransmit to most peers; the peer that most ranks name.
