@@ -4,6 +4,7 @@
 // training is simulated in all; TROUPE_CORPUS_SEED repeats what a failure names.
 
 #include "tests/actors/training_model.hpp"
+#include "tests/rounds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +17,7 @@ using namespace troupe::actors::testing;
 
 namespace {
 
-constexpr double usual_hours = 6;
+constexpr double usual_hours = sanitized ? 3 : 24;
 constexpr int parts = 18;
 
 double hours() {

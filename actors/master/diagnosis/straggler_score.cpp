@@ -16,8 +16,10 @@ constexpr std::uint32_t score_learnt_after = 6;
 constexpr std::uint32_t learns_within = 32;
 /// Rare things scatter, too.
 constexpr std::uint32_t scatter_learnt_within = 512;
-/// Reports in a row: one may hold a single long step.
-constexpr std::uint32_t reports_least = 2;
+/// Reports in a row, of a rank that is much slower than the others, or somewhat: one may hold a
+/// single long step, and two may do so by chance.
+constexpr std::uint32_t reports_least = 2, reports_somewhat = 3;
+constexpr double much_slower = 1.8;
 constexpr std::uint32_t over_after = 3;
 /// From so shares_median_from ranks on the median is not made anew for each report.
 constexpr std::size_t shares_median_from = 64;
@@ -112,7 +114,8 @@ std::optional<straggler_score::change> straggler_score::add(const diagnosis_poli
   r.over_sum += r.busy;
   r.over_steps += s.steps;
   r.over_for += s.within;
-  if (r.slow || r.over < reports_least || r.over_steps < policy.straggler_steps ||
+  const auto wanted = score >= much_slower ? reports_least : reports_somewhat;
+  if (r.slow || r.over < wanted || r.over_steps < policy.straggler_steps ||
       r.over_for < policy.straggler_least || (always_slow && r.over < score_learnt_after))
     return std::nullopt;
   r.slow = true;
