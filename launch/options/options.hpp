@@ -171,6 +171,24 @@ struct stacks_options {
   std::string output;     ///< where to write; never empty once it is parsed
 };
 
+struct dump_program_options {
+  struct process {
+    std::int32_t pid = 0;
+    std::uint32_t rank = 0;
+  };
+  std::vector<process> processes;
+  bool python = true;
+  bool native = true;
+  bool with_children = false;
+  /// Looks that tell whether a process moves; 0: none.
+  int samples = 0;
+  std::chrono::milliseconds apart{};
+  std::chrono::milliseconds within{};
+  /// Messages instead of text for people.
+  bool as_messages = false;
+  std::uint32_t world_size = 0; ///< 0: not said
+};
+
 /// The user asked for text (--help, --version) instead of a run.
 struct just_print {
   std::string text;
@@ -212,6 +230,9 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
                                   const machine_facts& machine);
 parsed<stacks_options> parse_stacks(const std::vector<std::string>& arguments,
                                     const machine_facts& machine);
+/// Of the machine only its columns count.
+parsed<dump_program_options> parse_dump(const std::vector<std::string>& arguments,
+                                        const machine_facts& machine);
 
 /// A number, "cpu", "gpu" or "auto".
 result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine);

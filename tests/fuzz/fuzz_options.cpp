@@ -80,5 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     judge(parse_master(q.arguments, q.machine));
   else if (size % 8 == 1)
     judge(parse_shell(q.arguments, q.machine));
+  else if (size % 8 == 2)
+    judge(parse_dump(q.arguments, q.machine));
   return 0;
 }
