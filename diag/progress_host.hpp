@@ -1,5 +1,6 @@
 #pragma once
 
+#include "diag/process_look.hpp"
 #include "diag/progress/page_view.hpp"
 #include "diag/stacks/process_stacks.hpp"
 #include "runtime/base/time.hpp"
@@ -27,35 +28,6 @@ struct watched_process {
 struct page_reading {
   std::uint32_t local_rank = 0;
   std::optional<page_view> page; ///< nothing: the process has not taken its page
-};
-
-/// A child that does a part of the process's work: a data loader's worker, a compiler.
-struct child_look {
-  std::int32_t pid = 0;
-  std::string role; ///< "data loader worker 7"; empty: unknown
-  char state = 0;
-  duration cpu_time{};
-  std::uint64_t io_bytes = 0;
-  std::uint64_t stacks = 0; ///< as of `process_look`
-  std::string place;        ///< as of `process_look`
-};
-
-/// One look at a process from outside, in bounded time. What could not be read is 0 or empty.
-struct process_look {
-  std::uint32_t local_rank = 0;
-  std::int32_t pid = 0;
-  char state = 0;             ///< R, S, D, T, t, Z, X of the main thread; T if all are stopped
-  duration cpu_time{};        ///< of all threads, since it began
-  std::uint64_t io_bytes = 0; ///< read and written, since it began
-  bool traced = false;        ///< TracerPid is not 0
-  std::uint64_t stacks = 0;   ///< hash of functions, without lines, of the main thread and of
-                              ///< threads that have used CPU time lately; 0: unknown
-  std::string place;          ///< innermost function of the main thread that tells something:
-                              ///< "train.py:42 (load)", "read()"; empty: unknown
-  std::vector<child_look> children;
-  /// Connections that have been retransmitting, by the peer's address and port.
-  std::vector<std::string> slow_peers;
-  std::vector<std::string> evidence; ///< further lines for people: a full file system
 };
 
 /// The stacks of several processes, as far as they came in time.

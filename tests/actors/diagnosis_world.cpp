@@ -107,11 +107,17 @@ diag::process_look diagnosis_world::any_look(std::uint32_t local) {
   l.cpu_time = std::chrono::milliseconds(choose_(100'000));
   l.io_bytes = choose_(4) == 1 ? any_number() : 0;
   l.traced = choose_(100) == 1;
-  l.stacks = choose_(8) == 1 ? choose_(3) : 1;
+  if (choose_(8) != 1)
+    l.threads.push_back({l.pid, l.cpu_time, choose_(3)});
   l.place = choose_(2) ? std::string(choose_(600), 'p') : "fsync()";
   if (choose_(2))
-    l.children.push_back(
-        {7, "data loader worker 0", "RSDTZ" [choose_(5)], {}, any_number(), choose_(3), "read()"});
+    l.children.push_back({7,
+                          "data loader worker 0",
+                          "RSDTZ" [choose_(5)],
+                          {},
+                          any_number(),
+                          {{7, {}, choose_(3)}},
+                          "read()"});
   for (auto i = choose_(4); i > 0; --i)
     l.slow_peers.push_back(fmt::format("10.0.0.{}:1", choose_(3)));
   for (auto i = choose_(20); i > 0; --i)

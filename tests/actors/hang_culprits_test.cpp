@@ -109,8 +109,13 @@ TEST_SUITE("a hang") {
   TEST_CASE("by a data loader") {
     activity blocked = activity::asleep("poll() of a queue");
     for (int i = 0; i < 4; ++i)
-      blocked.children.push_back(
-          {200 + i, "data loader worker " + std::to_string(i), 'S', {}, 0, 7, "poll() of a queue"});
+      blocked.children.push_back({200 + i,
+                                  "data loader worker " + std::to_string(i),
+                                  'S',
+                                  {},
+                                  0,
+                                  {{200 + i, {}, 7}},
+                                  "poll() of a queue"});
     blocked.children[2].state = 'D';
     blocked.children[2].place = "read()";
     training_model m(5, job(4));

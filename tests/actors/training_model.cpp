@@ -271,7 +271,7 @@ void training_model::step_rank(std::uint32_t r) {
     set_phase(k, diag::phase::input);
     // Its worker reads.
     k.looks = activity::asleep("poll() of a queue");
-    k.looks.children = {{9, "data loader worker 0", 'R', {}, 0, 1, "decode()"}};
+    k.looks.children = {{9, "data loader worker 0", 'R', {}, 0, {{9, {}, 1}}, "decode()"}};
     k.looks.children_move = true;
     if (k.input_never) {
       k.looks = *k.input_never;
@@ -415,7 +415,8 @@ diag::process_look training_model::look(std::uint32_t r) {
   l.cpu_time = k.cpu;
   l.io_bytes = k.io;
   l.traced = k.looks.traced;
-  l.stacks = k.looks.stacks_move ? ns() | 1 : std::hash<std::string>()(k.looks.place) | 1;
+  l.threads = {
+      {l.pid, k.cpu, k.looks.stacks_move ? ns() : std::hash<std::string>()(k.looks.place)}};
   l.place = k.looks.place;
   l.children = k.looks.children;
   for (auto& c : l.children)

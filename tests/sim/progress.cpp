@@ -134,7 +134,7 @@ diag::process_look progress::look_at(const diag::watched_process& p) const {
   look.local_rank = p.local_rank;
   look.pid = p.pid;
   look.state = 'S';
-  look.stacks = still_ == p.rank ? 1 : 2;
+  look.threads = {{p.pid, {}, still_ == p.rank ? 1u : 2u}};
   look.place = still_ == p.rank ? "read() at data.py:12 (load)" : "torch.py:12 (backward)";
   return look;
 }

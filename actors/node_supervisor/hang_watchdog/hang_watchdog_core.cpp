@@ -181,7 +181,7 @@ void hang_watchdog_core::look_where_needed(effects& out, instant now) {
 
 void hang_watchdog_core::begin_looks(effects& out, instant now, std::vector<std::uint32_t> which) {
   for (const auto local : which)
-    ranks_[local].looks.begin();
+    ranks_[local].looks = {};
   series_ = look_series{std::move(which), 0, 0, now};
   look_once(out, now);
 }

@@ -2,9 +2,9 @@
 
 #include "actors/node_supervisor/hang_watchdog/busy_time.hpp"
 #include "actors/node_supervisor/hang_watchdog/learnt_limits.hpp"
-#include "actors/node_supervisor/hang_watchdog/motion.hpp"
 #include "actors/node_supervisor/hang_watchdog/watch_policy.hpp"
 #include "diag/progress_host.hpp"
+#include "diag/stacks/motion.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
@@ -91,8 +91,8 @@ class hang_watchdog_core {
     learnt_limits limits;
     busy_time busy;
     std::optional<busy_time::measured> busy_now;
-    motion looks; ///< that are under way
-    motion moves; ///< what the last series of them showed
+    diag::compared_looks looks; ///< that are under way
+    diag::compared_looks moves; ///< the last series of them
     std::optional<instant> looked;
     /// Looked at in a standstill that lasts.
     bool suspect = false;

@@ -1,6 +1,7 @@
 // What hang_watchdog_core knows of one rank: its page, its limit, and what looks have shown.
 
 #include "actors/node_supervisor/hang_watchdog/hang_watchdog_core.hpp"
+#include "actors/node_supervisor/hang_watchdog/standing_place.hpp"
 #include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +17,10 @@ constexpr auto traced_look_every = 10s;
 
 instant instant_of(std::uint64_t ns) {
   return instant(std::chrono::duration_cast<duration>(std::chrono::nanoseconds(ns)));
+}
+
+bool is_stopped(const diag::compared_looks& looks) {
+  return looks.moves() == diag::motion::stopped;
 }
 
 /// What changes when a process gets on. Its times alone are not enough: a process that writes wrong
@@ -73,7 +78,7 @@ void hang_watchdog_core::went_on(watched_rank& r, duration stood) {
   r.look_again_at = {};
   if (r.suspect || (r.looked && stood >= policy_.floor)) {
     TROUPE_RARE("hang_watchdog: a rank that was suspected goes on");
-    if (r.moves.state() != 'T' && r.moves.state() != 't')
+    if (!is_stopped(r.moves))
       r.limits.survived(*r.page, stood);
     report_wanted_ |= r.suspect;
   }
@@ -84,12 +89,12 @@ void hang_watchdog_core::went_on(watched_rank& r, duration stood) {
 /// After the looks at it.
 void hang_watchdog_core::conclude(effects& out, instant now, watched_rank& r) {
   // It is gone, or could not be looked at.
-  if (!r.looks.looked_at())
+  if (!r.looks.has_any())
     return;
   r.moves = r.looks;
   r.looked = now;
   const auto limit = limit_of(r);
-  if (r.moves.traced()) {
+  if (is_in_debugger(r.moves.last())) {
     if (!std::exchange(r.debugger_told, true))
       say(out, log::level::debug, "debugger_attached",
           fmt::format("rank {} has a debugger attached: it may stand still", r.what.rank));
@@ -103,10 +108,9 @@ void hang_watchdog_core::conclude(effects& out, instant now, watched_rank& r) {
     r.look_again_at = {};
     return;
   }
-  const bool stopped = r.moves.state() == 'T' || r.moves.state() == 't';
-  const bool stands = r.moves.how() == motion::kind::stands;
   // All that can be seen of it is a stop, and what a user's own limit is about.
-  if (!is_fed(r) && !stopped && !(policy_.fixed_limit && stands)) {
+  if (!is_fed(r) && !is_stopped(r.moves) &&
+      !(policy_.fixed_limit && diag::stands(r.moves.moves()))) {
     r.changed = now;
     return;
   }

@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "actors/node_supervisor/hang_watchdog/hang_watchdog_core.hpp"
+#include "actors/node_supervisor/hang_watchdog/standing_place.hpp"
 #include "actors/words.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +31,11 @@ std::uint32_t ms32(duration d) {
 
 std::string start_of(const std::string& text, std::size_t most) {
   return text.substr(0, most);
+}
+
+/// As RankProgress.motion has it.
+std::uint8_t number_of(diag::motion m) {
+  return diag::stands(m) ? 2 : m == diag::motion::moves ? 1 : 0;
 }
 
 duration since_on_page(instant now, std::uint64_t ns) {
@@ -118,16 +124,16 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
     }
   }
   // Looks of an earlier standstill say nothing about now.
-  if (!r.looked || !r.moves.looked_at())
+  if (!r.looked || !r.moves.has_any())
     return;
-  b.setState(static_cast<std::uint8_t>(r.moves.state()));
+  const auto& last = r.moves.last();
+  b.setState(static_cast<std::uint8_t>(last.state));
   b.setCpuPermille(r.moves.cpu_permille());
   b.setIoMoves(r.moves.io_moves());
-  b.setTraced(r.moves.traced());
-  b.setMotion(static_cast<std::uint8_t>(r.moves.how()));
+  b.setTraced(is_in_debugger(last));
+  b.setMotion(number_of(r.moves.moves()));
   const bool input = r.page && r.page->phase_now == diag::phase::input;
-  b.setPlace(start_of(r.moves.place(input), limits::place_max));
-  const auto& last = r.moves.last();
+  b.setPlace(start_of(standing_place(last, input), limits::place_max));
   write_lines(last.evidence, b.initEvidence(static_cast<unsigned>(
                                  std::min(last.evidence.size(), limits::evidence_lines_max))));
   write_lines(last.slow_peers, b.initSlowPeers(static_cast<unsigned>(

@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <thread>
 
 namespace troupe::os {
 
@@ -154,41 +151,6 @@ result<process_dump> stack_reader::dump(pid_t pid, const dump_options& options) 
   if (!facts)
     return tl::make_unexpected(facts.error());
   return dumping(std::move(*facts), files_).run(options);
-}
-
-std::vector<motion> stack_reader::watch(const std::vector<pid_t>& pids, int samples,
-                                        duration apart) {
-  struct watched {
-    std::optional<python_stacks> python;
-    std::vector<motion_sample> samples;
-  };
-  std::vector<watched> all(pids.size());
-  for (std::size_t n = 0; n < pids.size(); ++n)
-    if (const auto mappings = mappings_of(pids[n]))
-      if (auto python = python_stacks::of(pids[n], *mappings, files_))
-        all[n].python = std::move(*python);
-  auto next = std::chrono::steady_clock::now();
-  for (int round = 0; round < samples; ++round) {
-    std::this_thread::sleep_until(next);
-    next += apart;
-    for (std::size_t n = 0; n < pids.size(); ++n) {
-      const auto use = use_of(pids[n]);
-      if (!use)
-        continue;
-      motion_sample s{use->started, use->cpu, std::nullopt, use->state, {}};
-      if (use->io)
-        s.bytes = use->io->read + use->io->written;
-      if (all[n].python)
-        s.threads = all[n].python->sample().threads;
-      all[n].samples.push_back(std::move(s));
-    }
-  }
-  std::vector<motion> found;
-  for (const auto& w : all)
-    found.push_back(w.samples.size() == static_cast<std::size_t>(samples)
-                        ? motion_of(w.samples, apart)
-                        : motion::unknown);
-  return found;
 }
 
 } // namespace troupe::os

@@ -3,7 +3,6 @@
 #include "diag/stacks/process_stacks.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/stacks/elf_files.hpp"
-#include "runtime/os/stacks/motion_core.hpp"
 #include "runtime/os/stacks/process_facts.hpp"
 
 #include <vector>
@@ -29,10 +28,6 @@ class stack_reader {
   /// All of one process. What cannot be read is named in it; an error only if there is no such
   /// process.
   result<process_dump> dump(pid_t pid, const dump_options& options);
-
-  /// Of each process `samples` times, `apart` from each other: does it move? The processes are
-  /// looked at together, so it takes as long for all as for one.
-  std::vector<motion> watch(const std::vector<pid_t>& pids, int samples, duration apart);
 
  private:
   elf_files files_;

@@ -58,6 +58,22 @@ std::string text_of_thread(const diag::thread_stacks& t) {
   return t.missing.empty() ? text : text + "  missing: " + t.missing + '\n';
 }
 
+std::string_view words_of(diag::motion m) {
+  switch (m) {
+  case diag::motion::unknown:
+    return "it is not known whether it moves";
+  case diag::motion::moves:
+    return "it moves";
+  case diag::motion::sleeps:
+    return "it stands still and sleeps";
+  case diag::motion::spins:
+    return "it stands still and uses a processor";
+  case diag::motion::stopped:
+    return "it is stopped";
+  }
+  return "";
+}
+
 } // namespace
 
 std::string text_of(const process_dump& dump, bool was_watched) {

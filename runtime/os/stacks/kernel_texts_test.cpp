@@ -1,5 +1,4 @@
 #include "runtime/os/stacks/kernel_files.hpp"
-#include "runtime/os/stacks/motion_core.hpp"
 #include "runtime/os/stacks/socket_table_core.hpp"
 
 #include <doctest/doctest.h>
@@ -59,45 +58,4 @@ TEST_CASE("connections whose peer is silent, and not those that have only just s
   CHECK(stuck_sockets(head + six) ==
         std::vector<stuck_socket>{{4714, "[2001:db8:0:0:0:0:0:3]:29500", 1, 2},
                                   {4715, "10.0.0.3:80", 1, 2}});
-}
-
-namespace {
-
-motion_sample sample(const char* function, std::uint32_t line, duration cpu, std::uint64_t bytes) {
-  motion_sample s{900, cpu, bytes, 'S', {}};
-  python_thread t;
-  t.handle = 1;
-  t.frames = {{function, "a.py", line}};
-  s.threads.push_back(t);
-  return s;
-}
-
-} // namespace
-
-TEST_CASE("what moves, sleeps, spins and is stopped") {
-  const auto at = [](const char* f, std::uint32_t line, duration cpu, std::uint64_t bytes = 5) {
-    return sample(f, line, cpu, bytes);
-  };
-  CHECK(motion_of({at("f", 1, 1s), at("f", 1, 1s), at("f", 1, 1s)}, 200ms) == motion::sleeps);
-  CHECK(motion_of({at("f", 1, 1s), at("f", 2, 1200ms), at("f", 1, 1400ms)}, 200ms) ==
-        motion::spins);
-  CHECK(motion_of({at("f", 1, 1s), at("g", 1, 1s), at("f", 1, 1s)}, 200ms) == motion::moves);
-  CHECK(motion_of({at("f", 1, 1s), at("f", 1, 1s), at("f", 1, 1s, 6)}, 200ms) == motion::moves);
-  CHECK(motion_of({at("f", 1, 1s)}, 200ms) == motion::unknown);
-  auto stopped = at("f", 1, 1s);
-  stopped.state = 'T';
-  CHECK(motion_of({stopped, stopped}, 200ms) == motion::stopped);
-  auto another = at("f", 1, 1s);
-  another.started = 901;
-  CHECK(motion_of({at("f", 1, 1s), another}, 200ms) == motion::unknown);
-}
-
-TEST_CASE("the order of threads is none, and a new thread is motion") {
-  auto a = sample("f", 1, 1s, 5), b = a;
-  python_thread other;
-  other.handle = 2;
-  a.threads.push_back(other);
-  CHECK(motion_of({a, b}, 200ms) == motion::moves);
-  b.threads.insert(b.threads.begin(), other);
-  CHECK(motion_of({a, b}, 200ms) == motion::sleeps);
 }

@@ -62,7 +62,7 @@ class silent_connections {
 /// errc::absent if there is no such process. What cannot be read is missing.
 result<process_facts> facts_of(pid_t pid, silent_connections& connections);
 
-/// The part that tells whether it moves, at a fraction of the cost.
+/// The part that tells whether it is there still, at a fraction of the cost.
 struct process_use {
   duration cpu{};
   std::optional<input_output> io;

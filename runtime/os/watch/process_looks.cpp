@@ -38,11 +38,13 @@ std::uint64_t bytes_of(const std::optional<input_output>& io) {
 }
 
 /// Functions and no lines: a loop within one function that goes nowhere changes lines.
-void add_functions(fnv1a& hash, const std::vector<diag::stack_frame>& frames) {
+std::uint64_t hash_of(const std::vector<diag::stack_frame>& frames) {
+  fnv1a hash;
   for (const auto& f : frames) {
     hash.take(f.function);
     hash.take(f.source);
   }
+  return hash.value();
 }
 
 const python_thread* thread_with(const python_walk& walk, pid_t id) {
@@ -87,19 +89,9 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
   seen s;
   if (k.python)
     s.python = k.python->sample();
-  fnv1a hash;
-  std::map<pid_t, duration> cpu;
-  for (const auto& t : facts.threads) {
-    const auto before = k.thread_cpu.find(t.id);
-    const bool ran = before != k.thread_cpu.end() && t.cpu > before->second;
-    cpu[t.id] = t.cpu;
-    const auto* python = thread_with(s.python, t.id);
-    if (python && (ran || t.id == facts.pid))
-      add_functions(hash, python->frames);
-  }
-  k.thread_cpu = std::move(cpu);
-  if (!s.python.threads.empty())
-    s.stacks = hash.value() | 1; // 0 is unknown
+  for (const auto& t : facts.threads)
+    if (const auto* python = thread_with(s.python, t.id))
+      s.threads.push_back({t.id, t.cpu, hash_of(python->frames)});
   if (!facts.threads.empty()) {
     const auto* python = thread_with(s.python, facts.pid);
     s.place =
@@ -120,7 +112,7 @@ std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of,
   c.state = facts->state;
   c.cpu_time = facts->cpu;
   c.io_bytes = bytes_of(facts->io);
-  c.stacks = s.stacks;
+  c.threads = std::move(s.threads);
   c.place = std::move(s.place);
   for (const auto& t : s.python.threads)
     if (t.is_loader)
@@ -137,11 +129,12 @@ std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pi
   diag::process_look look;
   look.local_rank = local_rank;
   look.pid = pid;
+  look.started = facts->started;
   look.state = facts->state;
   look.cpu_time = facts->cpu;
   look.io_bytes = bytes_of(facts->io);
   look.traced = facts->tracer != 0;
-  look.stacks = s.stacks;
+  look.threads = std::move(s.threads);
   look.place = std::move(s.place);
   add_full(look.evidence, *facts);
   for (std::size_t i = 0; i < std::min(facts->children.size(), children_max); ++i)

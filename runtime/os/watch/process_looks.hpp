@@ -1,6 +1,6 @@
 #pragma once
 
-#include "diag/progress_host.hpp"
+#include "diag/process_look.hpp"
 #include "runtime/os/stacks/elf_files.hpp"
 #include "runtime/os/stacks/process_facts.hpp"
 #include "runtime/os/stacks/python_stacks.hpp"
@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -29,12 +30,11 @@ class process_looks {
   struct known_process {
     std::uint64_t started = 0; ///< with the pid, a name for good
     std::optional<python_stacks> python;
-    std::map<pid_t, duration> thread_cpu; ///< at the last look
-    pid_t of = 0;                         ///< the process that was asked for
+    pid_t of = 0; ///< the process that was asked for
   };
   struct seen {
     python_walk python;
-    std::uint64_t stacks = 0;
+    std::vector<diag::thread_look> threads;
     std::string place;
   };
   static constexpr std::size_t children_max = 32;

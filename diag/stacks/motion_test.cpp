@@ -1,0 +1,145 @@
+#include "diag/stacks/motion.hpp"
+
+#include <doctest/doctest.h>
+
+#include <initializer_list>
+
+using namespace troupe;
+using namespace troupe::diag;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int32_t pid = 40, helper = 41;
+
+/// Of a process with Python, whose main thread is at `stack`.
+process_look look(std::uint64_t stack, duration cpu, std::uint64_t bytes = 0, char state = 'S') {
+  process_look l;
+  l.pid = pid;
+  l.started = 900;
+  l.state = state;
+  l.cpu_time = cpu;
+  l.io_bytes = bytes;
+  l.threads = {{pid, cpu, stack}};
+  return l;
+}
+
+child_look child(std::uint64_t stack, duration cpu, std::uint64_t bytes = 0) {
+  child_look c;
+  c.pid = 50;
+  c.cpu_time = cpu;
+  c.io_bytes = bytes;
+  c.threads = {{50, cpu, stack}};
+  return c;
+}
+
+/// A fifth of a second apart.
+compared_looks compared(std::initializer_list<process_look> looks) {
+  compared_looks all;
+  instant now{1h};
+  for (const auto& l : looks) {
+    all.add(now, l);
+    now += 200ms;
+  }
+  return all;
+}
+
+motion moves(std::initializer_list<process_look> looks) {
+  return compared(looks).moves();
+}
+
+process_look with(process_look l, child_look c) {
+  l.children.push_back(std::move(c));
+  return l;
+}
+
+process_look with(process_look l, thread_look t) {
+  l.threads.push_back(t);
+  return l;
+}
+
+} // namespace
+
+TEST_CASE("what moves, sleeps, spins and is stopped") {
+  CHECK(moves({look(1, 1s), look(1, 1s), look(1, 1s)}) == motion::sleeps);
+  CHECK(moves({look(1, 1s), look(1, 1200ms), look(1, 1400ms)}) == motion::spins);
+  CHECK(moves({look(1, 1s), look(2, 1200ms), look(1, 1400ms)}) == motion::moves);
+  CHECK(moves({look(1, 1s), look(1, 1s, 64u << 10)}) == motion::moves);
+  CHECK(moves({look(1, 1s, 0, 'T'), look(1, 1s, 0, 'T')}) == motion::stopped);
+  CHECK(moves({look(1, 1s, 0, 't')}) == motion::stopped);
+  // It was stopped while it moved.
+  CHECK(moves({look(1, 1s), look(2, 1200ms, 1u << 20, 'T')}) == motion::stopped);
+}
+
+TEST_CASE("one look tells nothing but a stop, and none nothing at all") {
+  CHECK(compared_looks().moves() == motion::unknown);
+  CHECK(!compared_looks().has_any());
+  CHECK(moves({look(1, 1s)}) == motion::unknown);
+  CHECK(compared({look(1, 1s)}).cpu_permille() == 0);
+}
+
+TEST_CASE("a little CPU time is a timer's, and a little I/O a line of a log") {
+  CHECK(moves({look(1, 1000ms), look(2, 1005ms)}) == motion::sleeps); // 2.5 %
+  CHECK(moves({look(1, 1000ms), look(2, 1006ms)}) == motion::moves);
+  CHECK(moves({look(1, 1s), look(1, 1s, (64u << 10) - 1)}) == motion::sleeps);
+  // Bytes of several looks add up.
+  const auto all = compared({look(1, 1s), look(1, 1s, 40u << 10), look(1, 1s, 80u << 10)});
+  CHECK(all.moves() == motion::moves);
+  CHECK(all.io_moves());
+}
+
+TEST_CASE("what works without Python, or where that cannot be read, may move") {
+  auto before = look(1, 1s), after = look(1, 1200ms);
+  before.threads.clear();
+  CHECK(moves({before, after}) == motion::unknown);
+  CHECK(moves({after, before}) == motion::sleeps);
+  after.threads.clear();
+  CHECK(moves({before, after}) == motion::unknown);
+}
+
+TEST_CASE("a thread beside the main one counts if it has run") {
+  const auto first = look(1, 1s), later = look(1, 1200ms);
+  CHECK(moves({with(first, thread_look{helper, 1s, 7}),
+               with(later, thread_look{helper, 1200ms, 8})}) == motion::moves);
+  CHECK(moves({with(first, thread_look{helper, 1s, 7}), with(later, thread_look{helper, 1s, 8})}) ==
+        motion::spins);
+  // One that runs now and then in the same place does not make a loop beside it go on.
+  CHECK(moves({with(first, thread_look{helper, 1s, 7}),
+               with(later, thread_look{helper, 1010ms, 7})}) == motion::spins);
+  // Nor does one that is new, and the order of threads is none.
+  CHECK(moves({first, with(later, thread_look{helper, 1010ms, 7})}) == motion::spins);
+  auto turned = with(later, thread_look{helper, 1010ms, 7});
+  std::swap(turned.threads.front(), turned.threads.back());
+  CHECK(moves({with(first, thread_look{helper, 1s, 7}), turned}) == motion::spins);
+}
+
+TEST_CASE("a child that works moves its process") {
+  const auto first = look(1, 1s), later = look(1, 1s);
+  CHECK(moves({with(first, child(5, 1s)), with(later, child(5, 1s))}) == motion::sleeps);
+  CHECK(moves({with(first, child(5, 1s)), with(later, child(6, 1200ms))}) == motion::moves);
+  CHECK(moves({with(first, child(5, 1s)), with(later, child(6, 1s))}) == motion::sleeps);
+  CHECK(moves({with(first, child(5, 1s)), with(later, child(5, 1200ms))}) == motion::sleeps);
+  CHECK(moves({with(first, child(5, 1s)), with(later, child(5, 1s, 1u << 20))}) == motion::moves);
+  CHECK(moves({first, with(later, child(5, 1s))}) == motion::moves); // it was born just now
+  CHECK(moves({with(first, child(5, 1s)), later}) == motion::sleeps);
+}
+
+TEST_CASE("another process with the same number begins anew") {
+  auto other = look(2, 1200ms);
+  other.started = 901;
+  CHECK(moves({look(1, 1s), other}) == motion::unknown);
+  CHECK(moves({look(1, 1s), other, other}) == motion::sleeps);
+}
+
+TEST_CASE("CPU time is of one core, from the first look to the last") {
+  CHECK(compared({look(1, 1s), look(1, 1s), look(1, 1100ms)}).cpu_permille() == 250);
+  CHECK(compared({look(1, 1s), look(1, 3s)}).cpu_permille() == 10'000);
+  CHECK(compared({look(1, 3s), look(1, 1s)}).cpu_permille() == 0);
+}
+
+TEST_CASE("which kinds stand") {
+  for (const auto m : {motion::sleeps, motion::spins, motion::stopped})
+    CHECK(stands(m));
+  CHECK(!stands(motion::moves));
+  CHECK(!stands(motion::unknown));
+}
