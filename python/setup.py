@@ -17,7 +17,13 @@ PREFIX = Path("prefix")  # as seen from here: setuptools takes no other paths
 HAS_PROGRAM = (HERE / PREFIX / "bin/troupe").is_file()
 # A wheel cannot hold links. Each takes the time of a shell, half a millisecond.
 LINK = '#!/bin/sh\nexec "${0%%/*}/troupe" %s "$@"\n'
-LINKS = {"actor-launcher": "run", "actor-master": "master", "actor-shell": "shell", "actor-stacks": "stacks"}
+LINKS = {
+    "actor-launcher": "run",
+    "actor-master": "master",
+    "actor-shell": "shell",
+    "actor-stacks": "stacks",
+    "troupe-dump": "dump",
+}
 
 
 def version() -> str:

@@ -44,6 +44,7 @@ def test_nothing_else_is_copied_from_the_system(prefix: Path) -> None:
         ("actor-master", "--json-log FILE"),
         ("actor-shell", "--json-log FILE"),
         ("actor-stacks", "--path DIR"),
+        ("troupe-dump", "--samples N"),
     ],
 )
 def test_each_name_has_its_manual_page_and_completion(prefix: Path, name: str, option: str) -> None:
