@@ -73,7 +73,7 @@ struct RankProgress {
   traced @20 :Bool;
   # A debugger is attached.
   motion @21 :UInt8;
-  # 0: not looked at. 1: its stacks differ between looks. 2: they do not.
+  # 0: not looked at. 1: its stacks differ between looks. 2: they do not. 3: nor do they, and it wanted a processor nearly all the time.
   place @22 :Text;
   # Where its main thread is: "read() of its data loader's worker 7". Empty: not looked at.
   evidence @23 :List(Text);

@@ -8,6 +8,7 @@ namespace {
 
 /// Less CPU time than this is a timer or a thread that keeps time; less I/O is a line of a log.
 constexpr std::uint32_t works_permille = 30;
+constexpr std::uint32_t nearly_all_permille = 800;
 constexpr std::uint64_t io_bytes_least = 64u << 10;
 
 std::uint32_t permille(duration used, duration between) {
@@ -17,8 +18,15 @@ std::uint32_t permille(duration used, duration between) {
       1e6, 1000.0 * static_cast<double>(used.count()) / static_cast<double>(between.count())));
 }
 
+/// Also where it is less than before: a connection that is closed takes its count with it.
 bool io_moved(std::uint64_t from, std::uint64_t to) {
-  return to > from && to - from >= io_bytes_least;
+  return std::max(from, to) - std::min(from, to) >= io_bytes_least;
+}
+
+const thread_look* thread_with(const std::vector<thread_look>& threads, std::int32_t id) {
+  const auto found =
+      std::find_if(threads.begin(), threads.end(), [id](const auto& t) { return t.id == id; });
+  return found == threads.end() ? nullptr : &*found;
 }
 
 /// Of the main thread, and of those that have run since. A thread that is new says nothing: pools
@@ -26,10 +34,8 @@ bool io_moved(std::uint64_t from, std::uint64_t to) {
 bool stacks_moved(std::int32_t main, const std::vector<thread_look>& from,
                   const std::vector<thread_look>& to) {
   return std::any_of(to.begin(), to.end(), [&](const thread_look& t) {
-    const auto before =
-        std::find_if(from.begin(), from.end(), [&t](const auto& f) { return f.id == t.id; });
-    return before != from.end() && before->stack != t.stack &&
-           (t.id == main || t.cpu_time > before->cpu_time);
+    const auto* before = thread_with(from, t.id);
+    return before && before->stack != t.stack && (t.id == main || t.cpu_time > before->cpu_time);
   });
 }
 
@@ -68,6 +74,15 @@ void compared_looks::compare_children(const process_look& look, duration between
 
 std::uint32_t compared_looks::cpu_permille() const {
   return looks_ < 2 ? 0 : permille(last_.cpu_time - first_.cpu_time, last_at_ - first_at_);
+}
+
+bool compared_looks::wants_a_core() const {
+  const auto between = last_at_ - first_at_;
+  return cpu_permille() >= nearly_all_permille ||
+         std::any_of(last_.threads.begin(), last_.threads.end(), [&](const thread_look& t) {
+           const auto* before = thread_with(first_.threads, t.id);
+           return before && permille(t.wanted - before->wanted, between) >= nearly_all_permille;
+         });
 }
 
 /// A stop is seen at once, and what its children still do does not end it.

@@ -26,6 +26,9 @@ class compared_looks {
   bool io_moves() const { return io_moves_; }
   /// CPU time of all its threads from the first look to the last, of one core.
   std::uint32_t cpu_permille() const;
+  /// One of its threads ran or waited for a processor nearly all the time: a loop does, on an
+  /// overloaded machine as well.
+  bool wants_a_core() const;
   const process_look& last() const { return last_; }
 
  private:

@@ -65,6 +65,8 @@ TEST_CASE("what moves, sleeps, spins and is stopped") {
   CHECK(moves({look(1, 1s), look(1, 1200ms), look(1, 1400ms)}) == motion::spins);
   CHECK(moves({look(1, 1s), look(2, 1200ms), look(1, 1400ms)}) == motion::moves);
   CHECK(moves({look(1, 1s), look(1, 1s, 64u << 10)}) == motion::moves);
+  CHECK(moves({look(1, 1s, 1u << 20), look(1, 1s, 900'000)}) ==
+        motion::moves); // it closed a connection
   CHECK(moves({look(1, 1s, 0, 'T'), look(1, 1s, 0, 'T')}) == motion::stopped);
   CHECK(moves({look(1, 1s, 0, 't')}) == motion::stopped);
   // It was stopped while it moved.
@@ -135,6 +137,23 @@ TEST_CASE("CPU time is of one core, from the first look to the last") {
   CHECK(compared({look(1, 1s), look(1, 1s), look(1, 1100ms)}).cpu_permille() == 250);
   CHECK(compared({look(1, 1s), look(1, 3s)}).cpu_permille() == 10'000);
   CHECK(compared({look(1, 3s), look(1, 1s)}).cpu_permille() == 0);
+}
+
+TEST_CASE("a loop wants all of a core, whatever it gets") {
+  const auto that_wanted = [](duration cpu, duration wanted) {
+    auto l = look(1, cpu);
+    l.threads.front().wanted = wanted;
+    return l;
+  };
+  CHECK(compared({look(1, 1s), look(1, 1160ms)}).wants_a_core());
+  CHECK(!compared({look(1, 1s), look(1, 1150ms)}).wants_a_core());
+  CHECK(compared({that_wanted(1s, 2s), that_wanted(1020ms, 2160ms)}).wants_a_core());
+  CHECK(!compared({that_wanted(1s, 2s), that_wanted(1020ms, 2150ms)}).wants_a_core());
+  // Not of two threads together: each waits for a lock that the other has.
+  auto from = that_wanted(1s, 2s), to = that_wanted(1100ms, 2100ms);
+  from.threads.push_back({helper, 1s, 9, 2s});
+  to.threads.push_back({helper, 1s, 9, 2100ms});
+  CHECK(!compared({from, to}).wants_a_core());
 }
 
 TEST_CASE("which kinds stand") {

@@ -416,7 +416,7 @@ diag::process_look training_model::look(std::uint32_t r) {
   l.io_bytes = k.io;
   l.traced = k.looks.traced;
   l.threads = {
-      {l.pid, k.cpu, k.looks.stacks_move ? ns() : std::hash<std::string>()(k.looks.place)}};
+      {l.pid, k.cpu, k.looks.stacks_move ? ns() : std::hash<std::string>()(k.looks.place), k.cpu}};
   l.place = k.looks.place;
   l.children = k.looks.children;
   for (auto& c : l.children)

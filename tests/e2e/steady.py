@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import random
+import socket
 import sys
 import time
 from pathlib import Path
@@ -35,6 +38,25 @@ class Data(torch.utils.data.Dataset):
         return torch.randn(64)
 
 
+def store(data: bytes) -> None:
+    """Sends to a slow storage: its process stands in one call, and only the connection tells that it moves."""
+    storage = socket.create_server(("127.0.0.1", 0))
+
+    def take() -> None:
+        taken, _ = storage.accept()
+        with taken:
+            while piece := taken.recv(1 << 16):
+                time.sleep(LONG * len(piece) / len(data))
+
+    with contextlib.ExitStack() as ends:
+        server = os.fork()
+        if server == 0:
+            take()
+            os._exit(0)
+        ends.callback(os.waitpid, server, 0)
+        ends.enter_context(socket.create_connection(storage.getsockname())).sendall(data)
+
+
 def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -55,6 +77,7 @@ def main() -> None:
     train(0.02)
     if rank == 0:
         torch.save({"model": model.state_dict(), "more": SlowToWrite()}, CHECKPOINT)
+        store(bytes(20 << 20))
     dist.barrier()
     model.eval()
     with torch.no_grad():

@@ -180,8 +180,7 @@ KINDS = {
     "stop": ("step", r"has been stopped \(SIGSTOP\) for .* s: kill -CONT {pid} lets it go on", "main"),
     "deadlock": ("step", r"has been in hanging\.py:\d+ \(lock_twice\) for .* s", "lock_twice"),
     "interpreter": ("step", r"has been in read\(\) at hanging\.py:\d+ \(keep_the_interpreter\) for .* s", "keep_the_interpreter"),
-    # A loaded machine gives it too little of a core to call it a loop.
-    "spin": ("step", r"has been in (a loop in )?hanging\.py:\d+ \(spin\) for .* s", "spin"),
+    "spin": ("step", r"has been in a loop in hanging\.py:\d+ \(spin\) for .* s", "spin"),
     "undumpable": ("step", r"has been in .*", ""),
     "loader": ("loader", r"has been in read\(\) at hanging\.py:\d+ \(read_from_storage\) of its data loader's worker 0 for .* s", "read_from_storage"),
 }

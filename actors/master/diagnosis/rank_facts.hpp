@@ -49,7 +49,7 @@ struct communicator_row {
   std::uint64_t waits_in() const { return left + 1; }
 };
 
-enum class rank_motion : std::uint8_t { unknown, moves, stands };
+enum class rank_motion : std::uint8_t { unknown, moves, stands, spins };
 
 /// The newest that is known of a rank. Times are as of `at`.
 struct rank_facts {
@@ -81,7 +81,9 @@ struct rank_facts {
 
   bool is_stopped() const { return state == 'T' || state == 't'; }
   bool is_held_by_kernel() const { return state == 'D'; }
-  bool spins() const { return motion == rank_motion::stands && cpu_permille >= 800; }
+  bool spins() const { return motion == rank_motion::spins; }
+  /// It goes on neither by itself nor through a child.
+  bool stands() const { return motion == rank_motion::stands || spins(); }
   bool over_limit() const { return limit > duration::zero() && idle >= limit; }
   bool says_collectives() const {
     return (feeds & static_cast<std::uint64_t>(diag::feed::collectives)) != 0;

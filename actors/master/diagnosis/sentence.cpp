@@ -13,6 +13,7 @@ using messages::HangKind;
 namespace {
 
 constexpr std::size_t runs_named = 8;
+constexpr std::uint32_t all_of_a_core = 800; // in thousandths
 
 /// "1.7 s", "3 s", "14 s", "3 min 20 s".
 std::string for_people(duration d) {
@@ -92,15 +93,16 @@ std::string plight(const verdict& v, const rank_facts& f) {
     return fmt::format("the kernel has held in {} for {}{}: look at its disk or network file "
                        "system, and at dmesg",
                        place, how_long, also_doing(f));
-  if (v.moves && f.motion != rank_motion::stands)
+  if (v.moves && !f.stands())
     return fmt::format("moves{} but has reported nothing for {}{}; troupe.step() or a named phase "
                        "in the script would tell more",
                        f.place.empty() ? "" : ", in " + f.place + ",", how_long, also_doing(f));
   if (f.spins())
-    return fmt::format("has been in a loop{} for {}{} ({} % of a core, always in the same "
+    return fmt::format("has been in a loop{} for {}{} ({} % of a core{}, always in the same "
                        "functions)",
                        f.place.empty() ? "" : " in " + f.place, how_long, also_doing(f),
-                       f.cpu_permille / 10);
+                       f.cpu_permille / 10,
+                       f.cpu_permille < all_of_a_core ? ", and wants more" : "");
   if (!f.place.empty())
     return fmt::format("has been in {} for {}{}", f.place, how_long, also_doing(f));
   const auto what = phase_in_words(f);

@@ -69,12 +69,21 @@ const row table[] = {
     {"in a loop",
      [](scene& s) {
        s.f().state = 'R';
+       s.f().motion = rank_motion::spins;
        s.f().cpu_permille = 998;
        s.f().place = "train.py:9 (spin)";
        s.f().idle = 1'700ms;
      },
      "has been in a loop in train.py:9 (spin) for 1.7 s (99 % of a core, always in the same "
      "functions)"},
+    {"in a loop that gets too little of a core",
+     [](scene& s) {
+       s.f().state = 'R';
+       s.f().motion = rank_motion::spins;
+       s.f().cpu_permille = 351;
+       s.f().idle = 1'700ms;
+     },
+     "has been in a loop for 1.7 s (35 % of a core, and wants more, always in the same functions)"},
     {"asleep in a phase",
      [](scene& s) {
        s.f().phase_now = phase::backward;

@@ -55,7 +55,7 @@ class judge_of {
       return {};
     if (writes_out(f))
       return std::max(f.limit, policy_.writes_out_least);
-    if (f.motion == rank_motion::stands)
+    if (f.stands())
       return f.limit;
     return std::max<duration>(policy_.moves_least,
                               std::chrono::duration_cast<duration>(f.limit * policy_.moves_factor));
@@ -85,7 +85,7 @@ class judge_of {
     v.stood = duration::max();
     for (const auto r : v.culprits) {
       v.stood = std::min(v.stood, ranks_[r].idle);
-      v.moves |= ranks_[r].motion != rank_motion::stands && !ranks_[r].is_stopped();
+      v.moves |= !ranks_[r].stands() && !ranks_[r].is_stopped();
     }
     if (!v.culprits.empty())
       // One that is stopped says most; else the one that has stood longest was there first.

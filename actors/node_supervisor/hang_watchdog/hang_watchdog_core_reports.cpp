@@ -34,7 +34,11 @@ std::string start_of(const std::string& text, std::size_t most) {
 }
 
 /// As RankProgress.motion has it.
-std::uint8_t number_of(diag::motion m) {
+/// As RankProgress.motion has it.
+std::uint8_t number_of(const diag::compared_looks& looks) {
+  const auto m = looks.moves();
+  if (m == diag::motion::spins && looks.wants_a_core())
+    return 3;
   return diag::stands(m) ? 2 : m == diag::motion::moves ? 1 : 0;
 }
 
@@ -131,7 +135,7 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
   b.setCpuPermille(r.moves.cpu_permille());
   b.setIoMoves(r.moves.io_moves());
   b.setTraced(is_in_debugger(last));
-  b.setMotion(number_of(r.moves.moves()));
+  b.setMotion(number_of(r.moves));
   const bool input = r.page && r.page->phase_now == diag::phase::input;
   b.setPlace(start_of(standing_place(last, input), limits::place_max));
   write_lines(last.evidence, b.initEvidence(static_cast<unsigned>(

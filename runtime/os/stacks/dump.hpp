@@ -31,7 +31,7 @@ class stack_reader {
 
  private:
   elf_files files_;
-  silent_connections connections_; ///< as they were when first asked for
+  network_connections connections_; ///< as they were when first asked for
 };
 
 } // namespace troupe::os

@@ -58,12 +58,21 @@ std::vector<pid_t> children_of(pid_t pid, const std::vector<pid_t>& threads) {
   return children;
 }
 
+/// Of the kernel's "RAN WAITED SLICES", the first two in nanoseconds.
+duration wanted_by(const std::string& schedstat) {
+  char* end = nullptr;
+  const auto ran = std::strtoull(schedstat.c_str(), &end, 10);
+  return std::chrono::duration_cast<duration>(
+      std::chrono::nanoseconds(ran + std::strtoull(end, nullptr, 10)));
+}
+
 std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
   const auto directory = fmt::format("/proc/{}/task/{}", pid, id);
   const auto stat = stat_of(directory);
   if (!stat)
     return std::nullopt;
-  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, {}};
+  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, {}, {}};
+  t.wanted = wanted_by(first_line_of(directory + "/schedstat"));
   if (stat->state == 'R')
     return t;
   const auto waits = first_line_of(directory + "/wchan");
@@ -79,10 +88,10 @@ std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
 
 /// Of its open sockets, those that wait for their peer.
 std::vector<stuck_socket> stuck_of(pid_t pid, const std::set<std::uint64_t>& open_sockets,
-                                   silent_connections& connections) {
+                                   network_connections& connections) {
   std::vector<stuck_socket> stuck;
   if (!open_sockets.empty())
-    for (const auto& s : connections.of(pid))
+    for (const auto& s : connections.silent_of(pid))
       if (open_sockets.count(s.inode) != 0)
         stuck.push_back(s);
   return stuck;
@@ -90,7 +99,7 @@ std::vector<stuck_socket> stuck_of(pid_t pid, const std::set<std::uint64_t>& ope
 
 } // namespace
 
-const std::vector<stuck_socket>& silent_connections::of(pid_t pid) {
+const std::vector<stuck_socket>& network_connections::silent_of(pid_t pid) {
   struct stat file {};
   const bool is_known = ::stat(fmt::format("/proc/{}/ns/net", pid).c_str(), &file) == 0;
   auto [at, is_new] = by_namespace_.try_emplace(is_known ? file.st_ino : 0);
@@ -104,7 +113,7 @@ const std::vector<stuck_socket>& silent_connections::of(pid_t pid) {
   return at->second;
 }
 
-result<process_facts> facts_of(pid_t pid, silent_connections& connections) {
+result<process_facts> facts_of(pid_t pid, network_connections& connections) {
   const auto directory = fmt::format("/proc/{}", pid);
   const auto stat = pid > 0 ? stat_of(directory) : std::nullopt;
   if (!stat)
@@ -124,6 +133,7 @@ result<process_facts> facts_of(pid_t pid, silent_connections& connections) {
       f.threads.push_back(std::move(*t));
   const auto open = open_files_of(pid);
   f.stuck = stuck_of(pid, open.sockets, connections);
+  f.network_bytes = connections.traffic.of(pid, open.sockets);
   f.full = full_file_systems(pid, open.written);
   return f;
 }

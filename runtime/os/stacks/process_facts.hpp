@@ -3,6 +3,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/stacks/socket_table_core.hpp"
+#include "runtime/os/stacks/socket_traffic.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,6 +20,7 @@ struct thread_facts {
   std::string name;
   char state = '?';
   duration cpu{};
+  duration wanted{};    ///< it ran or waited for a processor; 0: not known
   std::string waits_in; ///< the kernel's function (wchan); empty: it runs, or may not be known
   std::string syscall;  ///< the same
 };
@@ -45,22 +47,25 @@ struct process_facts {
   std::vector<pid_t> children;
   std::vector<thread_facts> threads; ///< the main thread first
   std::vector<stuck_socket> stuck;
-  std::vector<std::string> full; ///< mount points without room: of its directory, its temporary
-                                 ///< files' and of files that it writes
+  std::uint64_t network_bytes = 0; ///< as `socket_traffic` has it
+  std::vector<std::string> full;   ///< mount points without room: of its directory, its temporary
+                                   ///< files' and of files that it writes
 };
 
-/// The silent connections of a network namespace, asked for once: the kernel goes through all of
-/// its table for each answer, which takes milliseconds, and processes of a node mostly share one.
-class silent_connections {
+/// The connections of a network namespace, asked for once: the kernel goes through all of its
+/// table for each answer, which takes milliseconds, and processes of a node mostly share one.
+class network_connections {
  public:
-  const std::vector<stuck_socket>& of(pid_t pid);
+  /// Those whose peer is silent.
+  const std::vector<stuck_socket>& silent_of(pid_t pid);
+  socket_traffic traffic;
 
  private:
   std::map<std::uint64_t, std::vector<stuck_socket>> by_namespace_;
 };
 
 /// errc::absent if there is no such process. What cannot be read is missing.
-result<process_facts> facts_of(pid_t pid, silent_connections& connections);
+result<process_facts> facts_of(pid_t pid, network_connections& connections);
 
 /// The part that tells whether it is there still, at a fraction of the cost.
 struct process_use {

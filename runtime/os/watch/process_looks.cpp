@@ -33,8 +33,9 @@ void add_full(std::vector<std::string>& evidence, const process_facts& facts) {
   }
 }
 
-std::uint64_t bytes_of(const std::optional<input_output>& io) {
-  return io ? io->read + io->written : 0;
+/// By read() and write(), and by send() and recv().
+std::uint64_t bytes_of(const process_facts& facts) {
+  return (facts.io ? facts.io->read + facts.io->written : 0) + facts.network_bytes;
 }
 
 /// Functions and no lines: a loop within one function that goes nowhere changes lines.
@@ -91,7 +92,7 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
     s.python = k.python->sample();
   for (const auto& t : facts.threads)
     if (const auto* python = thread_with(s.python, t.id))
-      s.threads.push_back({t.id, t.cpu, hash_of(python->frames)});
+      s.threads.push_back({t.id, t.cpu, hash_of(python->frames), t.wanted});
   if (!facts.threads.empty()) {
     const auto* python = thread_with(s.python, facts.pid);
     s.place =
@@ -111,7 +112,7 @@ std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of,
   c.pid = pid;
   c.state = facts->state;
   c.cpu_time = facts->cpu;
-  c.io_bytes = bytes_of(facts->io);
+  c.io_bytes = bytes_of(*facts);
   c.threads = std::move(s.threads);
   c.place = std::move(s.place);
   for (const auto& t : s.python.threads)
@@ -132,7 +133,7 @@ std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pi
   look.started = facts->started;
   look.state = facts->state;
   look.cpu_time = facts->cpu;
-  look.io_bytes = bytes_of(facts->io);
+  look.io_bytes = bytes_of(*facts);
   look.traced = facts->tracer != 0;
   look.threads = std::move(s.threads);
   look.place = std::move(s.place);

@@ -45,7 +45,7 @@ class process_looks {
   std::optional<diag::child_look> child(pid_t pid, pid_t of, std::vector<std::string>& evidence);
 
   elf_files files_;
-  silent_connections connections_;
+  network_connections connections_;
   std::map<pid_t, known_process> known_;
 };
 
