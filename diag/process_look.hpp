@@ -16,7 +16,8 @@ struct thread_look {
   duration wanted{};       ///< it ran, or waited for a processor; 0: the kernel does not tell
 };
 
-/// A child that does a part of the process's work: a data loader's worker, a compiler.
+/// A child, or one of a child's, that does a part of the process's work: a data loader's worker, a
+/// compiler.
 struct child_look {
   std::int32_t pid = 0;
   std::string role; ///< "data loader worker 7"; empty: unknown
@@ -25,6 +26,7 @@ struct child_look {
   std::uint64_t io_bytes = 0;
   std::vector<thread_look> threads; ///< as of `process_look`
   std::string place;                ///< as of `process_look`
+  duration wanted{};                ///< of all its threads, as of `thread_look`
 };
 
 /// One look at a process from outside, in bounded time. What could not be read is 0 or empty.

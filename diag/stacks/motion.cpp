@@ -8,6 +8,9 @@ namespace {
 
 /// Less CPU time than this is a timer or a thread that keeps time; less I/O is a line of a log.
 constexpr std::uint32_t works_permille = 30;
+/// What executes no Python shows no stacks here: so much is a compiler, less keeps an eye on
+/// things.
+constexpr std::uint32_t computes_permille = 500;
 constexpr std::uint32_t nearly_all_permille = 800;
 constexpr std::uint64_t io_bytes_least = 64u << 10;
 
@@ -66,9 +69,13 @@ void compared_looks::compare_children(const process_look& look, duration between
       children_move_ = true; // it was born just now
       continue;
     }
-    const bool works = permille(child.cpu_time - before->cpu_time, between) >= works_permille;
-    children_move_ |= io_moved(before->io_bytes, child.io_bytes) ||
-                      (works && stacks_moved(child.pid, before->threads, child.threads));
+    const auto used = permille(child.cpu_time - before->cpu_time, between);
+    const auto wanted = permille(child.wanted - before->wanted, between);
+    const bool works =
+        child.threads.empty()
+            ? std::max(used, wanted) >= computes_permille
+            : used >= works_permille && stacks_moved(child.pid, before->threads, child.threads);
+    children_move_ |= works || io_moved(before->io_bytes, child.io_bytes);
   }
 }
 

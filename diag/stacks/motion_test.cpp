@@ -156,6 +156,19 @@ TEST_CASE("a loop wants all of a core, whatever it gets") {
   CHECK(!compared({from, to}).wants_a_core());
 }
 
+TEST_CASE("a child without Python moves when it computes, such as a compiler") {
+  const auto beside = [](duration cpu, duration wanted = {}) {
+    child_look c;
+    c.pid = 50;
+    c.cpu_time = cpu;
+    c.wanted = wanted;
+    return with(look(1, 1s), c);
+  };
+  CHECK(moves({beside(0s), beside(100ms)}) == motion::moves);
+  CHECK(moves({beside(0s), beside(20ms, 110ms)}) == motion::moves); // others have the cores
+  CHECK(moves({beside(0s), beside(90ms, 95ms)}) == motion::sleeps); // one that reads gauges
+}
+
 TEST_CASE("which kinds stand") {
   for (const auto m : {motion::sleeps, motion::spins, motion::stopped})
     CHECK(stands(m));

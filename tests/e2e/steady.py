@@ -7,6 +7,7 @@ import gc
 import os
 import random
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -57,6 +58,12 @@ def store(data: bytes) -> None:
         ends.enter_context(socket.create_connection(storage.getsockname())).sendall(data)
 
 
+def compile_something() -> None:
+    """Waits for a child, which waits for one that computes."""
+    computes = f"timeout {LONG} sh -c 'while :; do :; done'"
+    subprocess.run(["sh", "-c", f"{computes}; true"], check=True)
+
+
 def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -78,6 +85,8 @@ def main() -> None:
     if rank == 0:
         torch.save({"model": model.state_dict(), "more": SlowToWrite()}, CHECKPOINT)
         store(bytes(20 << 20))
+    if rank == 2:
+        compile_something()
     dist.barrier()
     model.eval()
     with torch.no_grad():

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 namespace troupe::actors {
@@ -34,9 +35,12 @@ const diag::child_look* keeper_of(const diag::process_look& look) {
   for (const auto& c : look.children)
     if (!c.role.empty() && weight(c) > (found ? weight(*found) : 0))
       found = &c;
-  if (!found && look.children.size() == 1 && !look.children.front().role.empty())
-    found = &look.children.front();
-  return found;
+  if (found)
+    return found;
+  const auto has_role = [](const diag::child_look& c) { return !c.role.empty(); };
+  const auto only = std::find_if(look.children.begin(), look.children.end(), has_role);
+  return std::count_if(look.children.begin(), look.children.end(), has_role) == 1 ? &*only
+                                                                                  : nullptr;
 }
 
 } // namespace

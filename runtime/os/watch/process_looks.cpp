@@ -101,18 +101,15 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
   return s;
 }
 
-std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of,
-                                                     std::vector<std::string>& evidence) {
-  const auto facts = facts_of(pid, connections_);
-  if (!facts)
-    return std::nullopt;
-  add_full(evidence, *facts);
-  auto s = see(*facts, of);
+diag::child_look process_looks::child(const process_facts& facts, pid_t of) {
+  auto s = see(facts, of);
   diag::child_look c;
-  c.pid = pid;
-  c.state = facts->state;
-  c.cpu_time = facts->cpu;
-  c.io_bytes = bytes_of(*facts);
+  c.pid = facts.pid;
+  c.state = facts.state;
+  c.cpu_time = facts.cpu;
+  c.io_bytes = bytes_of(facts);
+  for (const auto& t : facts.threads)
+    c.wanted += t.wanted;
   c.threads = std::move(s.threads);
   c.place = std::move(s.place);
   for (const auto& t : s.python.threads)
@@ -120,6 +117,18 @@ std::optional<diag::child_look> process_looks::child(pid_t pid, pid_t of,
       c.role = t.loader_worker ? fmt::format("data loader worker {}", *t.loader_worker)
                                : "data loader worker";
   return c;
+}
+
+/// Those nearest to the process first.
+void process_looks::look_at_children(diag::process_look& look, std::vector<pid_t> children) {
+  for (std::size_t i = 0; i < children.size() && look.children.size() < children_max; ++i) {
+    const auto facts = facts_of(children[i], connections_);
+    if (!facts)
+      continue;
+    add_full(look.evidence, *facts);
+    look.children.push_back(child(*facts, look.pid));
+    children.insert(children.end(), facts->children.begin(), facts->children.end());
+  }
 }
 
 std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pid_t pid) {
@@ -138,9 +147,7 @@ std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pi
   look.threads = std::move(s.threads);
   look.place = std::move(s.place);
   add_full(look.evidence, *facts);
-  for (std::size_t i = 0; i < std::min(facts->children.size(), children_max); ++i)
-    if (auto c = child(facts->children[i], pid, look.evidence))
-      look.children.push_back(std::move(*c));
+  look_at_children(look, facts->children);
   for (const auto& socket : facts->stuck)
     look.slow_peers.push_back(socket.peer);
   return look;

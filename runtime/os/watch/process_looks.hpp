@@ -37,12 +37,14 @@ class process_looks {
     std::vector<diag::thread_look> threads;
     std::string place;
   };
-  static constexpr std::size_t children_max = 32;
+  /// With those below them: a compiler is a child of its driver, a loader's worker one of a fork
+  /// server.
+  static constexpr std::size_t children_max = 64;
 
   known_process& known(const process_facts& facts, pid_t of);
   seen see(const process_facts& facts, pid_t of);
-  /// Adds to `evidence` what else it has found.
-  std::optional<diag::child_look> child(pid_t pid, pid_t of, std::vector<std::string>& evidence);
+  void look_at_children(diag::process_look& look, std::vector<pid_t> children);
+  diag::child_look child(const process_facts& facts, pid_t of);
 
   elf_files files_;
   network_connections connections_;
