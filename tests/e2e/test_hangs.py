@@ -264,7 +264,7 @@ def test_a_full_disk_under_a_data_loader_is_told(train, tmp_path: Path) -> None:
 
 
 def test_what_takes_long_and_is_no_hang_is_not_told(start: Start, tmp_path: Path) -> None:
-    run = start([str(SCRIPT.with_name("steady.py")), "4", str(tmp_path / "checkpoint")], procs=4)
+    run = start([str(SCRIPT.with_name("steady.py")), "3", str(tmp_path / "checkpoint")], procs=4)
     assert run.wait(WITHIN) == [0]
     assert "finished" in run.out()
     assert verdicts(run) == []
