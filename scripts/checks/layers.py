@@ -75,7 +75,7 @@ THIRD_PARTY = {
     r"isa-l/": (CKPT,),
     # xpu_timer's files are protobuf.
     r"protozero/": (DIAG, "bench"),
-    r"elfutils/|(libelf|gelf|dwarf)\.h": (OS,),
+    r"elfutils/|(libelf|gelf|dwarf|seccomp)\.h": (OS,),
     r"(cuda|cublas|nccl)": (TRACE,),
     r"CLI/": (OPTIONS, SHELL),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (

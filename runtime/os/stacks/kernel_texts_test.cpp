@@ -1,9 +1,12 @@
 #include "runtime/os/stacks/kernel_files.hpp"
 #include "runtime/os/stacks/socket_table_core.hpp"
+#include "runtime/os/stacks/syscall_names.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
+
+#include <sys/syscall.h>
 
 using namespace troupe;
 using namespace troupe::os;
@@ -58,4 +61,13 @@ TEST_CASE("connections whose peer is silent, and not those that have only just s
   CHECK(stuck_sockets(head + six) ==
         std::vector<stuck_socket>{{4714, "[2001:db8:0:0:0:0:0:3]:29500", 1, 2},
                                   {4715, "10.0.0.3:80", 1, 2}});
+}
+
+TEST_CASE("system calls have the kernel's names, as this kind of machine numbers them") {
+  CHECK(syscall_name(SYS_read) == "read");
+  CHECK(syscall_name(SYS_futex) == "futex");
+  CHECK(syscall_name(SYS_clock_nanosleep) == "clock_nanosleep");
+  CHECK(syscall_name(SYS_futex_waitv) == "futex_waitv");
+  CHECK(syscall_name(SYS_set_mempolicy) == "set_mempolicy");
+  CHECK(syscall_name(9'999) == "system call 9999");
 }

@@ -4,8 +4,8 @@
 
 namespace troupe::os {
 
-/// "futex" for the number of a system call that a process may wait in; "system call 999" for one
-/// that is not known.
+/// "futex" for the number of a system call of this kind of machine; "system call 9999" for one that
+/// is not known.
 std::string syscall_name(long number);
 
 } // namespace troupe::os
