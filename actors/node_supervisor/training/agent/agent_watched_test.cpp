@@ -26,6 +26,21 @@ std::string told_to_watchdog(const agent_core::effects& effects) {
   return all;
 }
 
+/// The order for a generation that follows a failure, so long ago.
+messages::msg<messages::Prepare> prepare_after_failure(std::uint64_t g,
+                                                       std::chrono::milliseconds ago) {
+  const auto plain = prepare(g, {"a", "b"}, "b");
+  messages::author master("recovery");
+  return master.write<messages::Prepare>(generation{g}, [&](auto b) {
+    b.setSeat(plain.read()->getSeat());
+    b.getSeat().setSinceFailureMs(static_cast<std::uint64_t>(ago.count()));
+  });
+}
+
+std::uint64_t nanoseconds(instant at) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(at.time_since_epoch()).count());
+}
+
 messages::msg<messages::EndWorker> end_worker(std::uint64_t g, std::uint32_t rank) {
   messages::author diagnosis("diagnosis");
   return diagnosis.write<messages::EndWorker>(generation{g}, [rank](auto b) {
@@ -60,6 +75,28 @@ TEST_SUITE("agent_core: what the hang watchdog and the diagnosis have to do with
     finished.runs(1);
     CHECK(told_to_watchdog(finished.end_of(1, 0, {}, why, false)).empty());
     CHECK(told_to_watchdog(finished.end_of(1, 1, {}, why, false)) == "g1 of 4:");
+  }
+
+  TEST_CASE("what is told of processes says when the failure was that led to them") {
+    agent_story s("b");
+    s.now += 1h;
+    const auto failed = s.now - 1500ms;
+    s.told(s.core.prepare(s.now, prepare_after_failure(1, 1500ms)));
+    s.finds_port(4000);
+    s.starts(1);
+    s.now += 20s;
+    s.comes_up(1, 0);
+    s.comes_up(1, 1);
+    CHECK(s.core.watched().read()->getFailedAtNs() == nanoseconds(failed));
+    // The generation after it follows none: a node came.
+    s.prepares(2);
+    CHECK(s.core.watched().read()->getFailedAtNs() == 0);
+  }
+
+  TEST_CASE("a first generation follows no failure") {
+    agent_story s("b");
+    s.runs(1);
+    CHECK(s.core.watched().read()->getFailedAtNs() == 0);
   }
 
   TEST_CASE("a rank that hangs is killed, and fails with the reason") {
