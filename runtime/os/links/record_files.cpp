@@ -25,8 +25,11 @@ result<std::string> write_records(const std::string& directory, std::uint64_t du
     std::ofstream file(name, std::ios::binary | std::ios::trunc);
     file.write(record.json.data(), static_cast<std::streamsize>(record.json.size()));
     file.close();
-    if (!file)
-      return failure(errc::unavailable, fmt::format("{}: {}", name, std::strerror(errno)));
+    if (!file) {
+      const int why = errno;
+      std::filesystem::remove(name, error); // half a record is none
+      return failure(errc::unavailable, fmt::format("{}: {}", name, std::strerror(why)));
+    }
   }
   return where;
 }

@@ -5,6 +5,7 @@
 #include "messages/worker_frames.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/os/links/limits.hpp"
+#include "runtime/os/links/record_files.hpp"
 #include "runtime/os/process/packet.hpp"
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -299,5 +302,22 @@ TEST_SUITE("worker_links over a socket") {
     const auto refused = keep("/proc/self");
     REQUIRE_FALSE(refused);
     CHECK(refused.error().what.find("/proc/self/4: ") == 0);
+  }
+
+  TEST_CASE("leaves no half of a flight record where there is no room for it") {
+    const auto place =
+        std::filesystem::temp_directory_path() / fmt::format("troupe-no-room-{}", ::getpid());
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const auto on_excess = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit little{1, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    const auto written = os::write_records(place.string(), 4, {{7, "{}"}});
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, on_excess);
+    CHECK_FALSE(written);
+    CHECK(std::filesystem::is_directory(place / "4"));
+    CHECK(std::filesystem::is_empty(place / "4"));
+    std::filesystem::remove_all(place);
   }
 }
