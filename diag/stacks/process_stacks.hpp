@@ -20,6 +20,10 @@ struct stack_frame {
   }
 };
 
+/// The function of the frame between a handler and what its signal has interrupted, as debuggers
+/// name it.
+inline constexpr auto signal_frame = "<signal handler called>";
+
 struct thread_stacks {
   std::uint64_t id = 0; ///< the kernel's thread id; 0: unknown
   std::string name;     ///< the kernel's comm, at most 15 bytes

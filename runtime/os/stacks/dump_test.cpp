@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iterator>
 #include <random>
 #include <string>
 #include <thread>
@@ -29,6 +32,10 @@ extern "C" {
   tell(ready);
   for (volatile unsigned long n = 0;; n = n + 1) {
   }
+}
+[[gnu::noinline]] void test_writes_nowhere() {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): that is the fault
+  *reinterpret_cast<volatile int*>(std::uintptr_t{24}) = 1;
 }
 [[gnu::noinline]] void test_calls_it(int ready) {
   test_waits_for_good(ready);
@@ -110,6 +117,38 @@ TEST_CASE("every thread of a native program, and it goes on") {
   // It computes still: nothing has left it stopped.
   for (auto now = before; now && now->cpu == before->cpu; now = use_of(child.pid()))
     std::this_thread::yield();
+}
+
+TEST_CASE("a thread in a handler is followed to what the signal has interrupted") {
+  child_process child([](int ready) {
+    static int told = ready;
+    stack_t stack{};
+    stack.ss_size = 64u << 10;
+    stack.ss_sp = std::malloc(stack.ss_size);
+    ::sigaltstack(&stack, nullptr);
+    struct sigaction own {};
+    own.sa_flags = SA_ONSTACK;
+    own.sa_handler = [](int) { test_waits_for_good(told); };
+    ::sigaction(SIGSEGV, &own, nullptr);
+    test_writes_nowhere();
+  });
+  REQUIRE(child.await());
+  stack_reader reader;
+  const auto dump = reader.dump(child.pid(), {});
+  REQUIRE(dump);
+  if (was_late(*dump))
+    return;
+  const auto& frames = dump->stacks.threads.at(0).native;
+  const auto named = [&frames](const std::string& function) {
+    return std::find_if(frames.begin(), frames.end(),
+                        [&](const auto& f) { return f.function == function; });
+  };
+  const auto handler = named("test_waits_for_good"), signal = named(diag::signal_frame);
+  const auto hit = named("test_writes_nowhere");
+  REQUIRE(hit != frames.end());
+  CHECK(handler < signal);
+  CHECK(std::next(signal) == hit);
+  CHECK(std::any_of(hit, frames.end(), [](const auto& f) { return f.function == "main"; }));
 }
 
 TEST_CASE("a stopped process is read, and is stopped as before") {

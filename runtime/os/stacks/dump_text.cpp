@@ -74,6 +74,18 @@ std::string_view words_of(diag::motion m) {
   return "";
 }
 
+/// All below its first line.
+std::string text_below(const diag::process_stacks& stacks) {
+  std::string text;
+  for (const auto& line : stacks.facts)
+    text += fmt::format("  {}\n", printable(line));
+  for (const auto& line : stacks.missing)
+    text += "  missing: " + line + '\n';
+  for (const auto& t : stacks.threads)
+    text += text_of_thread(t);
+  return text;
+}
+
 } // namespace
 
 std::string text_of(const process_dump& dump, bool was_watched) {
@@ -88,13 +100,18 @@ std::string text_of(const process_dump& dump, bool was_watched) {
                       in_words(facts.cpu));
   if (was_watched)
     text += fmt::format("  {}\n", words_of(stacks.moves));
-  for (const auto& line : stacks.facts)
-    text += fmt::format("  {}\n", printable(line));
-  for (const auto& line : stacks.missing)
-    text += "  missing: " + line + '\n';
-  for (const auto& t : stacks.threads)
-    text += text_of_thread(t);
-  return text;
+  return text + text_below(stacks);
+}
+
+std::string text_of(const diag::process_stacks& stacks) {
+  auto text = fmt::format("Process {}, rank {}", stacks.pid, stacks.rank);
+  if (stacks.world_size != 0)
+    text += fmt::format(" of {}", stacks.world_size);
+  if (!stacks.role.empty())
+    text += ", " + printable(stacks.role);
+  if (!stacks.python_version.empty())
+    text += ", Python " + printable(stacks.python_version);
+  return text + '\n' + text_below(stacks);
 }
 
 } // namespace troupe::os

@@ -53,6 +53,7 @@ constexpr int stack_register = 31, place_register = -1;
 
 struct collected {
   std::vector<std::uint64_t> places;
+  std::vector<bool> interrupted; ///< of each
 };
 
 int collect(Dwfl_Frame* frame, void* into) {
@@ -63,7 +64,14 @@ int collect(Dwfl_Frame* frame, void* into) {
     return DWARF_CB_ABORT;
   // The place to return to may already belong to the next function.
   found.places.push_back(is_interrupted || pc == 0 ? pc : pc - 1);
+  found.interrupted.push_back(is_interrupted);
   return found.places.size() < limits::stacks_frames_max ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
+/// Where a handler returns to, in the C library or the vdso. libdw says "interrupted" of it and of
+/// the frame below it, which was; the innermost frame is always so.
+bool is_signal_frame(const collected& found, std::size_t n) {
+  return n > 0 && n + 1 < found.places.size() && found.interrupted[n] && found.interrupted[n + 1];
 }
 
 int no_debug_information(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*,
@@ -198,10 +206,15 @@ unwinder::unwound unwinder::frames_of(const thread_copy& copy) {
   now_ = nullptr;
   const auto error = dwfl_errno();
   // Without any, at least the place where it is.
-  if (found.places.empty())
+  if (found.places.empty()) {
     found.places.push_back(instruction_of(copy.registers));
-  for (const auto place : found.places)
-    done.frames.push_back(frame_at(place));
+    found.interrupted.push_back(true);
+  }
+  for (std::size_t n = 0; n < found.places.size(); ++n) {
+    done.frames.push_back(frame_at(found.places[n]));
+    if (is_signal_frame(found, n))
+      done.frames.back().function = diag::signal_frame;
+  }
   if (found.places.size() >= limits::stacks_frames_max)
     done.missing =
         fmt::format("only the innermost {} native frames were read", limits::stacks_frames_max);
