@@ -198,5 +198,13 @@ inline constexpr duration first_step_most = 720h;
 inline constexpr std::size_t flight_records_max = 64u << 20;
 inline constexpr duration flight_records_within = 10s;
 static_assert(flight_records_max >= flight_record_max);
+/// How long the stacks of processes that a fatal signal has hit are read; when such a process is
+/// let go whether they came or not, so that it hears it in time; and how many a node reads: each
+/// has a file, and a job that may restart without bound crashes without bound.
+inline constexpr duration crash_read_within = 1'000ms;
+inline constexpr duration crash_answered_within = 1'300ms;
+inline constexpr std::size_t crashes_read_max = 256;
+static_assert(crash_read_within < crash_answered_within &&
+              crash_answered_within < fatal_signal_wait);
 
 } // namespace troupe::limits

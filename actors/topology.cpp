@@ -134,8 +134,8 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                  // Processes dial each new one, and say again what it needs to know.
                  sup::worker(
                      "worker_channel", restart::permanent, stop_within{1s}, at.worker_channel,
-                     [at, links = world.workers](sup::context& ctx) {
-                       return worker_channel::start(ctx, links, at);
+                     [at, links = world.workers, stacks = world.progress](sup::context& ctx) {
+                       return worker_channel::start(ctx, links, stacks, at);
                      }),
                  // It finds in the pages of the processes how far they are.
                  sup::worker("hang_watchdog", restart::permanent, stop_within{1s}, at.hang_watchdog,

@@ -36,6 +36,22 @@ struct dump_result {
   std::vector<std::string> missing; ///< one line for each process that could not be read in time
 };
 
+/// A process that a fatal signal has hit, and that waits until its stacks are read.
+struct crashed_process {
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 0;
+  std::int32_t pid = 0;
+  std::int32_t thread = 0; ///< that was hit, as the process says
+};
+
+/// What was found of one of them.
+struct crash_report {
+  std::uint32_t rank = 0;
+  std::string place; ///< "strlen() at crash.py:12 (parse)"; empty: unknown
+  std::string file;  ///< with all its stacks; empty: for the reason in `why`
+  std::string why;
+};
+
 /// Answers come on the caller's thread or another one; the shell makes messages of them.
 class progress_host {
  public:
@@ -56,6 +72,12 @@ class progress_host {
   using dumped = std::function<void(dump_result)>;
   virtual void dump(const std::vector<std::uint32_t>& local_ranks, duration within,
                     dumped done) = 0;
+
+  using crashes_read = std::function<void(std::vector<crash_report>)>;
+  /// Reads the stacks of processes that are about to end, and keeps them in files of `generation`.
+  /// One report for each of them. Other reading does not hold it up.
+  virtual void read_crashes(std::uint64_t generation, const std::vector<crashed_process>& processes,
+                            duration within, crashes_read done) = 0;
 };
 
 /// Where nothing can be learnt of processes.
@@ -66,6 +88,10 @@ class no_progress_host : public progress_host {
   duration slept() override { return {}; }
   void look(const std::vector<std::uint32_t>&, looked done) override { done({}); }
   void dump(const std::vector<std::uint32_t>&, duration, dumped done) override { done({}); }
+  void read_crashes(std::uint64_t, const std::vector<crashed_process>&, duration,
+                    crashes_read done) override {
+    done({});
+  }
 };
 
 } // namespace troupe::diag

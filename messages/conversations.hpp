@@ -67,8 +67,8 @@ using keeper_orders =
 using keeper_news = kind_list<ProcessPresent, AllPresented, ProcessEnded, StraysSwept, UserSignal>;
 
 /// A training process says to its node supervisor, and is asked by it.
-using worker_news = kind_list<WorkerHello, FirstStep, FlightRecord>;
-using worker_requests = kind_list<FlightRecordRequest>;
+using worker_news = kind_list<WorkerHello, FirstStep, FlightRecord, FatalSignal>;
+using worker_requests = kind_list<FlightRecordRequest, GoOn>;
 
 /// The workers' store, a process of its own, answers the supervisor that ordered it.
 using store_answers = kind_list<StoreOpened, StoreRefused>;

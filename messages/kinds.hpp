@@ -54,7 +54,7 @@ using all_kinds = kind_list<
     StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,
     StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace,
     // worker
-    WorkerHello, FirstStep, FlightRecord, FlightRecordRequest>;
+    WorkerHello, FirstStep, FlightRecord, FlightRecordRequest, FatalSignal, GoOn>;
 
 /// The schema of a kind, or nothing for a kind this build does not know.
 std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);

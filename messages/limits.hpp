@@ -24,6 +24,9 @@ inline constexpr std::size_t worker_packet_max = 64u << 10;
 inline constexpr std::size_t flight_record_max = 8u << 20;
 inline constexpr std::size_t flight_record_piece = 48u << 10;
 static_assert(flight_record_piece + 1024 < worker_packet_max);
+/// How long a process that was hit by a fatal signal waits for GoOn: so much later its end may come
+/// where the supervisor does not answer.
+inline constexpr auto fatal_signal_wait = 1'500ms;
 
 // Texts.
 /// Free text inside messages: reasons, the tail of an error file.

@@ -7,8 +7,8 @@ $Cxx.namespace("troupe::messages");
 #
 # Roles     the *process*, in a thread of libtroupe_worker.so that needs no lock of Python; and its *supervisor*, which listens.
 # Order     The process dials and begins with WorkerHello. From then on either end says what it has to say when it has it: the process
-#           FirstStep, once; the supervisor requests, each answered under its correlation. Later kinds (a pause, shards of data, tuning)
-#           take the same form: a request of either end, and its answer.
+#           FirstStep, once; the supervisor requests, each answered under its correlation. FatalSignal is a request of the process, and
+#           GoOn its answer. Later kinds (a pause, shards of data, tuning) take the same form.
 # Framing   One message is one packet (SOCK_SEQPACKET) of at most limits::worker_packet_max bytes, without descriptors.
 # Repeats   A process dials again whenever its connection ends, as it does with each new supervisor, and says WorkerHello again. What has
 #           happened once is in it (firstStepNs): FirstStep is not said again.
@@ -66,8 +66,20 @@ struct FlightRecord {
   # Where the piece begins. The answer is whole when a piece ends at `bytes`.
 }
 
+struct FatalSignal {
+  # The process was hit by a signal that is about to end it. It waits for GoOn, for limits::fatal_signal_wait at most, so that its stacks
+  # can be read. Written by a handler of that signal, into a frame that was made beforehand: plain numbers only.
+  signal @0 :Int32;
+  thread @1 :Int32;
+  # The kernel's number of the thread that was hit, in the process's own namespace.
+}
+
 # ---- From the supervisor ----
 
 struct FlightRecordRequest {
   # Asks for PyTorch's own record of the process's last collectives, its "flight recorder".
+}
+
+struct GoOn {
+  # Answers FatalSignal, whether stacks were read or not: what the signal does without us is done now.
 }

@@ -4,12 +4,14 @@
 #include "messages/limits.hpp"
 #include "messages/worker.capnp.h"
 
+#include <capnp/any.h>
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace troupe::messages {
 
@@ -77,19 +79,41 @@ packet worker_frames::no_flight_record(std::uint64_t correlation, std::string_vi
   });
 }
 
-std::optional<std::uint64_t> flight_record_requested(const void* bytes, std::size_t size) {
+/// Where the two are is asked of the message itself: an envelope's size depends on its sender.
+fatal_signal_frame worker_frames::fatal_signal() {
+  fatal_signal_frame made;
+  made.bytes = write<FatalSignal>(1, [](FatalSignal::Builder) {});
+  std::vector<capnp::word> words(made.bytes.size() / sizeof(capnp::word));
+  std::memcpy(words.data(), made.bytes.data(), made.bytes.size());
+  capnp::FlatArrayMessageReader reader({words.data(), words.size()});
+  const capnp::AnyStruct::Reader body =
+      reader.getRoot<Envelope>().getBody().getAs<capnp::AnyStruct>();
+  const auto data = body.getDataSection();
+  const auto begin =
+      static_cast<std::size_t>(data.begin() - reinterpret_cast<const kj::byte*>(words.data()));
+  static_assert(sizeof(std::int32_t) == 4);
+  made.signal_at = begin;
+  made.thread_at = begin + sizeof(std::int32_t);
+  return made;
+}
+
+heard_request heard(const void* bytes, std::size_t size) {
+  heard_request what;
   if (size == 0 || size > limits::worker_packet_max || size % sizeof(capnp::word) != 0)
-    return std::nullopt;
+    return what;
   try {
     auto words = kj::heapArray<capnp::word>(size / sizeof(capnp::word));
     std::memcpy(words.begin(), bytes, size);
     capnp::FlatArrayMessageReader reader(words.asPtr());
     const auto root = reader.getRoot<Envelope>();
-    if (root.getVersion() != version_said || root.getKind() != capnp::typeId<FlightRecordRequest>())
-      return std::nullopt;
-    return root.getCorrelation();
+    if (root.getVersion() != version_said)
+      return what;
+    what.is_go_on = root.getKind() == capnp::typeId<GoOn>();
+    if (root.getKind() == capnp::typeId<FlightRecordRequest>())
+      what.flight_record = root.getCorrelation();
+    return what;
   } catch (const kj::Exception&) {
-    return std::nullopt;
+    return {};
   }
 }
 

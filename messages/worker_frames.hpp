@@ -24,6 +24,13 @@ struct worker_hello {
   std::uint64_t first_step_ns = 0;
 };
 
+/// A FatalSignal that was made beforehand. A handler of signals may allocate nothing: it puts its
+/// numbers where they belong, each four bytes as the machine has them, and sends the rest as it is.
+struct fatal_signal_frame {
+  packet bytes;
+  std::size_t signal_at = 0, thread_at = 0;
+};
+
 class worker_frames {
  public:
   worker_frames(std::uint32_t rank, std::uint64_t generation);
@@ -33,6 +40,7 @@ class worker_frames {
   /// `whole` from `at` on, as much as one packet takes.
   packet flight_record(std::uint64_t correlation, std::string_view whole, std::size_t at);
   packet no_flight_record(std::uint64_t correlation, std::string_view why);
+  fatal_signal_frame fatal_signal();
 
  private:
   template<class T, class Fill>
@@ -43,7 +51,13 @@ class worker_frames {
   std::uint64_t sequence_ = 0;
 };
 
-/// The correlation of a FlightRecordRequest; nothing for any other bytes.
-std::optional<std::uint64_t> flight_record_requested(const void* bytes, std::size_t size);
+/// What a supervisor says.
+struct heard_request {
+  bool is_go_on = false;
+  /// Of a FlightRecordRequest.
+  std::optional<std::uint64_t> flight_record;
+};
+/// Empty for any other bytes.
+heard_request heard(const void* bytes, std::size_t size);
 
 } // namespace troupe::messages

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <random>
 
 using namespace troupe;
@@ -64,20 +65,40 @@ TEST_CASE("a flight record comes in pieces that make it whole") {
   CHECK(none.as<FlightRecord>().read()->getWhy().size() == limits::failure_line_max);
 }
 
+TEST_CASE("a fatal signal is made beforehand, and numbers are put in") {
+  worker_frames frames(123'456, 9);
+  auto frame = frames.fatal_signal();
+  const std::int32_t signal = 11, thread = 70'123;
+  std::memcpy(frame.bytes.data() + frame.signal_at, &signal, sizeof signal);
+  std::memcpy(frame.bytes.data() + frame.thread_at, &thread, sizeof thread);
+  const auto said = admitted(frame.bytes);
+  REQUIRE(said.is<FatalSignal>());
+  CHECK(said.envelope().sender == "worker/123456");
+  CHECK(said.envelope().correlation == 1);
+  CHECK(said.as<FatalSignal>().read()->getSignal() == signal);
+  CHECK(said.as<FatalSignal>().read()->getThread() == thread);
+}
+
 TEST_CASE("a request is known by its kind, and no other bytes are one") {
   const auto request =
       build<FlightRecordRequest>(stamp{"node", {}, generation{1}, 1, 44}, [](auto) {});
   const auto bytes = request.any().words().asBytes();
-  CHECK(flight_record_requested(bytes.begin(), bytes.size()) == 44);
+  CHECK(heard(bytes.begin(), bytes.size()).flight_record == 44);
+  CHECK_FALSE(heard(bytes.begin(), bytes.size()).is_go_on);
   const auto other = author("node").write<FirstStep>(generation{1}, [](auto) {}).any();
-  CHECK_FALSE(flight_record_requested(other.words().asBytes().begin(), other.size_bytes()));
-  CHECK_FALSE(flight_record_requested(nullptr, 0));
+  const auto none = heard(other.words().asBytes().begin(), other.size_bytes());
+  CHECK_FALSE(none.flight_record);
+  CHECK_FALSE(none.is_go_on);
+  CHECK_FALSE(heard(nullptr, 0).flight_record);
+  const auto go_on = author("node").write<GoOn>(generation{1}, [](auto) {}).any();
+  CHECK(heard(go_on.words().asBytes().begin(), go_on.size_bytes()).is_go_on);
+  CHECK_FALSE(heard(go_on.words().asBytes().begin(), go_on.size_bytes()).flight_record);
   std::mt19937_64 random(5);
   for (int round = 0; round < 2000; ++round) {
     std::string broken(bytes.begin(), bytes.end());
     for (int i = 0; i < 4; ++i)
       broken[random() % broken.size()] = static_cast<char>(random());
     broken.resize(broken.size() - random() % 9);
-    (void)flight_record_requested(broken.data(), broken.size());
+    (void)heard(broken.data(), broken.size());
   }
 }

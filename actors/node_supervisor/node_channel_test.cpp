@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
+
 using namespace troupe;
 using namespace troupe::actors;
 using namespace troupe::actors::testing;
@@ -110,5 +112,21 @@ TEST_SUITE("node: its training processes on the channel") {
     s.settle();
     CHECK(s.channel->records.size() == 2);
     CHECK(s.was_said("the records of the last collectives are at /run/stacks/3"));
+  }
+
+  TEST_CASE("a process that a fatal signal has hit hears that it may go on") {
+    node_with_channel s;
+    const auto links = s.both_talk();
+    s.channel->take_sent();
+    s.channel->says(
+        links[1],
+        s.process.write<messages::FatalSignal>(generation{1}, [](auto b) { b.setSignal(SIGBUS); })
+            .any());
+    s.settle();
+    const auto answers = s.channel->take_sent();
+    REQUIRE(answers.size() == 1);
+    CHECK(answers[0].first == links[1]);
+    CHECK(answers[0].second.is<messages::GoOn>());
+    CHECK(s.was_said("was hit by SIGBUS"));
   }
 }

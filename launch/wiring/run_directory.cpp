@@ -41,7 +41,8 @@ bool holds_output(const fs::path& directory) {
        at.increment(gone)) {
     const auto extension = at->path().extension();
     std::error_code missing;
-    if ((extension == ".log" || extension == ".json" || extension == ".prom") &&
+    if ((extension == ".log" || extension == ".json" || extension == ".prom" ||
+         extension == ".stacks") &&
         at->is_regular_file(missing) && at->file_size(missing) > 0)
       return true;
   }

@@ -51,6 +51,17 @@ class sim_progress_host final : public diag::progress_host {
     later(dump_takes, [done = std::move(done), all = std::move(all)] { done(all); });
   }
 
+  void read_crashes(std::uint64_t generation, const std::vector<diag::crashed_process>& processes,
+                    duration, crashes_read done) override {
+    std::vector<diag::crash_report> all;
+    for (const auto& p : processes)
+      all.push_back({p.rank, "strlen() at crash.py:12 (parse)",
+                     "/run/stacks/fatal/" + std::to_string(generation) + "/rank-" +
+                         std::to_string(p.rank) + ".txt",
+                     ""});
+    later(dump_takes, [done = std::move(done), all = std::move(all)] { done(all); });
+  }
+
  private:
   const diag::watched_process* at(std::uint32_t local) const {
     const auto found = std::find_if(watched_.begin(), watched_.end(),

@@ -4,6 +4,7 @@
 #include "messages/worker_frames.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/os/process/unique_fd.hpp"
+#include "worker/channel/fatal_signals.hpp"
 #include "worker/channel/flight_record.hpp"
 #include "worker/progress/own_page.hpp"
 
@@ -107,9 +108,13 @@ class channel_thread {
     for (;;) {
       os::unique_fd socket = dialled(to_);
       open_socket.store(socket.get());
-      if (socket && says_hello(socket.get())) {
-        pause.reset();
-        talk(socket.get());
+      if (socket) {
+        tell_fatal_signals_at(socket.get());
+        if (says_hello(socket.get())) {
+          pause.reset();
+          talk(socket.get());
+        }
+        tell_fatal_signals_at(-1);
       }
       open_socket.store(-1);
       socket = {};
@@ -157,8 +162,10 @@ class channel_thread {
       return false;
     if (static_cast<std::size_t>(size) > received_.size())
       return true; // of a kind that this build does not know
-    const auto request = flight_record_requested(received_.data(), static_cast<std::size_t>(size));
-    return !request || tells_flight_record(socket, *request);
+    const auto request = heard(received_.data(), static_cast<std::size_t>(size));
+    if (request.is_go_on)
+      fatal_signal_is_answered();
+    return !request.flight_record || tells_flight_record(socket, *request.flight_record);
   }
 
   bool tells_flight_record(int socket, std::uint64_t correlation) {
@@ -225,7 +232,9 @@ bool begin_channel(const about_process& self) {
   if (wake.load() < 0 || ::pthread_atfork(nullptr, nullptr, in_forked_child) != 0)
     return false;
   on_first_step(on_step);
-  begin_without_signals(std::make_unique<channel_thread>(to, described(self)));
+  const auto self_said = described(self);
+  watch_fatal_signals(worker_frames(self_said.rank, self_said.generation).fatal_signal());
+  begin_without_signals(std::make_unique<channel_thread>(to, self_said));
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "actors/node_supervisor/addresses.hpp"
+#include "runtime/base/generations.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -23,6 +24,10 @@ struct closed {
 struct kept {
   result<std::string> directory;
 };
+struct crashes_read {
+  std::uint64_t number = 0;
+  std::vector<diag::crash_report> reports;
+};
 
 } // namespace troupe::actors::worker_channel
 
@@ -30,6 +35,7 @@ TROUPE_LOCAL_MESSAGE(troupe::actors::worker_channel::arrived)
 TROUPE_LOCAL_MESSAGE(troupe::actors::worker_channel::said)
 TROUPE_LOCAL_MESSAGE(troupe::actors::worker_channel::closed)
 TROUPE_LOCAL_MESSAGE(troupe::actors::worker_channel::kept)
+TROUPE_LOCAL_MESSAGE(troupe::actors::worker_channel::crashes_read)
 
 namespace troupe::actors::worker_channel {
 
@@ -42,11 +48,12 @@ struct state {
   worker_channel_core core;
   messages::author author;
   std::shared_ptr<ports::worker_links> links;
+  std::shared_ptr<diag::progress_host> stacks;
   node_addresses at;
   sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, arrived, said, closed, kept, sup::wake>;
+using private_handle = sup::widened<handle, arrived, said, closed, kept, crashes_read, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct performer {
@@ -61,6 +68,13 @@ struct performer {
                              [me = private_handle{self}](result<std::string> directory) {
                                sup::post(me, kept{std::move(directory)});
                              });
+  }
+  void operator()(const worker_channel_core::read_stacks& e) const {
+    self->state->stacks->read_crashes(
+        count_of(e.about), e.processes, e.within,
+        [me = private_handle{self}, number = e.number](std::vector<diag::crash_report> reports) {
+          sup::post(me, crashes_read{number, std::move(reports)});
+        });
   }
   void operator()(const worker_channel_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -98,6 +112,7 @@ void listen(self_ptr self) {
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx,
                                      std::shared_ptr<ports::worker_links> links,
+                                     std::shared_ptr<diag::progress_host> stacks,
                                      node_addresses at) {
   sup::harden(self, ctx);
   messages::author author(ctx.path());
@@ -105,6 +120,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx,
                             worker_channel_core(author, sup::now(self)),
                             author,
                             std::move(links),
+                            std::move(stacks),
                             std::move(at),
                             {}});
   listen(self);
@@ -125,6 +141,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx,
       },
       [self](const closed& c) { perform(self, self->state->core.closed(sup::now(self), c.which)); },
       [self](const kept& k) { perform(self, self->state->core.kept(k.directory)); },
+      [self](const crashes_read& c) {
+        perform(self, self->state->core.crashes_read(c.number, c.reports));
+      },
       [self](sup::wake w) {
         auto& s = *self->state;
         if (s.alarm.due(w))
@@ -136,8 +155,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx,
 } // namespace
 
 handle start(sup::context& ctx, const std::shared_ptr<ports::worker_links>& links,
-             const node_addresses& at) {
-  return ctx.spawn<handle>(behave, ctx, links, at);
+             const std::shared_ptr<diag::progress_host>& stacks, const node_addresses& at) {
+  return ctx.spawn<handle>(behave, ctx, links, stacks, at);
 }
 
 } // namespace troupe::actors::worker_channel

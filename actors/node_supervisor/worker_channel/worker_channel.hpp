@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/node_supervisor/worker_channel/worker_channel_core.hpp"
+#include "diag/progress_host.hpp"
 #include "runtime/ports/worker_links.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
@@ -23,6 +24,6 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::StacksWanted>>>;
 
 handle start(sup::context& ctx, const std::shared_ptr<ports::worker_links>& links,
-             const node_addresses& at);
+             const std::shared_ptr<diag::progress_host>& stacks, const node_addresses& at);
 
 } // namespace troupe::actors::worker_channel

@@ -114,11 +114,13 @@ worker_channel_core::effects worker_channel_core::closed(instant, link which) {
 /// Repeats with each start and end of a generation.
 worker_channel_core::effects worker_channel_core::watched(instant now,
                                                           const msg<messages::Watched>& m) {
+  effects out;
   const bool is_new = m.envelope().about != about_;
-  take_watched(m);
+  take_watched(out, m);
   if (is_new)
     started_ = now;
-  return know_peers(now);
+  know_peers(out, now);
+  return out;
 }
 
 worker_channel_core::effects worker_channel_core::found(instant now,
@@ -126,12 +128,15 @@ worker_channel_core::effects worker_channel_core::found(instant now,
   // What the agent has said meanwhile is newer.
   if (m.envelope().about == about_ || about_ != generation{})
     return {};
-  take_watched(m);
-  return know_peers(now);
+  effects out;
+  take_watched(out, m);
+  know_peers(out, now);
+  return out;
 }
 
-void worker_channel_core::take_watched(const msg<messages::Watched>& m) {
+void worker_channel_core::take_watched(effects& out, const msg<messages::Watched>& m) {
   auto body = m.read();
+  add(out, crashes_.begin(m.envelope().about, body->getWorldSize()));
   if (m.envelope().about != about_) {
     about_ = m.envelope().about;
     first_step_told_ = false;
@@ -148,11 +153,9 @@ void worker_channel_core::take_watched(const msg<messages::Watched>& m) {
 }
 
 /// Those of an older generation are being ended, and leave by themselves.
-worker_channel_core::effects worker_channel_core::know_peers(instant now) {
-  effects out;
+void worker_channel_core::know_peers(effects& out, instant now) {
   for (auto& [which, p] : peers_)
     judge(out, now, which, p);
-  return out;
 }
 
 // ---- what they say ----
@@ -176,6 +179,9 @@ worker_channel_core::effects worker_channel_core::said(instant now, link from,
                                       [&](const msg<messages::FlightRecord>& r) {
                                         if (p.rank)
                                           take_piece(out, from, p, r);
+                                      },
+                                      [&](const msg<messages::FatalSignal>& f) {
+                                        take_crash(out, now, from, p, f);
                                       }});
   return out;
 }
@@ -338,6 +344,7 @@ worker_channel_core::effects worker_channel_core::tick(instant now) {
   }
   if (gathering_ && now >= gathering_->until)
     end_gathering(out);
+  add(out, crashes_.tick(now));
   return out;
 }
 
@@ -349,6 +356,8 @@ std::optional<instant> worker_channel_core::next_wakeup() const {
       at_latest(p.since + limits::worker_hello_within);
   if (gathering_)
     at_latest(gathering_->until);
+  if (const auto crashes = crashes_.next_wakeup())
+    at_latest(*crashes);
   return next;
 }
 

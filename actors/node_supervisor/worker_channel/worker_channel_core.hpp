@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/node_supervisor/worker_channel/fatal_signals_core.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
@@ -41,7 +42,9 @@ class worker_channel_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<send, close, keep, note>;
+  /// Answered by crashes_read().
+  using read_stacks = fatal_signals_core::read_stacks;
+  using effect = std::variant<send, close, keep, note, read_stacks>;
   using effects = std::vector<effect>;
 
   /// `now`: when this actor began. What was before, its predecessor has told.
@@ -52,6 +55,7 @@ class worker_channel_core {
   effects said(instant now, link from, const messages::any_msg& m);
   effects closed(instant now, link which);
   effects kept(const result<std::string>& directory);
+  effects crashes_read(std::uint64_t number, const std::vector<diag::crash_report>& reports);
 
   // From the agent.
   effects watched(instant now, const messages::msg<messages::Watched>& m);
@@ -90,8 +94,12 @@ class worker_channel_core {
     std::size_t bytes = 0; ///< of all of them
   };
 
-  void take_watched(const messages::msg<messages::Watched>& m);
-  effects know_peers(instant now);
+  /// Those that crash, as effects of this core.
+  void add(effects& out, fatal_signals_core::effects&& of_crashes);
+  void take_crash(effects& out, instant now, link from, const peer& p,
+                  const messages::msg<messages::FatalSignal>& m);
+  void take_watched(effects& out, const messages::msg<messages::Watched>& m);
+  void know_peers(effects& out, instant now);
   std::optional<std::uint32_t> rank_of(const peer& p) const;
   std::size_t links_of(std::uint32_t rank) const;
   void judge(effects& out, instant now, link which, peer& p);
@@ -116,6 +124,7 @@ class worker_channel_core {
   std::map<std::uint32_t, link> talks_; ///< by rank: where it said hello last
   std::optional<gathering> gathering_;
   std::uint64_t last_question_ = 0;
+  fatal_signals_core crashes_;
   // One line for each peer that is turned away, up to a number in each period.
   instant told_since_;
   std::uint64_t turned_away_ = 0;

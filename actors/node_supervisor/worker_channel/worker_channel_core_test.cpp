@@ -29,12 +29,17 @@ struct story {
     const auto add = [&all](const std::string& one) { all += (all.empty() ? "" : "; ") + one; };
     for (const auto& e : effects) {
       if (const auto* s = std::get_if<worker_channel_core::send>(&e))
-        add(fmt::format("ask {} as {}", s->to, s->message.envelope().correlation));
+        add(fmt::format("{} {} as {}", s->message.is<messages::GoOn>() ? "let go" : "ask", s->to,
+                        s->message.envelope().correlation));
       else if (const auto* c = std::get_if<worker_channel_core::close>(&e))
         add(fmt::format("close {}", c->which));
       else if (const auto* k = std::get_if<worker_channel_core::keep>(&e))
         for (const auto& r : k->records)
           add(fmt::format("keep {} of rank {}: {}", k->dump, r.rank, r.json));
+      else if (const auto* r = std::get_if<worker_channel_core::read_stacks>(&e))
+        for (const auto& p : r->processes)
+          add(fmt::format("read {}: rank {} of {}, thread {} of {}", r->number, p.rank,
+                          p.world_size, p.thread, p.pid));
       else if (const auto* n = std::get_if<worker_channel_core::note>(&e))
         add(fmt::format("{}: {}", log::to_string(n->event.severity), n->event.text));
     }
@@ -111,6 +116,13 @@ struct story {
     return words(core.said(
         now, from,
         messages::build<messages::FlightRecord>(envelope, [&](auto b) { b.setWhy(why); }).any()));
+  }
+  std::string is_hit(link from) {
+    const messages::stamp envelope{"process", {}, generation{1}, 1, 1};
+    return words(core.said(now, from, messages::build<messages::FatalSignal>(envelope, [](auto b) {
+                                        b.setSignal(11); // SIGSEGV
+                                        b.setThread(77);
+                                      }).any()));
   }
   std::string passes(duration d) {
     now += d;
@@ -371,5 +383,34 @@ TEST_SUITE("worker_channel_core: flight records") {
     s.wants_stacks(1);
     s.has_none(2, 1, "none");
     CHECK(s.gives(1, 1, "", 0, 0) == "keep 5 of rank 0: ");
+  }
+}
+
+TEST_SUITE("worker_channel_core: fatal signals") {
+  TEST_CASE("stacks are read of the process that the kernel names, also before its hello") {
+    story s;
+    s.watched(1);
+    s.arrives(1, 250, 101);
+    CHECK(s.is_hit(1) == "read 1: rank 1 of 2, thread 77 of 250");
+    CHECK(s.words(s.core.crashes_read(1, {{1, "f()", "/run/1.txt", ""}})) ==
+          "warning: rank 1 was hit by SIGSEGV in f(); all its threads: /run/1.txt; let go 1 as 1");
+  }
+
+  TEST_CASE("one that is not known, or not any more, is let go at once") {
+    story s;
+    s.arrives(1, 100);
+    CHECK(s.is_hit(1) == "let go 1 as 1");
+    s.watched(1);
+    s.watched(1, false);
+    CHECK(s.is_hit(1) == "let go 1 as 1");
+  }
+
+  TEST_CASE("it is woken for the one that waits longest") {
+    story s;
+    s.both_talk();
+    s.is_hit(1);
+    CHECK(s.core.next_wakeup() == s.now + limits::crash_answered_within);
+    CHECK(s.passes(limits::crash_answered_within).find("let go 1 as 1") != std::string::npos);
+    CHECK(!s.core.next_wakeup());
   }
 }

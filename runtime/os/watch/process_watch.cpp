@@ -1,5 +1,6 @@
 #include "runtime/os/watch/process_watch.hpp"
 
+#include "runtime/os/watch/crash_files.hpp"
 #include "runtime/os/watch/limits.hpp"
 #include "runtime/os/watch/stacks_child.hpp"
 
@@ -55,17 +56,18 @@ class process_watch::pages {
   std::vector<void*> mapped_;
 };
 
-result<std::shared_ptr<process_watch>> process_watch::open(const std::vector<int>& pages_given,
-                                                           std::string program) {
+result<std::shared_ptr<process_watch>>
+process_watch::open(const std::vector<int>& pages_given, std::string program, std::string stacks) {
   auto mapped = std::make_unique<pages>();
   for (const int descriptor : pages_given)
     if (auto one = mapped->map(descriptor); !one)
       return tl::make_unexpected(one.error());
-  return std::shared_ptr<process_watch>(new process_watch(std::move(mapped), std::move(program)));
+  return std::shared_ptr<process_watch>(
+      new process_watch(std::move(mapped), std::move(program), std::move(stacks)));
 }
 
-process_watch::process_watch(std::unique_ptr<pages> p, std::string program)
-    : pages_(std::move(p)), program_(std::move(program)) {}
+process_watch::process_watch(std::unique_ptr<pages> p, std::string program, std::string stacks)
+    : pages_(std::move(p)), program_(std::move(program)), stacks_(std::move(stacks)) {}
 
 process_watch::~process_watch() = default;
 
@@ -145,7 +147,7 @@ diag::dump_result process_watch::read_stacks(const std::vector<std::uint32_t>& l
     if (processes.size() < limits::dumped_processes_max &&
         std::find(local_ranks.begin(), local_ranks.end(), p.local_rank) != local_ranks.end())
       processes.push_back({trains(p.local_rank), p.rank});
-  return processes.empty() ? diag::dump_result{} : read_in_child(program_, processes, within);
+  return processes.empty() ? diag::dump_result{} : read_in_child(program_, processes, true, within);
 }
 
 void process_watch::dump(const std::vector<std::uint32_t>& local_ranks, duration within,
@@ -153,6 +155,20 @@ void process_watch::dump(const std::vector<std::uint32_t>& local_ranks, duration
   boost::asio::post(dumping_.context(), [this, local_ranks, within, done = std::move(done)] {
     done(read_stacks(local_ranks, within));
   });
+}
+
+void process_watch::read_crashes(std::uint64_t generation,
+                                 const std::vector<diag::crashed_process>& processes,
+                                 duration within, crashes_read done) {
+  boost::asio::post(crashes_.context(),
+                    [this, generation, processes, within, done = std::move(done)] {
+                      std::vector<dumped_process> read;
+                      for (const auto& p : processes)
+                        if (read.size() < limits::dumped_processes_max)
+                          read.push_back({p.pid, p.rank});
+                      auto found = read_in_child(program_, read, false, within);
+                      done(keep_crashes(stacks_, generation, processes, std::move(found), within));
+                    });
 }
 
 } // namespace troupe::os

@@ -11,15 +11,16 @@
 
 namespace troupe::os {
 
-/// The real progress_host: pages that processes share with this one, /proc, and stacks. Looks and
-/// dumps have a thread each, since both may wait for a disk.
+/// The real progress_host: pages that processes share with this one, /proc, and stacks. Looks,
+/// dumps and crashes have a thread each, since all may wait for a disk.
 class process_watch : public diag::progress_host {
  public:
   /// `pages`: of each local rank, a descriptor of diag::page_bytes that is sealed against being
   /// made shorter; it stays the caller's. `program`: the file of `troupe`, which reads stacks as a
-  /// child. Error: a page cannot be mapped.
+  /// child. `stacks`: the directory that those of crashed processes are kept in. Error: a page
+  /// cannot be mapped.
   static result<std::shared_ptr<process_watch>> open(const std::vector<int>& pages,
-                                                     std::string program);
+                                                     std::string program, std::string stacks);
   ~process_watch() override;
 
   void watch(const std::vector<diag::watched_process>& processes) override;
@@ -27,10 +28,12 @@ class process_watch : public diag::progress_host {
   duration slept() override;
   void look(const std::vector<std::uint32_t>& local_ranks, looked done) override;
   void dump(const std::vector<std::uint32_t>& local_ranks, duration within, dumped done) override;
+  void read_crashes(std::uint64_t generation, const std::vector<diag::crashed_process>& processes,
+                    duration within, crashes_read done) override;
 
  private:
   class pages;
-  process_watch(std::unique_ptr<pages> p, std::string program);
+  process_watch(std::unique_ptr<pages> p, std::string program, std::string stacks);
 
   /// The process that trains: the one that was started, or what it has started in turn and that has
   /// taken the page. 0: it is not watched.
@@ -39,11 +42,11 @@ class process_watch : public diag::progress_host {
   diag::dump_result read_stacks(const std::vector<std::uint32_t>& local_ranks, duration within);
 
   std::unique_ptr<pages> pages_;
-  std::string program_;
+  std::string program_, stacks_;
   mutable std::mutex mutex_; ///< of what follows
   std::vector<diag::watched_process> watched_;
   process_looks looks_; ///< of the first thread alone
-  io_thread looking_{"troupe-looks"}, dumping_{"troupe-stacks"};
+  io_thread looking_{"troupe-looks"}, dumping_{"troupe-stacks"}, crashes_{"troupe-crashes"};
 };
 
 } // namespace troupe::os

@@ -26,10 +26,13 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-std::vector<std::string> command_of(const std::vector<dumped_process>& processes, duration within) {
+std::vector<std::string> command_of(const std::vector<dumped_process>& processes,
+                                    bool with_children, duration within) {
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(within).count();
-  std::vector<std::string> words{"troupe-dump", "--messages", "--children", "--within",
+  std::vector<std::string> words{"troupe-dump", "--messages", "--within",
                                  std::to_string(std::max<std::int64_t>(limit, 1))};
+  if (with_children)
+    words.push_back("--children");
   for (const auto& p : processes)
     words.push_back(fmt::format("{}:{}", p.pid, p.rank));
   return words;
@@ -85,7 +88,8 @@ std::string collect(int from, clock::time_point until) {
 } // namespace
 
 diag::dump_result read_in_child(const std::string& program,
-                                const std::vector<dumped_process>& processes, duration within) {
+                                const std::vector<dumped_process>& processes, bool with_children,
+                                duration within) {
   diag::dump_result result;
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -95,7 +99,7 @@ diag::dump_result read_in_child(const std::string& program,
   const unique_fd from(ends[0]);
   unique_fd to(ends[1]);
   const auto until = clock::now() + within;
-  const auto child = spawn_reader(program, command_of(processes, within), to.get());
+  const auto child = spawn_reader(program, command_of(processes, with_children, within), to.get());
   to = {};
   if (!child) {
     result.missing.push_back(child.error().what);

@@ -16,8 +16,8 @@ struct dumped_process {
   std::uint32_t rank = 0;
 };
 
-/// Has `troupe-dump` read processes and their children, and collects what it says until its time is
-/// over.
+/// Has `troupe-dump` read processes, and their children if that is wanted, and collects what it
+/// says until its time is over.
 ///
 /// What reads stacks opens the files that a process has mapped; where the server of one is gone,
 /// that never ends, and no thread of the node supervisor may be lost to it. A child can be killed.
@@ -25,6 +25,7 @@ struct dumped_process {
 ///
 /// Blocks for `within` at most, and a moment to end the child. `program`: the file of `troupe`.
 diag::dump_result read_in_child(const std::string& program,
-                                const std::vector<dumped_process>& processes, duration within);
+                                const std::vector<dumped_process>& processes, bool with_children,
+                                duration within);
 
 } // namespace troupe::os
