@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import ROOT, Start
 from launchers import Run, until
 from test_crashes import kill_supervisor
@@ -80,3 +82,84 @@ def test_processes_dial_the_next_supervisor(start: Start, tmp_path: Path) -> Non
 
 def test_without_the_watchdog_the_job_trains(start: Start, tmp_path: Path) -> None:
     ends(trains(start, tmp_path, "works", "--hang-action=off"), tmp_path)
+
+
+# Each rank waits until it is told to go on; rank 1 then crashes, with another thread that waits.
+CRASH = """
+import ctypes, faulthandler, os, sys, threading, time
+how, go = sys.argv[1:]
+if "before" in how:
+    faulthandler.enable()
+import torch
+if "after" in how:
+    faulthandler.enable()
+
+def waits_beside():
+    threading.Event().wait()
+
+def parse():
+    if "abort" in how:
+        os.abort()
+    ctypes.string_at(0)
+
+threading.Thread(target=waits_beside, daemon=True).start()
+while not os.path.exists(go):
+    time.sleep(0.01)
+if os.environ["RANK"] == "1":
+    parse()
+time.sleep(600)
+"""
+HIT = re.compile(r"rank 1 was hit by (SIG\w+)( in \S+)?( at)? (\S+:\d+) \((\w+)\); all its threads: (\S+)")
+
+
+def crashes(start: Start, tmp_path: Path, how: str, *options: str, is_watched: bool = True) -> Run:
+    script = tmp_path / "crash.py"
+    script.write_text(CRASH)
+    go = tmp_path / "go"
+    worker = [str(script), how, str(go)]
+    environment = {"PYTHONFAULTHANDLER": ""}  # the script enables it, or nothing does
+    run = start(worker, options=["-vv", *options], procs=2, environment=environment)
+    if is_watched:
+        until(lambda: set(ON_CHANNEL.findall(run.err())) == {"0", "1"}, WITHIN, f"the processes\n{run.err()}")
+    go.touch()
+    assert run.wait(WITHIN) == [1], run.err()
+    assert run.leftovers() == []
+    return run
+
+
+@pytest.mark.parametrize("how", ["alone", "before", "after"])
+def test_stacks_of_a_crash_are_kept(start: Start, tmp_path: Path, how: str) -> None:
+    run = crashes(start, tmp_path, how, f"--log-dir={tmp_path / 'logs'}", "--redirects=2")
+    hit = HIT.search(run.err())
+    assert hit, run.err()
+    signal_name, native, _, _, function, file = hit.groups()
+    assert (signal_name, function) == ("SIGSEGV", "string_at")
+    assert native
+    assert run.err().index(hit[0]) < run.err().index("signal 11 (SIGSEGV)"), "before the failure's own line"
+    shown = Path(file).read_text()
+    for part in ("rank 1 of 2", "parse (", "waits_beside (", "native:", "<signal handler called>"):
+        assert part in shown, shown
+    merged = subprocess.run(
+        [Path(run.launcher.program).with_name("actor-stacks"), "--path", Path(file).parent], capture_output=True, text=True
+    )
+    assert merged.returncode == 0, merged.stderr
+    errors = "".join(each.read_text() for each in (tmp_path / "logs").rglob("stderr.log"))
+    assert ("Fatal Python error: Segmentation fault" in errors) == (how != "alone")
+    if how != "alone":
+        assert "in parse" in errors
+
+
+def test_an_abort_is_told_with_the_line_of_python(start: Start, tmp_path: Path) -> None:
+    run = crashes(start, tmp_path, "abort")
+    hit = HIT.search(run.err())
+    assert hit, run.err()
+    assert hit[1] == "SIGABRT"
+    assert (hit[5], hit[4].split(":")[0]) == ("parse", "crash.py")
+    assert "signal 6 (SIGABRT)" in run.err()
+    assert Path(hit[6]).exists(), "a directory with stacks stays"
+
+
+def test_a_crash_without_the_watchdog_is_as_ever(start: Start, tmp_path: Path) -> None:
+    run = crashes(start, tmp_path, "alone", "--hang-action=off", is_watched=False)
+    assert "was hit by" not in run.err()
+    assert "signal 11 (SIGSEGV)" in run.err()
