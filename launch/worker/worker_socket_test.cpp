@@ -17,7 +17,8 @@ using namespace troupe::launch;
 
 namespace {
 
-/// As a worker dials TROUPE_CHANNEL; nothing if it is refused or nobody listens.
+/// As a worker dials TROUPE_CHANNEL; nothing where no socket of that name listens, or its queue is
+/// full.
 std::optional<os::unique_fd> dialled(const std::string& name) {
   os::unique_fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};

@@ -181,8 +181,10 @@ TEST_CASE("where both sides of a circle are as large nothing says which is wrong
 }
 
 TEST_CASE("a rank without a row of the group of all ranks has not entered it") {
-  job j(4);
-  j.at({0, 1, 3}, j.group("world", 4), 1, 0);
+  job j(5);
+  const auto world = j.group("world", 5);
+  j.at({0, 1, 3}, world, 1, 0);
+  j.at(4, world, 1, 1);
   const auto g = j.graph();
   CHECK(g.outside == ranks{2});
   CHECK(g.unseen == 1);
