@@ -48,7 +48,8 @@ std::string cluster::node_name_of(std::uint32_t number) {
 cluster::cluster(const cluster_options& options)
     : options_(options), world_(options.seed), network_(world_, links_of(options)),
       trainers_(world_, options.trainers), stores_(world_),
-      checkpoints_(world_, trainers_, options.checkpoints), progress_(world_), loads_(checkpoints_),
+      checkpoints_(world_, trainers_, options.checkpoints), progress_(world_),
+      channel_(world_, trainers_, progress_), loads_(checkpoints_),
       trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
     nodes_[node_name_of(i)];
@@ -172,9 +173,10 @@ void cluster::supervise(const std::string& name) {
   events.on_over = [this, name, which = h->boot()](const actors::node_outcome& outcome) {
     world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
   };
-  const actors::node_world ports{
-      network_.transport_of(h), trainers_.host_of(h),      stores_.host_of(h),  m.kept,
-      checkpoints_.host_of(h),  checkpoints_.copier_of(h), progress_.host_of(h)};
+  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h),
+                                 stores_.host_of(h),       m.kept,
+                                 checkpoints_.host_of(h),  checkpoints_.copier_of(h),
+                                 progress_.host_of(h),     channel_.host_of(h)};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }

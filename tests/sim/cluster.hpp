@@ -4,6 +4,7 @@
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "messages/kinds.hpp"
 #include "tests/fakes/keeping.hpp"
+#include "tests/sim/channel.hpp"
 #include "tests/sim/checkpoints.hpp"
 #include "tests/sim/host.hpp"
 #include "tests/sim/journal.hpp"
@@ -71,6 +72,7 @@ class cluster {
   sim::trainers& training() { return trainers_; }
   sim::checkpoints& saves() { return checkpoints_; }
   sim::progress& pages() { return progress_; }
+  sim::channel& talk() { return channel_; }
   sim_disk& disk() { return masters_.at(master_name()).disk; }
   const cluster_options& options() const { return options_; }
 
@@ -143,6 +145,7 @@ class cluster {
   sim::stores stores_;
   sim::checkpoints checkpoints_;
   sim::progress progress_;
+  sim::channel channel_;
   loads loads_;
   std::map<std::string, master_machine> masters_;
   std::map<std::string, machine> nodes_;

@@ -123,6 +123,8 @@ result<void> about_worker(cluster& c, const command& w) {
     c.training().exit(*process, {false, std::stoi(w[3])});
   else if (w.size() > 5 && w[2] == "exits" && w[4] == "saying")
     c.training().exit(*process, {false, std::stoi(w[3])}, rest(w, 5));
+  else if (rest(w, 2) == "is hit by SIGSEGV")
+    c.talk().hit(*process, SIGSEGV);
   else if (rest(w, 2) == "is killed")
     c.training().exit(*process, {true, SIGKILL});
   else

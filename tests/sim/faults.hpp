@@ -25,6 +25,7 @@ namespace troupe::sim {
 ///     training looks into memory    for the newest step that all ranks could have again
 ///     training reports a step every T    from now on, in the pages of all ranks
 ///     worker R exits C | is killed      the process of global rank R in the newest generation
+///     worker R is hit by SIGSEGV        and tells its supervisor first, where it has a channel
 ///     rank R stands still | goes on     in its data loader, where the ranks have pages
 ///     link N drops               reset; what is in flight is cut somewhere
 ///     link N is cut              nothing gets through either way, until `link N returns`

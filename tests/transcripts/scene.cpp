@@ -126,7 +126,7 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
   o.checkpoints.write_min = o.checkpoints.write_max = 20ms;
   o.checkpoints.save_within = 600s;
   o.nodes = o.nodes_max = o.nodes_min = static_cast<std::uint32_t>(std::stoul(words.at(1)));
-  std::optional<duration> steps;
+  std::optional<duration> steps, channel;
   for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
     const auto& name = words[i];
     const auto time = sim::parse_duration(words[i + 1]);
@@ -149,6 +149,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       o.trainers.training = *time;
     else if (name == "steps" && time)
       steps = *time;
+    else if (name == "channel" && time)
+      channel = *time;
     else if (name == "writes" && time)
       o.checkpoints.write_min = o.checkpoints.write_max = *time;
     else
@@ -156,6 +158,7 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
   }
   cluster_ = std::make_unique<sim::cluster>(o);
   cluster_->pages().every = steps;
+  cluster_->talk().dials_after = channel;
   cluster_->pages().world_size = o.nodes * o.slots;
   cluster_->net().everywhere().delay_min = cluster_->net().everywhere().delay_max = 1ms;
   cluster_->disk().append_min = cluster_->disk().append_max = 1ms;

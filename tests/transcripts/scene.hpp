@@ -15,8 +15,8 @@ namespace troupe::transcripts {
 /// tests/sim/faults.hpp it knows
 ///
 /// - `nodes N [slots S] [min M] [restarts R] [lease T] [last-call T] [training T] [writes T]
-///   [steps T]`: a master, and N nodes yet to join; with `steps` their workers report a step every
-///   T;
+///   [steps T] [channel T]`: a master, and N nodes yet to join; with `steps` their workers report a
+///   step every T, with `channel` they dial their node supervisor T after their start;
 /// - `advance T`: time passes;
 /// - `story`: from here on only what a launcher tells its user is seen;
 /// - `tree [NAME]…`: a shell asks for the living tree; with names, of the rows called so;
