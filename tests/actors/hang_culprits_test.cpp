@@ -213,6 +213,27 @@ TEST_SUITE("a hang") {
     CHECK(m.ended == ranks{2});
   }
 
+  TEST_CASE("must last longer each time before a process is ended for it") {
+    diagnosis_policy policy;
+    policy.action = hang_action::act;
+    training_model m(20, job(4), policy);
+    const auto sleeps = activity::asleep("sleep() of train.py:7");
+    m.at(2s, [&] { m.freeze(2, sleeps); });
+    m.at(10s, [&] { m.restart(1s); });
+    m.run(10'900ms);
+    CHECK(m.ended == ranks{2});
+    // The next life comes to the same place, in which nothing hangs.
+    m.at(19s, [&] { m.freeze(2, sleeps); });
+    m.at(26s, [&] { m.thaw(2); });
+    m.run(19s);
+    CHECK(m.ended == ranks{2});
+    m.at(9s, [&] { m.freeze(1, activity::stopped()); });
+    m.run(20s);
+    CHECK(m.ended == ranks{2});
+    m.run(20s);
+    CHECK(m.ended == ranks{2, 1});
+  }
+
   TEST_CASE("is no rank that is alive and slow") {
     training_model m(19, job(4));
     m.at(10'000ms, [&] { m.slow_down(1, 2); });

@@ -116,6 +116,7 @@ class diagnosis_core {
                       const std::vector<std::string>& evidence, duration stood, double score);
   void send_cleared(effects& out, std::uint64_t number, duration after);
   void act(effects& out, instant now);
+  duration confirm_at(instant now) const;
   void want_stacks(effects& out, instant now, std::uint64_t number);
   void tell_silent(effects& out);
   std::vector<node_name> all_nodes() const;
@@ -140,6 +141,9 @@ class diagnosis_core {
   std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler
   std::optional<instant> stacks_after_;                 ///< no dump before
   duration stacks_every_{};
+  /// Of the next verdict for which a process is ended; and when that was last done.
+  duration confirm_{};
+  std::optional<instant> acted_;
   std::deque<std::string> history_;
 };
 

@@ -139,6 +139,10 @@ void diagnosis_core::want_stacks(effects& out, instant now, std::uint64_t number
                                      .any()});
 }
 
+duration diagnosis_core::confirm_at(instant now) const {
+  return acted_ && now - *acted_ < policy_.confirm_calm_after ? confirm_ : policy_.confirm;
+}
+
 /// Only a hang that has a culprit which does not move, once for each case, and not before the
 /// verdict has stood for a while: to end a process cannot be taken back.
 void diagnosis_core::act(effects& out, instant now) {
@@ -147,9 +151,13 @@ void diagnosis_core::act(effects& out, instant now) {
   const bool of_hang = v.kind == HangKind::NOT_ENTERED || v.kind == HangKind::OTHER_COLLECTIVE ||
                        v.kind == HangKind::ALONE;
   if (policy_.action != hang_action::act || told.acted || !of_hang || v.culprits.empty() ||
-      v.moves || v.all_alike || now - told.at < policy_.confirm)
+      v.moves || v.all_alike || now - told.at < confirm_at(now))
     return;
   told.acted = true;
+  confirm_ = std::min<duration>(
+      std::chrono::duration_cast<duration>(confirm_at(now) * policy_.confirm_factor),
+      policy_.confirm_most);
+  acted_ = now;
   const auto sentence = sentence_of(v, ranks_, names_);
   for (const auto rank : v.culprits) {
     const auto& m = members_[ranks_[rank].node];

@@ -36,8 +36,13 @@ struct diagnosis_policy {
   duration writes_out_least = 2min;
   /// Verdicts about one rank by which nothing is done are told this often.
   duration tell_again_after = 10min;
-  /// A verdict must have stood for so long before a process is ended for it.
+  /// A verdict must have stood for so long before a process is ended for it. After each end so many
+  /// times as long, up to the most, until it has been calm for a while: what looks like a hang at
+  /// the same step of each restart would use up all of them.
   duration confirm = 2s;
+  double confirm_factor = 5;
+  duration confirm_most = 5min;
+  duration confirm_calm_after = 1h;
   /// A rank whose time in a step is so many times the median of the others', for so long and for so
   /// many steps, is slow.
   double straggler_score = 1.5;
