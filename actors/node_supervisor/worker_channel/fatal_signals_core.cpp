@@ -50,8 +50,7 @@ fatal_signals_core::effects fatal_signals_core::begin(generation about, std::uin
     return out;
   about_ = about;
   hit_.clear();
-  for (const auto& [rank, c] : std::exchange(waiting_, {}))
-    out.push_back(go_on{c.from, c.correlation});
+  let_go_all(out);
   return out;
 }
 
@@ -79,15 +78,16 @@ fatal_signals_core::effects fatal_signals_core::hit(instant now, ports::worker_l
 
 /// All that wait, together.
 void fatal_signals_core::read_next(effects& out) {
-  if (reading_ || waiting_.empty())
-    return;
   read_stacks next;
   next.about = about_;
   next.within = limits::crash_read_within;
-  for (auto& [rank, c] : waiting_) {
-    c.is_read = true;
-    next.processes.push_back(c.process);
-  }
+  for (auto& [rank, c] : waiting_)
+    if (!reading_ && c.at == crash::stage::waits) {
+      c.at = crash::stage::is_read;
+      next.processes.push_back(c.process);
+    }
+  if (next.processes.empty())
+    return;
   next.number = ++last_number_;
   reading_ = next.number;
   out.push_back(std::move(next));
@@ -99,24 +99,24 @@ fatal_signals_core::read(std::uint64_t number, const std::vector<diag::crash_rep
   if (reading_ != number)
     return out;
   reading_.reset();
-  for (auto c = waiting_.begin(); c != waiting_.end();) {
-    if (!c->second.is_read) {
-      ++c;
+  for (auto& [rank, c] : waiting_) {
+    if (c.at != crash::stage::is_read)
       continue;
-    }
     const auto found = std::find_if(reports.begin(), reports.end(),
-                                    [&](const auto& r) { return r.rank == c->first; });
-    end(out, c->second,
-        found != reports.end() ? *found
-                               : diag::crash_report{c->first, {}, {}, "this program reads none"});
-    c = waiting_.erase(c);
+                                    [of = rank](const auto& r) { return r.rank == of; });
+    tell(out, c,
+         found != reports.end() ? *found
+                                : diag::crash_report{rank, {}, {}, "this program reads none"});
   }
   read_next(out);
+  if (!reading_)
+    let_go_all(out);
   return out;
 }
 
 /// The line comes before the answer: after that the process ends, and its failure is told.
-void fatal_signals_core::end(effects& out, const crash& c, const diag::crash_report& report) const {
+void fatal_signals_core::tell(effects& out, crash& c, const diag::crash_report& report) const {
+  c.at = crash::stage::is_told;
   const auto place = shown(report.place, limits::place_max);
   auto line = fmt::format("rank {} was hit by {}{}{}", c.process.rank, name_of(c.signal),
                           place.empty() ? "" : " in ", place);
@@ -132,19 +132,26 @@ void fatal_signals_core::end(effects& out, const crash& c, const diag::crash_rep
                        {"signal", std::int64_t{c.signal}},
                        {"where", place},
                        {"file", report.file}}}});
-  out.push_back(go_on{c.from, c.correlation});
+}
+
+void fatal_signals_core::let_go_all(effects& out) {
+  for (const auto& [rank, c] : std::exchange(waiting_, {}))
+    out.push_back(go_on{c.from, c.correlation});
 }
 
 fatal_signals_core::effects fatal_signals_core::tick(instant now) {
   effects out;
-  for (auto c = waiting_.begin(); c != waiting_.end();) {
-    if (now < c->second.until) {
-      ++c;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    auto& [rank, c] = *at;
+    if (now < c.until) {
+      ++at;
       continue;
     }
-    end(out, c->second,
-        {c->first, {}, {}, fmt::format("not within {}", in_words(limits::crash_answered_within))});
-    c = waiting_.erase(c);
+    if (c.at != crash::stage::is_told)
+      tell(out, c,
+           {rank, {}, {}, fmt::format("not within {}", in_words(limits::crash_answered_within))});
+    out.push_back(go_on{c.from, c.correlation});
+    at = waiting_.erase(at);
   }
   return out;
 }

@@ -23,8 +23,9 @@ namespace troupe::actors {
 /// What a process was doing is gone a moment after it says FatalSignal, and its failure is not told
 /// before it has ended: so each is answered as soon as its stacks are kept, and at the latest after
 /// crash_answered_within, whatever became of them. Several that crash at the same time are read
-/// together: what the first one costs (tables of symbols) the others need not pay again. Of each
-/// rank this happens once in a generation, and limits::crashes_read_max times in the life of this
+/// together, behind the first: what that one costs (tables of symbols) they need not pay again.
+/// None is let go while another is read, since the end of one has the others ended by the launcher.
+/// Of each rank this happens once in a generation, and crashes_read_max times in the life of this
 /// actor; beyond that a process is let go at once.
 class fatal_signals_core {
  public:
@@ -60,11 +61,12 @@ class fatal_signals_core {
     std::int32_t signal = 0;
     diag::crashed_process process;
     instant until;
-    bool is_read = false; ///< by the reading that is under way; else it waits for the next one
+    enum class stage { waits, is_read, is_told } at = stage::waits;
   };
 
   void read_next(effects& out);
-  void end(effects& out, const crash& c, const diag::crash_report& report) const;
+  void tell(effects& out, crash& c, const diag::crash_report& report) const;
+  void let_go_all(effects& out);
 
   generation about_;
   std::uint32_t world_size_ = 0;

@@ -72,16 +72,33 @@ TEST_SUITE("fatal_signals_core") {
     CHECK(fields.size() == 6);
   }
 
-  TEST_CASE("those that crash meanwhile are read together, behind the first") {
+  TEST_CASE("those that crash meanwhile are read together, and none is let go before") {
     story s;
     CHECK(s.hit(2).find("read 1") == 0);
     CHECK(s.hit(0) == "");
     CHECK(s.hit(3) == "");
     CHECK(s.read(1, {2}) == std::string(rank_2_told) +
-                                "; 12 goes on (9); read 2 of g1: rank 0 of 4, thread 200 of 100; "
+                                "; read 2 of g1: rank 0 of 4, thread 200 of 100; "
                                 "read 2 of g1: rank 3 of 4, thread 203 of 103");
     CHECK(s.read(1, {0, 3}) == "");
-    CHECK(s.read(2, {0, 3}).find("13 goes on (9)") != std::string::npos);
+    CHECK(s.hit(1) == "");
+    CHECK(s.read(2, {0, 3}).find("goes on") == std::string::npos);
+    const auto last = s.read(3, {1});
+    CHECK(last.find("; 10 goes on (9); 11 goes on (9); 12 goes on (9); 13 goes on (9)") !=
+          std::string::npos);
+    CHECK(s.notes.size() == 4);
+    CHECK(!s.core.next_wakeup());
+  }
+
+  TEST_CASE("one whose stacks are kept waits for the others no longer than for itself") {
+    story s;
+    s.hit(2);
+    s.passes(1s);
+    s.hit(0);
+    s.read(1, {2});
+    CHECK(s.passes(300ms) == "12 goes on (9)");
+    CHECK(s.passes(999ms) == "");
+    CHECK(s.passes(1ms).find("; 10 goes on (9)") != std::string::npos);
   }
 
   TEST_CASE("stacks that do not come in time are done without, and come to nothing later") {
