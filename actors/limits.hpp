@@ -179,6 +179,11 @@ inline constexpr std::size_t slow_peers_max = 16;
 inline constexpr std::size_t diagnoses_kept = 16;
 /// Beyond what reading stacks may take: merging them at a node, and the way to the master.
 inline constexpr auto stacks_on_the_way = 700ms;
+/// A shell's request for stacks: it may join one gathering, which another takes the place of, and
+/// pictures of the largest job are then written.
+inline constexpr auto stacks_answer_within = 30s;
+/// Requests that wait for stacks at once.
+inline constexpr std::size_t stacks_requests_max = 16;
 /// Corrections of one verdict.
 inline constexpr std::uint32_t corrections_max = 8;
 /// Ranks that are named as slow at once, in all.

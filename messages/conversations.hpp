@@ -35,8 +35,8 @@ using directives =
               TreeRequest, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker>;
 
 /// A shell asks its master, and the answer.
-using shell_questions = kind_list<TreeRequest>;
-using shell_answers = kind_list<TreeReport>;
+using shell_questions = kind_list<TreeRequest, StacksRequest>;
+using shell_answers = kind_list<TreeReport, StacksReport>;
 
 /// Between nodes, on links of their own.
 using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
@@ -46,8 +46,9 @@ using dump_kinds = kind_list<ProcessStacks>;
 
 /// Inside the master: what membership publishes, and the rest.
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
-using master_internal = kind_list<WorldProposed, Sealed, NodeReplaced, LinkLost, NodeDeparted,
-                                  Evict, JobOver, ListNodes, EndLink, Abandon, ReadBack, Recorded>;
+using master_internal =
+    kind_list<WorldProposed, Sealed, SealedRequest, NodeReplaced, LinkLost, NodeDeparted, Evict,
+              JobOver, ListNodes, EndLink, Abandon, ReadBack, Recorded>;
 
 /// Inside a node supervisor, and what it leaves for its successor.
 using node_internal =

@@ -31,7 +31,7 @@ using all_kinds = kind_list<
     StateRenewed, Abandon,
     // rendezvous
     Prepare, Prepared, Start, RankOwners, OwnersRequest, Stop, StandBy, Dispensable, WorldProposed,
-    Sealed,
+    Sealed, SealedRequest,
     // training
     Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,
@@ -45,7 +45,7 @@ using all_kinds = kind_list<
     // stacks
     ProcessStacks, MergedStacks,
     // shell
-    TreeRequest, TreeReport,
+    TreeRequest, TreeReport, StacksRequest, StacksReport,
     // journal
     Opened, GenerationProposed, GenerationSealed, RestartCounted, Concluded, FarewellEnded,
     ReadBack, Recorded,

@@ -124,10 +124,15 @@ struct WorldProposed {
 }
 
 struct Sealed {
-  # rendezvous → recovery (the planner): this world is now the job.
+  # rendezvous → recovery (the planner), catalog, diagnosis: this world is now the job.
   world @0 :World;
   storeAddress @1 :Text;
   storePort @2 :UInt16;
+}
+
+struct SealedRequest {
+  # diagnosis → recovery (the planner), when it begins: which world runs? Answered with Sealed, without the store; not at all while none
+  # runs, since Sealed comes by itself then.
 }
 
 # ---- Retired: what rendezvous and recovery said to each other while they were two halves of one decision. ----

@@ -1,14 +1,17 @@
 @0xa8126e7b4fd05c93;
 
 using Cxx = import "/capnp/c++.capnp";
+using Stacks = import "stacks.capnp";
 $Cxx.namespace("troupe::messages");
 
 # Conversation: shell — a person looks at the running job.
 #
 # Roles     actor-shell *asks* (a link of role shell), the master's *gateway* answers. For a node's part of the tree the gateway
-#           asks that node's uplink with the same message.
+#           asks that node's uplink with the same message. Stacks are answered by the master's *diagnosis*, which asks all nodes
+#           as after a verdict.
 # Order     One answer per question, joined by Envelope.correlation.
-# Loss      Questions in flight fail when the link ends. A question changes nothing, so it can be repeated.
+# Loss      Questions in flight fail when the link ends. A question changes nothing of the job, so it can be repeated; of stacks
+#           a second one joins the first while that is being answered.
 
 struct TreeRequest {
   node @0 :Text;
@@ -63,4 +66,17 @@ struct PastEnd {
   # It did not end well, and was not asked to.
   why @2 :Text;
   # Why it ended so, or what it was asked to end for. May be empty.
+}
+
+struct StacksRequest {
+  # To diagnosis: what are all ranks doing? It has their stacks gathered, merged and written as after a verdict, whether or not one
+  # stands still.
+}
+
+struct StacksReport {
+  directory @0 :Text;
+  # On the machine of the master, with the files that actor-stacks writes. Empty: there is none, for the reason in `why`.
+  why @1 :Text;
+  stacks @2 :Stacks.MergedStacks;
+  # What is in there, without the native stacks: those of Python, of which ranks there are any, and what is missing of others.
 }

@@ -13,8 +13,9 @@ namespace troupe::actors {
 struct master_addresses;
 }
 
-/// Says which rank keeps the others waiting: see diagnosis_core.hpp. State: none; the nodes' next
-/// reports say all there is to know.
+/// Says which rank keeps the others waiting: see diagnosis_core.hpp. Has the stacks of all ranks
+/// gathered, after a verdict and when a person asks. State: none; the planner is asked which world
+/// runs, and the nodes' next reports say all else.
 namespace troupe::actors::diagnosis {
 
 using handle = sup::protocol<
@@ -23,10 +24,13 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::MergedStacks>>,
     // From a node's agent, through its session: its part in a generation ends.
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Stopped>>,
-    // From rendezvous: which node has which ranks from now on.
+    // From rendezvous, and from the planner when it was asked: which node has which ranks.
     sup::tell<messages::msg<messages::Sealed>>,
     // From membership.
-    sup::tell<messages::msg<messages::NodeLost>>>;
+    sup::tell<messages::msg<messages::NodeLost>>,
+    // From a shell, through its session. One that comes while stacks are gathered joins that.
+    sup::ask<messages::msg<messages::StacksRequest>>::yields<
+        messages::msg<messages::StacksReport>>>;
 
 /// A verdict, with the directory of its stacks once they are written.
 struct finding {

@@ -31,7 +31,11 @@ std::uint64_t entered_in(const rank_facts& f) {
 } // namespace
 
 diagnosis_core::diagnosis_core(messages::author a, diagnosis_policy policy)
-    : author_(std::move(a)), policy_(policy) {}
+    : diagnosis_core(std::move(a), policy, free_numbers{}) {}
+
+diagnosis_core::diagnosis_core(messages::author a, diagnosis_policy policy, free_numbers from)
+    : author_(std::move(a)), policy_(policy), last_question_(from.question - 1),
+      last_dump_(from.dump - 1) {}
 
 // ---- the world ----
 
@@ -39,8 +43,12 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
   effects out;
   auto body = m.read();
   auto world = body->getWorld();
+  const generation which{world.getGeneration()};
+  // The planner's answer of what runs may meet the seal itself, or the end of it.
+  if (which == about_ || which == ended_)
+    return out;
   forget();
-  about_ = generation{world.getGeneration()};
+  about_ = which;
   const auto size = std::min<std::size_t>(world.getWorldSize(), limits::ranks_diagnosed_max);
   for (auto each : world.getMembers()) {
     if (members_.size() >= limits::nodes_max)
@@ -58,6 +66,7 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
 }
 
 diagnosis_core::effects diagnosis_core::ended(instant, generation which) {
+  ended_ = std::max(ended_, which);
   if (which == about_)
     forget();
   return {};
@@ -229,6 +238,14 @@ std::vector<node_name> diagnosis_core::all_nodes() const {
   all.reserve(members_.size());
   for (const auto& m : members_)
     all.push_back(m.node);
+  return all;
+}
+
+std::vector<diagnosis_core::part> diagnosis_core::parts() const {
+  std::vector<part> all;
+  all.reserve(members_.size());
+  for (const auto& m : members_)
+    all.push_back({m.node, m.first_rank, m.slots});
   return all;
 }
 

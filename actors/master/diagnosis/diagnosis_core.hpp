@@ -28,7 +28,8 @@ namespace troupe::actors {
 /// verdict follows from all together. A wrong verdict is worse than a late one, so whatever moves
 /// is left alone for long, and a node that does not answer is left to its lease.
 ///
-/// One case at a time. Nothing here outlives the master: the nodes' next reports say all.
+/// One case at a time. Nothing here outlives the master: the planner says which world runs, and the
+/// nodes' next reports say all else.
 class diagnosis_core {
  public:
   /// To these nodes; lost if one has no link.
@@ -46,9 +47,23 @@ class diagnosis_core {
   using effect = std::variant<say, notify, note>;
   using effects = std::vector<effect>;
 
-  explicit diagnosis_core(messages::author author, diagnosis_policy policy = {});
+  /// Numbers that are free: earlier ones may be in directories and in nodes' answers already.
+  struct free_numbers {
+    std::uint64_t dump = 1;
+    std::uint64_t question = 1;
+  };
+  /// A node's part of the world that runs.
+  struct part {
+    node_name node;
+    std::uint32_t first_rank = 0;
+    std::uint32_t slots = 0;
+  };
 
-  /// A new generation: all that is known of an older one is dropped, and an open case with it.
+  explicit diagnosis_core(messages::author author, diagnosis_policy policy = {});
+  diagnosis_core(messages::author author, diagnosis_policy policy, free_numbers from);
+
+  /// A new generation: all that is known of an older one is dropped, and an open case with it. One
+  /// that is known, or is known to have ended, changes nothing: after a restart it is told twice.
   effects sealed(instant now, const messages::msg<messages::Sealed>& m);
   effects progress(instant now, const messages::msg<messages::ProgressReport>& m);
   /// Its lease has decided; the planner knows. A case that waited for it is closed.
@@ -56,10 +71,15 @@ class diagnosis_core {
   /// A part of this generation has failed or was stopped, and the rest follows: nothing is watched
   /// until the next one is sealed.
   effects ended(instant now, generation which);
+  /// A person wants the stacks of all ranks: StacksWanted to all nodes; nothing while no generation
+  /// runs. It costs no hang its picture.
+  effects stacks_requested();
   effects tick(instant now);
 
   std::optional<instant> next_wakeup() const;
   std::string in_words() const;
+  generation about() const { return about_; }
+  std::vector<part> parts() const;
   /// Told in this master's life, the newest last; at most limits::diagnoses_kept.
   const std::deque<std::string>& history() const { return history_; }
 
@@ -117,7 +137,8 @@ class diagnosis_core {
   void send_cleared(effects& out, std::uint64_t number, duration after);
   void act(effects& out, instant now);
   duration confirm_at(instant now) const;
-  void want_stacks(effects& out, instant now, std::uint64_t number);
+  void want_stacks_of_hang(effects& out, instant now);
+  void want_stacks(effects& out);
   void tell_silent(effects& out);
   std::vector<node_name> all_nodes() const;
   void forget();
@@ -127,6 +148,7 @@ class diagnosis_core {
   messages::author author_;
   diagnosis_policy policy_;
   generation about_;
+  generation ended_; ///< the newest of which that was heard
   std::vector<member> members_; ///< by first rank; bounded by limits::nodes_max
   std::map<node_name, std::uint32_t> by_name_;
   std::vector<rank_facts> ranks_; ///< bounded by limits::ranks_diagnosed_max
@@ -138,6 +160,7 @@ class diagnosis_core {
   bool waits_for_looks_ = false;
   std::uint64_t last_number_ = 0;
   std::uint64_t last_question_ = 0;
+  std::uint64_t last_dump_ = 0;
   std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler
   std::optional<instant> stacks_after_;                 ///< no dump before
   duration stacks_every_{};

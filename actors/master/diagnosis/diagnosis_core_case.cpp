@@ -116,18 +116,31 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
     history_.pop_back();
   remember(sentence);
   if (!again)
-    want_stacks(out, now, number);
+    want_stacks_of_hang(out, now);
 }
 
-/// Numbers of dumps are those of the diagnoses. Where verdicts repeat stacks become rarer.
-void diagnosis_core::want_stacks(effects& out, instant now, std::uint64_t number) {
+/// Where verdicts repeat stacks become rarer.
+void diagnosis_core::want_stacks_of_hang(effects& out, instant now) {
   if (stacks_after_ && now < *stacks_after_)
     return;
   const bool calm = !stacks_after_ || now - *stacks_after_ >= policy_.stacks_again_most;
   stacks_every_ = calm ? policy_.stacks_again_first
                        : std::min<duration>(stacks_every_ * 2, policy_.stacks_again_most);
   stacks_after_ = now + stacks_every_;
+  want_stacks(out);
+}
+
+diagnosis_core::effects diagnosis_core::stacks_requested() {
+  effects out;
+  if (!members_.empty())
+    want_stacks(out);
+  return out;
+}
+
+/// No number is given twice, in no generation: each names a directory.
+void diagnosis_core::want_stacks(effects& out) {
   const auto within = policy_.stacks_within;
+  const auto number = ++last_dump_;
   out.push_back(say{all_nodes(), author_
                                      .write<StacksWanted>(about_,
                                                           [&](StacksWanted::Builder b) {

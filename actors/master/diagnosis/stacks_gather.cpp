@@ -6,14 +6,19 @@
 
 namespace troupe::actors {
 
-void stacks_gather::begin(instant now, const messages::msg<messages::StacksWanted>& what,
-                          const std::vector<node_name>& nodes) {
+std::optional<std::uint64_t> stacks_gather::begin(instant now,
+                                                  const messages::msg<messages::StacksWanted>& what,
+                                                  const std::vector<diagnosis_core::part>& parts) {
   auto said = what.read();
+  const auto before = dump();
   dump_ = said->getDump();
-  missing_ = {nodes.begin(), nodes.end()};
-  nodes_ = missing_.size();
+  missing_.clear();
+  for (const auto& p : parts)
+    missing_.emplace(p.node, p);
   came_.clear();
-  until_ = now + std::chrono::milliseconds(said->getWithinMs()) + limits::stacks_on_the_way;
+  within_ = std::chrono::milliseconds(said->getWithinMs()) + limits::stacks_on_the_way;
+  until_ = now + within_;
+  return before;
 }
 
 std::optional<stacks_gather::gathered>
@@ -33,9 +38,16 @@ std::optional<instant> stacks_gather::next_wakeup() const {
   return until_;
 }
 
+std::optional<std::uint64_t> stacks_gather::dump() const {
+  return until_ ? std::optional(dump_) : std::nullopt;
+}
+
 stacks_gather::gathered stacks_gather::finish() {
   until_.reset();
-  return {dump_, std::exchange(came_, {}), nodes_};
+  gathered all{dump_, std::exchange(came_, {}), {}, within_};
+  for (auto& [node, part] : std::exchange(missing_, {}))
+    all.absent.push_back(std::move(part));
+  return all;
 }
 
 } // namespace troupe::actors

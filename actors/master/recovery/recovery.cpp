@@ -153,6 +153,12 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
       on(self, &recovery_core::failed),
       on(self, &recovery_core::finished),
       on(self, &recovery_core::stopped),
+      [self](const messages::msg<messages::SealedRequest>&) {
+        self->state->recalled.pass([self] {
+          if (const auto sealed = self->state->core.running_world())
+            sup::send(self, self->state->master.diagnosis, *sealed);
+        });
+      },
       [self](const sup::child_end& e) {
         self->state->recalled.pass([self, e] {
           const auto which = self->state->core.current();

@@ -23,6 +23,8 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::Sealed>>, sup::tell<messages::msg<messages::Running>>,
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,
     sup::tell<messages::msg<messages::Stopped>>,
+    // From diagnosis, when it begins: answered with Sealed if a generation runs.
+    sup::tell<messages::msg<messages::SealedRequest>>,
     // From the tree: a generation has ended.
     sup::tell<sup::child_end>,
     // From whatever runs the master.

@@ -196,6 +196,9 @@ class recovery_core {
   effects tick(instant now);
   std::optional<instant> next_wakeup() const;
 
+  /// For one that begins late: the world that runs, as it was told when it was sealed.
+  std::optional<messages::msg<messages::Sealed>> running_world();
+
   phase current_phase() const { return phase_; }
   generation current() const { return current_; }
   std::string in_words() const;
@@ -262,6 +265,7 @@ class recovery_core {
 
   // Messages and words (recovery_core_words.cpp).
   messages::msg<messages::WorldProposed> world_message(instant now);
+  void write_world(messages::World::Builder out, std::optional<duration> since_failure) const;
   messages::msg<messages::RankOwners> owners_message();
   log::event joined_in_words(const node_name& node) const;
   log::event waits_in_words(const node_name& node) const;

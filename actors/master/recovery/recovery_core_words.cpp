@@ -13,24 +13,33 @@ using namespace messages;
 
 msg<WorldProposed> recovery_core::world_message(instant now) {
   return author_.write<WorldProposed>(current_, [&](auto b) {
-    auto out = b.initWorld();
-    out.setGeneration(current_.value);
-    out.setRestartCount(restart_count_);
-    if (failed_at_)
-      out.setSinceFailureMs(static_cast<std::uint64_t>(milliseconds_of(now - *failed_at_)) + 1);
-    out.setWorldSize(world_.back().first_rank + world_.back().slots);
-    auto members = out.initMembers(static_cast<unsigned>(world_.size()));
-    for (unsigned i = 0; i < world_.size(); ++i) {
-      members[i].setNode(world_[i].node);
-      members[i].setAddress(world_[i].address);
-      members[i].setSlots(world_[i].slots);
-      members[i].setGroupRank(world_[i].group_rank);
-      members[i].setFirstRank(world_[i].first_rank);
-      members[i].setFirstRoleRank(world_[i].first_role_rank);
-      members[i].setRoleWorldSize(world_[i].role_world_size);
-      members[i].setIncarnation(world_[i].which.value);
-    }
+    write_world(b.initWorld(), failed_at_ ? std::optional(now - *failed_at_) : std::nullopt);
   });
+}
+
+std::optional<msg<Sealed>> recovery_core::running_world() {
+  if (phase_ != phase::running)
+    return std::nullopt;
+  return author_.write<Sealed>(current_, [&](auto b) { write_world(b.initWorld(), std::nullopt); });
+}
+
+void recovery_core::write_world(World::Builder out, std::optional<duration> since_failure) const {
+  out.setGeneration(current_.value);
+  out.setRestartCount(restart_count_);
+  if (since_failure)
+    out.setSinceFailureMs(static_cast<std::uint64_t>(milliseconds_of(*since_failure)) + 1);
+  out.setWorldSize(world_.back().first_rank + world_.back().slots);
+  auto members = out.initMembers(static_cast<unsigned>(world_.size()));
+  for (unsigned i = 0; i < world_.size(); ++i) {
+    members[i].setNode(world_[i].node);
+    members[i].setAddress(world_[i].address);
+    members[i].setSlots(world_[i].slots);
+    members[i].setGroupRank(world_[i].group_rank);
+    members[i].setFirstRank(world_[i].first_rank);
+    members[i].setFirstRoleRank(world_[i].first_role_rank);
+    members[i].setRoleWorldSize(world_[i].role_world_size);
+    members[i].setIncarnation(world_[i].which.value);
+  }
 }
 
 /// Names in full would be three times as much, in a message that each node of a large world gets.

@@ -28,6 +28,25 @@ TEST_SUITE("recovery_core: recall") {
     CHECK(s.said == "all workers run (they were started already)");
   }
 
+  TEST_CASE(
+      "an actor that begins late hears which world runs, and of none that is only formed or ends") {
+    planner_story s(2, 2, {proposed_record(4), sealed_record(4, {"a", "b"}, 1)});
+    REQUIRE(s.core.running_world());
+    CHECK(text(s.core.running_world()->any()) == "Sealed g4: a(0,1) b(2,3), restart 1");
+    CHECK(s.core.running_world()->envelope().about == generation{4});
+    s.fails("a");
+    CHECK_FALSE(s.core.running_world());
+
+    planner_story first(2, 2, {});
+    CHECK_FALSE(first.core.running_world());
+    first.comes("a");
+    first.comes("b");
+    REQUIRE(first.core.current_phase() == phase::forming);
+    CHECK_FALSE(first.core.running_world());
+    first.is_sealed();
+    CHECK(first.core.running_world());
+  }
+
   TEST_CASE("members that do not return in time are lost, and were so before any failure") {
     planner_story s(1, 3, {proposed_record(1), sealed_record(1, {"a", "b", "c"})});
     s.comes("b", {}, running_in(1));

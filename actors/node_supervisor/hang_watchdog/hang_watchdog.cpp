@@ -6,6 +6,8 @@
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -57,6 +59,8 @@ void send_stacks(self_ptr self, const dumped& d) {
     all.add(process);
   for (const auto& line : d.what.missing)
     all.add_missing(line, {});
+  if (d.what.stacks.empty() && d.what.missing.empty())
+    all.add_missing(fmt::format("no training process runs on node {}", s.node), {});
   const auto answer = s.author.write<messages::MergedStacks>(d.about, [&](auto b) {
     diag::write_merged(all, b);
     b.setNode(s.node);

@@ -253,7 +253,8 @@ hang_watchdog_core::effects hang_watchdog_core::progress_wanted(instant now,
 
 hang_watchdog_core::effects hang_watchdog_core::stacks_wanted(instant, const msg<StacksWanted>& m) {
   effects out;
-  if (m.envelope().about != about_ || ranks_.empty())
+  // Of a node whose processes have finished the answer is that there is none.
+  if (m.envelope().about != about_)
     return out;
   auto body = m.read();
   const auto within =

@@ -177,9 +177,29 @@ void answer_shell(self_ptr self, const tree_request& question) {
       });
 }
 
+/// Diagnosis, unlike the gateway, says itself what it could not do; only its own silence is an
+/// error.
+void answer_stacks(self_ptr self, const messages::msg<messages::StacksRequest>& question) {
+  const auto asked = question.envelope();
+  sup::request(
+      self, self->state->master.diagnosis, limits::stacks_answer_within, question,
+      [self, asked](const messages::msg<messages::StacksReport>& answer) {
+        put_on_link(self, messages::with_correlation(answer, asked.correlation).any());
+      },
+      [self, asked](const error& e) {
+        put_on_link(
+            self, self->state->author
+                      .answer<messages::StacksReport>(
+                          asked, [&e](auto b) { b.setWhy("diagnosis did not answer: " + e.what); })
+                      .any());
+      });
+}
+
 void dispatch_from_shell(self_ptr self, const messages::any_msg& said) {
-  if (!messages::route(said, messages::shell_questions{},
-                       [self](const tree_request& m) { answer_shell(self, m); }))
+  using namespace messages;
+  if (!route(said, shell_questions{},
+             receivers{[self](const tree_request& m) { answer_shell(self, m); },
+                       [self](const msg<StacksRequest>& m) { answer_stacks(self, m); }}))
     ++self->state->unknown_kinds;
 }
 
