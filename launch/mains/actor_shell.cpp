@@ -2,6 +2,7 @@
 #include "launch/shell/jobs.hpp"
 #include "launch/shell/local_masters.hpp"
 #include "launch/shell/masters.hpp"
+#include "launch/shell/stacks_command.hpp"
 #include "launch/shell/tree_command.hpp"
 #include "launch/wiring/default_token.hpp"
 #include "launch/wiring/machine.hpp"
@@ -63,5 +64,6 @@ int troupe::launch::actor_shell(int argc, char** argv) {
     (number == SIGWINCH ? wants->redraw : wants->stop) = true;
     wants->wake->call();
   });
-  return show_tree(options, master.by, master.where, *wants);
+  return options.stacks ? show_stacks(options, master.by, master.where, *wants)
+                        : show_tree(options, master.by, master.where, *wants);
 }

@@ -154,6 +154,9 @@ struct shell_options {
   common_options common;
   /// The jobs on this machine, instead of the tree of one.
   bool lists_jobs = false;
+  /// The stacks of all ranks of one; and whether those of Python are shown as lines as well.
+  bool stacks = false;
+  bool text = false;
   /// Nothing: the one that this user has on this machine.
   std::optional<ports::endpoint> master;
   /// One document in JSON instead of lines.

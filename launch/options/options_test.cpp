@@ -361,8 +361,20 @@ TEST_SUITE("shell options") {
     CHECK(look({"--watch", "tree"}).watch == 2s);
   }
 
+  TEST_CASE("stacks are of all ranks, once; as lines or as a document") {
+    CHECK(look({"stacks"}).stacks);
+    CHECK_FALSE(look({"stacks"}).text);
+    CHECK(look({"stacks", "--text"}).text);
+    CHECK(look({"--json", "stacks", "--master=h:1"}).json);
+    CHECK_FALSE(look({"tree"}).stacks);
+    CHECK(no_look({"tree", "--text"}) == "--text is for stacks");
+    CHECK(mentions(no_look({"stacks", "--text", "--json"}), "--text or --json"));
+    for (const char* option : {"--watch", "--depth=1", "--troubled", "--node=n"})
+      CHECK(mentions(no_look({"stacks", option}), "is for tree; stacks shows all ranks, once"));
+  }
+
   TEST_CASE("what is wrong is said in one line") {
-    CHECK(mentions(no_look({}), "There are: tree, ps"));
+    CHECK(mentions(no_look({}), "There are: tree, ps, stacks"));
     CHECK(look({"ps"}).lists_jobs);
     CHECK_FALSE(look({"tree"}).lists_jobs);
     CHECK(mentions(no_look({"tree", "ps"}), "'ps' is not known"));

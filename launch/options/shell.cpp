@@ -43,6 +43,14 @@ option_group rows_group(shell_options& o, shell_arguments& w) {
             into(w.watch)})}};
 }
 
+option_group stacks_group(shell_options& o) {
+  return {"Stacks",
+          {typed_only({{"--text"},
+                       "",
+                       "Show the Python stacks here as well, merged, with the ranks that are there",
+                       into(o.text)})}};
+}
+
 /// A flag's value may be joined to it: --watch=5.
 std::vector<std::string> separated(const std::vector<std::string>& arguments) {
   constexpr std::string_view joined = "--watch=";
@@ -59,7 +67,7 @@ std::vector<std::string> separated(const std::vector<std::string>& arguments) {
 }
 
 struct positional {
-  std::string what; ///< "tree" or "ps"
+  std::string what; ///< "tree", "ps" or "stacks"
   bool interval = false;
 };
 
@@ -74,8 +82,8 @@ std::optional<std::string> take_word(const std::string& word, positional& have,
       return std::nullopt;
     return fmt::format("--watch: {} seconds; {} to {} are possible", word, watch_min, watch_max);
   }
-  if ((word != "tree" && word != "ps") || !have.what.empty())
-    return fmt::format("'{}' is not known; there are: tree, ps (see --help)", word);
+  if ((word != "tree" && word != "ps" && word != "stacks") || !have.what.empty())
+    return fmt::format("'{}' is not known; there are: tree, ps, stacks (see --help)", word);
   have.what = word;
   return std::nullopt;
 }
@@ -101,8 +109,27 @@ std::optional<parsed<shell_options>> read(const argument_grammar& d,
     environment.clear(); // it gave its defaults before the first word
   }
   if (have.what.empty())
-    return refusal{"what to look at? There are: tree, ps (see --help)"};
+    return refusal{"what to look at? There are: tree, ps, stacks (see --help)"};
   o.lists_jobs = have.what == "ps";
+  o.stacks = have.what == "stacks";
+  return std::nullopt;
+}
+
+/// Stacks are of all ranks, once.
+std::optional<std::string> stacks_validation_error(const shell_options& o,
+                                                   const shell_arguments& w) {
+  if (o.text && !o.stacks)
+    return "--text is for stacks";
+  if (o.text && o.json)
+    return "--text or --json: the document has all that the lines say";
+  if (!o.stacks)
+    return std::nullopt;
+  for (const auto& [given, option] : {std::pair(w.watch, "--watch"),
+                                      std::pair(w.depth.has_value(), "--depth"),
+                                      std::pair(o.troubled, "--troubled"),
+                                      std::pair(!o.node.empty(), "--node")})
+    if (given)
+      return fmt::format("{} is for tree; stacks shows all ranks, once", option);
   return std::nullopt;
 }
 
@@ -113,10 +140,11 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   shell_options o;
   shell_arguments w;
   argument_grammar d(
-      "actor-shell", "[options] tree|ps [options]",
+      "actor-shell", "[options] tree|ps|stacks [options]",
       "Looks at running jobs. tree: each actor of a job's master and of its nodes down to the "
       "training processes, its state, uptime and what it does; restarts used and allowed; "
-      "how and why it ended. ps: the jobs of this user whose master is on this machine. Ends with "
+      "how and why it ended. ps: the jobs of this user whose master is on this machine. stacks: what "
+      "all ranks are doing at this moment, as pictures on the machine of the master. Ends with "
       "0: shown; 1: the master could not be asked; 2: the "
       "command line is wrong, or it is not clear which job is meant.");
   d.add({"The job",
@@ -125,10 +153,13 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
            "The job's master (TROUPE_MASTER_ADDR); else the only one of this user on this machine",
            into(w.endpoint)}}});
   d.add(rows_group(o, w));
+  d.add(stacks_group(o));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read(d, separated(arguments), machine, o, w))
     return *over;
+  if (const auto wrong = stacks_validation_error(o, w))
+    return refusal{*wrong};
   if (w.endpoint.empty()) {
     const auto around = find_scheduler_environment(machine.environment, machine.host);
     if (!around)

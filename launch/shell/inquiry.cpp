@@ -1,5 +1,6 @@
 #include "launch/shell/inquiry.hpp"
 
+#include "actors/limits.hpp"
 #include "actors/tree_report.hpp"
 #include "messages/limits.hpp"
 #include "runtime/base/limits.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 /// The master gives its nodes and its own actors their time first.
 constexpr auto answer_within = 3 * limits::request_within;
+constexpr auto stacks_within = limits::stacks_answer_within + limits::request_within;
 
 messages::msg<messages::Hello> introduction(messages::author& author) {
   return author.write<messages::Hello>({}, [](messages::Hello::Builder b) {
@@ -111,32 +113,40 @@ result<void> inquiry::link() {
   return failure(errc::unavailable, "it did not say in time what it is");
 }
 
-result<sup::node_report> inquiry::ask_tree(const std::string& node) {
+template<class Answer, class Question>
+result<messages::msg<Answer>> inquiry::ask(const messages::msg<Question>& question,
+                                           duration within) {
   if (auto linked = link(); !linked)
     return tl::make_unexpected(linked.error());
   const auto number = ++questions_;
-  const auto question =
-      author_.write<messages::TreeRequest>({}, [&node](auto b) { b.setNode(node); });
   if (auto sent = link_->send(messages::with_correlation(question, number).any()); !sent) {
     drop_link("broken");
     return tl::make_unexpected(sent.error());
   }
-  std::optional<messages::msg<messages::TreeReport>> answer;
+  std::optional<messages::msg<Answer>> answer;
   const auto answered = [&] {
     const auto heard = events_->with([](events& e) { return std::exchange(e.heard, {}); });
-    for (const auto& m : heard) {
+    for (const messages::any_msg& m : heard) {
       link_->taken();
-      if (m.is<messages::TreeReport>() && m.envelope().correlation == number)
-        answer = m.as<messages::TreeReport>();
+      if (m.is<Answer>() && m.envelope().correlation == number)
+        answer = m.as<Answer>();
     }
     return answer || events_->with([](events& e) { return e.closed.has_value(); });
   };
-  const bool in_time = wait(answer_within, answered);
-  if (!answer) {
-    const auto why = events_->with([](events& e) { return e.closed.value_or(""); });
-    drop_link("no answer");
-    return failure(errc::unavailable, in_time ? why : "it did not answer in time");
-  }
+  const bool in_time = wait(within, answered);
+  if (answer)
+    return *answer;
+  const auto why = events_->with([](events& e) { return e.closed.value_or(""); });
+  drop_link("no answer");
+  return failure(errc::unavailable, in_time ? why : "it did not answer in time");
+}
+
+result<sup::node_report> inquiry::ask_tree(const std::string& node) {
+  const auto answer = ask<messages::TreeReport>(
+      author_.write<messages::TreeRequest>({}, [&node](auto b) { b.setNode(node); }),
+      answer_within);
+  if (!answer)
+    return tl::make_unexpected(answer.error());
   auto report = answer->read();
   if (report->getRoots().size() == 0)
     return failure(errc::invalid, "its answer is empty");
@@ -144,6 +154,11 @@ result<sup::node_report> inquiry::ask_tree(const std::string& node) {
   if (!tree)
     return failure(errc::invalid, "its answer is nested too deeply");
   return std::move(*tree);
+}
+
+result<messages::msg<messages::StacksReport>> inquiry::ask_stacks() {
+  return ask<messages::StacksReport>(author_.write<messages::StacksRequest>({}, [](auto) {}),
+                                     stacks_within);
 }
 
 } // namespace troupe::launch

@@ -69,9 +69,15 @@ class inquiry {
   /// One question on the link, which is dialled if need be. Of one node, or of all.
   result<sup::node_report> ask_tree(const std::string& node);
 
+  /// What all ranks are doing. The master asks its nodes first, and writes pictures.
+  result<messages::msg<messages::StacksReport>> ask_stacks();
+
  private:
   struct events;
 
+  /// One question, and its answer.
+  template<class Answer, class Question>
+  result<messages::msg<Answer>> ask(const messages::msg<Question>& question, duration within);
   bool wait(duration within, const std::function<bool()>& done);
   void drop_link(const std::string& why);
 
