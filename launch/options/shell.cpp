@@ -124,10 +124,9 @@ std::optional<std::string> stacks_validation_error(const shell_options& o,
     return "--text or --json: the document has all that the lines say";
   if (!o.stacks)
     return std::nullopt;
-  for (const auto& [given, option] : {std::pair(w.watch, "--watch"),
-                                      std::pair(w.depth.has_value(), "--depth"),
-                                      std::pair(o.troubled, "--troubled"),
-                                      std::pair(!o.node.empty(), "--node")})
+  for (const auto& [given, option] :
+       {std::pair(w.watch, "--watch"), std::pair(w.depth.has_value(), "--depth"),
+        std::pair(o.troubled, "--troubled"), std::pair(!o.node.empty(), "--node")})
     if (given)
       return fmt::format("{} is for tree; stacks shows all ranks, once", option);
   return std::nullopt;
@@ -143,7 +142,8 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
       "actor-shell", "[options] tree|ps|stacks [options]",
       "Looks at running jobs. tree: each actor of a job's master and of its nodes down to the "
       "training processes, its state, uptime and what it does; restarts used and allowed; "
-      "how and why it ended. ps: the jobs of this user whose master is on this machine. stacks: what "
+      "how and why it ended. ps: the jobs of this user whose master is on this machine. stacks: "
+      "what "
       "all ranks are doing at this moment, as pictures on the machine of the master. Ends with "
       "0: shown; 1: the master could not be asked; 2: the "
       "command line is wrong, or it is not clear which job is meant.");

@@ -1,8 +1,7 @@
 #include "launch/shell/stacks_lines.hpp"
 
-#include <doctest/doctest.h>
-
 #include <boost/json/parse.hpp>
+#include <doctest/doctest.h>
 
 #include <utility>
 #include <vector>
@@ -72,12 +71,13 @@ TEST_CASE("stacks: lines go to the right only where threads part, the fewest ran
                                            "    read (loader.py:7)\n"
                                            "  + ranks 0-1, 2 threads\n"
                                            "    all_reduce (dist.py:9)\n");
-  // One that stands in a frame from which others have gone on, one in another line of it, and one in
-  // another state.
+  // One that stands in a frame from which others have gone on, one in another line of it, and one
+  // in another state.
   add(seen.stacks.python, 2, {asleep, module, {"train", "train.py", 13}});
   add(seen.stacks.python, 3, {stopped, {"", "", 0}});
   CHECK(stack_lines(seen.stacks.python) == "rank 3, T (stopped), 1 thread\n"
-                                           "  ?? (?" "?)\n"
+                                           "  ?? (?"
+                                           "?)\n"
                                            "ranks 0-2, S (sleeping), 4 threads\n"
                                            "  <module> (train.py:40)\n"
                                            "  train (train.py:12/13)  <- 1 thread here\n"

@@ -35,7 +35,7 @@ diagnosis_core::diagnosis_core(messages::author a, diagnosis_policy policy)
 
 diagnosis_core::diagnosis_core(messages::author a, diagnosis_policy policy, free_numbers from)
     : author_(std::move(a)), policy_(policy), last_question_(from.question - 1),
-      last_dump_(from.dump - 1) {}
+      last_dump_(from.dump - 1), stacks_budget_(policy_) {}
 
 // ---- the world ----
 

@@ -2,6 +2,7 @@
 
 #include "actors/master/diagnosis/diagnosis_policy.hpp"
 #include "actors/master/diagnosis/rank_facts.hpp"
+#include "actors/master/diagnosis/stacks_budget.hpp"
 #include "actors/master/diagnosis/straggler_score.hpp"
 #include "actors/master/diagnosis/verdict.hpp"
 #include "messages/kinds.hpp"
@@ -137,7 +138,6 @@ class diagnosis_core {
   void send_cleared(effects& out, std::uint64_t number, duration after);
   void act(effects& out, instant now);
   duration confirm_at(instant now) const;
-  void want_stacks_of_hang(effects& out, instant now);
   void want_stacks(effects& out);
   void tell_silent(effects& out);
   std::vector<node_name> all_nodes() const;
@@ -148,7 +148,7 @@ class diagnosis_core {
   messages::author author_;
   diagnosis_policy policy_;
   generation about_;
-  generation ended_; ///< the newest of which that was heard
+  generation ended_;            ///< the newest of which that was heard
   std::vector<member> members_; ///< by first rank; bounded by limits::nodes_max
   std::map<node_name, std::uint32_t> by_name_;
   std::vector<rank_facts> ranks_; ///< bounded by limits::ranks_diagnosed_max
@@ -162,8 +162,7 @@ class diagnosis_core {
   std::uint64_t last_question_ = 0;
   std::uint64_t last_dump_ = 0;
   std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler
-  std::optional<instant> stacks_after_;                 ///< no dump before
-  duration stacks_every_{};
+  stacks_budget stacks_budget_;
   /// Of the next verdict for which a process is ended; and when that was last done.
   duration confirm_{};
   std::optional<instant> acted_;

@@ -115,19 +115,8 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   if (again)
     history_.pop_back();
   remember(sentence);
-  if (!again)
-    want_stacks_of_hang(out, now);
-}
-
-/// Where verdicts repeat stacks become rarer.
-void diagnosis_core::want_stacks_of_hang(effects& out, instant now) {
-  if (stacks_after_ && now < *stacks_after_)
-    return;
-  const bool calm = !stacks_after_ || now - *stacks_after_ >= policy_.stacks_again_most;
-  stacks_every_ = calm ? policy_.stacks_again_first
-                       : std::min<duration>(stacks_every_ * 2, policy_.stacks_again_most);
-  stacks_after_ = now + stacks_every_;
-  want_stacks(out);
+  if (!again && stacks_budget_.take(now))
+    want_stacks(out);
 }
 
 diagnosis_core::effects diagnosis_core::stacks_requested() {

@@ -51,8 +51,10 @@ struct diagnosis_policy {
   /// One that was never faster is told at this score: stages of a pipeline differ from the start.
   double straggler_from_start = 1.8;
   /// How long stacks may take: a crowded machine needs longer, and whatever has come by then is
-  /// drawn. And how often they are asked for: at first, and at most.
+  /// drawn. And how often they are asked for: so many at once, then in distances that grow from the
+  /// first to the longest.
   duration stacks_within = 5s;
+  std::uint32_t stacks_at_once = 2;
   duration stacks_again_first = 30s;
   duration stacks_again_most = 1h;
 };
