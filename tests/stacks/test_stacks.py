@@ -76,6 +76,36 @@ MOVES = """
         one(); two()
 """
 
+BUSY_BESIDE_A_TIMER = """
+    import threading, time
+    def ticks():
+        while True:
+            time.sleep(0.02)
+            sum(range(10_000))
+    threading.Thread(target=ticks, daemon=True).start()
+    def spins(n):
+        while True:
+            n += 1
+            n -= 1
+    print("ready", flush=True)
+    spins(1)
+"""
+
+MOVES_IN_A_THREAD = """
+    import threading
+    def one():
+        sum(range(200_000))
+    def two():
+        sorted(range(100_000))
+    def works():
+        while True:
+            one(); two()
+    thread = threading.Thread(target=works, daemon=True)
+    thread.start()
+    print("ready", flush=True)
+    thread.join()
+"""
+
 MANY = """
     import asyncio, faulthandler, signal, sys, threading, time
     faulthandler.register(signal.SIGUSR1, file=open(sys.argv[0] + ".frames", "w"), all_threads=True)
@@ -166,6 +196,21 @@ def test_busy(python: str, start: Start, stacks: Stacks) -> None:
 
 def test_moving(python: str, start: Start, stacks: Stacks) -> None:
     process = start(python, MOVES)
+    found = [stacks("--samples", 20, "--apart", 7, process.pid).text for _ in range(3)]
+    assert any("it moves" in text for text in found)
+
+
+def test_a_loop_beside_a_timer_stands(python: str, start: Start, stacks: Stacks) -> None:
+    process = start(python, BUSY_BESIDE_A_TIMER)
+    for _ in range(5):
+        dump = stacks("--samples", 3, "--python-only", process.pid)
+        assert "stands still and uses a processor" in dump.text
+
+
+def test_a_thread_that_moves_beside_one_that_waits(
+    python: str, start: Start, stacks: Stacks
+) -> None:
+    process = start(python, MOVES_IN_A_THREAD)
     found = [stacks("--samples", 20, "--apart", 7, process.pid).text for _ in range(3)]
     assert any("it moves" in text for text in found)
 
