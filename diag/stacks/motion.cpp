@@ -83,13 +83,17 @@ std::uint32_t compared_looks::cpu_permille() const {
   return looks_ < 2 ? 0 : permille(last_.cpu_time - first_.cpu_time, last_at_ - first_at_);
 }
 
-bool compared_looks::wants_a_core() const {
+bool compared_looks::wants_a_core(std::uint32_t least_permille) const {
   const auto between = last_at_ - first_at_;
-  return cpu_permille() >= nearly_all_permille ||
+  return cpu_permille() >= least_permille ||
          std::any_of(last_.threads.begin(), last_.threads.end(), [&](const thread_look& t) {
            const auto* before = thread_with(first_.threads, t.id);
-           return before && permille(t.wanted - before->wanted, between) >= nearly_all_permille;
+           return before && permille(t.wanted - before->wanted, between) >= least_permille;
          });
+}
+
+bool compared_looks::wants_a_core() const {
+  return wants_a_core(nearly_all_permille);
 }
 
 /// A stop is seen at once, and what its children still do does not end it.
@@ -101,7 +105,8 @@ motion compared_looks::moves() const {
   const bool works = cpu_permille() >= works_permille;
   if (io_moves_ || children_move_ || (works && stacks_differ_))
     return motion::moves;
-  if (!works)
+  // A wait for a processor is no sleep.
+  if (!wants_a_core(works_permille))
     return motion::sleeps;
   return stacks_known_ ? motion::spins : motion::unknown; // it works at what cannot be seen
 }

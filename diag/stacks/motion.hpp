@@ -33,6 +33,7 @@ class compared_looks {
 
  private:
   void compare_children(const process_look& look, duration between);
+  bool wants_a_core(std::uint32_t least_permille) const;
 
   std::uint32_t looks_ = 0;
   instant first_at_;

@@ -149,6 +149,9 @@ TEST_CASE("a loop wants all of a core, whatever it gets") {
   CHECK(!compared({look(1, 1s), look(1, 1150ms)}).wants_a_core());
   CHECK(compared({that_wanted(1s, 2s), that_wanted(1020ms, 2160ms)}).wants_a_core());
   CHECK(!compared({that_wanted(1s, 2s), that_wanted(1020ms, 2150ms)}).wants_a_core());
+  // It got hardly anything of it, and does not sleep for that.
+  CHECK(moves({that_wanted(1s, 2s), that_wanted(1s, 2200ms)}) == motion::spins);
+  CHECK(moves({that_wanted(1s, 2s), that_wanted(1s, 2005ms)}) == motion::sleeps);
   // Not of two threads together: each waits for a lock that the other has.
   auto from = that_wanted(1s, 2s), to = that_wanted(1100ms, 2100ms);
   from.threads.push_back({helper, 1s, 9, 2s});
