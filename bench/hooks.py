@@ -167,7 +167,7 @@ def main() -> None:
         rows,
         results,
         ["goal: 0.1 % of a step of 10 ms. What the 10 ms steps vary by without any change is the noise of their row."],
-        [Figure("what progress that is seen adds to a step of 10 ms", "%", share)],
+        [Figure("what progress that is seen adds to a step of 10 ms", "%", share, limit_name="goal", limit=0.1)],
     )
 
 

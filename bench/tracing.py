@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import harness
-from harness import Summary
+from harness import Figure, Summary
 
 BUILD = Path(__file__).resolve().parents[1] / "build" / "release"
 LIBRARY = BUILD / "libexec" / "troupe" / "libtroupe_trace.so"
@@ -59,6 +59,16 @@ def main() -> None:
                 seen.setdefault(f"bash -c :, {name} [us]", []).append(shell_us(way))
     summaries = {what: Summary.of(all) for what, all in sorted(seen.items())}
     rows = [[what, str(one)] for what, one in summaries.items()]
+    figures = [
+        Figure(
+            f"tracing: a call of a {call}",
+            "ns",
+            summaries[f"{call}, as it is [ns]"],
+            limit_name="untraced",
+            limit=summaries[f"{call}, direct [ns]"].median,
+        )
+        for call in ("launch", "copy", "gemm", "collective")
+    ]
     harness.report(
         "tracing",
         f"A call with and without the tracing library: median (p10 – p90) of {rounds}",
@@ -66,6 +76,7 @@ def main() -> None:
         rows,
         dict(summaries),
         ["limit: a call that does nothing; goal for a process without CUDA: 200 us more."],
+        figures,
     )
 
 
