@@ -4,14 +4,11 @@
 #include "diag/stacks/ordered_stacks.hpp"
 #include "diag/stacks/stack_files.hpp"
 #include "runtime/os/log/printable.hpp"
+#include "runtime/os/whole_file.hpp"
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 
@@ -24,21 +21,6 @@ namespace {
 /// Lines of what is missing that are told; all are in the JSON.
 constexpr std::size_t told_missing = 20;
 
-result<void> replace(const fs::path& path, const std::string& text) {
-  auto part = path;
-  part += ".part";
-  errno = 0;
-  std::ofstream file(part, std::ios::trunc | std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (file && std::rename(part.c_str(), path.c_str()) == 0)
-    return {};
-  const auto wrong = errno != 0 ? errno : EIO;
-  std::error_code ignored;
-  fs::remove(part, ignored);
-  return failure(errc::refused, fmt::format("{}: {}", path.string(), std::strerror(wrong)));
-}
-
 struct output {
   const char* name;
   const char* title;
@@ -47,10 +29,10 @@ struct output {
 
 result<void> write_one(const output& o, const diag::merged_stacks& stacks, const fs::path& into) {
   const auto world = diag::rank_set::below(stacks.world_size);
-  if (auto written = replace(into / o.name, diag::folded(o.trie, world)); !written)
+  if (auto written = os::write_whole(into / o.name, diag::folded(o.trie, world)); !written)
     return written;
-  return replace(into / fmt::format("{}.svg", o.name),
-                 diag::svg_of(o.trie, stacks, {o.title, 1600}));
+  return os::write_whole(into / fmt::format("{}.svg", o.name),
+                         diag::svg_of(o.trie, stacks, {o.title, 1600}));
 }
 
 std::uint64_t threads_in(const diag::stack_trie& trie) {
@@ -72,7 +54,7 @@ result<void> write_stacks(const diag::merged_stacks& stacks, const std::string& 
                           output{"cpp_stack", "Native stacks of all ranks", stacks.native}})
     if (auto written = write_one(o, stacks, into); !written)
       return written;
-  return replace(into / "stacks.json", diag::to_json(stacks));
+  return os::write_whole(into / "stacks.json", diag::to_json(stacks));
 }
 
 std::string report_of(const gathered_stacks& all, const std::string& directory) {

@@ -1,11 +1,10 @@
 #include "runtime/os/links/record_files.hpp"
 
+#include "runtime/os/whole_file.hpp"
+
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 namespace troupe::os {
@@ -21,15 +20,8 @@ result<std::string> write_records(const std::string& directory, std::uint64_t du
     return failure(errc::unavailable, fmt::format("{}: {}", where, error.message()));
   for (const auto& record : records) {
     const auto name = fmt::format("{}/flight_record_{}.json", where, record.rank);
-    errno = 0;
-    std::ofstream file(name, std::ios::binary | std::ios::trunc);
-    file.write(record.json.data(), static_cast<std::streamsize>(record.json.size()));
-    file.close();
-    if (!file) {
-      const int why = errno;
-      std::filesystem::remove(name, error); // half a record is none
-      return failure(errc::unavailable, fmt::format("{}: {}", name, std::strerror(why)));
-    }
+    if (auto written = write_whole(name, record.json); !written)
+      return tl::make_unexpected(written.error());
   }
   return where;
 }

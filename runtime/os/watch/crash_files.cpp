@@ -4,14 +4,12 @@
 #include "diag/stacks/fault_place.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/os/stacks/dump_text.hpp"
+#include "runtime/os/whole_file.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 namespace troupe::os {
@@ -19,17 +17,6 @@ namespace troupe::os {
 namespace fs = std::filesystem;
 
 namespace {
-
-result<void> write_file(const fs::path& path, const std::string& bytes) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (file)
-    return {};
-  return failure(errc::unavailable,
-                 fmt::format("{}: {}", path.string(), std::strerror(errno != 0 ? errno : EIO)));
-}
 
 /// Answers the file for people.
 result<std::string> keep(const fs::path& where, const diag::process_stacks& stacks) {
@@ -42,7 +29,7 @@ result<std::string> keep(const fs::path& where, const diag::process_stacks& stac
   shown.replace_extension(".txt");
   for (const auto& [path, bytes] :
        {std::pair(merged, diag::dump_of({stacks})), std::pair(shown, text_of(stacks))})
-    if (const auto written = write_file(path, bytes); !written)
+    if (const auto written = write_whole(path, bytes); !written)
       return tl::make_unexpected(written.error());
   return shown.string();
 }
