@@ -123,12 +123,12 @@ void give_handler_stack() {
 
 } // namespace
 
-void watch_fatal_signals(messages::fatal_signal_frame made) {
+void watch_fatal_signals(messages::fatal_signal_frame prepared) {
   answered = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (answered < 0)
     return;
   own_process = ::getpid();
-  frame = new messages::fatal_signal_frame(std::move(made)); // as long as the process lives
+  frame = new messages::fatal_signal_frame(std::move(prepared)); // as long as the process lives
   give_handler_stack();
   struct sigaction own {};
   own.sa_sigaction = on_fatal_signal;
