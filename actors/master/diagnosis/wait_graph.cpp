@@ -117,7 +117,8 @@ void wait_graph_builder::find_culprits(wait_graph& out) {
     any_waits |= w;
     any_blocked |= b;
     const bool wanted = waited_for(f) || lacks_row(f);
-    if (wanted && !w)
+    // One that is stopped waits for a signal first, wherever it is.
+    if (wanted && (!w || f.is_stopped()))
       out.outside.push_back(r);
     else if (wanted && !b)
       out.inside.push_back(r);

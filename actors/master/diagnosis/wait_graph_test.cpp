@@ -107,6 +107,18 @@ TEST_CASE("behind a chain of groups is the one that waits for nothing") {
   CHECK(g.waits->communicator == c);
 }
 
+TEST_CASE(
+    "a rank that is stopped within a collective is waited for as well as the one it waits for") {
+  job j(4);
+  const auto world = j.group("world", 4);
+  j.at({0, 3}, world, 10, 9);
+  j.at(1, world, 9, 8);
+  j.at(2, world, 8, 8);
+  CHECK(j.graph().outside == ranks{2});
+  j.all[1].state = 'T';
+  CHECK(j.graph().outside == ranks{1, 2});
+}
+
 TEST_CASE("the collective that is named is one of the culprit's, even where more wait elsewhere") {
   job j(4);
   const auto tp = j.group("tp", 2), pp = j.group("pp", 3);
