@@ -26,7 +26,9 @@ def pids(directory: Path, world: int) -> list[int]:
 
 
 def step(directory: Path, rank: int) -> int:
-    return int((directory / f"step-{rank}").read_text() or 0)
+    """0 before the first: a rank says that it is there before."""
+    file = directory / f"step-{rank}"
+    return int(file.read_text() or 0) if file.exists() else 0
 
 
 def kill_supervisor(run: Run, node: int = 0) -> None:
