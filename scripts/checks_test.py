@@ -350,7 +350,9 @@ class Rules(unittest.TestCase):
             "ckpt/copies/replication_host.hpp": ONCE,
             "runtime/os/b.cpp": "#include <mutex>\n",
             "runtime/os/a.cpp": '// [=] TODO(#12)\nauto s = "std::random_device"; std::any_of(a, b, [&](int) { return true; });\n',
-            "CMakeLists.txt": "runtime/os/a.cpp runtime/os/b.cpp",
+            # What is to be an actor: decisions that no tree has yet.
+            "actors/node/planned/planned_core.cpp": "",
+            "CMakeLists.txt": "runtime/os/a.cpp runtime/os/b.cpp actors/node/planned/planned_core.cpp",
         }
         kept[schemas.LOCK] = schemas.rendered(Project.of(kept))
         self.assertEqual(findings(kept), [])

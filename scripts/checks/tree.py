@@ -1,9 +1,11 @@
-"""Folders below actors/ = ids in actors/topology.cpp = rows of actors/README.md."""
+"""Folders below actors/ = ids in actors/topology.cpp = rows of actors/README.md.
+
+A folder that has only cores and their tests is not an actor yet: no tree has it."""
 
 import re
 from typing import Iterator
 
-from .project import Finding, Project
+from .project import Finding, Project, is_core, is_test
 
 TOPOLOGY, README = "actors/topology.cpp", "actors/README.md"
 KEEPER = "launch/keeper/keeper.hpp"
@@ -51,6 +53,8 @@ def topology(project: Project) -> list[tuple[str, str]]:
 def folders(project: Project) -> set[str]:
     found = set()
     for path in project.matching("", under=("actors/",)):
+        if is_core(path) or is_test(path):
+            continue
         parts = path.split("/")[1:-1]
         found |= {"/".join(parts[:n]) for n in range(1, len(parts) + 1)}
     return found
