@@ -1,0 +1,54 @@
+#pragma once
+
+#include "actors/master/network_check/network_check_core.hpp"
+
+#include <limits>
+
+namespace troupe::actors::network_check {
+
+/// What a group's results come to. `slow`: it passed, and is no reference for others.
+enum class outcome { failed, slow, fast };
+
+/// What is known of the link to one partner, from groups of two, and from groups of three that were
+/// fast: one that was not does not say which of its links or members it was.
+struct met {
+  node_index partner = 0;
+  outcome what = outcome::failed; ///< the best of several
+  double seconds = 0;             ///< unless failed
+  bool answered = false;          ///< this node did, in a group that failed
+};
+
+struct node_evidence {
+  bool here = true;     ///< no: it is faulty by its own probe and is in no group
+  bool passed = false;  ///< in a group: the node works
+  bool cleared = false; ///< in a fast group: the node works and is not slow
+  double best = std::numeric_limits<double>::infinity(); ///< of the groups' slowest members
+  std::vector<met> partners;                             ///< at most two a round
+  unsigned witnesses = 0; ///< cleared partners with which it was not fast
+  bool decided = false;   ///< enough of those, so it is faulty or slow
+};
+
+struct evidence {
+  std::vector<node_evidence> nodes;
+  std::vector<std::vector<node_index>> threes; ///< groups of three that were not fast
+  std::vector<outcome> of_threes;
+  std::size_t here = 0;
+  std::size_t cleared = 0;
+  double median = 0; ///< of the nodes' best results
+  /// What fast is measured by: the quarter of the nodes that is quickest, since a slow node in each
+  /// of many groups slows half of all results and more.
+  double quick = 0;
+
+  const met* between(node_index a, node_index b) const;
+};
+
+bool passed(const probe_result& r);
+/// The element with as many below it as `part` of all says; 0 for none.
+double quantile(std::vector<double> values, double part);
+
+evidence weigh(const history& so_far, const policy& with);
+
+/// Links whose ends work, and that were used only in a group of three that was not fast.
+bool is_open_link(const evidence& e, std::size_t three, node_index a, node_index b);
+
+} // namespace troupe::actors::network_check

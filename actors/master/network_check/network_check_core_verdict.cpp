@@ -1,0 +1,232 @@
+#include "actors/master/network_check/network_check_core_verdict.hpp"
+
+#include "actors/master/network_check/network_check_core_links.hpp"
+#include "actors/words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors::network_check {
+namespace {
+
+/// One verdict while it is made.
+struct judging {
+  const history& so_far;
+  const evidence& e;
+  const policy& with;
+  verdict out;
+  std::vector<bool> slow;
+  std::vector<bool> leaves;
+  std::vector<bool> candidate;
+
+  const node_name& name(node_index n) const { return so_far.nodes[n]; }
+  bool beyond_median(double seconds) const { return seconds > with.straggler_factor * e.median; }
+};
+
+std::vector<node_name> names(const judging& j, const std::vector<node_index>& nodes) {
+  std::vector<node_name> out;
+  for (const auto n : nodes)
+    out.push_back(j.name(n));
+  return out;
+}
+
+std::string times_median(const judging& j, double seconds, double median) {
+  return fmt::format("{:.3g} s, {:.1f} x the median of {:.3g} s (limit {:.3g} x)", seconds,
+                     median > 0 ? seconds / median : 0, median, j.with.straggler_factor);
+}
+
+void add_faulty(judging& j, node_index n, std::string why) {
+  j.leaves[n] = true;
+  j.out.findings.push_back({finding::kind::faulty_node,
+                            {n},
+                            0,
+                            0,
+                            fmt::format("node {} is faulty: {}; it leaves", j.name(n), why)});
+}
+
+std::string failed_with(const judging& j, node_index n) {
+  std::vector<node_index> witnesses;
+  bool answered = false;
+  for (const auto& m : j.e.nodes[n].partners)
+    if (j.e.nodes[m.partner].cleared) {
+      witnesses.push_back(m.partner);
+      answered = answered || m.answered;
+    }
+  std::sort(witnesses.begin(), witnesses.end());
+  return fmt::format(
+      "its probes {} {}, which work with other nodes{}",
+      answered ? "failed with" : "did not end within their time limit with",
+      few_of(names(j, witnesses)),
+      witnesses.size() < j.with.witnesses ? " (or each of its links to them is faulty)" : "");
+}
+
+void find_faulty_nodes(judging& j) {
+  for (node_index n = 0; n < j.e.nodes.size(); ++n) {
+    const auto& node = j.e.nodes[n];
+    if (!node.here)
+      add_faulty(j, n,
+                 j.so_far.alone[n]->what == probe_result::kind::silent
+                     ? "its own probe did not end within its time limit"
+                     : "its own probe failed");
+    else if (node.decided && !node.passed)
+      add_faulty(j, n, failed_with(j, n));
+  }
+}
+
+void add_slow(judging& j, node_index n, const char* in_what, double seconds, double median) {
+  if (j.slow[n] || j.leaves[n])
+    return;
+  j.slow[n] = true;
+  j.leaves[n] = j.with.exclude_straggler;
+  j.out.findings.push_back({finding::kind::slow_node,
+                            {n},
+                            seconds,
+                            median,
+                            fmt::format("node {} is slow: {} takes {}; it {}", j.name(n), in_what,
+                                        times_median(j, seconds, median),
+                                        j.with.exclude_straggler ? "leaves" : "stays")});
+}
+
+void find_slow_nodes(judging& j) {
+  std::vector<double> own;
+  for (const auto& r : j.so_far.alone)
+    if (r && passed(*r))
+      own.push_back(r->seconds);
+  const auto median = quantile(own, 0.5);
+  for (node_index n = 0; n < j.e.nodes.size(); ++n) {
+    const auto& node = j.e.nodes[n];
+    if (n < j.so_far.alone.size() && j.so_far.alone[n] && node.here &&
+        j.so_far.alone[n]->seconds > j.with.straggler_factor * median)
+      add_slow(j, n, "its own probe", j.so_far.alone[n]->seconds, median);
+    if (node.decided && node.passed && j.beyond_median(node.best))
+      add_slow(j, n, "its best probe with others", node.best, j.e.median);
+  }
+}
+
+std::vector<link> links(const judging& j, finding::kind what) {
+  std::vector<link> out;
+  for (node_index n = 0; n < j.e.nodes.size(); ++n)
+    for (const auto& m : j.e.nodes[n].partners) {
+      if (m.partner < n)
+        continue;
+      const auto& first = j.e.nodes[n];
+      const auto& second = j.e.nodes[m.partner];
+      const bool is_faulty = m.what == outcome::failed && first.passed && second.passed;
+      const bool is_slow =
+          m.what == outcome::slow && first.cleared && second.cleared && j.beyond_median(m.seconds);
+      if (what == finding::kind::faulty_link ? is_faulty : is_slow)
+        out.emplace_back(n, m.partner);
+    }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void find_faulty_links(judging& j) {
+  const auto all = links(j, finding::kind::faulty_link);
+  std::vector<link> both_stay;
+  for (const auto& l : all)
+    if (!j.leaves[l.first] && !j.leaves[l.second])
+      both_stay.push_back(l);
+  for (const auto n : fewest_ends(both_stay, j.slow))
+    j.leaves[n] = true;
+  for (const auto& [a, b] : all) {
+    const auto leaving = j.leaves[b] ? b : a;
+    j.out.findings.push_back(
+        {finding::kind::faulty_link,
+         {a, b},
+         0,
+         0,
+         fmt::format("the link between {} and {} is faulty: they fail together, and each works "
+                     "with another node; {} leaves",
+                     j.name(a), j.name(b), j.name(leaving))});
+  }
+}
+
+void find_slow_links(judging& j) {
+  for (const auto& [a, b] : links(j, finding::kind::slow_link)) {
+    const auto seconds = j.e.between(a, b)->seconds;
+    j.out.findings.push_back(
+        {finding::kind::slow_link,
+         {a, b},
+         seconds,
+         j.e.median,
+         fmt::format("the link between {} and {} is slow: {}, and each is faster with another "
+                     "node; both stay",
+                     j.name(a), j.name(b), times_median(j, seconds, j.e.median))});
+  }
+}
+
+/// What was in a group that failed and in none that passed; and what of a failed group of three was
+/// left when the rounds were used up.
+std::vector<node_index> candidates(judging& j) {
+  std::vector<node_index> out;
+  for (node_index n = 0; n < j.e.nodes.size(); ++n)
+    j.candidate[n] = j.e.nodes[n].here && !j.e.nodes[n].passed && !j.e.nodes[n].decided &&
+                     !j.so_far.rounds.empty() && j.e.here > 1;
+  for (std::size_t t = 0; t < j.e.threes.size(); ++t)
+    for (const auto a : j.e.threes[t])
+      for (const auto b : j.e.threes[t])
+        if (a < b && j.e.of_threes[t] == outcome::failed && is_open_link(j.e, t, a, b) &&
+            !j.leaves[a] && !j.leaves[b])
+          j.candidate[a] = j.candidate[b] = true;
+  for (node_index n = 0; n < j.e.nodes.size(); ++n)
+    if (j.candidate[n] && !j.leaves[n])
+      out.push_back(n);
+  return out;
+}
+
+void find_undecidable(judging& j) {
+  const auto all = candidates(j);
+  if (all.empty())
+    return;
+  const bool none_works = j.e.cleared == 0;
+  j.out.findings.push_back(
+      {finding::kind::undecidable, all, 0, 0,
+       fmt::format("{} failed, and it cannot be told which node or link it was: {}",
+                   few_of(names(j, all)),
+                   none_works ? "no two of the nodes work with each other; add a node that works"
+                              : fmt::format("{} were not enough; allow more rounds",
+                                            counted(j.so_far.rounds.size(), "round")))});
+}
+
+void sum_up(judging& j) {
+  for (node_index n = 0; n < j.e.nodes.size(); ++n)
+    if (j.leaves[n])
+      j.out.leave.push_back(n);
+    else if (!j.candidate[n])
+      j.out.good.push_back(n);
+  const auto checked = fmt::format("{} checked in {}", counted(j.e.nodes.size(), "node"),
+                                   counted(j.so_far.rounds.size(), "round"));
+  if (j.out.findings.empty())
+    j.out.summary = checked + ": all are good";
+  else
+    j.out.summary =
+        fmt::format("{}: {} good, {} leaving{}, {}", checked, j.out.good.size(), j.out.leave.size(),
+                    j.out.leave.empty() ? "" : fmt::format(" ({})", few_of(names(j, j.out.leave))),
+                    counted(j.out.findings.size(), "finding"));
+  for (node_index n = 0; n < j.leaves.size(); ++n)
+    if (j.e.here == 1 && j.e.nodes[n].here)
+      j.out.summary += fmt::format("; {} had no partner", j.name(n));
+}
+
+} // namespace
+
+verdict judge(const history& so_far, const evidence& e, const policy& with) {
+  const auto count = e.nodes.size();
+  judging j{so_far, e, with, {}, {}, {}, {}};
+  j.slow.resize(count);
+  j.leaves.resize(count);
+  j.candidate.resize(count);
+  find_faulty_nodes(j);
+  find_slow_nodes(j);
+  find_faulty_links(j);
+  find_slow_links(j);
+  find_undecidable(j);
+  std::stable_sort(j.out.findings.begin(), j.out.findings.end(),
+                   [](const finding& a, const finding& b) { return a.what < b.what; });
+  sum_up(j);
+  return std::move(j.out);
+}
+
+} // namespace troupe::actors::network_check
