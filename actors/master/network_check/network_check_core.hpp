@@ -14,7 +14,8 @@
 /// is, and excluding all of them loses good machines. So groups of two are probed in rounds, each
 /// round with other partners. A group that works clears its members, since a broken node works in
 /// no group. What then fails with several nodes that were cleared is broken itself, and two cleared
-/// nodes that fail with each other have a broken link.
+/// nodes that fail with each other, twice, have a broken link. A failure that has passed by the
+/// next round costs no node.
 ///
 /// Round 0 pairs neighbours; an odd node joins the last pair. Round 1 gives each suspect a cleared
 /// partner and pairs the fastest with the slowest of the rest. Further rounds probe only what is
@@ -26,8 +27,9 @@
 ///   probed with is broken (`policy::witnesses` of them, or all where there are fewer). No probe
 ///   tells a node that reaches no other node from a broken one, and both must leave.
 /// - A broken node is locatable, and found, if its own probe fails, or if there are two nodes that
-///   work, are not slow, and have a link that is neither. In particular nothing of two nodes is
-///   locatable without their own probes: either may be broken, or the link.
+///   work, are not slow, and have a link that is neither, and the rounds suffice to probe that pair
+///   and then each suspect with its witnesses. For any two faults among up to eight nodes they do.
+///   Nothing of two nodes is locatable without their own probes: either may be broken, or the link.
 /// - A broken link is locatable, and found, if a group had both its ends, both ends work, and each
 ///   has another link to a node that works. A slow link: where ends and those other links are not
 ///   slow, and slow nodes are locatable. A round uses each node once, so most links of a large job

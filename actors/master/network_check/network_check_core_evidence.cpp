@@ -33,8 +33,12 @@ void meet(node_evidence& node, const met& m) {
                                   [&](const met& k) { return k.partner == m.partner; });
   if (known == node.partners.end())
     node.partners.push_back(m);
-  else if (m.what > known->what || (m.what == known->what && m.seconds < known->seconds))
-    *known = m;
+  else {
+    const auto tries = known->tries + 1;
+    if (m.what > known->what || (m.what == known->what && m.seconds < known->seconds))
+      *known = m;
+    known->tries = tries;
+  }
 }
 
 void enter(evidence& e, const weighed_group& g, outcome what) {
@@ -122,6 +126,12 @@ evidence weigh(const history& so_far, const policy& with) {
   }
   decide(e, with);
   return e;
+}
+
+bool failed_alone(const evidence& e, node_index a, const met& m) {
+  // Two nodes have no other partners that would show that they work.
+  return m.what == outcome::failed &&
+         (e.here == 2 || (e.nodes[a].passed && e.nodes[m.partner].passed));
 }
 
 bool is_open_link(const evidence& e, std::size_t three, node_index a, node_index b) {

@@ -16,6 +16,7 @@ struct met {
   outcome what = outcome::failed; ///< the best of several
   double seconds = 0;             ///< unless failed
   bool answered = false;          ///< this node did, in a group that failed
+  unsigned tries = 1;
 };
 
 struct node_evidence {
@@ -48,7 +49,12 @@ double quantile(std::vector<double> values, double part);
 
 evidence weigh(const history& so_far, const policy& with);
 
-/// Links whose ends work, and that were used only in a group of three that was not fast.
+/// A link whose ends work, and that was used only in a group of three that was not fast.
 bool is_open_link(const evidence& e, std::size_t three, node_index a, node_index b);
+
+/// A link that has failed, though both its ends work: faulty if it failed twice. One failure may
+/// have passed by the next round, and must not cost a node.
+bool failed_alone(const evidence& e, node_index a, const met& m);
+inline constexpr unsigned link_failures_needed = 2;
 
 } // namespace troupe::actors::network_check

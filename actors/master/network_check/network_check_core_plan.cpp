@@ -92,6 +92,11 @@ void probe_open_links(draft& d, const evidence& e) {
       for (const auto b : e.threes[t])
         if (a < b && !d.used(a) && !d.used(b) && is_open_link(e, t, a, b))
           d.add(a, b);
+  for (node_index a = 0; a < e.nodes.size(); ++a)
+    for (const auto& m : e.nodes[a].partners)
+      if (a < m.partner && !d.used(a) && !d.used(m.partner) && m.tries < link_failures_needed &&
+          failed_alone(e, a, m))
+        d.add(a, m.partner);
 }
 
 /// The last two may have been partners already: the group before them gives them others.
@@ -106,7 +111,6 @@ void exchange_partners(groups& out, std::size_t first_own, const evidence& e) {
     for (const std::size_t which : {1u, 0u})
       if (!e.between(last[0], other[which]) && !e.between(last[1], other[1 - which])) {
         std::swap(last[1], other[which]);
-        std::swap(other[1 - which], other[0]);
         return;
       }
   }

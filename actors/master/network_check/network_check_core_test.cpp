@@ -178,9 +178,22 @@ TEST_SUITE("network_check_core") {
 
   TEST_CASE("two nodes that work and fail with each other have a faulty link; one leaves") {
     const auto done = run(of_nodes(4), broken_link(0, 1));
-    CHECK(done.reasons() == "the link between n0 and n1 is faulty: they fail together, and each "
-                            "works with another node; n1 leaves");
+    CHECK(done.reasons() == "the link between n0 and n1 is faulty: they failed together twice, and "
+                            "each works with another node; n1 leaves");
     CHECK(done.said.leave == std::vector<node_index>{1});
+  }
+
+  TEST_CASE("a failure that has passed by the next round costs no node") {
+    for (std::size_t nodes = 2; nodes <= 8; ++nodes)
+      for (int which = 0; which < 12; ++which) {
+        CAPTURE(nodes);
+        CAPTURE(which);
+        int probes = 0;
+        const auto done =
+            run(of_nodes(nodes), [&](const auto&) { return probes++ == which ? -1.0 : 1.0; });
+        CHECK(done.reasons().empty());
+        CHECK(done.said.good.size() == nodes);
+      }
   }
 
   TEST_CASE("a faulty link within a group of three is found") {

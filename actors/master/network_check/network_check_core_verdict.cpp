@@ -112,7 +112,8 @@ std::vector<link> links(const judging& j, finding::kind what) {
         continue;
       const auto& first = j.e.nodes[n];
       const auto& second = j.e.nodes[m.partner];
-      const bool is_faulty = m.what == outcome::failed && first.passed && second.passed;
+      const bool is_faulty = failed_alone(j.e, n, m) && first.passed && second.passed &&
+                             m.tries >= link_failures_needed;
       const bool is_slow =
           m.what == outcome::slow && first.cleared && second.cleared && j.beyond_median(m.seconds);
       if (what == finding::kind::faulty_link ? is_faulty : is_slow)
@@ -137,9 +138,10 @@ void find_faulty_links(judging& j) {
          {a, b},
          0,
          0,
-         fmt::format("the link between {} and {} is faulty: they fail together, and each works "
-                     "with another node; {} leaves",
-                     j.name(a), j.name(b), j.name(leaving))});
+         fmt::format(
+             "the link between {} and {} is faulty: they failed together twice, and each works "
+             "with another node; {} leaves",
+             j.name(a), j.name(b), j.name(leaving))});
   }
 }
 
@@ -157,8 +159,8 @@ void find_slow_links(judging& j) {
   }
 }
 
-/// What was in a group that failed and in none that passed; and what of a failed group of three was
-/// left when the rounds were used up.
+/// What was in a group that failed and in none that passed; and links that were to be probed when
+/// the rounds were used up.
 std::vector<node_index> candidates(judging& j) {
   std::vector<node_index> out;
   for (node_index n = 0; n < j.e.nodes.size(); ++n)
@@ -170,6 +172,11 @@ std::vector<node_index> candidates(judging& j) {
         if (a < b && j.e.of_threes[t] == outcome::failed && is_open_link(j.e, t, a, b) &&
             !j.leaves[a] && !j.leaves[b])
           j.candidate[a] = j.candidate[b] = true;
+  for (node_index n = 0; n < j.e.nodes.size(); ++n)
+    for (const auto& m : j.e.nodes[n].partners)
+      if (m.tries < link_failures_needed && failed_alone(j.e, n, m) && !j.leaves[n] &&
+          !j.leaves[m.partner])
+        j.candidate[n] = j.candidate[m.partner] = true;
   for (node_index n = 0; n < j.e.nodes.size(); ++n)
     if (j.candidate[n] && !j.leaves[n])
       out.push_back(n);
