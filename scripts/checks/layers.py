@@ -14,6 +14,7 @@ TCPSTORE = "runtime/tcpstore"
 CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
 TRAINING, TRACE = "worker", "trace"
 DIAG = "diag"
+TOPOLOGY = "topology"
 # Numbers that a folder shares with those that may not use the rest of it.
 CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
 LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
@@ -40,6 +41,7 @@ MAY_USE = {
     LOAD: (BASE, PORTS, CKPT, CATALOG, CKPT_LIMITS),
     REPLICATION: (BASE, MESSAGES, CATALOG),
     DIAG: (BASE, MESSAGES),
+    TOPOLOGY: (BASE,),
     TRAINING: (BASE, MESSAGES, PORTS, CKPT, CATALOG, LOAD, DIAG, OS, CKPT_LIMITS),
     TRACE: (BASE, DIAG),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
@@ -69,9 +71,9 @@ THIRD_PARTY = {
     r"caf/": (SUP, ACTORS, WIRING, SHELL),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
     # Manifests are JSON, for readers who are not us.
-    r"boost/json/": (OS, WORKER, WIRING, SHELL, DOCTOR, CATALOG),
+    r"boost/json/": (OS, WORKER, WIRING, SHELL, DOCTOR, CATALOG, TOPOLOGY),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
-    r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS),
+    r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS, TOPOLOGY),
     r"isa-l/": (CKPT,),
     # xpu_timer's files are protobuf.
     r"protozero/": (DIAG, "bench"),

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "runtime/base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Which nodes are how near to each other.
+namespace troupe::topology {
+
+/// Where a node is plugged in.
+struct place {
+  std::string node;
+  /// The switches above it, from the top of the network down to the one that it is plugged into. A
+  /// node without any hangs at the top itself.
+  std::vector<std::string> switches;
+};
+
+/// The nodes of a cluster as leaves of a tree of switches.
+///
+/// Two machines in one rack talk through one switch; two in different halls through the links that
+/// all others use as well. A job whose ranks were numbered without regard for that sends each step
+/// of each ring over those links. So every source of topology becomes this one tree, whatever its
+/// levels were called, and all that is asked of it is whether two nodes share the switch of a
+/// level.
+///
+/// Level 1 is below the top, `levels()` is the deepest. The group of a node at a level is the part
+/// of the tree that hangs from its switch of that level. A switch is known by its name and by those
+/// above it: switches of different rooms may have the same name. A node that has no switch so deep
+/// is a group of its own there. Not changed once it is made.
+class network_tree {
+ public:
+  /// Refuses more than `limits::nodes_max` nodes or `limits::switches_above_max` switches above
+  /// one, names that are empty or longer than `limits::name_max`, and a node that is there twice.
+  static result<network_tree> of(std::vector<place> places);
+
+  std::size_t size() const { return places_.size(); }
+  std::size_t levels() const { return groups_.size(); }
+
+  /// By its number, in the order of `places`.
+  const place& at(std::size_t node) const { return places_[node]; }
+  std::optional<std::size_t> find(std::string_view node) const;
+
+  /// Nodes with the same number share the switch of that level. 1 ≤ level ≤ `levels()`.
+  std::uint32_t group(std::size_t level, std::size_t node) const {
+    return groups_[level - 1][node];
+  }
+
+ private:
+  network_tree() = default;
+
+  std::vector<place> places_;
+  std::vector<std::uint32_t> by_name_; ///< numbers of nodes, sorted by their names
+  std::vector<std::vector<std::uint32_t>> groups_;
+};
+
+} // namespace troupe::topology
