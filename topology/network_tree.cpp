@@ -23,9 +23,9 @@ result<void> check_place(const place& one) {
                    fmt::format("a node's name has {} characters; 1 to {} are allowed",
                                one.node.size(), limits::name_max));
   if (one.switches.size() > limits::switches_above_max)
-    return failure(errc::invalid, fmt::format("{} switches are above node {}; {} are allowed",
-                                              one.switches.size(), one.node,
-                                              limits::switches_above_max));
+    return failure(errc::invalid,
+                   fmt::format("{} switches are above node {}; {} are allowed", one.switches.size(),
+                               one.node, limits::switches_above_max));
   for (const auto& name : one.switches)
     if (!good_name(name))
       return failure(errc::invalid,
