@@ -13,25 +13,13 @@ namespace troupe::topology {
 
 namespace {
 
-bool good_name(const std::string& name) {
-  return !name.empty() && name.size() <= limits::name_max;
-}
-
-result<void> check_place(const place& one) {
-  if (!good_name(one.node))
-    return failure(errc::invalid,
-                   fmt::format("a node's name has {} characters; 1 to {} are allowed",
-                               one.node.size(), limits::name_max));
-  if (one.switches.size() > limits::switches_above_max)
-    return failure(errc::invalid,
-                   fmt::format("{} switches are above node {}; {} are allowed", one.switches.size(),
-                               one.node, limits::switches_above_max));
-  for (const auto& name : one.switches)
-    if (!good_name(name))
-      return failure(errc::invalid,
-                     fmt::format("the name of a switch above node {} has {} characters; 1 to {} "
-                                 "are allowed",
-                                 one.node, name.size(), limits::name_max));
+/// Names are shown in lines of a log.
+std::string wrong_with(const std::string& name) {
+  if (name.empty() || name.size() > limits::name_max)
+    return fmt::format("has {} characters; 1 to {} are allowed", name.size(), limits::name_max);
+  for (const auto character : name)
+    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f)
+      return "has control characters";
   return {};
 }
 
@@ -56,13 +44,27 @@ std::vector<std::uint32_t> groups_at(std::size_t level, const std::vector<place>
 
 } // namespace
 
+result<void> check(const place& one) {
+  if (const auto wrong = wrong_with(one.node); !wrong.empty())
+    return failure(errc::invalid, "a node's name " + wrong);
+  if (one.switches.size() > limits::switches_above_max)
+    return failure(errc::invalid,
+                   fmt::format("{} switches are above node {}; {} are allowed", one.switches.size(),
+                               one.node, limits::switches_above_max));
+  for (const auto& name : one.switches)
+    if (const auto wrong = wrong_with(name); !wrong.empty())
+      return failure(errc::invalid,
+                     fmt::format("the name of a switch above node {} {}", one.node, wrong));
+  return {};
+}
+
 result<network_tree> network_tree::of(std::vector<place> places) {
   if (places.size() > limits::nodes_max)
     return failure(errc::invalid, fmt::format("the network has {} nodes; {} are allowed",
                                               places.size(), limits::nodes_max));
   std::size_t deepest = 0;
   for (const auto& one : places) {
-    if (auto good = check_place(one); !good)
+    if (auto good = check(one); !good)
       return tl::make_unexpected(std::move(good.error()));
     deepest = std::max(deepest, one.switches.size());
   }

@@ -20,6 +20,10 @@ struct place {
   std::vector<std::string> switches;
 };
 
+/// Whether a tree may have it: names of 1 to `limits::name_max` characters without control
+/// characters, and at most `limits::switches_above_max` switches.
+result<void> check(const place& one);
+
 /// The nodes of a cluster as leaves of a tree of switches.
 ///
 /// Two machines in one rack talk through one switch; two in different halls through the links that
@@ -34,8 +38,8 @@ struct place {
 /// is a group of its own there. Not changed once it is made.
 class network_tree {
  public:
-  /// Refuses more than `limits::nodes_max` nodes or `limits::switches_above_max` switches above
-  /// one, names that are empty or longer than `limits::name_max`, and a node that is there twice.
+  /// Refuses more than `limits::nodes_max` nodes, what `check` refuses, and a node that is there
+  /// twice.
   static result<network_tree> of(std::vector<place> places);
 
   std::size_t size() const { return places_.size(); }

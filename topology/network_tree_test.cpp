@@ -63,6 +63,8 @@ TEST_CASE("what a tree may not be") {
   CHECK(refusal({{"a", {"x", ""}}}) ==
         "the name of a switch above node a has 0 characters; 1 to 255 are allowed");
   CHECK(refusal({{"a", {std::string(256, 's')}}}).find("256") != std::string::npos);
+  CHECK(refusal({{"a\nb", {}}}) == "a node's name has control characters");
+  CHECK(refusal({{"a", {"\x7f"}}}) == "the name of a switch above node a has control characters");
   CHECK(refusal({{"a", std::vector<std::string>(17, "x")}}) ==
         "17 switches are above node a; 16 are allowed");
   CHECK(network_tree::of({{"a", std::vector<std::string>(16, "x")}}).has_value());
