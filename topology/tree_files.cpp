@@ -83,9 +83,8 @@ result<network_tree> tree_of_lines(std::string_view text) {
     if (words.empty())
       continue;
     if (words.size() != 3)
-      problem.found(line,
-                    fmt::format("expected 'asw psw ip', found {} words",
-                                words.size() > 3 ? "more than 3" : std::to_string(words.size())));
+      problem.found(line, fmt::format("expected three words, 'asw psw ip', found {}",
+                                      words.size() > 3 ? "more" : std::to_string(words.size())));
     else
       places.add({std::move(words[2]), {std::move(words[1]), std::move(words[0])}}, line);
   }

@@ -61,8 +61,8 @@ TEST_CASE("lines with blanks, none, and those that are wrong") {
   CHECK(tree->size() == 2);
   CHECK(tree->at(0).node == "n1");
   CHECK(tree_of_lines("")->size() == 0);
-  CHECK(wrong_lines("a p n1\n\na p\n") == "line 3: expected 'asw psw ip', found 2 words");
-  CHECK(wrong_lines("a p n1 x y") == "line 1: expected 'asw psw ip', found more than 3 words");
+  CHECK(wrong_lines("a p n1\n\na p\n") == "line 3: expected three words, 'asw psw ip', found 2");
+  CHECK(wrong_lines("a p n1 x y") == "line 1: expected three words, 'asw psw ip', found more");
   CHECK(wrong_lines("a p n1\nb p n2\nc p n1\nwrong") == "line 3: node n1 is on line 1 already");
   CHECK(wrong_lines("a p n\x01") == "line 1: a node's name has control characters");
   CHECK(wrong_lines("a p " + std::string(300, 'n')).find("line 1: a node's name has 300") == 0);
