@@ -1,5 +1,7 @@
 #include "launch/shell/terminal.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include <sys/ioctl.h>
@@ -27,9 +29,17 @@ bool wants_colours(const terminal& t, const std::map<std::string, std::string>& 
   return t.is_one && value("NO_COLOR").empty() && value("TERM") != "dumb";
 }
 
+/// A signal may come in the middle: Ctrl-C ends a view, and is no failure to write.
 bool print(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-         std::fflush(stdout) == 0;
+  if (std::fflush(stdout) != 0)
+    return false;
+  while (!text.empty()) {
+    const auto written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno != EINTR)
+      return false;
+    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return true;
 }
 
 redrawn_screen::redrawn_screen() {
