@@ -10,6 +10,7 @@
 #include "launch/wiring/endpoint_name.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/last_checkpoint.hpp"
+#include "launch/wiring/master_address.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
 #include "launch/wiring/master_wiring.hpp"
@@ -365,6 +366,8 @@ class life {
       return std::unique_ptr<master_run>{}; // the master that is there may well have that journal
     if (!journal)
       return tl::make_unexpected(journal.error());
+    if (if_able && !options_.journal.empty())
+      await_free_address(*transport, where.master);
     options->journal = journal->options;
     take_hang_options(options_.hangs, facts_.directory.stacks(), log_->sink(), options->diagnosis);
     masters_engine_.emplace(master_run::threads);
@@ -373,10 +376,6 @@ class life {
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;
-  }
-
-  static bool address_is_free(ports::transport& transport, const ports::endpoint& where) {
-    return transport.listen(where, [](const auto&) {}).has_value();
   }
 
   int conclude(const node_name& name, node_run& node, master_run* master,
