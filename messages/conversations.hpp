@@ -38,8 +38,13 @@ using directives =
 using shell_questions = kind_list<TreeRequest, StacksRequest>;
 using shell_answers = kind_list<TreeReport, StacksReport>;
 
-/// Between nodes, on links of their own.
-using bulk = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
+/// Between nodes, on bulk links: for copies of snapshots, and to probe what is between them.
+using copies = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
+using group_probe = kind_list<ProbeBegin, ProbePart, ProbeTaken>;
+
+/// The master has nodes probed, and hears of it.
+using probe_directives = kind_list<NodeProbeWanted, GroupProbeWanted>;
+using probe_reports = kind_list<NodeProbed, GroupProbed>;
 
 /// What a dump file of a rank consists of.
 using dump_kinds = kind_list<ProcessStacks>;
@@ -48,7 +53,7 @@ using dump_kinds = kind_list<ProcessStacks>;
 using membership_news = kind_list<NodePresent, NodeAway, NodeLost>;
 using master_internal =
     kind_list<WorldProposed, Sealed, SealedRequest, NodeReplaced, LinkLost, NodeDeparted, Evict,
-              JobOver, ListNodes, EndLink, Abandon, ReadBack, Recorded>;
+              JobOver, ListNodes, EndLink, Abandon, ReadBack, Recorded, CheckWanted, NodesChecked>;
 
 /// Inside a node supervisor, and what it leaves for its successor.
 using node_internal =
@@ -99,9 +104,10 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 static_assert(
     detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, bulk, dump_kinds, membership_news,
-                           master_internal, node_internal, journal_records, keeper_orders,
-                           keeper_news, worker_news, worker_requests, store_answers>,
+                           shell_questions, shell_answers, copies, group_probe, probe_directives,
+                           probe_reports, dump_kinds, membership_news, master_internal,
+                           node_internal, journal_records, keeper_orders, keeper_news, worker_news,
+                           worker_requests, store_answers>,
     "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

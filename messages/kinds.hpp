@@ -6,6 +6,7 @@
 #include "messages/journal.capnp.h"
 #include "messages/keeper.capnp.h"
 #include "messages/membership.capnp.h"
+#include "messages/network_check.capnp.h"
 #include "messages/rendezvous.capnp.h"
 #include "messages/shell.capnp.h"
 #include "messages/stacks.capnp.h"
@@ -44,6 +45,9 @@ using all_kinds = kind_list<
     Watched,
     // stacks
     ProcessStacks, MergedStacks,
+    // network check
+    NodeProbeWanted, NodeProbed, GroupProbeWanted, GroupProbed, ProbeBegin, ProbePart, ProbeTaken,
+    CheckWanted, NodesChecked,
     // shell
     TreeRequest, TreeReport, StacksRequest, StacksReport,
     // journal

@@ -68,11 +68,27 @@ struct Hello {
   # What the node understands beyond the major version of the envelope (messages/msg.hpp). The master refuses a node of a revision that
   # does not understand what this master sends. 0: a node that does not say it.
 
+  bulkPort @14 :UInt16;
+  # Where other nodes dial this one's bulk links, at `address`. 0: nowhere.
+
+  purpose @15 :Purpose;
+  # Of a peer's link: what it carries.
+
+  switches @16 :List(Text);
+  # The switches above this node, from the top of the network down (--switches). Empty: the node does not know them.
+
   enum Role {
     node @0;
     shell @1;
     peer @2;
-    # Another node that gives copies (copies.capnp); a master refuses it.
+    # Another node of the job, on a bulk link; a master refuses it.
+  }
+
+  enum Purpose {
+    copies @0;
+    # copies.capnp
+    probe @1;
+    # network_check.capnp
   }
 }
 
@@ -220,6 +236,8 @@ struct NodePresent {
 
   stopWithinMs @6 :UInt64;
   workerRole @7 :Text;
+  bulkPort @8 :UInt16;
+  switches @9 :List(Text);
   # As in Hello.
 }
 

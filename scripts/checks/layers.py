@@ -15,6 +15,7 @@ CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
 TRAINING, TRACE = "worker", "trace"
 DIAG = "diag"
 TOPOLOGY = "topology"
+PROBE = "probe"
 # Numbers that a folder shares with those that may not use the rest of it.
 CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
 LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
@@ -23,7 +24,7 @@ REPLICATION = "ckpt/copies/replication_host.hpp"
 
 BELOW_LAUNCH = (
     *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, ACTORS, OS),
-    *(DIAG, *LIMITS),
+    *(DIAG, PROBE, TOPOLOGY, *LIMITS),
 )
 
 # folder or header -> the folders and headers of ours it may include besides itself
@@ -42,13 +43,17 @@ MAY_USE = {
     REPLICATION: (BASE, MESSAGES, CATALOG),
     DIAG: (BASE, MESSAGES),
     TOPOLOGY: (BASE,),
+    PROBE: (BASE, MESSAGES),
     TRAINING: (BASE, MESSAGES, PORTS, CKPT, CATALOG, LOAD, DIAG, OS, CKPT_LIMITS),
     TRACE: (BASE, DIAG),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
-    ACTORS: (BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, REPLICATION, DIAG, *LIMITS),
+    ACTORS: (
+        *(BASE, MESSAGES, PORTS, LINK, SUP, CATALOG, REPLICATION, DIAG, PROBE, TOPOLOGY),
+        *LIMITS,
+    ),
     OS: (
         *(BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT, CATALOG, COPIES, REPLICATION, DIAG),
-        CKPT_LIMITS,
+        *(PROBE, CKPT_LIMITS),
     ),
     OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
     WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, DIAG, ACTORS, OS, OPTIONS, *LIMITS),
@@ -60,7 +65,7 @@ MAY_USE = {
     MAINS: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL, STACKS, DOCTOR),
     "tests/sim": (
         *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, DIAG),
-        *(ACTORS, *LIMITS),
+        *(PROBE, TOPOLOGY, ACTORS, *LIMITS),
     ),
     "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
     "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
