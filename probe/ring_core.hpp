@@ -1,0 +1,133 @@
+#pragma once
+
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "probe/limits.hpp"
+#include "probe/ring_blocks.hpp"
+#include "probe/ring_program.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::probe {
+
+/// One member's part in the probe of a group (messages/network_check.capnp): a ring in which all
+/// members reduce and gather, as training does.
+///
+/// Each byte crosses each link of the ring, in one direction, and each member waits for the one
+/// before it: so a link or a member that is broken or slow shows at all of them, and which one it
+/// was shows by comparing groups. A pair is a ring as well, of two links, one in each direction.
+///
+/// Everything that is received is checked: the number of the exchange, the place in the block, and
+/// in the end what came out. Ends once, with a report.
+class ring_core {
+ public:
+  /// A link to the next member, which hears ProbeBegin first. Answered with connected() or
+  /// not_connected().
+  struct dial {
+    messages::msg<messages::ProbeBegin> begin;
+  };
+  struct to_next {
+    messages::any_msg message;
+  };
+  struct to_previous {
+    messages::any_msg message;
+  };
+  /// Both links may go.
+  struct done {
+    messages::msg<messages::GroupProbed> report;
+  };
+  using effect = std::variant<dial, to_next, to_previous, done>;
+  using effects = std::vector<effect>;
+
+  /// When so many bytes may be sent; if that is now, they are counted as sent.
+  using pay = std::function<instant(instant, std::uint64_t)>;
+
+  /// Why `wanted` can not be carried out; empty: it can.
+  static std::string validation_error(messages::GroupProbeWanted::Reader wanted);
+
+  /// Precondition: no validation error.
+  ring_core(messages::author author, const messages::msg<messages::GroupProbeWanted>& wanted,
+            instant now, pay may_send);
+
+  effects begin();
+  effects connected(instant now);
+  /// `final`: to try again would change nothing.
+  effects not_connected(instant now, const std::string& why, bool final);
+  /// The link of the member before this one.
+  effects previous_connected(instant now);
+  effects part(instant now, const messages::msg<messages::ProbePart>& m);
+  effects taken(instant now, const messages::msg<messages::ProbeTaken>& m);
+  effects next_lost(instant now, const std::string& why);
+  effects previous_lost(instant now, const std::string& why);
+  /// Another probe takes this one's place.
+  effects abandon(instant now, const std::string& why);
+  effects tick(instant now);
+  std::optional<instant> next_wakeup() const;
+
+  /// Which member dials this one.
+  const node_name& previous() const { return names_[(place_ + n_ - 1) % n_]; }
+  /// Whether a link that begins so is the one before this member's.
+  bool is_previous(messages::ProbeBegin::Reader begin) const;
+  bool ended() const { return ended_; }
+
+ private:
+  /// What this member gives in an exchange, as far as it is not sent.
+  struct giving {
+    std::uint64_t number = 0;
+    std::uint64_t collective = 0;
+    std::size_t at = 0, end = 0;
+    bool empty = false; ///< the block has no bytes: one part says so
+  };
+  /// When the collectives of a size began and ended.
+  struct size_times {
+    std::optional<instant> began, reduced, gathered;
+  };
+
+  const node_name& next() const { return names_[(place_ + 1) % n_]; }
+  bool all_received() const { return at_ == program_.length(); }
+  ring_blocks& blocks(std::uint64_t collective) { return blocks_[collective % blocks_.size()]; }
+  void enter(instant now);
+  void give(std::uint64_t number, const exchange& e);
+  bool take(effects& out, const exchange& e, std::uint64_t offset,
+            kj::ArrayPtr<const kj::byte> content);
+  void complete(effects& out, instant now, const exchange& e);
+  void pump(effects& out, instant now);
+  void end_if_done(effects& out, instant now);
+  void fail(effects& out, instant now, const std::string& why, const node_name& peer);
+  void report(effects& out, instant now, const std::string& failed, const node_name& peer);
+  std::string late() const;
+
+  messages::author author_;
+  const messages::msg<messages::GroupProbeWanted> wanted_;
+  const pay pay_;
+  const instant began_, until_;
+  std::uint32_t n_ = 0, place_ = 0, repeats_ = 0;
+  std::vector<node_name> names_;
+  std::vector<std::uint64_t> sizes_;
+  const ring_program program_;
+  /// Of two collectives in turn: what is still to be sent of one stays as it is while the next
+  /// begins. A third cannot begin before, since it needs what this member gives to the first.
+  std::array<ring_blocks, 2> blocks_;
+
+  bool connected_ = false, previous_connected_ = false, ended_ = false;
+  std::string refused_; ///< what the last dial said
+  std::optional<instant> redial_at_;
+  std::uint64_t at_ = 0;           ///< the exchange that is received
+  std::size_t received_ = 0;       ///< bytes of it
+  std::deque<giving> gives_;       ///< at most two collectives' exchanges
+  std::uint64_t on_the_way_ = 0;   ///< bytes that the next member has not taken
+  std::optional<instant> paid_at_; ///< before that nothing may be sent
+  std::vector<instant> laps_;
+  std::vector<size_times> times_;
+};
+
+} // namespace troupe::probe
