@@ -189,6 +189,29 @@ inline constexpr std::uint32_t corrections_max = 8;
 /// Ranks that are named as slow at once, in all.
 inline constexpr std::size_t stragglers_told_max = 8;
 
+// The check before the start (defaults of options, and bounds).
+/// How long each probe of it may take. Devices may take seconds to be ready.
+inline constexpr auto check_probe_within = 30s;
+/// What an answer may take beyond that.
+inline constexpr auto check_on_the_way = 2s;
+/// Once half of all have answered, the others have so many times as long as those took, and at
+/// least:
+inline constexpr int check_patience_factor = 10;
+inline constexpr auto check_patience_least = 5s;
+/// Each group reduces and gathers so much, so often.
+inline constexpr std::uint64_t check_bytes = 8u << 20;
+inline constexpr std::uint32_t check_repeats = 3;
+inline constexpr double check_slow_by_least = 0.05;
+/// Bandwidth among all nodes (--comm-perf-test).
+inline constexpr std::uint32_t perf_test_repeats = 5;
+inline constexpr int perf_test_patience = 4;
+/// Nodes of which each result is told.
+inline constexpr std::size_t check_nodes_told_max = 1'024;
+/// A whole check: the planner asks again after this. More rounds than any check has.
+inline constexpr int check_steps_max = 16;
+/// A check that could not be made is tried so often.
+inline constexpr std::uint32_t check_tries_max = 3;
+
 // The channel to the training processes.
 /// A process says hello as soon as it is connected; one that is not known yet is soon, or never.
 inline constexpr auto worker_hello_within = 10s;

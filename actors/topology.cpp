@@ -74,6 +74,12 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                              [o = options.diagnosis, at](sup::context& ctx) {
                                return diagnosis::start(ctx, o, at);
                              }),
+                 // The planner asks it, and asks again if it falls.
+                 sup::worker(
+                     "network_check", restart::permanent, stop_within{1s}, at.network_check,
+                     [o = options.network_check, at, marks = world.marks](sup::context& ctx) {
+                       return network_check::start(ctx, o, marks, at);
+                     }),
              })
       .at(at.root);
 }
@@ -142,6 +148,13 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                              [name = options.agent.node, policy = options.watch, at,
                               host = world.progress](sup::context& ctx) {
                                return hang_watchdog::start(ctx, name, policy, host, at);
+                             }),
+                 // What it was asked for is silent for the master when it falls.
+                 sup::worker("network_prober", restart::permanent, stop_within{1s},
+                             at.network_prober,
+                             [name = options.agent.node, at, host = world.probes,
+                              bulk = world.bulk](sup::context& ctx) {
+                               return network_prober::start(ctx, name, host, bulk, at);
                              }),
                  // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,

@@ -5,8 +5,11 @@
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/replication_host.hpp"
 #include "diag/progress_host.hpp"
+#include "probe/probe_host.hpp"
+#include "runtime/ports/bulk_links.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/ports/keeping.hpp"
+#include "runtime/ports/node_marks.hpp"
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
 #include "runtime/ports/transport.hpp"
@@ -23,6 +26,7 @@ namespace troupe::actors {
 struct master_world {
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::journal_store> journal;
+  std::shared_ptr<ports::node_marks> marks = std::make_shared<ports::no_node_marks>();
 };
 
 struct master_options {
@@ -32,6 +36,7 @@ struct master_options {
   recovery_options recovery;
   gateway::options gateway;
   diagnosis::options diagnosis;
+  network_check_options network_check;
 };
 
 /// What the master tells the process that runs it. An actor's thread makes these calls.
@@ -54,6 +59,8 @@ struct node_world {
   std::shared_ptr<ckpt::replication_host> copies = std::make_shared<ckpt::no_replication_host>();
   std::shared_ptr<diag::progress_host> progress = std::make_shared<diag::no_progress_host>();
   std::shared_ptr<ports::worker_links> workers = std::make_shared<ports::no_worker_links>();
+  std::shared_ptr<ports::bulk_links> bulk = std::make_shared<ports::no_bulk_links>();
+  std::shared_ptr<probe::probe_host> probes = std::make_shared<probe::no_probe_host>();
 };
 
 struct node_options {

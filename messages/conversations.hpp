@@ -20,8 +20,9 @@ using handshake = kind_list<Hello, Welcome, Refused>;
 using part_reports = kind_list<Prepared, Running, Failed, Finished, Stopped>;
 
 /// All that a node says to its master after the handshake.
-using node_reports = kind_list<Prepared, Running, Failed, Finished, Stopped, ShardReport,
-                               StepCommitted, TreeReport, Goodbye, ProgressReport, MergedStacks>;
+using node_reports =
+    kind_list<Prepared, Running, Failed, Finished, Stopped, ShardReport, StepCommitted, TreeReport,
+              Goodbye, ProgressReport, MergedStacks, NodeProbed, GroupProbed>;
 
 /// What the planner hears of a member's node.
 using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
@@ -30,9 +31,9 @@ using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
 using uplink_directives = kind_list<Dispensable>;
 
 /// All else that the master says to a node after the handshake.
-using directives =
-    kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep, StepFinalized,
-              TreeRequest, ProgressWanted, StacksWanted, Diagnosed, Cleared, EndWorker>;
+using directives = kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep,
+                             StepFinalized, TreeRequest, ProgressWanted, StacksWanted, Diagnosed,
+                             Cleared, EndWorker, NodeProbeWanted, GroupProbeWanted>;
 
 /// A shell asks its master, and the answer.
 using shell_questions = kind_list<TreeRequest, StacksRequest>;
@@ -41,10 +42,6 @@ using shell_answers = kind_list<TreeReport, StacksReport>;
 /// Between nodes, on bulk links: for copies of snapshots, and to probe what is between them.
 using copies = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
 using group_probe = kind_list<ProbeBegin, ProbePart, ProbeTaken>;
-
-/// The master has nodes probed, and hears of it.
-using probe_directives = kind_list<NodeProbeWanted, GroupProbeWanted>;
-using probe_reports = kind_list<NodeProbed, GroupProbed>;
 
 /// What a dump file of a rank consists of.
 using dump_kinds = kind_list<ProcessStacks>;
@@ -104,10 +101,9 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 static_assert(
     detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, copies, group_probe, probe_directives,
-                           probe_reports, dump_kinds, membership_news, master_internal,
-                           node_internal, journal_records, keeper_orders, keeper_news, worker_news,
-                           worker_requests, store_answers>,
+                           shell_questions, shell_answers, copies, group_probe, dump_kinds,
+                           membership_news, master_internal, node_internal, journal_records,
+                           keeper_orders, keeper_news, worker_news, worker_requests, store_answers>,
     "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

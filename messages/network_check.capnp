@@ -39,6 +39,8 @@ struct NodeProbeWanted {
   # What has not been found out by then counts as a failure.
   box @2 :BoxCheck;
   # Absent: switches between devices are not looked at.
+  trained @3 :Bool;
+  # Workers of this job have run there: memory of its devices that is in use may be theirs, and is no failure.
 }
 
 struct DeviceProbed {
@@ -156,6 +158,8 @@ struct CheckedNode {
   node @0 :Text;
   address @1 :Text;
   bulkPort @2 :UInt16;
+  trained @3 :Bool;
+  # As in NodeProbeWanted.
 }
 
 struct CheckWanted {

@@ -18,6 +18,11 @@ inline constexpr std::size_t ring_window = 8u << 20;
 inline constexpr std::uint32_t ring_laps = 11;
 /// A member whose own probe was asked for a little later refuses the first dial.
 inline constexpr auto ring_redial = 50ms;
+/// Links of members that were asked to probe before this one was: so many, and so long.
+inline constexpr std::size_t ring_links_waiting_max = 16;
+inline constexpr auto ring_link_waits = 15s;
+/// What a member says before the others are connected.
+inline constexpr std::size_t ring_messages_waiting_max = 2;
 static_assert(ring_window / ring_part < credit_messages && ring_window < send_queue_max);
 
 } // namespace troupe::limits

@@ -6,6 +6,7 @@
 #include "actors/master/job/generation/rendezvous/rendezvous.hpp"
 #include "actors/master/journal/journal.hpp"
 #include "actors/master/membership/membership.hpp"
+#include "actors/master/network_check/network_check.hpp"
 #include "actors/master/recovery/recovery.hpp"
 #include "runtime/sup/address.hpp"
 #include "runtime/sup/report.hpp"
@@ -24,6 +25,7 @@ struct master_addresses {
   sup::address<rendezvous::handle> rendezvous;
   sup::address<catalog::handle> catalog;
   sup::address<diagnosis::handle> diagnosis;
+  sup::address<network_check::handle> network_check;
   sup::address<sup::dynamic_handle> sessions;
   sup::address<gateway::handle> gateway;
   sup::address<sup::supervisor_handle> root;

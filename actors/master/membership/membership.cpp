@@ -86,6 +86,7 @@ void announce(self_ptr self, const membership_core::announce& e) {
                     s.said.erase(node);
                     sup::send(self, s.master.catalog, m);
                     sup::send(self, s.master.diagnosis, m);
+                    sup::send(self, s.master.network_check, m);
                     if (e.may_run) {
                       sup::send(self, s.attending[node], replaced(s.ctx.path(), m));
                       s.held.insert_or_assign(node, s.attending[node]);

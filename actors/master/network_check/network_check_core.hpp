@@ -49,6 +49,7 @@ struct probe_result {
   enum class kind { passed, failed, silent };
   kind what = kind::silent;
   double seconds = 0; ///< of one that passed; not finite or negative: counts as failed
+  std::string why;    ///< of a node's own probe that failed: one line for people
 };
 
 struct group_result {
@@ -73,6 +74,8 @@ struct policy {
   /// Slow: needs more than this many times the median. A group of three takes a third longer than
   /// a pair by itself, so it is to be well above 4/3.
   double straggler_factor = 2;
+  /// And by at least this many seconds: the times of short probes differ by chance.
+  double slow_by_least = 0;
   bool exclude_straggler = false;
 };
 

@@ -81,6 +81,10 @@ bool passed(const probe_result& r) {
   return r.what == probe_result::kind::passed && std::isfinite(r.seconds) && r.seconds >= 0;
 }
 
+bool is_slow(double seconds, double reference, const policy& with) {
+  return seconds > with.straggler_factor * reference && seconds - reference > with.slow_by_least;
+}
+
 double quantile(std::vector<double> values, double part) {
   if (values.empty())
     return 0;
@@ -115,7 +119,7 @@ evidence weigh(const history& so_far, const policy& with) {
   e.median = quantile(best_results(e), 0.5);
   e.quick = quantile(best_results(e), 0.25);
   for (const auto& g : all) {
-    const bool fast = g.passed && g.seconds <= with.straggler_factor * e.quick;
+    const bool fast = g.passed && !is_slow(g.seconds, e.quick, with);
     for (const auto member : g.members)
       e.nodes[member].cleared = e.nodes[member].cleared || fast;
     enter(e, g, fast ? outcome::fast : g.passed ? outcome::slow : outcome::failed);

@@ -44,6 +44,7 @@ struct evidence {
 };
 
 bool passed(const probe_result& r);
+bool is_slow(double seconds, double reference, const policy& with);
 /// The element with as many below it as `part` of all says; 0 for none.
 double quantile(std::vector<double> values, double part);
 

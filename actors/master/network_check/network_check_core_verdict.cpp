@@ -21,7 +21,7 @@ struct judging {
   std::vector<bool> candidate;
 
   const node_name& name(node_index n) const { return so_far.nodes[n]; }
-  bool beyond_median(double seconds) const { return seconds > with.straggler_factor * e.median; }
+  bool beyond_median(double seconds) const { return is_slow(seconds, e.median, with); }
 };
 
 std::vector<node_name> names(const judging& j, const std::vector<node_index>& nodes) {
@@ -61,14 +61,17 @@ std::string failed_with(const judging& j, node_index n) {
       witnesses.size() < j.with.witnesses ? " (or each of its links to them is faulty)" : "");
 }
 
+std::string own_failure(const probe_result& r) {
+  if (r.what == probe_result::kind::silent)
+    return "its own probe did not end within its time limit";
+  return r.why.empty() ? "its own probe failed" : r.why;
+}
+
 void find_faulty_nodes(judging& j) {
   for (node_index n = 0; n < j.e.nodes.size(); ++n) {
     const auto& node = j.e.nodes[n];
     if (!node.here)
-      add_faulty(j, n,
-                 j.so_far.alone[n]->what == probe_result::kind::silent
-                     ? "its own probe did not end within its time limit"
-                     : "its own probe failed");
+      add_faulty(j, n, own_failure(*j.so_far.alone[n]));
     else if (node.decided && !node.passed)
       add_faulty(j, n, failed_with(j, n));
   }
@@ -97,7 +100,7 @@ void find_slow_nodes(judging& j) {
   for (node_index n = 0; n < j.e.nodes.size(); ++n) {
     const auto& node = j.e.nodes[n];
     if (n < j.so_far.alone.size() && j.so_far.alone[n] && node.here &&
-        j.so_far.alone[n]->seconds > j.with.straggler_factor * median)
+        is_slow(j.so_far.alone[n]->seconds, median, j.with))
       add_slow(j, n, "its own probe", j.so_far.alone[n]->seconds, median);
     if (node.decided && node.passed && j.beyond_median(node.best))
       add_slow(j, n, "its best probe with others", node.best, j.e.median);

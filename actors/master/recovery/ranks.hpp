@@ -23,6 +23,7 @@ struct candidate {
   duration stop_within{};    ///< how long its workers may take to end
   std::string role;          ///< of its workers (--role)
   incarnation which{};
+  std::uint16_t bulk_port = 0; ///< where other nodes dial its bulk links, at `address`
 };
 
 /// In the journal as well, so a later master knows which supervisor has which ranks.

@@ -30,6 +30,7 @@ using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 struct state {
   sup::context ctx;
   rendezvous_options sizes;
+  duration check_within;
   recovery_core core;
   master_addresses master;
   std::function<void(const recovery_core::verdict&)> on_verdict;
@@ -66,6 +67,19 @@ void start_generation(self_ptr self, const recovery_core::start_generation& e) {
     sup::when_failed(job, [me = private_handle{self}] { sup::post(me, job_fell{}); });
 }
 
+/// A planner that asks again has no use for the older answer.
+void check_nodes(self_ptr self, const recovery_core::check_nodes& e) {
+  auto& s = *self->state;
+  sup::request(
+      self, s.master.network_check, s.check_within, e.message,
+      [self, number = e.number](const messages::msg<messages::NodesChecked>& m) {
+        perform(self, self->state->core.nodes_checked(sup::now(self), number, m));
+      },
+      [self, number = e.number](const error& why) {
+        perform(self, self->state->core.check_failed(sup::now(self), number, why.what));
+      });
+}
+
 /// Answered once it is down, which its end says as well.
 void stop_generation(self_ptr self, const recovery_core::stop_generation& e) {
   auto& s = *self->state;
@@ -95,6 +109,7 @@ struct performer {
     sup::send(self, self->state->master.membership,
               membership::evict(self->state->ctx.path(), e.node, e.reason, e.may_rejoin));
   }
+  void operator()(const recovery_core::check_nodes& e) const { check_nodes(self, e); }
   void operator()(const recovery_core::announce_end&) const {
     sup::send(self, self->state->master.membership,
               messages::local<messages::JobOver>(self->state->ctx.path()));
@@ -134,6 +149,7 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
   self->state.emplace(
       state{ctx,
             sizes,
+            options.check_within,
             recovery_core(sizes, options, messages::author(ctx.path(), master.commands_as),
                           sup::now(self)),
             master,

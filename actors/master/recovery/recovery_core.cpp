@@ -39,7 +39,8 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
                 0,
                 sizes_.stop_within,
                 present->getWorkerRole().cStr(),
-                incarnation{present->getIncarnation()}};
+                incarnation{present->getIncarnation()},
+                present->getBulkPort()};
   if (const auto said = present->getStopWithinMs(); said != 0)
     who.stop_within = std::chrono::milliseconds(said);
   if (present->getWantedRank() >= 0)
@@ -53,7 +54,11 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   if (is_up() && is_member(node) && members_.at(node) != incarnation{} &&
       members_.at(node) != who.which)
     replace_member(out, now, node);
-  roster_.present(now, who);
+  if (roster_.present(now, who))
+    roster_.forget_suspicions();
+  // One that trains works, and its devices are not free to be probed.
+  if (present->getState().getPhase() == NodeState::Phase::RUNNING)
+    roster_.set_standing(node, who.which, node_standing::good);
   if (const generation its{present->getState().getGeneration()};
       first_world_ && its > current_ && !others_come_until_)
     others_come_until_ = now + sizes_.recall_within;
@@ -240,6 +245,7 @@ recovery_core::effects recovery_core::tick(instant now) {
   effects out;
   if (recalled_at_ && now >= recall_until())
     stop_waiting_for_return(out, now);
+  check_again(out, now);
   if (phase_ == phase::gathering) {
     consider_proposing(out, now);
     if (phase_ == phase::gathering)
@@ -269,6 +275,8 @@ std::optional<instant> recovery_core::next_wakeup() const {
   }
   if (const auto growing = growth_due())
     consider(*growing);
+  if (check_again_at_)
+    consider(*check_again_at_);
   return first;
 }
 

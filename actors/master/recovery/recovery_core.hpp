@@ -60,6 +60,10 @@ struct recovery_options {
   /// A loss that is noticed so much later than a failure may still be its cause.
   duration lease = limits::lease;
   hardware_signs hardware;
+  /// No node takes part before it was checked (--network-check).
+  bool checks_nodes = false;
+  /// How long a whole check may take.
+  duration check_within = limits::check_steps_max * limits::check_probe_within;
 };
 
 /// The planner: symptoms in, one plan out, with its reason.
@@ -156,11 +160,17 @@ class recovery_core {
     /// What launchers exit with; 0: as they do after any verdict.
     std::uint8_t exit_code = 0;
   };
+  /// Ask network_check, for `options.check_within` at most: answered by nodes_checked() or
+  /// check_failed() under the same number.
+  struct check_nodes {
+    std::uint64_t number = 0;
+    messages::msg<messages::CheckWanted> message;
+  };
   struct note {
     log::event event;
   };
   using effect = std::variant<record, direct, start_generation, stop_generation, recall_restarts,
-                              evict, announce_end, verdict, note>;
+                              evict, check_nodes, announce_end, verdict, note>;
   using effects = std::vector<effect>;
 
   recovery_core(rendezvous_options sizes, recovery_options options, messages::author author,
@@ -189,6 +199,11 @@ class recovery_core {
   /// From the tree: the generation has ended; `why` unless all its members ended well or as they
   /// were told to.
   effects generation_ended(instant now, generation which, const std::optional<std::string>& why);
+
+  // From network_check.
+  effects nodes_checked(instant now, std::uint64_t number,
+                        const messages::msg<messages::NodesChecked>& m);
+  effects check_failed(instant now, std::uint64_t number, const std::string& why);
 
   /// The user, or whatever runs the master, ends the job.
   effects abandon(instant now, const std::string& reason);
@@ -232,6 +247,16 @@ class recovery_core {
   void consider_relaunches(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
   void stop_what_has_ended(effects& out, const node_name& node, messages::NodeState::Reader state);
+
+  // The check before nodes take part (recovery_core_checking.cpp).
+  /// Whether no world may be proposed yet, since these have to be checked first.
+  bool checks_first(effects& out, instant now, const std::vector<candidate>& present);
+  /// Beside a generation: what newcomers can find out without its members.
+  void check_newcomers(effects& out);
+  void ask_for_check(effects& out, const std::vector<candidate>& nodes, bool alone);
+  void check_again(effects& out, instant now);
+  /// Those for which a generation may be stopped.
+  std::vector<candidate> worth_a_stop(std::vector<candidate> present) const;
 
   // What it costs (recovery_core_verdict.cpp).
   void judge(effects& out, instant now, const std::optional<std::string>& why);
@@ -297,6 +322,18 @@ class recovery_core {
   /// No journal says so, but a node has trained already: its peers are on their way as well.
   std::optional<instant> others_come_until_;
   reminder waiting_; ///< gathering
+  /// The check that is under way, and of which life of each node.
+  struct check_under_way {
+    std::uint64_t number = 0;
+    bool alone = false;
+    std::map<node_name, incarnation> nodes;
+  };
+  void spare_one_suspect(effects& out, const std::vector<node_name>& undecided,
+                         const check_under_way& asked);
+  std::optional<check_under_way> checking_;
+  std::uint64_t checks_ = 0;
+  std::uint32_t checks_failed_ = 0; ///< in a row
+  std::optional<instant> check_again_at_;
   /// The past was recalled; until recall_within later its members are only away, not lost.
   std::optional<instant> recalled_at_;
 

@@ -21,6 +21,8 @@ using namespace messages;
 /// Sorting all claims for each hello would cost a job of thousands of nodes more than it learns, so
 /// the wait is asked about first.
 void recovery_core::consider_proposing(effects& out, instant now) {
+  if (checking_ && !checking_->alone)
+    return;
   if (roster_.here() < sizes_.nodes_min)
     return not_enough(out, now);
   if (enough_since_ && roster_.here() < roster_.most_nodes() && waiting_for_more(now))
@@ -39,7 +41,8 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     if (!complete && waiting_for_more(now))
       out.push_back(note{waiting_for_more_in_words(now)});
   }
-  if (!waiting_for_more(now) || (complete && !gathers_losses()))
+  const bool due = !waiting_for_more(now) || (complete && !gathers_losses());
+  if (due && !checks_first(out, now, present))
     propose(out, now, std::move(present), size);
 }
 
@@ -142,6 +145,7 @@ void recovery_core::take_newcomer(effects& out, instant now, const candidate& wh
     tell_standbys(out, {who}); // the world cannot become larger, whatever else comes
   else
     growth_.newcomer(now);
+  check_newcomers(out);
 }
 
 /// Not while a member is away: its return or loss comes first.
@@ -158,7 +162,7 @@ std::optional<instant> recovery_core::growth_due() const {
 void recovery_core::consider_growing(effects& out, instant now) {
   // They are dealt with whatever comes of it: else the wait would be over again at once, for ever.
   growth_.settled();
-  const auto all = roster_.claimants();
+  const auto all = worth_a_stop(roster_.claimants());
   const auto size = roster_.largest_world(all);
   TROUPE_RARE_IF(size <= world_.size(), "planner: newcomers make the world no larger");
   if (size <= world_.size())

@@ -42,6 +42,10 @@ void recovery_core::judge(effects& out, instant now, const std::optional<std::st
     restart_free(out, fmt::format("node {} is lost", *lost), "node lost");
   } else if (!failures_.empty()) {
     TROUPE_RARE_IF(!lost_.empty(), "planner: a node is lost long after the workers failed");
+    // A machine or a link may be broken: the next world is formed of nodes that were checked since.
+    if (const auto which = failures_.root_cause().judged.which;
+        which == exit_class::HARDWARE || which == exit_class::HUNG)
+      roster_.forget_checks();
     // Only the root cause is asked: what broken hardware does to its peers looks like software.
     if (treatment_of(failures_.root_cause().judged.which).part_with_node)
       return exclude_node(out, now);

@@ -140,11 +140,16 @@ log::event recovery_core::started_in_words(instant now) const {
 log::event recovery_core::reminder_in_words(instant now) const {
   const auto waited = troupe::in_words(waiting_.waited(now));
   const auto left = sizes_.join_timeout - (now - phase_since_);
+  const auto& suspects = roster_.suspects();
   return {log::level::notice,
           "still_waiting",
-          fmt::format("{} of at least {} nodes are here after {}; the job ends in {} unless more "
+          fmt::format("{} of at least {} nodes are here after {}{}; the job ends in {} unless more "
                       "join (start a launcher on another node)",
-                      roster_.here(), sizes_.nodes_min, waited, troupe::in_words(left)),
+                      roster_.here(), sizes_.nodes_min, waited,
+                      suspects.empty() ? ""
+                                       : fmt::format(", beside {} that must be checked with others",
+                                                     counted(suspects.size(), "node")),
+                      troupe::in_words(left)),
           {{"waited_ms", milliseconds_of(waiting_.waited(now))}}};
 }
 
@@ -173,7 +178,8 @@ log::event recovery_core::standing_by_in_words(const std::vector<node_name>& sta
 std::string recovery_core::in_words() const {
   switch (phase_) {
   case phase::gathering:
-    return fmt::format("gathering: {} of {} nodes present", roster_.size(), sizes_.nodes_max);
+    return fmt::format("gathering: {} of {} nodes present{}", roster_.size(), sizes_.nodes_max,
+                       checking_ ? ", being checked" : "");
   case phase::forming:
     return fmt::format("generation {} of {} is being formed", count_of(current_),
                        counted(world_.size(), "node"));

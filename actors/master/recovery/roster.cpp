@@ -38,9 +38,14 @@ bool roster::present(instant now, candidate who) {
   if (who.wanted_rank)
     wanted_ranks_[*who.wanted_rank] = who.node;
   const auto node = who.node;
+  // What was found of a machine holds for the launcher that was there.
+  const bool same = !anew && known->second.who.which == who.which;
+  const auto standing = same ? known->second.standing : node_standing::unchecked;
+  if (!same)
+    suspects_.erase(node);
   // Overwritten also if it is known: another launcher of the name may have other slots or another
   // address.
-  nodes_[node] = entry{std::move(who), false};
+  nodes_[node] = entry{std::move(who), false, standing};
   return anew;
 }
 
@@ -59,7 +64,7 @@ bool roster::away(const node_name& node) {
 void roster::expect(candidate who) {
   who.arrival = ++arrivals_;
   const auto node = who.node;
-  if (nodes_.emplace(node, entry{std::move(who), true}).second)
+  if (nodes_.emplace(node, entry{std::move(who), true, node_standing::good}).second)
     ++away_count_;
 }
 
@@ -80,7 +85,43 @@ void roster::forget(instant now, const node_name& node) {
   // Free for the node that is started in its place, which has the same rank and another name.
   if (const auto rank = known->second.who.wanted_rank)
     wanted_ranks_.erase(*rank);
+  suspects_.erase(node);
   nodes_.erase(known);
+}
+
+void roster::set_standing(const node_name& node, incarnation which, node_standing s) {
+  const auto known = nodes_.find(node);
+  if (known == nodes_.end() || known->second.who.which != which)
+    return;
+  known->second.standing = s;
+  if (s == node_standing::suspect)
+    suspects_.insert(node);
+  else
+    suspects_.erase(node);
+}
+
+node_standing roster::standing(const node_name& node) const {
+  const auto known = nodes_.find(node);
+  return known == nodes_.end() ? node_standing::unchecked : known->second.standing;
+}
+
+void roster::forget_suspicions() {
+  for (const auto& node : std::exchange(suspects_, {}))
+    nodes_.at(node).standing = node_standing::unchecked;
+}
+
+void roster::forget_checks() {
+  suspects_.clear();
+  for (auto& [node, n] : nodes_)
+    n.standing = node_standing::unchecked;
+}
+
+/// Few at any time: those of which a check could not tell which is broken, and those on their way
+/// out.
+std::size_t roster::suspects_here() const {
+  return static_cast<std::size_t>(
+      std::count_if(suspects_.begin(), suspects_.end(),
+                    [this](const node_name& node) { return !nodes_.at(node).away; }));
 }
 
 bool roster::is_away(const node_name& node) const {
@@ -126,7 +167,7 @@ std::vector<candidate> roster::claimants(const node_name& without) const {
   claims.reserve(nodes_.size());
   for (const auto& [name, n] : nodes_) {
     // `without` asks what would be left: a node is only given up if a world can do without it.
-    if (n.away || name == without)
+    if (n.away || name == without || n.standing == node_standing::suspect)
       continue;
     const auto held = last_group_ranks_.find(name);
     // By name, also if it was lost and has joined anew: then it has its old rank again.

@@ -16,6 +16,15 @@
 
 namespace troupe::actors {
 
+/// What the check before the start has found of a node; where none is asked for, all stay as they
+/// are first.
+enum class node_standing : std::uint8_t {
+  unchecked,
+  alone,   ///< it works by itself; it was not probed with others
+  good,    ///< or it has trained already
+  suspect, ///< it takes no part until it is checked with other nodes than those it failed with
+};
+
 /// The nodes that could take part, and what the largest world is that they make. Pure.
 ///
 /// A node is here (it has a link) or away (it may come back); one that is lost is forgotten. Claims
@@ -44,7 +53,8 @@ class roster {
   /// After a restart of the master: those that have not come back when their time is over.
   std::vector<node_name> all_away() const;
   std::size_t size() const { return nodes_.size(); }
-  std::size_t here() const { return nodes_.size() - away_count_; }
+  /// Those that could take part.
+  std::size_t here() const { return nodes_.size() - away_count_ - suspects_here(); }
   bool any_away() const { return away_count_ > 0; }
   instant last_arrival() const { return last_arrival_; }
   /// Several nodes were lost since then, or one was and a member is away, which may be lost next.
@@ -53,7 +63,16 @@ class roster {
   /// closed, `beat` after a node that fell silent. There must be a loss.
   instant others_show_until(duration quiet, duration beat) const;
 
-  /// The nodes that are here, but for `without`, in the order of their claims.
+  /// Of this life of the node; what is told of another one is dropped.
+  void set_standing(const node_name& node, incarnation which, node_standing s);
+  node_standing standing(const node_name& node) const;
+  const std::set<node_name>& suspects() const { return suspects_; }
+  /// Other nodes are here than those with which they failed.
+  void forget_suspicions();
+  /// All are to be checked again.
+  void forget_checks();
+
+  /// The nodes that are here, but for `without` and suspects, in the order of their claims.
   std::vector<candidate> claimants(const node_name& without = {}) const;
   /// How many of the first of them make the largest world; 0: none.
   std::uint32_t largest_world(const std::vector<candidate>& of) const;
@@ -75,11 +94,14 @@ class roster {
   struct entry {
     candidate who;
     bool away = false;
+    node_standing standing = node_standing::unchecked;
   };
+  std::size_t suspects_here() const;
 
   world_sizes sizes_;
   std::map<node_name, entry> nodes_;
   std::size_t away_count_ = 0; ///< among nodes_
+  std::set<node_name> suspects_;
   /// Counted and not taken from a clock: two nodes never arrive at the same time.
   std::uint64_t arrivals_ = 0;
   /// Of a node that was not known: returns do not count.

@@ -100,6 +100,7 @@ void deliver(self_ptr self, const messages::any_msg& said) {
   const auto to_agent = [self, &s](const auto& m) { sup::send(self, s.node.agent, m); };
   const auto to_persister = [self, &s](const auto& m) { sup::send(self, s.node.persister, m); };
   const auto to_watchdog = [self, &s](const auto& m) { sup::send(self, s.node.hang_watchdog, m); };
+  const auto to_prober = [self, &s](const auto& m) { sup::send(self, s.node.network_prober, m); };
   route(said, directives{},
         receivers{[&](const auto& m) { to_agent(m); },
                   [&](const msg<RankOwners>& m) { tell_owners(self, m); },
@@ -112,6 +113,8 @@ void deliver(self_ptr self, const messages::any_msg& said) {
                   },
                   [&](const msg<Diagnosed>& m) { to_watchdog(m); },
                   [&](const msg<Cleared>& m) { to_watchdog(m); },
+                  [&](const msg<NodeProbeWanted>& m) { to_prober(m); },
+                  [&](const msg<GroupProbeWanted>& m) { to_prober(m); },
                   [self](const msg<TreeRequest>& m) { answer_tree(self, m); }});
 }
 

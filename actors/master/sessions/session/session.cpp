@@ -137,6 +137,7 @@ void dispatch_from_node(self_ptr self, const messages::any_msg& said) {
   auto& s = *self->state;
   const auto to_catalog = [self, &s](const auto& m) { sup::send(self, s.master.catalog, m); };
   const auto to_diagnosis = [self, &s](const auto& m) { sup::send(self, s.master.diagnosis, m); };
+  const auto to_check = [self, &s](const auto& m) { sup::send(self, s.master.network_check, m); };
   const bool known =
       route(said, node_reports{},
             receivers{[self](const auto& m) { hand_to_member(self, m); },
@@ -153,6 +154,8 @@ void dispatch_from_node(self_ptr self, const messages::any_msg& said) {
                       [&](const msg<StepCommitted>& m) { to_catalog(m); },
                       [&](const msg<ProgressReport>& m) { to_diagnosis(m); },
                       [&](const msg<MergedStacks>& m) { to_diagnosis(m); },
+                      [&](const msg<NodeProbed>& m) { to_check(m); },
+                      [&](const msg<GroupProbed>& m) { to_check(m); },
                       [self](const tree_report& m) { take_answer(self, m); },
                       [self, &s](const msg<Goodbye>& m) {
                         sup::send(self, s.master.membership,

@@ -1,0 +1,297 @@
+#include "actors/master/network_check/check_run_core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+using namespace messages;
+using network_check::group_result;
+using network_check::probe_result;
+
+namespace {
+
+std::uint64_t milliseconds(duration d) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+}
+
+double median(std::vector<double> all) {
+  if (all.empty())
+    return 0;
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+} // namespace
+
+check_run_core::check_run_core(messages::author author, network_check_options options,
+                               std::uint64_t first_number)
+    : author_(std::move(author)), options_(std::move(options)), number_(first_number) {}
+
+// ---- what is heard ----
+
+check_run_core::effects check_run_core::wanted(instant now, const msg<CheckWanted>& m) {
+  effects out;
+  ++number_;
+  auto asked = m.read();
+  now_.emplace();
+  now_->began = now;
+  now_->alone = asked->getAlone();
+  for (const auto n : asked->getNodes()) {
+    now_->results.nodes.emplace_back(n.getNode().cStr());
+    now_->nodes.push_back({n.getAddress().cStr(), n.getBulkPort(), n.getTrained()});
+  }
+  now_->results.alone.resize(now_->nodes.size());
+  out.push_back(note{begun_in_words()});
+  std::vector<index> all(now_->nodes.size());
+  for (index n = 0; n < all.size(); ++n)
+    all[n] = n;
+  ask_alone(out, now, all, step::alone);
+  return out;
+}
+
+check_run_core::effects check_run_core::node_probed(instant now, const msg<NodeProbed>& m) {
+  effects out;
+  auto r = m.read();
+  const auto n = find(r->getNode().cStr());
+  if (!n || r->getCheck() != number_ || now_->open.count({0, *n}) == 0 ||
+      (now_->at != step::alone && now_->at != step::alone_again))
+    return out;
+  const std::string failed = r->getFailed().cStr();
+  probe_result found{failed.empty() ? probe_result::kind::passed : probe_result::kind::failed,
+                     r->getSeconds(), failed};
+  auto& known = now_->results.alone[*n];
+  // Of two times the shorter one says what the machine can do.
+  if (now_->at == step::alone_again && known && failed.empty())
+    found.seconds = std::min(found.seconds, known->seconds);
+  known = found;
+  answered(out, now, 0, *n);
+  return out;
+}
+
+check_run_core::effects check_run_core::group_probed(instant now, const msg<GroupProbed>& m) {
+  effects out;
+  auto r = m.read();
+  const auto n = find(r->getNode().cStr());
+  if (!n || r->getCheck() != number_ || r->getRound() != now_->round ||
+      now_->open.count({r->getGroup(), *n}) == 0)
+    return out;
+  const bool passed = r->getFailed().size() == 0;
+  if (!passed)
+    out.push_back(note{group_failed_in_words(*r)});
+  if (now_->at == step::perf_test) {
+    now_->measured[0].push_back(m);
+  } else {
+    auto& g = now_->groups[r->getGroup()];
+    const auto at = std::find(g.members.begin(), g.members.end(), *n) - g.members.begin();
+    g.results[static_cast<std::size_t>(at)] = {
+        passed ? probe_result::kind::passed : probe_result::kind::failed, r->getSeconds(), {}};
+    auto& of = now_->nodes[*n];
+    if (passed && (of.best == 0 || r->getSeconds() < of.best)) {
+      of.best = r->getSeconds();
+      of.latency_us = r->getLatencyUs();
+    }
+  }
+  answered(out, now, r->getGroup(), *n);
+  return out;
+}
+
+/// It is in no further group. Its partners' probes fail by themselves.
+check_run_core::effects check_run_core::node_lost(instant now, const msg<NodeLost>& m) {
+  effects out;
+  const auto n = find(m.read()->getNode().cStr());
+  if (!n)
+    return out;
+  now_->nodes[*n].lost = true;
+  now_->results.alone[*n] =
+      probe_result{probe_result::kind::failed, 0,
+                   fmt::format("it was lost during the check: {}", m.read()->getReason().cStr())};
+  std::vector<std::size_t> groups;
+  for (const auto& [which, unused] : now_->open)
+    if (which.second == *n)
+      groups.push_back(which.first);
+  for (const auto g : groups)
+    answered(out, now, g, *n);
+  return out;
+}
+
+check_run_core::effects check_run_core::tick(instant now) {
+  effects out;
+  if (now_ && now >= now_->until)
+    end_step(out, now);
+  return out;
+}
+
+std::optional<instant> check_run_core::next_wakeup() const {
+  return now_ ? std::optional(now_->until) : std::nullopt;
+}
+
+std::optional<check_run_core::index> check_run_core::find(const std::string& name) const {
+  if (!now_)
+    return std::nullopt;
+  const auto& all = now_->results.nodes;
+  const auto at = std::find(all.begin(), all.end(), name);
+  if (at == all.end())
+    return std::nullopt;
+  return static_cast<index>(at - all.begin());
+}
+
+// ---- steps ----
+
+void check_run_core::begin_step(instant now, step which, duration within) {
+  now_->at = which;
+  now_->step_began = now;
+  now_->until = now + within + limits::check_on_the_way;
+  now_->open.clear();
+  now_->asked = 0;
+}
+
+void check_run_core::ask_alone(effects& out, instant now, const std::vector<index>& nodes,
+                               step which) {
+  begin_step(now, which, options_.within);
+  for (const auto n : nodes) {
+    now_->open.emplace(std::pair{std::size_t{0}, n}, true);
+    out.push_back(say{name(n), node_question(now_->nodes[n].trained).any()});
+  }
+  now_->asked = nodes.size();
+}
+
+msg<NodeProbeWanted> check_run_core::node_question(bool trained) {
+  return author_.write<NodeProbeWanted>({}, [&](NodeProbeWanted::Builder b) {
+    b.setCheck(number_);
+    b.setWithinMs(milliseconds(options_.within));
+    b.setTrained(trained);
+    if (options_.box_pairs.empty())
+      return;
+    auto box = b.initBox();
+    box.setMinBandwidth(options_.box_bandwidth_min);
+    box.setMinChannels(options_.box_channels_min);
+    auto pairs = box.initPairs(static_cast<unsigned>(options_.box_pairs.size()));
+    for (unsigned i = 0; i < options_.box_pairs.size(); ++i) {
+      pairs[i].setFirst(options_.box_pairs[i].first);
+      pairs[i].setSecond(options_.box_pairs[i].second);
+    }
+  });
+}
+
+void check_run_core::ask_groups(effects& out, instant now, const network_check::groups& wanted) {
+  begin_step(now, step::groups, options_.within);
+  ++now_->round;
+  now_->groups.clear();
+  for (const auto& members : wanted) {
+    ask_ring(out, now_->groups.size(), members, {options_.bytes}, options_.repeats,
+             options_.within);
+    now_->groups.push_back(group_result{members, std::vector<probe_result>(members.size())});
+  }
+}
+
+void check_run_core::ask_ring(effects& out, std::size_t group, const std::vector<index>& members,
+                              const std::vector<std::uint64_t>& sizes, std::uint32_t repeats,
+                              duration within) {
+  for (std::uint32_t place = 0; place < members.size(); ++place) {
+    const auto request = author_.write<GroupProbeWanted>({}, [&](GroupProbeWanted::Builder b) {
+      b.setCheck(number_);
+      b.setRound(now_->round);
+      b.setGroup(static_cast<std::uint32_t>(group));
+      b.setPlace(place);
+      auto all = b.initMembers(static_cast<unsigned>(members.size()));
+      for (unsigned i = 0; i < members.size(); ++i) {
+        all[i].setNode(name(members[i]));
+        all[i].setAddress(now_->nodes[members[i]].address);
+        all[i].setPort(now_->nodes[members[i]].port);
+      }
+      auto bytes = b.initSizes(static_cast<unsigned>(sizes.size()));
+      for (unsigned i = 0; i < sizes.size(); ++i)
+        bytes.set(i, sizes[i]);
+      b.setRepeats(repeats);
+      b.setWithinMs(milliseconds(within));
+    });
+    now_->open.emplace(std::pair{group, members[place]}, true);
+    out.push_back(say{name(members[place]), request.any()});
+  }
+  now_->asked += members.size();
+}
+
+/// The others have had as much time as those that answered needed, and more.
+void check_run_core::answered(effects& out, instant now, std::size_t group, index n) {
+  now_->open.erase({group, n});
+  if (now_->open.empty())
+    return end_step(out, now);
+  if (2 * (now_->asked - now_->open.size()) >= now_->asked)
+    now_->until =
+        std::min(now_->until, now_->step_began + std::max<duration>(limits::check_patience_least,
+                                                                    limits::check_patience_factor *
+                                                                        (now - now_->step_began)));
+}
+
+void check_run_core::end_step(effects& out, instant now) {
+  switch (now_->at) {
+  case step::alone:
+  case step::alone_again:
+    for (const auto& [which, unused] : now_->open)
+      if (auto& known = now_->results.alone[which.second]; !known)
+        known = probe_result{};
+    return now_->at == step::alone ? after_alone(out, now) : next_round(out, now);
+  case step::groups:
+    now_->results.rounds.push_back(now_->groups);
+    return next_round(out, now);
+  case step::perf_test:
+    return conclude(out, now);
+  }
+}
+
+/// A process that happened to run beside the probe makes a machine look slow. So those that do are
+/// probed twice.
+void check_run_core::after_alone(effects& out, instant now) {
+  std::vector<double> times;
+  for (const auto& r : now_->results.alone)
+    if (r && r->what == probe_result::kind::passed)
+      times.push_back(r->seconds);
+  const auto usual = median(times);
+  std::vector<index> slow;
+  for (index n = 0; n < now_->nodes.size(); ++n)
+    if (const auto& r = now_->results.alone[n];
+        r && r->what == probe_result::kind::passed && !now_->nodes[n].lost &&
+        r->seconds > options_.policy.straggler_factor * usual &&
+        r->seconds - usual > options_.policy.slow_by_least)
+      slow.push_back(n);
+  if (slow.empty())
+    next_round(out, now);
+  else
+    ask_alone(out, now, slow, step::alone_again);
+}
+
+void check_run_core::next_round(effects& out, instant now) {
+  auto next = network_check::next_step(now_->results, options_.policy);
+  if (const auto* groups = std::get_if<network_check::groups>(&next))
+    return ask_groups(out, now, *groups);
+  now_->said = std::move(std::get<network_check::verdict>(next));
+  measure_all(out, now);
+}
+
+void check_run_core::measure_all(effects& out, instant now) {
+  const auto& good = now_->said->good;
+  if (options_.perf_test_sizes.empty() || now_->alone || good.size() < 2)
+    return conclude(out, now);
+  const auto within = limits::perf_test_patience * options_.within;
+  begin_step(now, step::perf_test, within);
+  ++now_->round;
+  ask_ring(out, 0, good, options_.perf_test_sizes, limits::perf_test_repeats, within);
+}
+
+void check_run_core::conclude(effects& out, instant now) {
+  tell_findings(out);
+  tell_nodes(out);
+  tell_bandwidths(out);
+  out.push_back(note{concluded_in_words(now)});
+  for (const auto& f : now_->said->findings)
+    if (f.what == network_check::finding::kind::faulty_node && !now_->nodes[f.nodes.front()].lost)
+      out.push_back(mark{name(f.nodes.front()), now_->nodes[f.nodes.front()].address, f.reason});
+  out.push_back(answer{answer_message()});
+  now_.reset();
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,139 @@
+#pragma once
+
+#include "actors/limits.hpp"
+#include "actors/master/network_check/network_check_core.hpp"
+#include "messages/kinds.hpp"
+#include "messages/msg.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::actors {
+
+/// What is checked, and against which bounds.
+struct network_check_options {
+  /// Nodes are checked before they may take part.
+  bool wanted = false;
+  network_check::policy policy{8, 3, 2, limits::check_slow_by_least, false};
+  duration within = limits::check_probe_within; ///< each probe
+  std::uint64_t bytes = limits::check_bytes;
+  std::uint32_t repeats = limits::check_repeats;
+  /// Bandwidths among all good nodes are measured for each of these sizes. Empty: they are not.
+  std::vector<std::uint64_t> perf_test_sizes;
+  struct box_pair {
+    std::uint32_t first = 0, second = 0;
+  };
+  /// Pairs of devices of which the switch between them is checked.
+  std::vector<box_pair> box_pairs;
+  std::uint64_t box_bandwidth_min = 0; ///< MB/s
+  std::uint32_t box_channels_min = 0;
+};
+
+/// Carries out one check after the other: has nodes probed by themselves, then in groups, round by
+/// round as network_check_core wants them, and answers with what follows.
+///
+/// Each step ends when all have answered or the time for it is over; once half of them have, the
+/// others' time shrinks to a multiple of theirs. So a node that is dead or cut off costs seconds
+/// and never the whole limit, which has to be long enough for the slowest driver.
+class check_run_core {
+ public:
+  struct say {
+    node_name to;
+    messages::any_msg message;
+  };
+  /// The check is over.
+  struct answer {
+    messages::msg<messages::NodesChecked> message;
+  };
+  /// The machine is broken.
+  struct mark {
+    node_name node;
+    std::string address;
+    std::string reason;
+  };
+  struct note {
+    log::event event;
+  };
+  using effect = std::variant<say, answer, mark, note>;
+  using effects = std::vector<effect>;
+
+  /// Checks have the numbers from `first_number` on.
+  check_run_core(messages::author author, network_check_options options,
+                 std::uint64_t first_number);
+
+  /// Takes the place of one that is under way, which gets no answer.
+  effects wanted(instant now, const messages::msg<messages::CheckWanted>& m);
+  effects node_probed(instant now, const messages::msg<messages::NodeProbed>& m);
+  effects group_probed(instant now, const messages::msg<messages::GroupProbed>& m);
+  effects node_lost(instant now, const messages::msg<messages::NodeLost>& m);
+  effects tick(instant now);
+  std::optional<instant> next_wakeup() const;
+  std::string in_words() const;
+
+ private:
+  enum class step { alone, alone_again, groups, perf_test };
+  using index = network_check::node_index;
+
+  struct node {
+    std::string address;
+    std::uint16_t port = 0;
+    bool trained = false;
+    bool lost = false;
+    double best = 0; ///< seconds of its best group; 0: none
+    std::uint64_t latency_us = 0;
+  };
+  struct check {
+    instant began;
+    bool alone = false; ///< others train
+    std::vector<node> nodes;
+    network_check::history results;
+    step at = step::alone;
+    std::uint32_t round = 0; ///< counts all requests to groups
+    network_check::round groups;
+    std::map<index, std::vector<messages::msg<messages::GroupProbed>>> measured; ///< perf_test
+    // Of the step.
+    instant step_began, until;
+    std::map<std::pair<std::size_t, index>, bool> open; ///< group (0 if alone) and node
+    std::size_t asked = 0;
+    std::optional<network_check::verdict> said;
+  };
+
+  const node_name& name(index n) const { return now_->results.nodes[n]; }
+  std::optional<index> find(const std::string& name) const;
+  void begin_step(instant now, step which, duration within);
+  void ask_alone(effects& out, instant now, const std::vector<index>& nodes, step which);
+  messages::msg<messages::NodeProbeWanted> node_question(bool trained);
+  void ask_groups(effects& out, instant now, const network_check::groups& wanted);
+  void ask_ring(effects& out, std::size_t group, const std::vector<index>& members,
+                const std::vector<std::uint64_t>& sizes, std::uint32_t repeats, duration within);
+  void answered(effects& out, instant now, std::size_t group, index n);
+  void end_step(effects& out, instant now);
+  void after_alone(effects& out, instant now);
+  void next_round(effects& out, instant now);
+  void measure_all(effects& out, instant now);
+  void conclude(effects& out, instant now);
+
+  // Words (check_run_words.cpp).
+  log::event begun_in_words() const;
+  log::event group_failed_in_words(messages::GroupProbed::Reader r) const;
+  void tell_findings(effects& out) const;
+  void tell_nodes(effects& out) const;
+  void tell_bandwidths(effects& out) const;
+  log::event concluded_in_words(instant now) const;
+  messages::msg<messages::NodesChecked> answer_message();
+
+  messages::author author_;
+  const network_check_options options_;
+  std::uint64_t number_ = 0;
+  std::optional<check> now_;
+};
+
+} // namespace troupe::actors
