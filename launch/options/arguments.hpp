@@ -2,6 +2,7 @@
 
 #include "launch/options/argument_grammar.hpp"
 #include "launch/options/hangs.hpp"
+#include "launch/options/node_check.hpp"
 #include "launch/options/policy.hpp"
 
 /// The launcher's options as they are typed, by where they come from, before they mean anything.
@@ -30,7 +31,7 @@ result<void> derive_torchrun(launcher_options& o, const torchrun_arguments& w,
 /// What dlrover-run has beside torchrun's: known, and refused by name where the feature is missing.
 struct dlrover_arguments {
   std::int64_t training_port = 60'000;
-  std::string precheck = "0", accelerator = "nvidia.com/gpu", ignored;
+  std::string accelerator = "nvidia.com/gpu", ignored;
 };
 void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy);
 result<void> derive_dlrover(const dlrover_arguments& w);
@@ -38,6 +39,7 @@ result<void> derive_dlrover(const dlrover_arguments& w);
 /// Sizes and budgets; for the launcher and the master alike.
 option_group policy_group(policy_arguments& w);
 option_group hangs_group(hang_arguments& w);
+option_group node_check_group(node_check_arguments& w);
 
 /// What is only ours.
 void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python);

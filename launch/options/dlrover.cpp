@@ -8,11 +8,9 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr auto no_check = "there is no check of nodes and network before the start yet";
 constexpr auto no_discovery =
     "the size of the job is not found out yet; give --nnodes and --nproc-per-node auto";
 constexpr auto no_tuning = "there is no tuning of a running job yet";
-constexpr auto no_stragglers = "slow nodes are not found yet";
 constexpr auto no_affinity = "not here; --numa-binding node binds workers to CPUs near their GPUs";
 
 taker nowhere() {
@@ -28,15 +26,7 @@ option flag_without(const char* what_is_missing, const char* name, const char* a
 void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments& policy) {
   d.add(in_full(option_group{
       "From dlrover-run: known; refused where the feature is not there yet",
-      {among({"0", "1", "2"}, {{"--precheck"}, "LEVEL", "Only 0, no check", into(w.precheck)}),
-       flag_without(no_check, "--network-check", "Refused: no check of nodes yet"),
-       flag_without(no_check, "--comm-perf-test", "Refused: the same"),
-       flag_without(no_check, "--switchbox-check", "Refused: the same (MetaX)"),
-       {{"--box-pairs"}, "PAIRS", "Has no effect without --switchbox-check", into(w.ignored)},
-       {{"--min-bandwidth"}, "MB/S", "Has no effect without --switchbox-check", into(w.ignored)},
-       {{"--min-channels"}, "N", "Has no effect without --switchbox-check", into(w.ignored)},
-       flag_without(no_stragglers, "--exclude-straggler", "Refused: slow nodes are not found yet"),
-       {{"--node_unit"},
+      {{{"--node_unit"},
         "N",
         "A world has a multiple of so many nodes (1)",
         into(policy.node_unit)},
@@ -59,8 +49,6 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
 }
 
 result<void> derive_dlrover(const dlrover_arguments& w) {
-  if (w.precheck != "0")
-    return failure(errc::invalid, fmt::format("--precheck {}: {}", w.precheck, no_check));
   if (w.accelerator != "nvidia.com/gpu")
     return failure(errc::invalid,
                    fmt::format("--accelerator {}: there is no support for it yet", w.accelerator));

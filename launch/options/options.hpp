@@ -4,6 +4,7 @@
 #include "ckpt/limits.hpp"
 #include "launch/options/hangs.hpp"
 #include "launch/options/interpreter.hpp"
+#include "launch/options/node_check.hpp"
 #include "launch/options/policy.hpp"
 #include "launch/options/rendezvous.hpp"
 #include "launch/options/signals.hpp"
@@ -73,6 +74,7 @@ struct launcher_options {
   std::uint32_t processes_per_node = 1;
   job_policy policy;
   hang_options hangs;
+  node_check_options check;
 
   rendezvous_options rendezvous;
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
@@ -144,6 +146,7 @@ struct master_program_options {
   std::uint32_t nodes_max = 1;
   job_policy policy;
   hang_options hangs;
+  node_check_options check;
   std::string rdzv_id = "none";
   rendezvous_settings rendezvous;
   std::uint32_t max_restarts = 0;

@@ -141,15 +141,44 @@ TEST_CASE("dlrover-run's options are known: harmless ones are taken, others refu
         "--min-bandwidth=1", "--min-channels=2", "--save_at_breakpoint", "--save-at-breakpoint"})
     CHECK_MESSAGE(accepted({harmless, "t.py"}).command.size() == 1, harmless);
   for (const auto* missing :
-       {"--precheck=1", "--network-check", "--network_check", "--comm-perf-test",
-        "--exclude-straggler", "--auto_config", "--auto_tunning", "--accelerator=ascend-npu",
-        "--numa-affinity", "--switchbox-check"}) {
+       {"--auto_config", "--auto_tunning", "--accelerator=ascend-npu", "--numa-affinity"}) {
     const std::string option = missing;
     CHECK_MESSAGE(mentions(refused({option, "t.py"}), option.substr(0, option.find('='))), missing);
   }
   auto machine = eight_cpus();
-  machine.environment["PET_NETWORK_CHECK"] = "1";
-  CHECK(mentions(refused({"t.py"}, machine), "PET_NETWORK_CHECK"));
+  machine.environment["PET_AUTO_CONFIG"] = "1";
+  CHECK(mentions(refused({"t.py"}, machine), "PET_AUTO_CONFIG"));
+}
+
+TEST_CASE("the check before the start") {
+  CHECK_FALSE(accepted({"t.py"}).check.wanted);
+  for (const auto* option : {"--precheck=1", "--precheck=2", "--network-check", "--network_check"})
+    CHECK_MESSAGE(accepted({option, "t.py"}).check.wanted, option);
+  CHECK_FALSE(accepted({"--precheck=1", "t.py"}).check.measures_bandwidth);
+  CHECK(accepted({"--precheck=2", "t.py"}).check.measures_bandwidth);
+  const auto o =
+      accepted({"--network-check", "--comm-perf-test", "--exclude-straggler",
+                "--straggler-factor=3", "--network-check-timeout=1.5", "--switchbox-check",
+                "--box-pairs=0:1,2:4", "--min-bandwidth=5", "--min-channels=7", "t.py"})
+          .check;
+  CHECK(o.measures_bandwidth);
+  CHECK(o.excludes_stragglers);
+  CHECK(o.straggler_factor == 3);
+  CHECK(o.within == 1500ms);
+  CHECK(o.box_pairs == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 1}, {2, 4}});
+  CHECK(o.min_bandwidth == 5);
+  CHECK(o.min_channels == 7);
+  CHECK(accepted({"--network-check", "--switchbox-check", "t.py"}).check.box_pairs.size() == 4);
+  CHECK(accepted({"--network-check", "t.py"}).check.box_pairs.empty());
+  CHECK(mentions(refused({"--comm-perf-test", "t.py"}), "give --network-check"));
+  CHECK(mentions(refused({"--switchbox-check", "t.py"}), "give --network-check"));
+  for (const auto* wrong :
+       {"--box-pairs=0", "--box-pairs=0:0", "--box-pairs=0:1:2", "--box-pairs=a:b",
+        "--box-pairs=", "--min-bandwidth=-1", "--min-channels=-1", "--straggler-factor=1",
+        "--network-check-timeout=0", "--network-check-timeout=nan"})
+    CHECK_MESSAGE(mentions(refused({wrong, "t.py"}),
+                           std::string(wrong).substr(0, std::string(wrong).find('=')).c_str()),
+                  wrong);
 }
 
 TEST_CASE("how fast copies are given") {

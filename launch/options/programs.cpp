@@ -116,12 +116,14 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   dlrover_arguments dlrover;
   policy_arguments policy;
   hang_arguments hangs;
+  node_check_arguments check;
   std::optional<std::string> python;
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o, python);
   declare_common(d, o.common);
   d.add(policy_group(policy));
   d.add(hangs_group(hangs));
+  d.add(node_check_group(check));
   declare_dlrover(d, dlrover, policy);
   declare_answers(d, machine.columns,
                   wanted == script::needed ? documents::printed : documents::none);
@@ -145,6 +147,10 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   if (!about_hangs)
     return refused(about_hangs.error());
   o.hangs = *about_hangs;
+  const auto about_check = derive_node_check(check);
+  if (!about_check)
+    return refused(about_check.error());
+  o.check = *about_check;
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
@@ -166,6 +172,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   std::int64_t max_restarts = 0;
   policy_arguments policy;
   hang_arguments hangs;
+  node_check_arguments check;
   std::vector<std::string> rest;
   argument_grammar d(
       "actor-master", "[options]",
@@ -198,6 +205,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
          into(o.journal)}}});
   d.add(policy_group(policy));
   d.add(hangs_group(hangs));
+  d.add(node_check_group(check));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))
@@ -220,6 +228,10 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!about_hangs)
     return refused(about_hangs.error());
   o.hangs = *about_hangs;
+  const auto about_check = derive_node_check(check);
+  if (!about_check)
+    return refused(about_check.error());
+  o.check = *about_check;
   const auto settings = parse_rendezvous_settings(conf);
   if (!settings)
     return refused(settings.error());

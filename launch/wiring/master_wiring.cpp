@@ -2,6 +2,7 @@
 
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/job_policy.hpp"
+#include "launch/wiring/node_check.hpp"
 
 namespace troupe::launch {
 
@@ -13,6 +14,7 @@ master_settings settings_of(const launcher_options& o, const ports::endpoint& li
   s.max_restarts = o.max_restarts;
   s.rendezvous = o.rendezvous.settings;
   s.policy = o.policy;
+  s.check = o.check;
   s.listen = listen;
   s.slots = o.processes_per_node;
   s.command = command_of(o);
@@ -27,6 +29,7 @@ master_settings settings_of(const master_program_options& o) {
   s.max_restarts = o.max_restarts;
   s.rendezvous = o.rendezvous;
   s.policy = o.policy;
+  s.check = o.check;
   s.listen = o.listen;
   return s;
 }
@@ -54,6 +57,7 @@ result<actors::master_options> master_options_of(const master_settings& s) {
   m.rendezvous.last_call = s.rendezvous.last_call_timeout;
   m.recovery.max_restarts = s.max_restarts;
   m.gateway.listen_on = s.listen;
+  apply_node_check(s.check, m);
   if (auto applied = apply_policy(s.policy, s.slots, m); !applied)
     return tl::make_unexpected(applied.error());
   return m;

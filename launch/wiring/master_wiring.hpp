@@ -18,6 +18,7 @@ struct master_settings {
   std::uint32_t max_restarts = 0;
   rendezvous_settings rendezvous;
   job_policy policy;
+  node_check_options check;
   ports::endpoint listen;
   /// Workers of each node; actor-master is not told.
   std::optional<std::uint32_t> slots;

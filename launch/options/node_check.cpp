@@ -1,0 +1,117 @@
+#include "launch/options/node_check.hpp"
+
+#include "launch/options/arguments.hpp"
+#include "launch/options/values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::launch {
+
+namespace {
+
+constexpr double seconds_min = 1, seconds_max = 3'600;
+constexpr double factor_min = 1.1, factor_max = 1'000;
+constexpr std::int64_t device_max = 1'023, bandwidth_max = 100'000'000, channels_max = 1'024;
+
+result<std::vector<std::pair<std::uint32_t, std::uint32_t>>> pairs_of(std::string text) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  std::replace(text.begin(), text.end(), ',', ' ');
+  for (const auto& word : split(text, ' ')) {
+    if (word.empty())
+      continue;
+    const auto ends = split(word, ':');
+    const auto first = digits(ends.front()), second = digits(ends.back());
+    if (ends.size() != 2 || !first || !second || *first > device_max || *second > device_max ||
+        *first == *second)
+      return failure(errc::invalid,
+                     fmt::format("--box-pairs: '{}' is no pair of devices like 0:1", word));
+    pairs.emplace_back(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*second));
+  }
+  if (pairs.empty() || pairs.size() > static_cast<std::size_t>(device_max))
+    return failure(errc::invalid, fmt::format("--box-pairs: {} pairs", pairs.size()));
+  return pairs;
+}
+
+} // namespace
+
+option_group node_check_group(node_check_arguments& w) {
+  return in_full(option_group{
+      "The check before the start, told to the node that runs the master",
+      {among({"0", "1", "2"},
+             {{"--precheck"},
+              "LEVEL",
+              "0: none (default); 1: as --network-check; 2: as that and --comm-perf-test",
+              into(w.precheck)}),
+       {{"--network-check"},
+        "",
+        "Nodes are probed before they may take part, devices and network; a broken one leaves, and "
+        "the job starts when MIN nodes are good",
+        into(w.network_check)},
+       {{"--comm-perf-test"},
+        "",
+        "After the check, measure all-reduce and all-gather among all nodes, by size of message",
+        into(w.comm_perf_test)},
+       {{"--exclude-straggler"}, "", "A slow node leaves, too", into(w.exclude_straggler)},
+       {{"--straggler-factor"},
+        "X",
+        "A node is slow if it takes more than X times the median of all nodes (2)",
+        into(w.straggler_factor)},
+       {{"--network-check-timeout"},
+        "SECONDS",
+        "How long each probe may take (30); a node that does not answer counts as broken",
+        into(w.timeout)},
+       {{"--switchbox-check"},
+        "",
+        "With the check, look at the switches between devices of a node as well",
+        into(w.switchbox_check)},
+       {{"--box-pairs"},
+        "PAIRS",
+        "Which devices are connected by one (\"0:1 2:4 3:5 6:7\")",
+        into(w.box_pairs)},
+       {{"--min-bandwidth"},
+        "MB/S",
+        "What a copy between the two devices of a pair must reach (10000)",
+        into(w.min_bandwidth)},
+       {{"--min-channels"},
+        "N",
+        "How many links must be up between them (2)",
+        into(w.min_channels)}}});
+}
+
+result<node_check_options> derive_node_check(const node_check_arguments& w) {
+  node_check_options o;
+  o.wanted = w.network_check || w.precheck != "0";
+  if (!o.wanted && (w.comm_perf_test || w.switchbox_check))
+    return failure(errc::invalid,
+                   fmt::format("{} is a part of the check: give --network-check",
+                               w.comm_perf_test ? "--comm-perf-test" : "--switchbox-check"));
+  o.measures_bandwidth = w.comm_perf_test || w.precheck == "2";
+  o.excludes_stragglers = w.exclude_straggler;
+  if (!(w.straggler_factor >= factor_min && w.straggler_factor <= factor_max))
+    return failure(errc::invalid, fmt::format("--straggler-factor: {} is not from {} to {}",
+                                              w.straggler_factor, factor_min, factor_max));
+  o.straggler_factor = w.straggler_factor;
+  if (!(w.timeout >= seconds_min && w.timeout <= seconds_max))
+    return failure(errc::invalid,
+                   fmt::format("--network-check-timeout: {} is not from {} to {} seconds",
+                               w.timeout, seconds_min, seconds_max));
+  o.within = std::chrono::duration_cast<duration>(std::chrono::duration<double>(w.timeout));
+  if (w.min_bandwidth < 0 || w.min_bandwidth > bandwidth_max)
+    return failure(errc::invalid, fmt::format("--min-bandwidth: {} is not from 0 to {} MB/s",
+                                              w.min_bandwidth, bandwidth_max));
+  o.min_bandwidth = static_cast<std::uint64_t>(w.min_bandwidth);
+  if (w.min_channels < 0 || w.min_channels > channels_max)
+    return failure(errc::invalid, fmt::format("--min-channels: {} is not from 0 to {}",
+                                              w.min_channels, channels_max));
+  o.min_channels = static_cast<std::uint32_t>(w.min_channels);
+  const auto pairs = pairs_of(w.box_pairs);
+  if (!pairs)
+    return tl::make_unexpected(pairs.error());
+  if (w.switchbox_check)
+    o.box_pairs = *pairs;
+  return o;
+}
+
+} // namespace troupe::launch
