@@ -14,7 +14,7 @@ $Cxx.namespace("troupe::messages");
 # Repeats   A wanted probe with the numbers of one that is under way is dropped; one with other numbers ends that one.
 # Loss      Nothing is repeated: a node that has not answered in time is silent, which is a result like another. Of a link between members
 #           the loss is the failure of the probe.
-# Fence     `check` and `round`. Numbers of checks are never used twice by one master, and answers to other ones are dropped. A link of a
+# Fence     `check` and `round`. Numbers of checks are never used twice, and answers to other ones are dropped. A link of a
 #           group is closed whose ProbeBegin does not name the check, round and place that are expected at this member.
 
 struct BoxCheck {

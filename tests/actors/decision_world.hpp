@@ -112,6 +112,9 @@ class decision_world {
   void obey(const node_name&, const recovery_core::stop_generation& e);
   void obey(const node_name&, const recovery_core::recall_restarts& e);
   void obey(const node_name&, const recovery_core::evict& e) { evict(e.node); }
+  void obey(const node_name&, const recovery_core::check_nodes&) {
+    invariant(false, "no check was asked for");
+  }
   void obey(const node_name&, const recovery_core::announce_end&) {}
   void obey(const node_name&, const recovery_core::verdict& e);
   void obey(const node_name&, const recovery_core::note&) {}

@@ -115,6 +115,13 @@ struct in_text {
   std::string operator()(const recovery_core::evict& e) const {
     return fmt::format("evict {}{}: {}", e.node, e.may_rejoin ? " for now" : "", e.reason);
   }
+  std::string operator()(const recovery_core::check_nodes& e) const {
+    auto asked = e.message.read();
+    std::string all = asked->getAlone() ? "check alone" : "check";
+    for (const auto n : asked->getNodes())
+      all += fmt::format(" {}{}", n.getNode().cStr(), n.getTrained() ? "*" : "");
+    return all;
+  }
   std::string operator()(const recovery_core::announce_end&) const { return "announce the end"; }
   std::string operator()(const recovery_core::verdict& e) const {
     return fmt::format("verdict {}: {}", result_text(e.success), e.reason);

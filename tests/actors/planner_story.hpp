@@ -101,6 +101,14 @@ struct planner_story {
     return ends("it is lost");
   }
 
+  /// The newest check says so.
+  std::string is_checked(const std::vector<node_name>& good,
+                         const std::vector<node_name>& leave = {},
+                         const std::vector<node_name>& undecided = {}) {
+    return tell(core.nodes_checked(now, checks, checked(good, leave, undecided)));
+  }
+  std::string check_fails() { return tell(core.check_failed(now, checks, "it fell")); }
+
   std::string passes(duration d) {
     now += d;
     return tell(core.tick(now));
@@ -113,12 +121,34 @@ struct planner_story {
   std::string last, said;
   /// What the members heard last of whether one of them is dispensable; in no other text.
   std::string dispensable;
+  std::uint64_t checks = 0; ///< the number of the newest
+
+  static messages::msg<messages::NodesChecked> checked(const std::vector<node_name>& good,
+                                                       const std::vector<node_name>& leave,
+                                                       const std::vector<node_name>& undecided) {
+    const auto write = [](auto names, const std::vector<node_name>& from) {
+      for (unsigned i = 0; i < from.size(); ++i)
+        names.set(i, from[i]);
+    };
+    return messages::local<messages::NodesChecked>(
+        "master/network_check", [&](messages::NodesChecked::Builder b) {
+          write(b.initGood(static_cast<unsigned>(good.size())), good);
+          write(b.initUndecided(static_cast<unsigned>(undecided.size())), undecided);
+          auto all = b.initLeave(static_cast<unsigned>(leave.size()));
+          for (unsigned i = 0; i < leave.size(); ++i) {
+            all[i].setReason("node " + leave[i] + " is faulty");
+            all[i].initNodes(1).set(0, leave[i]);
+          }
+        });
+  }
 
  private:
   std::string tell(const recovery_core::effects& effects) {
     said = notes(effects);
     recovery_core::effects others;
     for (const auto& e : effects) {
+      if (const auto* check = std::get_if<recovery_core::check_nodes>(&e))
+        checks = check->number;
       const auto* told = std::get_if<recovery_core::direct>(&e);
       if (told && told->message.is<messages::Dispensable>())
         dispensable = text(recovery_core::effects{e});

@@ -1,6 +1,7 @@
 #include "actors/master/network_check/network_check.hpp"
 
 #include "actors/master/addresses.hpp"
+#include "runtime/base/random.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -14,8 +15,13 @@ namespace {
 using messages::msg;
 using checked = msg<messages::NodesChecked>;
 
-/// Numbers of one incarnation: nodes may still know those of the one before.
-constexpr std::uint64_t checks_per_incarnation = 1'000'000;
+/// Nodes may still be at a check of another master, or of the incarnation before: so numbers begin
+/// where none of theirs are.
+std::uint64_t first_number(const master_addresses& master, const sup::context& ctx) {
+  constexpr std::uint64_t checks_of_one = 1 << 16;
+  return random_source(master.commands_as.value + ctx.incarnation()).next() / checks_of_one *
+         checks_of_one;
+}
 
 struct state {
   sup::context ctx;
@@ -61,14 +67,14 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, network_ch
                                      std::shared_ptr<ports::node_marks> marks,
                                      master_addresses master) {
   sup::harden(self, ctx);
-  self->state.emplace(
-      state{ctx,
-            check_run_core(messages::author(ctx.path(), master.commands_as), std::move(options),
-                           ctx.incarnation() * checks_per_incarnation),
-            std::move(marks),
-            std::move(master),
-            {},
-            {}});
+  const auto first = first_number(master, ctx);
+  self->state.emplace(state{
+      ctx,
+      check_run_core(messages::author(ctx.path(), master.commands_as), std::move(options), first),
+      std::move(marks),
+      std::move(master),
+      {},
+      {}});
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const msg<messages::CheckWanted>& m) -> sup::answer<checked> {

@@ -42,16 +42,13 @@ network_prober_core::group_probe_wanted(instant now, const msg<GroupProbeWanted>
                              .any()});
     return out;
   }
-  // Another master may number its checks alike.
-  if (group_ && group_->asked_by.follows == m.envelope().follows &&
-      group_->check == wanted->getCheck() && group_->round == wanted->getRound())
+  if (group_ && group_->check == wanted->getCheck() && group_->round == wanted->getRound())
     return out;
   if (group_)
     perform(out, group_->ring.abandon(now, "another group is probed"));
   const auto members = wanted->getMembers();
   const auto next = members[(wanted->getPlace() + 1) % members.size()];
   group_.emplace(group{ring_core(author_, m, now, pay_),
-                       m.envelope(),
                        wanted->getCheck(),
                        wanted->getRound(),
                        next.getAddress().cStr(),

@@ -78,7 +78,6 @@ class network_prober_core {
   /// The group that is probed.
   struct group {
     probe::ring_core ring;
-    messages::stamp asked_by;
     std::uint64_t check = 0;
     std::uint32_t round = 0;
     std::string host; ///< of the next member
