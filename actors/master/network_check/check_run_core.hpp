@@ -124,6 +124,7 @@ class check_run_core {
   // Words (check_run_words.cpp).
   log::event begun_in_words() const;
   log::event group_failed_in_words(messages::GroupProbed::Reader r) const;
+  log::event in_words(const network_check::finding& f) const;
   void tell_findings(effects& out) const;
   void tell_nodes(effects& out) const;
   void tell_bandwidths(effects& out) const;

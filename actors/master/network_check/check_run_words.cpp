@@ -14,22 +14,6 @@ using network_check::finding;
 
 namespace {
 
-const char* event_of(finding::kind k) {
-  switch (k) {
-  case finding::kind::faulty_node:
-    return "node_faulty";
-  case finding::kind::faulty_link:
-    return "link_faulty";
-  case finding::kind::slow_node:
-    return "node_slow";
-  case finding::kind::slow_link:
-    return "link_slow";
-  case finding::kind::undecidable:
-    break;
-  }
-  return "check_undecided";
-}
-
 CheckFinding kind_of(finding::kind k) {
   switch (k) {
   case finding::kind::faulty_node:
@@ -67,8 +51,8 @@ log::event bandwidth_in_words(const char* what, std::size_t nodes, std::uint64_t
            {"nodes", static_cast<std::int64_t>(nodes)},
            {"bytes", static_cast<std::int64_t>(bytes)},
            {"microseconds", static_cast<std::int64_t>(us)},
-           {"algorithm_gb_per_second", algorithm},
-           {"bus_gb_per_second", bus}}};
+           {"algorithm_gb_per_second", double{algorithm}},
+           {"bus_gb_per_second", double{bus}}}};
 }
 
 } // namespace
@@ -106,18 +90,37 @@ log::event check_run_core::group_failed_in_words(GroupProbed::Reader r) const {
            {"reason", std::string(r.getFailed().cStr())}}};
 }
 
-void check_run_core::tell_findings(effects& out) const {
-  for (const auto& f : now_->said->findings) {
-    std::vector<node_name> names;
-    for (const auto n : f.nodes)
-      names.push_back(name(n));
-    out.push_back(note{{log::level::warning,
-                        event_of(f.what),
-                        f.reason,
-                        {{"nodes", fmt::format("{}", fmt::join(names, ","))},
-                         {"seconds", f.seconds},
-                         {"median_seconds", f.median}}}});
+log::event check_run_core::in_words(const finding& f) const {
+  std::vector<node_name> all;
+  for (const auto n : f.nodes)
+    all.push_back(name(n));
+  const std::string nodes = fmt::format("{}", fmt::join(all, ","));
+  switch (f.what) {
+  case finding::kind::faulty_node:
+    return {log::level::warning, "node_faulty", f.reason, {{"names", nodes}}};
+  case finding::kind::faulty_link:
+    return {log::level::warning, "link_faulty", f.reason, {{"names", nodes}}};
+  case finding::kind::slow_node:
+    return {
+        log::level::warning,
+        "node_slow",
+        f.reason,
+        {{"names", nodes}, {"seconds", double{f.seconds}}, {"median_seconds", double{f.median}}}};
+  case finding::kind::slow_link:
+    return {
+        log::level::warning,
+        "link_slow",
+        f.reason,
+        {{"names", nodes}, {"seconds", double{f.seconds}}, {"median_seconds", double{f.median}}}};
+  case finding::kind::undecidable:
+    break;
   }
+  return {log::level::warning, "check_undecided", f.reason, {{"names", nodes}}};
+}
+
+void check_run_core::tell_findings(effects& out) const {
+  for (const auto& f : now_->said->findings)
+    out.push_back(note{in_words(f)});
 }
 
 void check_run_core::tell_nodes(effects& out) const {
@@ -133,9 +136,9 @@ void check_run_core::tell_nodes(effects& out) const {
                                     name(n), good ? "good" : "not good", alone ? alone->seconds : 0,
                                     of.best, of.latency_us),
                         {{"node", name(n)},
-                         {"good", good},
-                         {"own_seconds", alone ? alone->seconds : 0},
-                         {"group_seconds", of.best},
+                         {"good", bool{good}},
+                         {"own_seconds", double{alone ? alone->seconds : 0}},
+                         {"group_seconds", double{of.best}},
                          {"latency_us", static_cast<std::int64_t>(of.latency_us)}}}});
   }
 }
@@ -169,10 +172,10 @@ log::event check_run_core::concluded_in_words(instant now) const {
           "check_over",
           fmt::format("{} ({:.2f} s)", v.summary, seconds),
           {{"nodes", static_cast<std::int64_t>(now_->nodes.size())},
-           {"good", static_cast<std::int64_t>(v.good.size())},
+           {"good_nodes", static_cast<std::int64_t>(v.good.size())},
            {"leaving", static_cast<std::int64_t>(v.leave.size())},
            {"rounds", static_cast<std::int64_t>(now_->results.rounds.size())},
-           {"seconds", seconds}}};
+           {"seconds", double{seconds}}}};
 }
 
 msg<NodesChecked> check_run_core::answer_message() {
