@@ -136,7 +136,7 @@ void check_run_core::tell_nodes(effects& out) const {
                                     name(n), good ? "good" : "not good", alone ? alone->seconds : 0,
                                     of.best, of.latency_us),
                         {{"node", name(n)},
-                         {"good", bool{good}},
+                         {"good", good},
                          {"own_seconds", double{alone ? alone->seconds : 0}},
                          {"group_seconds", double{of.best}},
                          {"latency_us", static_cast<std::int64_t>(of.latency_us)}}}});
