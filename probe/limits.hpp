@@ -3,8 +3,32 @@
 #include "messages/limits.hpp"
 #include "runtime/base/limits.hpp"
 
-/// The bounds of what nodes send each other, and do, to be probed.
+#include <cstddef>
+#include <cstdint>
+
+/// The bounds of what a node finds out about itself before it trains, and with others.
 namespace troupe::limits {
+
+/// Devices of a node, and pairs of them between which switches are looked at.
+inline constexpr std::uint32_t probed_devices_max = 64;
+inline constexpr std::size_t box_pairs_max = 256;
+
+/// A device of whose memory so many percent are taken before training begins has another user: a
+/// process that an earlier job has left behind, or a job that was given the same devices. Training
+/// beside it is slow, or ends when the memory is used up, hours later. What drivers and displays
+/// take by themselves is far less: 1 to 2 %. The bound is DLRover's, so that a cluster finds the
+/// same nodes good under both.
+inline constexpr std::uint64_t memory_in_use_percent = 30;
+
+/// The message with all devices and pairs in it.
+inline constexpr std::size_t node_probed_max = 1u << 20;
+static_assert(node_probed_max < frame_max);
+/// A line of a report, and a device's name.
+static_assert((probed_devices_max + box_pairs_max + 1) * (failure_line_max + name_max) <
+              node_probed_max);
+
+/// A file that describes simulated devices.
+inline constexpr std::size_t simulated_devices_text_max = 1u << 20;
 
 /// Members of one ring, and what they reduce: of each size, in all repeats together.
 inline constexpr std::size_t ring_members_max = nodes_max;

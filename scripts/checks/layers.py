@@ -15,6 +15,8 @@ CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
 TRAINING, TRACE = "worker", "trace"
 DIAG = "diag"
 TOPOLOGY = "topology"
+# JSON that knows its lines: for all files that people write by hand.
+LOCATED_JSON = "topology/located_json.hpp"
 PROBE = "probe"
 # Numbers that a folder shares with those that may not use the rest of it.
 CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
@@ -42,8 +44,9 @@ MAY_USE = {
     LOAD: (BASE, PORTS, CKPT, CATALOG, CKPT_LIMITS),
     REPLICATION: (BASE, MESSAGES, CATALOG),
     DIAG: (BASE, MESSAGES),
-    TOPOLOGY: (BASE,),
-    PROBE: (BASE, MESSAGES),
+    LOCATED_JSON: (BASE,),
+    TOPOLOGY: (BASE, LOCATED_JSON),
+    PROBE: (BASE, MESSAGES, LOCATED_JSON),
     TRAINING: (BASE, MESSAGES, PORTS, CKPT, CATALOG, LOAD, DIAG, OS, CKPT_LIMITS),
     TRACE: (BASE, DIAG),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
