@@ -10,8 +10,8 @@
 /// its loss is a little off. A probe that only measures time calls such a device good.
 ///
 /// All entries are small whole numbers, so each sum is exact in float, in whatever order a device
-/// adds: one wrong bit is a wrong product. Compared is C·r with A·(B·r) for a fixed vector r,
-///  which takes n² steps where the product takes n³.
+/// adds: one wrong bit is a wrong product. Compared is C·r with A·(B·r) for a fixed vector r, which
+/// takes n² steps where the product takes n³.
 namespace troupe::probe {
 
 class known_product {
