@@ -12,6 +12,9 @@ namespace troupe::limits {
 /// Devices of a node, and pairs of them between which switches are looked at.
 inline constexpr std::uint32_t probed_devices_max = 64;
 inline constexpr std::size_t box_pairs_max = 256;
+/// What a pair must have if nothing else is said: dlrover-run's, of MetaX's fork.
+inline constexpr std::uint64_t box_bandwidth_min = 10'000;
+inline constexpr std::uint32_t box_channels_min = 2;
 
 /// A device of whose memory so many percent are taken before training begins has another user: a
 /// process that an earlier job has left behind, or a job that was given the same devices. Training

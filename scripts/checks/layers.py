@@ -20,7 +20,8 @@ LOCATED_JSON = "topology/located_json.hpp"
 PROBE = "probe"
 # Numbers that a folder shares with those that may not use the rest of it.
 CKPT_LIMITS, ACTORS_LIMITS = "ckpt/limits.hpp", "actors/limits.hpp"
-LIMITS = (CKPT_LIMITS, ACTORS_LIMITS)
+PROBE_LIMITS = "probe/limits.hpp"
+LIMITS = (CKPT_LIMITS, ACTORS_LIMITS, PROBE_LIMITS)
 # A port of the actors; what is behind it is no business of theirs.
 REPLICATION = "ckpt/copies/replication_host.hpp"
 
@@ -46,7 +47,8 @@ MAY_USE = {
     DIAG: (BASE, MESSAGES),
     LOCATED_JSON: (BASE,),
     TOPOLOGY: (BASE, LOCATED_JSON),
-    PROBE: (BASE, MESSAGES, LOCATED_JSON),
+    PROBE_LIMITS: (BASE, MESSAGES),
+    PROBE: (BASE, MESSAGES, LOCATED_JSON, PROBE_LIMITS),
     TRAINING: (BASE, MESSAGES, PORTS, CKPT, CATALOG, LOAD, DIAG, OS, CKPT_LIMITS),
     TRACE: (BASE, DIAG),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
@@ -56,7 +58,7 @@ MAY_USE = {
     ),
     OS: (
         *(BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT, CATALOG, COPIES, REPLICATION, DIAG),
-        *(PROBE, CKPT_LIMITS),
+        *(PROBE, CKPT_LIMITS, PROBE_LIMITS),
     ),
     OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
     WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, DIAG, ACTORS, OS, OPTIONS, *LIMITS),
@@ -87,6 +89,7 @@ THIRD_PARTY = {
     r"protozero/": (DIAG, "bench"),
     r"elfutils/|(libelf|gelf|dwarf|seccomp)\.h": (OS,),
     r"(cuda|cublas|nccl)": (TRACE,),
+    r"Eigen/": (OS,),
     r"CLI/": (OPTIONS, SHELL),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (
         OS,

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "probe/probe_host.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/os/io_thread.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace troupe::os {
+
+/// The real probe_host: `troupe-probe` as a child, which is killed when its time is over. It gets
+/// what is wanted on its standard input and leaves its report on its standard output, each one
+/// message. Whatever else happens to it becomes a report that the node's devices fail.
+class child_probe_host final : public probe::probe_host {
+ public:
+  /// `own_program`: the file of `troupe`. `node`: this node's name.
+  static std::shared_ptr<child_probe_host> open(std::string own_program, std::string node);
+  /// Ends the probe that is under way, whose `done` is called before this returns; those that have
+  /// not begun are dropped.
+  ~child_probe_host() override;
+
+  void probe_node(const messages::msg<messages::NodeProbeWanted>& wanted, probed done) override;
+
+ private:
+  class run;
+  child_probe_host(std::string own_program, std::string node);
+
+  messages::msg<messages::NodeProbed>
+  report_of(const messages::msg<messages::NodeProbeWanted>& wanted, const run& current) const;
+
+  const std::string program_, node_;
+  std::mutex mutex_;
+  std::shared_ptr<run> current_; ///< the last that was asked for
+  io_thread thread_{"troupe-probe"};
+};
+
+} // namespace troupe::os
