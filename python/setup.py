@@ -23,6 +23,7 @@ LINKS = {
     "actor-shell": "shell",
     "actor-stacks": "stacks",
     "troupe-dump": "dump",
+    "troupe-probe": "probe",
 }
 
 

@@ -25,7 +25,10 @@ from checks.project import Project
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "docs/configuration.md"
 BARE_BAR, BAR = r"(?<!\\)\|", r"\\|"
-PROGRAMS = ("actor-launcher", "actor-master", "actor-shell", "actor-stacks", "troupe-dump")
+PROGRAMS = (
+    *("actor-launcher", "actor-master", "actor-shell", "actor-stacks"),
+    *("troupe-dump", "troupe-probe"),
+)
 
 
 def manual(program: Path) -> str:

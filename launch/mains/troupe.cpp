@@ -40,6 +40,7 @@ constexpr std::array parts{
          troupe_saver},
     part{"dump", "troupe-dump", "show what processes are doing, without their help", false,
          dump_program},
+    part{"probe", "troupe-probe", "find out how this node is by itself", false, probe_program},
 };
 
 std::string usage() {

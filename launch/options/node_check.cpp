@@ -1,11 +1,8 @@
 #include "launch/options/node_check.hpp"
 
 #include "launch/options/arguments.hpp"
-#include "launch/options/values.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace troupe::launch {
 
@@ -13,26 +10,7 @@ namespace {
 
 constexpr double seconds_min = 1, seconds_max = 3'600;
 constexpr double factor_min = 1.1, factor_max = 1'000;
-constexpr std::int64_t device_max = 1'023, bandwidth_max = 100'000'000, channels_max = 1'024;
-
-result<std::vector<std::pair<std::uint32_t, std::uint32_t>>> pairs_of(std::string text) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-  std::replace(text.begin(), text.end(), ',', ' ');
-  for (const auto& word : split(text, ' ')) {
-    if (word.empty())
-      continue;
-    const auto ends = split(word, ':');
-    const auto first = digits(ends.front()), second = digits(ends.back());
-    if (ends.size() != 2 || !first || !second || *first > device_max || *second > device_max ||
-        *first == *second)
-      return failure(errc::invalid,
-                     fmt::format("--box-pairs: '{}' is no pair of devices like 0:1", word));
-    pairs.emplace_back(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*second));
-  }
-  if (pairs.empty() || pairs.size() > static_cast<std::size_t>(device_max))
-    return failure(errc::invalid, fmt::format("--box-pairs: {} pairs", pairs.size()));
-  return pairs;
-}
+constexpr std::int64_t bandwidth_max = 100'000'000, channels_max = 1'024;
 
 } // namespace
 
@@ -106,7 +84,7 @@ result<node_check_options> derive_node_check(const node_check_arguments& w) {
     return failure(errc::invalid, fmt::format("--min-channels: {} is not from 0 to {}",
                                               w.min_channels, channels_max));
   o.min_channels = static_cast<std::uint32_t>(w.min_channels);
-  const auto pairs = pairs_of(w.box_pairs);
+  const auto pairs = box_pairs_of(w.box_pairs);
   if (!pairs)
     return tl::make_unexpected(pairs.error());
   if (w.switchbox_check)

@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
+#include "launch/options/box_pairs.hpp"
 #include "launch/options/hangs.hpp"
 #include "launch/options/interpreter.hpp"
 #include "launch/options/node_check.hpp"
@@ -195,6 +196,22 @@ struct dump_program_options {
   std::uint32_t world_size = 0; ///< 0: not said
 };
 
+/// How is this node by itself?
+struct probe_program_options {
+  struct box_check {
+    std::vector<box_pair> pairs;
+    std::uint64_t min_bandwidth = 0;
+    std::uint32_t min_channels = 0;
+  };
+  /// Nothing: switches between devices are not looked at.
+  std::optional<box_check> box;
+  std::chrono::milliseconds within{};
+  /// One JSON object instead of a table.
+  bool json = false;
+  /// What is wanted is a message on the standard input, and so is the answer.
+  bool as_messages = false;
+};
+
 /// The user asked for text (--help, --version) instead of a run.
 struct just_print {
   std::string text;
@@ -239,6 +256,9 @@ parsed<stacks_options> parse_stacks(const std::vector<std::string>& arguments,
 /// Of the machine only its columns count.
 parsed<dump_program_options> parse_dump(const std::vector<std::string>& arguments,
                                         const machine_facts& machine);
+/// The same.
+parsed<probe_program_options> parse_probe(const std::vector<std::string>& arguments,
+                                          const machine_facts& machine);
 
 /// A number, "cpu", "gpu" or "auto".
 result<std::uint32_t> parse_processes(const std::string& text, const machine_facts& machine);

@@ -344,7 +344,8 @@ TEST_CASE("no program's help is wider than 80 columns, and no line of it is blan
        {lines(parse_launcher({"--help"}, eight_cpus())),
         lines(parse_launcher({"--help-all"}, eight_cpus())),
         lines(parse_master({"--help"}, eight_cpus())), lines(parse_shell({"--help"}, eight_cpus())),
-        lines(parse_stacks({"--help"}, eight_cpus())), lines(parse_dump({"--help"}, eight_cpus()))})
+        lines(parse_stacks({"--help"}, eight_cpus())), lines(parse_dump({"--help"}, eight_cpus())),
+        lines(parse_probe({"--help"}, eight_cpus()))})
     for (const auto& line : all) {
       CHECK_MESSAGE(line.size() < 80, line);
       CHECK_MESSAGE((line.empty() || line.back() != ' '), line);

@@ -82,5 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     judge(parse_shell(q.arguments, q.machine));
   else if (size % 8 == 2)
     judge(parse_dump(q.arguments, q.machine));
+  else if (size % 8 == 3)
+    judge(parse_probe(q.arguments, q.machine));
   return 0;
 }

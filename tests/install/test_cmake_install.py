@@ -24,6 +24,7 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
         "actor-shell": "troupe",
         "actor-stacks": "troupe",
         "troupe-dump": "troupe",
+        "troupe-probe": "troupe",
     }
     assert echo(prefix / "bin/actor-launcher", "installed") == "installed\n"
 
@@ -45,6 +46,7 @@ def test_nothing_else_is_copied_from_the_system(prefix: Path) -> None:
         ("actor-shell", "--json-log FILE"),
         ("actor-stacks", "--path DIR"),
         ("troupe-dump", "--samples N"),
+        ("troupe-probe", "--box-pairs PAIRS"),
     ],
 )
 def test_each_name_has_its_manual_page_and_completion(prefix: Path, name: str, option: str) -> None:

@@ -24,6 +24,7 @@ def test_a_verb_and_a_link_are_the_same(build: Path) -> None:
         ("shell", "actor-shell"),
         ("stacks", "actor-stacks"),
         ("dump", "troupe-dump"),
+        ("probe", "troupe-probe"),
     ],
 )
 def test_both_show_the_same_help(build: Path, verb: str, link: str) -> None:
