@@ -49,7 +49,8 @@ struct pair_found {
 /// One probe of one node.
 class probing {
  public:
-  probing(device_port& devices, const step_told& at) : devices_(devices), at_(at) {}
+  probing(device_port& devices, const step_told& at, bool trained)
+      : devices_(devices), at_(at), trained_(trained) {}
 
   void look_at_devices() {
     at_("the list of devices");
@@ -116,7 +117,7 @@ class probing {
     const auto name = called(device.facts);
     if (!device.facts.health.empty())
       device.failed = fmt::format("{}: {}", name, device.facts.health);
-    else if (is_in_use(device.facts))
+    else if (!trained_ && is_in_use(device.facts))
       device.failed = fmt::format("{} has {} of {} GiB of its memory in use already: another "
                                   "process trains on it",
                                   name, gibibytes(device.facts.memory_used_bytes),
@@ -186,6 +187,7 @@ class probing {
 
   device_port& devices_;
   const step_told& at_;
+  const bool trained_;
   std::string first_failure_;
   std::size_t failures_ = 0;
 };
@@ -237,7 +239,7 @@ messages::msg<NodeProbed> probe_node(device_port& devices,
                                      const messages::msg<NodeProbeWanted>& wanted,
                                      const std::string& node, const step_told& at) {
   auto what = wanted.read();
-  probing probe(devices, at);
+  probing probe(devices, at, what->getTrained());
   probe.look_at_devices();
   probe.look_at_box(*what);
   return messages::local<NodeProbed>(author_name, [&](NodeProbed::Builder to) {

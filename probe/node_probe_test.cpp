@@ -131,6 +131,10 @@ TEST_SUITE("what a node finds out about itself") {
     devices.devices[3].memory_bytes = 80 * gib - gib / 3;
     CHECK(failed(devices, wanted()) == "device 3 has 24.1 of 79.7 GiB of its memory in use "
                                        "already: another process trains on it");
+    // Workers of this job have run here: it may be theirs.
+    const auto again = wanted();
+    CHECK(failed(devices, messages::altered(again, again.any().envelope(),
+                                            [](auto to) { to.setTrained(true); })) == "");
     // A device that does not say how much it has.
     devices.devices[3].memory_bytes = devices.devices[3].memory_used_bytes = 0;
     CHECK(failed(devices, wanted()) == "");

@@ -28,6 +28,7 @@
 #include "runtime/os/console/console_relay.hpp"
 #include "runtime/os/log/console_sink.hpp"
 #include "runtime/os/net/addresses.hpp"
+#include "runtime/os/probe/child_probe_host.hpp"
 #include "runtime/os/process/local_services.hpp"
 #include "runtime/os/tcpstore/asio_store_host.hpp"
 #include "runtime/os/watch/process_watch.hpp"
@@ -208,15 +209,17 @@ class life {
                           {options_.processes_per_node, log_->sink(), facts_.directory.stacks()});
     if (!workers)
       return cannot_go_on(workers.error());
+    const auto probes = os::child_probe_host::open(own_program(), facts_.node);
     const auto told = keeper_.earlier_lives() == 0
                           ? told_once_linked(log_->sink(), program,
                                              first_lines(options_, today(),
                                                          directory_asked_for(facts_), where.master))
                           : log_->sink();
-    auto node = node_run::start(
-        engine_.system(),
-        {*transport, processes, stores, keeping_, snapshots, copier, *watch, *workers},
-        node_options, checkpoint_.heard_in(master ? told : told_by_node(told)));
+    auto node =
+        node_run::start(engine_.system(),
+                        {*transport, processes, stores, keeping_, snapshots, copier, *watch,
+                         *workers, std::make_shared<ports::no_bulk_links>(), probes},
+                        node_options, checkpoint_.heard_in(master ? told : told_by_node(told)));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
                              "supervisor_restarted",

@@ -49,7 +49,7 @@ cluster::cluster(const cluster_options& options)
     : options_(options), world_(options.seed), network_(world_, links_of(options)),
       trainers_(world_, options.trainers), stores_(world_),
       checkpoints_(world_, trainers_, options.checkpoints), progress_(world_),
-      channel_(world_, trainers_, progress_), loads_(checkpoints_),
+      channel_(world_, trainers_, progress_), probes_(world_), loads_(checkpoints_),
       trees_(std::make_unique<trees>()) {
   for (std::uint32_t i = 1; i <= options_.nodes; ++i)
     nodes_[node_name_of(i)];
@@ -118,6 +118,10 @@ void cluster::start_master(const std::string& name) {
   o.recovery.max_restarts = options_.max_restarts;
   o.recovery.without_progress_max = options_.without_progress_max;
   o.recovery.progress_after = progress_after;
+  o.recovery.checks_nodes = options_.checks_nodes;
+  o.network_check.within = options_.check_within;
+  o.network_check.bytes = options_.check_bytes;
+  o.network_check.repeats = 1;
   o.gateway.listen_on = {name, master_port};
   actors::master_events events;
   events.on_listening = [](const ports::endpoint&) {};

@@ -10,6 +10,7 @@
 #include "tests/sim/journal.hpp"
 #include "tests/sim/loads.hpp"
 #include "tests/sim/network.hpp"
+#include "tests/sim/probes.hpp"
 #include "tests/sim/processes.hpp"
 #include "tests/sim/progress.hpp"
 #include "tests/sim/stores.hpp"
@@ -36,6 +37,10 @@ struct cluster_options {
   std::optional<duration> last_call = 1s;
   std::uint32_t unit = 1;
   duration join_timeout = 120s;
+  /// Nodes are checked before they take part, with messages of so many bytes.
+  bool checks_nodes = false;
+  std::uint64_t check_bytes = 64u << 10;
+  duration check_within = 10s;
   duration stop_within = 5s;
   /// Of links and of membership.
   duration lease = limits::lease;
@@ -73,6 +78,7 @@ class cluster {
   sim::checkpoints& saves() { return checkpoints_; }
   sim::progress& pages() { return progress_; }
   sim::channel& talk() { return channel_; }
+  sim::probes& devices() { return probes_; }
   sim_disk& disk() { return masters_.at(master_name()).disk; }
   const cluster_options& options() const { return options_; }
 
@@ -146,6 +152,7 @@ class cluster {
   sim::checkpoints checkpoints_;
   sim::progress progress_;
   sim::channel channel_;
+  sim::probes probes_;
   loads loads_;
   std::map<std::string, master_machine> masters_;
   std::map<std::string, machine> nodes_;

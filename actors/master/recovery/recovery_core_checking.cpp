@@ -79,7 +79,6 @@ recovery_core::effects recovery_core::nodes_checked(instant now, std::uint64_t n
   // Suspect at once: its NodeLost, by which it is forgotten, comes after the next proposal.
   for (const auto f : said->getLeave())
     for (const auto n : f.getNodes()) {
-      TROUPE_RARE("planner: a node leaves after a check");
       judge(n.cStr(), node_standing::suspect);
       out.push_back(evict{n.cStr(), f.getReason().cStr(), false});
     }
@@ -116,7 +115,6 @@ void recovery_core::spare_one_suspect(effects& out, const std::vector<node_name>
                         {{"nodes", static_cast<std::int64_t>(undecided.size())}}}});
     return;
   }
-  TROUPE_RARE("planner: one of the nodes that fail together trains alone");
   const auto& one = undecided.front();
   roster_.set_standing(one, asked.nodes.at(one), node_standing::good);
   out.push_back(note{{log::level::warning,
@@ -135,7 +133,6 @@ recovery_core::effects recovery_core::check_failed(instant now, std::uint64_t nu
     return out;
   const auto asked = *std::exchange(checking_, std::nullopt);
   const bool again = ++checks_failed_ < limits::check_tries_max;
-  TROUPE_RARE("planner: a check could not be made");
   out.push_back(note{
       {log::level::warning,
        "check_not_made",
