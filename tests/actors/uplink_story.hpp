@@ -40,6 +40,7 @@ inline uplink_options uplink_told() {
   o.job = "job";
   o.node = "a";
   o.address = "a.lan";
+  o.bulk_port = 4713;
   o.slots = 8;
   o.role = "trainer";
   o.wanted_rank = 3;

@@ -146,6 +146,8 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
                                                    b.setWorkerRole(hello.getWorkerRole());
                                                    b.setState(hello.getState());
                                                    b.setStopWithinMs(hello.getStopWithinMs());
+                                                   b.setBulkPort(hello.getBulkPort());
+                                                   b.setSwitches(hello.getSwitches());
                                                  })
                              .any()});
 }

@@ -52,6 +52,8 @@ TEST_SUITE("membership_core") {
       b.setSlots(8);
       b.setWantedRank(3);
       b.setWorkerRole("reader");
+      b.setBulkPort(4713);
+      b.initSwitches(2).set(1, "leaf-7");
       b.initState().setGeneration(5);
     });
     const auto effects = s.core.hello(s.now, session_id{1}, m);
@@ -64,6 +66,9 @@ TEST_SUITE("membership_core") {
     CHECK(p->getSlots() == 8);
     CHECK(p->getWantedRank() == 3);
     CHECK(p->getWorkerRole() == "reader");
+    CHECK(p->getBulkPort() == 4713);
+    REQUIRE(p->getSwitches().size() == 2);
+    CHECK(p->getSwitches()[1] == "leaf-7");
     CHECK(s.core.session_of("a") == session_id{1});
   }
 

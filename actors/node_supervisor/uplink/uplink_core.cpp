@@ -60,6 +60,7 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
     b.setIncarnation(which_.value);
     b.setRole(Hello::Role::NODE);
     b.setAddress(options_.address);
+    b.setBulkPort(options_.bulk_port);
     b.setSlots(options_.slots);
     b.setWantedRank(options_.wanted_rank ? static_cast<std::int32_t>(*options_.wanted_rank) : -1);
     if (!options_.role.empty())

@@ -24,6 +24,8 @@ struct uplink_options {
   node_name node;
   /// Where other nodes reach this one.
   std::string address;
+  /// There, for bulk links; 0: nowhere.
+  std::uint16_t bulk_port = 0;
   std::uint32_t slots = 1;
   /// Of this node's workers (--role).
   std::string role;

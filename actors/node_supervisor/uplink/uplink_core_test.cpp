@@ -27,6 +27,7 @@ TEST_SUITE("uplink_core: getting linked") {
     CHECK(h->getNode() == "a");
     CHECK(h->getIncarnation() == 7);
     CHECK(h->getAddress() == "a.lan");
+    CHECK(h->getBulkPort() == 4713);
     CHECK(h->getSlots() == 8);
     CHECK(h->getWorkerRole() == "trainer");
     CHECK(h->getWantedRank() == 3);
