@@ -38,10 +38,9 @@ inline constexpr auto memory_lock_within = 2s;
 /// source has on its way to one target.
 inline constexpr std::size_t copy_part = 63u << 10;
 inline constexpr std::size_t copy_window = 8u << 20;
-/// What a node gives to others in a second, unless told otherwise: training needs its network too.
+/// What a node sends to others in a second on bulk links, unless told otherwise: training needs its
+/// network too.
 inline constexpr std::uint64_t copy_rate = 512u << 20;
-/// What a source may send at once after a rest, when it is told how fast it may send at most.
-inline constexpr std::size_t copy_burst = 4u << 20;
 /// The largest snapshot of which pieces are held.
 inline constexpr std::uint64_t copy_snapshot_max = std::uint64_t{1} << 44;
 /// A source that has nothing to give lets go of its links.
@@ -52,6 +51,8 @@ inline constexpr std::size_t replication_sources_max = 16 * local_world_max;
 /// as it has slots.
 inline constexpr std::uint32_t copy_parity_max = 4;
 static_assert(copy_part + 1024 <= (64u << 10) && copy_window < send_queue_max);
-static_assert(copy_part <= copy_burst && copy_window / copy_part < credit_messages);
+static_assert(copy_part <= bulk_burst && copy_window / copy_part < credit_messages);
+// Sources leave room for the links of other purposes.
+static_assert(2 * replication_sources_max <= bulk_peers_max);
 
 } // namespace troupe::limits

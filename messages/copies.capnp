@@ -5,8 +5,8 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: copies — pieces of a snapshot in one node's memory are kept in others' (ckpt/erasure/stripes.hpp says which).
 #
-# Roles     the *source*, whose snapshot it is, dials each *target* of its group; a link of its own, which carries nothing else. The source says
-#           Hello with role peer; no Welcome follows.
+# Roles     the *source*, whose snapshot it is, dials each *target* of its group; a bulk link, which carries nothing else. The source says
+#           Hello with role peer and purpose copies; no Welcome follows.
 # Order     CopyBegin → CopyPiece … → CopyEnd, stripe by stripe in any order; then CopyHeld. CopyRefused may come at any time instead. The next
 #           CopyBegin may follow on the same link.
 # Pace      The target answers each CopyPiece with CopyTaken; the source has at most limits::copy_window bytes on the way, and sends no

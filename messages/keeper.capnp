@@ -145,5 +145,5 @@ struct MasterPlace {
 
 struct CopiesPlace {
   port @0 :UInt16;
-  # Where the sender takes copies of other nodes' snapshots: its workers have told others.
+  # Where other nodes dial the sender's bulk links: its workers and its master have told them.
 }

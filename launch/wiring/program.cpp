@@ -105,6 +105,10 @@ result<os::proof> proof_of(const common_options& o) {
 
 } // namespace
 
+std::string own_address_said(const launcher_options& o) {
+  return parse_host(o.local_addr).value_or(o.local_addr);
+}
+
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,
                                                          const link::options& timing,

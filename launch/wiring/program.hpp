@@ -57,6 +57,9 @@ void prepare_process(const char* program);
 result<std::unique_ptr<os::logs>> open_log(const common_options& o, os::log_origin origin,
                                            std::size_t queue_max = limits::log_queue_max);
 
+/// --local-addr, which may be in brackets; empty if it was not given.
+std::string own_address_said(const launcher_options& o);
+
 /// `dial_from`: this machine's address to dial from; empty means any.
 result<std::shared_ptr<ports::transport>> open_transport(os::io_thread& io, const common_options& o,
                                                          const log::sink& sink,

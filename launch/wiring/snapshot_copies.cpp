@@ -1,9 +1,10 @@
 #include "launch/wiring/snapshot_copies.hpp"
 
-#include "launch/wiring/master_wiring.hpp"
-#include "launch/wiring/program.hpp"
+#include "ckpt/limits.hpp"
 
 #include <malloc.h>
+
+#include <utility>
 
 namespace troupe::launch {
 
@@ -20,22 +21,15 @@ void keep_memory_of_parts() {
 } // namespace
 
 result<std::unique_ptr<snapshot_copies>>
-snapshot_copies::open(const launcher_options& o, const node_name& node,
-                      const ports::endpoint& where, const std::vector<std::vector<int>>& memory,
-                      const log::sink& sink) {
+snapshot_copies::open(const std::shared_ptr<ports::bulk_links>& bulk, const node_name& node,
+                      const std::vector<std::vector<int>>& memory, const log::sink& sink) {
   std::unique_ptr<snapshot_copies> made(new snapshot_copies);
   keep_memory_of_parts();
-  auto transport = open_transport(made->io_, o.common, sink, link_timing_of(o), where.host);
-  if (!transport)
-    return tl::make_unexpected(transport.error());
-  made->transport_ = std::move(*transport);
-  auto target = ckpt::replication_target::open(made->transport_, where, o.rdzv_id, made->owners_,
-                                               memory, sink);
+  auto target = ckpt::replication_target::open(bulk, made->owners_, memory, sink);
   if (!target)
     return tl::make_unexpected(target.error());
   made->target_ = std::move(*target);
-  made->source_ = std::make_shared<ckpt::replication_source>(
-      made->transport_, ckpt::replication_source_options{o.rdzv_id, node, o.copy_rate});
+  made->source_ = std::make_shared<ckpt::replication_source>(bulk, node);
   return made;
 }
 

@@ -15,6 +15,7 @@
 #include "launch/wiring/master_run.hpp"
 #include "launch/wiring/master_wiring.hpp"
 #include "launch/wiring/narrative.hpp"
+#include "launch/wiring/node_bulk.hpp"
 #include "launch/wiring/node_run.hpp"
 #include "launch/wiring/outcome_file.hpp"
 #include "launch/wiring/placement.hpp"
@@ -55,11 +56,6 @@ constexpr auto program = "actor-launcher";
 /// Nothing that a node's actors do waits for a disk or a network.
 constexpr unsigned engine_threads = 1;
 
-/// --local-addr, which may be in brackets; empty if it was not given.
-std::string own_address_said(const launcher_options& o) {
-  return parse_host(o.local_addr).value_or(o.local_addr);
-}
-
 /// What this node tells others without having dialled. Of a static job on one node no master is
 /// dialled at the host that was said.
 std::string own_address_told(const launcher_options& o) {
@@ -67,18 +63,6 @@ std::string own_address_told(const launcher_options& o) {
   const auto& r = o.rendezvous;
   const bool alone = r.at_first_node && o.nodes_max == 1;
   return said.empty() && alone && os::is_loopback(r.endpoint.host) ? r.endpoint.host : said;
-}
-
-/// Where this node listens for copies of other nodes' snapshots. Its address for others is known
-/// once it has a link; until then a master at a loopback address, or a node that no other machine
-/// can know, says that no other machine comes.
-std::string listens_for_copies_at(const launcher_options& o, const ports::endpoint& master) {
-  const auto said = own_address_said(o);
-  if (!said.empty())
-    return said;
-  if (os::is_loopback(master.host))
-    return master.host;
-  return o.common.reaches_other_machines() ? "*" : "127.0.0.1";
 }
 
 /// As for torchrun: then rank 0's worker hosts the store.
@@ -126,7 +110,6 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
 static_assert(limits::supervisor_stopped_within <= limits::isolated_within);
 
 constexpr ports::kept_slot<messages::MasterPlace> master_slot{2};
-constexpr ports::kept_slot<messages::CopiesPlace> copies_slot{3};
 
 constexpr bool all_differ(std::initializer_list<unsigned> slots) {
   unsigned taken = 0;
@@ -138,7 +121,7 @@ constexpr bool all_differ(std::initializer_list<unsigned> slots) {
   return true;
 }
 static_assert(all_differ({actors::agent::underway_slot.number, actors::uplink::identity_slot.number,
-                          master_slot.number, copies_slot.number}));
+                          master_slot.number, node_bulk::place_slot.number}));
 
 std::string today() {
   const auto now = std::chrono::system_clock::now();
@@ -189,11 +172,13 @@ class life {
     }
 
     contract.zone = zone_towards(own_address_said(options_), where.master.host);
-    auto copies = give_copies(contract, listens_for_copies_at(options_, where.master));
+    open_bulk(where.master);
+    auto copies = give_copies(contract);
     output_ = std::make_shared<worker_output>(contract.output, console_, facts_.progress);
     auto node_options = node_options_of(
         options_, machine_, where, facts_.node, facts_.seed,
         heard_by(outcome_, contract.output, program_of(contract, output_, processes)));
+    node_options.uplink.bulk_port = bulk_links()->where().port;
     const auto memory = ckpt::snapshot_watch::open(contract.checkpoint_memory);
     if (!memory)
       return cannot_go_on(memory.error());
@@ -218,7 +203,7 @@ class life {
     auto node =
         node_run::start(engine_.system(),
                         {*transport, processes, stores, keeping_, snapshots, copier, *watch,
-                         *workers, std::make_shared<ports::no_bulk_links>(), probes},
+                         *workers, bulk_links(), probes},
                         node_options, checkpoint_.heard_in(master ? told : told_by_node(told)));
     if (keeper_.earlier_lives() > 0)
       log_->sink()(program, {log::level::warning,
@@ -275,29 +260,43 @@ class life {
                    }));
   }
 
-  /// In a job of several nodes, if this one can have a part in it; `contract` is told where.
-  /// Without it training goes on, and a worker that wants copies is told that there are none.
-  std::unique_ptr<snapshot_copies> give_copies(worker_contract& contract,
-                                               const std::string& own) const {
-    if (contract.memory_for_others.empty())
+  /// In a job of several nodes. Without bulk links training goes on, and what needs them says so.
+  void open_bulk(const ports::endpoint& master) {
+    if (options_.nodes_max < 2)
+      return;
+    auto opened = node_bulk::open(options_, facts_.node, master, *keeping_, log_->sink());
+    if (opened)
+      bulk_ = std::move(*opened);
+    else
+      say_no_copies(opened.error());
+  }
+
+  std::shared_ptr<ports::bulk_links> bulk_links() const {
+    if (bulk_)
+      return bulk_->links();
+    return std::make_shared<ports::no_bulk_links>();
+  }
+
+  /// If this node can have a part in it; `contract` is told where. Else a worker that wants copies
+  /// is told that there are none.
+  std::unique_ptr<snapshot_copies> give_copies(worker_contract& contract) const {
+    if (!bulk_ || contract.memory_for_others.empty())
       return nullptr;
-    const auto kept = keeping_->kept(copies_slot);
-    const std::uint16_t port = kept ? kept.read()->getPort() : 0;
-    auto opened = snapshot_copies::open(options_, facts_.node, {own, port},
-                                        contract.memory_for_others, log_->sink());
+    auto opened = snapshot_copies::open(bulk_->links(), facts_.node, contract.memory_for_others,
+                                        log_->sink());
     if (!opened) {
-      log_->sink()(program,
-                   {log::level::warning,
-                    "no_copies",
-                    "this node takes no copies of other nodes' images: " + opened.error().what,
-                    {}});
+      say_no_copies(opened.error());
       return nullptr;
     }
-    const auto where = (*opened)->where();
-    contract.copies_port = where.port;
-    keeping_->keep(copies_slot, messages::local<messages::CopiesPlace>(
-                                    program, [&where](auto b) { b.setPort(where.port); }));
+    contract.copies_port = bulk_->links()->where().port;
     return std::move(*opened);
+  }
+
+  void say_no_copies(const error& why) const {
+    log_->sink()(program, {log::level::warning,
+                           "no_copies",
+                           "this node takes no copies of other nodes' images: " + why.what,
+                           {}});
   }
 
   /// A busy port will not become free by trying again. Later it is our own store that is there.
@@ -442,6 +441,7 @@ class life {
   os::io_thread io_;
   /// What may wait for a disk: log files, programs, the workers' store.
   os::io_thread slow_{"troupe-slow"};
+  std::unique_ptr<node_bulk> bulk_; ///< nothing: no other node can reach this one
   sup::engine engine_{engine_threads};
   /// The master has one of its own, so that neither it nor the node holds up the other.
   std::optional<sup::engine> masters_engine_;

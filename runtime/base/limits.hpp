@@ -63,6 +63,12 @@ static_assert(return_within <= lease / 4);
 static_assert(lease / 2 >= 1s && lease * 7 / 8 > 1s + beat_every + beat_every);
 static_assert(unproven_grace < handshake_within);
 
+// Bulk links between nodes.
+/// Links of other nodes at one node, for all purposes together.
+inline constexpr std::size_t bulk_peers_max = 2 * nodes_max;
+/// What a node may send on them at once after a rest, when it is told how fast it may send at most.
+inline constexpr std::size_t bulk_burst = 4u << 20;
+
 // Processes.
 /// After SIGKILL a process is gone at once unless the kernel holds it (D state): then we say so and
 /// go on.

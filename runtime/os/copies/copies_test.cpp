@@ -2,6 +2,7 @@
 #include "ckpt/limits.hpp"
 #include "messages/node_names.hpp"
 #include "runtime/base/random.hpp"
+#include "runtime/os/bulk/bulk_exchange.hpp"
 #include "runtime/os/copies/replication_source.hpp"
 #include "runtime/os/copies/replication_target.hpp"
 #include "runtime/os/copies/testing/memory_of_others.hpp"
@@ -28,6 +29,8 @@ namespace {
 struct nodes {
   explicit nodes(const code& c)
       : how(c), memory(c.members), of_local_1(c.members), targets(c.members) {
+    for (std::uint32_t i = 0; i < how.members; ++i)
+      bulk.push_back(links_of(i));
     constexpr std::uint32_t before = 10; // ranks of a node that is in no group
     owners->learn(messages::build<messages::RankOwners>(
         {"master", {}, generation{1}}, [this](messages::RankOwners::Builder b) {
@@ -49,13 +52,12 @@ struct nodes {
   }
 
   void open(std::uint32_t member) {
-    auto made =
-        replication_target::open(transport(), world.place(), "job", owners,
-                                 {memory[member].descriptors(), of_local_1[member].descriptors()},
-                                 [this](const std::string&, const log::event& e) {
-                                   const std::lock_guard held(lock);
-                                   told.push_back(e.text);
-                                 });
+    auto made = replication_target::open(
+        bulk[member], owners, {memory[member].descriptors(), of_local_1[member].descriptors()},
+        [this](const std::string&, const log::event& e) {
+          const std::lock_guard held(lock);
+          told.push_back(e.text);
+        });
     REQUIRE(made);
     targets[member] = std::move(*made);
   }
@@ -64,11 +66,22 @@ struct nodes {
     return {std::shared_ptr<void>{}, &world.transport()};
   }
 
+  std::shared_ptr<os::bulk_exchange> links_of(std::uint32_t member,
+                                              std::uint64_t bytes_per_second = 0) {
+    auto opened = os::bulk_exchange::open(
+        transport(), world.place(), {"job", fmt::format("node-{}", member), bytes_per_second});
+    REQUIRE(opened);
+    return std::move(*opened);
+  }
+
+  std::string address(std::uint32_t member) const {
+    return ports::to_string(bulk[member]->where());
+  }
+
   replication_source& source(std::uint32_t member) {
     while (sources.size() < how.members)
       sources.push_back(std::make_unique<replication_source>(
-          transport(),
-          replication_source_options{"job", fmt::format("node-{}", sources.size()), 0}));
+          bulk[sources.size()], fmt::format("node-{}", sources.size())));
     return *sources[member];
   }
 
@@ -82,7 +95,7 @@ struct nodes {
     i.by.parity = how.parity;
     i.by.me = member;
     for (std::uint32_t m = 0; m < how.members; ++m)
-      i.by.members.push_back({10 + m, ports::to_string(targets[m]->where())});
+      i.by.members.push_back({10 + m, address(m)});
     i.within = 1min;
     return i;
   }
@@ -117,6 +130,7 @@ struct nodes {
   const std::shared_ptr<shared_rank_owners> owners = std::make_shared<shared_rank_owners>();
   std::vector<memory_of_others> memory, of_local_1; ///< the first of local rank 0
   troupe::testing::asio_world world;
+  std::vector<std::shared_ptr<os::bulk_exchange>> bulk;
   std::vector<std::unique_ptr<replication_target>> targets;
   std::vector<std::unique_ptr<replication_source>> sources;
 };
@@ -283,7 +297,7 @@ TEST_CASE("where all pieces have to stay, another finds no memory") {
   CHECK(answer.error().what ==
         fmt::format("rank 10's copy at {}: the memory for others' images of local rank 0 holds 8 "
                     "pieces that may not go",
-                    ports::to_string(n.targets[0]->where())));
+                    n.address(0)));
 }
 
 TEST_CASE("a target that goes is named, with its rank and address; the others drop their part") {
@@ -296,7 +310,7 @@ TEST_CASE("a target that goes is named, with its rank and address; the others dr
     answers.push_back(n.gives(n.snapshot(m, 1, snapshots[m].size()), snapshots[m]));
   // Stripe 3 is held by the fourth, which needs nothing of its own.
   REQUIRE(n.world.until([&n] { return n.memory[3].count(slot_state::ready) == 1; }));
-  const auto where = ports::to_string(n.targets[2]->where());
+  const auto where = n.address(2);
   n.targets[2].reset();
   for (std::uint32_t m = 0; m < 2; ++m) {
     const auto answer = answers[m].get();
@@ -312,8 +326,7 @@ TEST_CASE("a source that goes breaks what it began, and the others are told whic
   const auto large = some_bytes(9, 20'000'000);
   std::promise<result<void>> slow_answer;
   nodes n(c);
-  auto lone = std::make_unique<replication_source>(n.transport(),
-                                                   replication_source_options{"job", "node-0", 1});
+  auto lone = std::make_unique<replication_source>(n.links_of(0, 1), "node-0");
   lone->give(n.snapshot(0, 1, large.size()),
              {reinterpret_cast<const std::byte*>(large.data()), large.size()},
              [&slow_answer](const result<void>& r) { slow_answer.set_value(r); });
@@ -330,8 +343,8 @@ TEST_CASE("a source that goes breaks what it began, and the others are told whic
   CHECK(given_up.error().what == "copies are given up: this process ends");
   const auto answer = other.get();
   REQUIRE_FALSE(answer);
-  CHECK(answer.error().what.find(fmt::format("rank 12's copy at {}: rank 10 broke off: ",
-                                             ports::to_string(n.targets[2]->where()))) == 0);
+  CHECK(answer.error().what.find(
+            fmt::format("rank 12's copy at {}: rank 10 broke off: ", n.address(2))) == 0);
   // What the other had given in full waits for the third; in the next steps no source waits.
   std::uint64_t step = 1;
   CHECK(n.world.until([&] {
@@ -353,8 +366,8 @@ TEST_CASE("time is up: the target that lacks something is named") {
   snapshot.within = 200ms;
   const auto answer = n.gives(snapshot, snapshots[0]).get();
   REQUIRE_FALSE(answer);
-  CHECK(answer.error().what == fmt::format("rank 11's copy at {}: not held within 200 ms",
-                                           ports::to_string(n.targets[1]->where())));
+  CHECK(answer.error().what ==
+        fmt::format("rank 11's copy at {}: not held within 200 ms", n.address(1)));
 }
 
 TEST_CASE("a new target finds what the last one held, and drops what was half there") {
@@ -375,42 +388,15 @@ TEST_CASE("a new target finds what the last one held, and drops what was half th
   CHECK(held_of(n.memory[0], 2) == 1);
 }
 
-TEST_CASE("a peer that is no source of this job is turned away") {
-  nodes n({2, 1});
-  struct row {
-    messages::Hello::Role role;
-    const char* job;
-    const char* why;
-  };
-  for (const auto& r :
-       {row{messages::Hello::Role::NODE, "job",
-            "here copies of images are held: only nodes that give some may dial"},
-        row{messages::Hello::Role::PEER, "another",
-            "here copies of images of job \"job\" are held, not of job \"another\""}}) {
-    std::promise<std::string> refusal;
-    std::promise<void> closed;
-    ports::connection_ptr link;
-    std::mutex lock;
-    const auto hello =
-        messages::build<messages::Hello>({"stranger"}, [&r](messages::Hello::Builder b) {
-          b.setJob(r.job);
-          b.setNode("stranger");
-          b.setRole(r.role);
-        });
-    n.transport()->dial(n.targets[0]->where(), hello, [&](result<ports::connection_ptr> made) {
-      const std::lock_guard held(lock);
-      link = std::move(made.value());
-      link->open({[&refusal](const messages::any_msg& m) {
-                    if (m.is<messages::Refused>())
-                      refusal.set_value(m.as<messages::Refused>().read()->getReason().cStr());
-                  },
-                  [&closed](const ports::link_ending&) { closed.set_value(); }});
-    });
-    CHECK(refusal.get_future().get() == r.why);
-    closed.get_future().get();
-    const std::lock_guard held(lock);
-    link.reset();
-  }
+TEST_CASE("a node that takes no copies says so, and the source names it") {
+  nodes n({3, 1});
+  n.targets[1].reset();
+  const std::string content(1'000, 'x');
+  const auto answer = n.gives(n.snapshot(0, 1, content.size()), content).get();
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().what ==
+        fmt::format("rank 11's copy at {}: this node takes no copies of other nodes' images",
+                    n.address(1)));
 }
 
 TEST_CASE("what cannot be given is refused at once, or when its turn has come") {

@@ -17,10 +17,8 @@ namespace troupe::ckpt {
 
 class replication_source::impl {
  public:
-  impl(std::shared_ptr<ports::transport> transport, replication_source_options options)
-      : transport_(std::move(transport)), options_(std::move(options)),
-        author_(options_.node + "/replicator"),
-        rate_(options_.bytes_per_second, limits::copy_burst), thread_([this] { run(); }) {}
+  impl(std::shared_ptr<ports::bulk_links> bulk, const node_name& node)
+      : bulk_(std::move(bulk)), author_(node + "/replicator"), thread_([this] { run(); }) {}
 
   ~impl() {
     {
@@ -57,8 +55,8 @@ class replication_source::impl {
   /// others have given theirs, and each node's local ranks save in an order of their own: if one
   /// waited for another, nodes would wait for each other in a circle.
   struct lane {
-    lane(std::shared_ptr<ports::transport> transport, std::shared_ptr<wake_point> thread)
-        : links(std::move(transport), std::move(thread)) {}
+    lane(std::shared_ptr<ports::bulk_links> bulk, std::shared_ptr<wake_point> thread)
+        : links(std::move(bulk), std::move(thread)) {}
 
     target_links links;
     std::optional<job> now;
@@ -123,15 +121,15 @@ class replication_source::impl {
   }
 
   void begin(job j) {
-    auto& one = lanes_.try_emplace(j.snapshot.local, transport_, wake_point_).first->second;
+    auto& one = lanes_.try_emplace(j.snapshot.local, bulk_, wake_point_).first->second;
     one.now = std::move(j);
     const auto& given = one.now->snapshot;
     auto plan = sending_plan::make(given.by, one.now->memory.size);
     if (!plan)
       return end(one, tl::make_unexpected(plan.error()));
-    one.sending.emplace(one.links, rate_, author_, given, one.now->memory, std::move(*plan),
+    one.sending.emplace(one.links, *bulk_, author_, given, one.now->memory, std::move(*plan),
                         now() + given.within);
-    if (const auto begun = one.sending->begin(hello()); !begun)
+    if (const auto begun = one.sending->begin(); !begun)
       end(one, begun);
   }
 
@@ -168,17 +166,8 @@ class replication_source::impl {
     return one.links.empty() ? instant::max() : until;
   }
 
-  messages::msg<messages::Hello> hello() {
-    return author_.write<messages::Hello>({}, [this](messages::Hello::Builder b) {
-      b.setJob(options_.job);
-      b.setNode(options_.node);
-      b.setRole(messages::Hello::Role::PEER);
-    });
-  }
-
   const std::shared_ptr<wake_point> wake_point_ = std::make_shared<wake_point>();
-  const std::shared_ptr<ports::transport> transport_;
-  const replication_source_options options_;
+  const std::shared_ptr<ports::bulk_links> bulk_;
 
   // Under the lock.
   std::deque<job> waiting_;
@@ -186,15 +175,14 @@ class replication_source::impl {
 
   // The thread's.
   messages::author author_;
-  rate_limiter rate_; ///< of all lanes together
   std::map<local_rank, lane> lanes_;
 
   std::thread thread_;
 };
 
-replication_source::replication_source(std::shared_ptr<ports::transport> transport,
-                                       replication_source_options options)
-    : impl_(std::make_unique<impl>(std::move(transport), std::move(options))) {}
+replication_source::replication_source(std::shared_ptr<ports::bulk_links> bulk,
+                                       const node_name& node)
+    : impl_(std::make_unique<impl>(std::move(bulk), node)) {}
 replication_source::~replication_source() = default;
 
 void replication_source::give(const snapshot_to_copy& snapshot, ports::bytes_view memory,

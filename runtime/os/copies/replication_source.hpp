@@ -3,31 +3,23 @@
 #include "ckpt/copies/replication_host.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/ports/bulk_links.hpp"
 #include "runtime/ports/storage.hpp"
-#include "runtime/ports/transport.hpp"
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace troupe::ckpt {
 
-struct replication_source_options {
-  std::string job;
-  node_name node;
-  std::uint64_t bytes_per_second = 0; ///< to all targets together, at most; 0: no bound
-};
-
-/// The replication source: gives pieces of snapshots to their targets over links of its own
+/// The replication source: gives pieces of snapshots to their targets over bulk links
 /// (messages/copies.capnp), of each local rank one snapshot after the other, on a thread of its
 /// own. Thread-safe.
 ///
 /// It reads the snapshot where the training process has made it, so training does not wait, and it
-/// sends no faster than `bytes_per_second`, so that the network stays free for training.
+/// sends no faster than the node's bulk links may, so that the network stays free for training.
 class replication_source {
  public:
-  replication_source(std::shared_ptr<ports::transport> transport,
-                     replication_source_options options);
+  replication_source(std::shared_ptr<ports::bulk_links> bulk, const node_name& node);
   /// Callers that wait hear that it was given up.
   ~replication_source();
 

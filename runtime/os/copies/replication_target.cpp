@@ -1,6 +1,7 @@
 #include "runtime/os/copies/replication_target.hpp"
 
 #include "ckpt/copies/target_core.hpp"
+#include "runtime/link/bulk_peers.hpp"
 #include "runtime/os/copies/piece_memory.hpp"
 
 #include <fmt/format.h>
@@ -21,21 +22,21 @@ const char* const target_name = "replication_target";
 
 } // namespace
 
-/// What links and their events share. All of it happens on the transport's thread, but for the
-/// end.
+/// What links and their events share. All of it happens on the bulk links' thread, but for the end.
 class holding_place : public std::enable_shared_from_this<holding_place> {
  public:
-  holding_place(std::string job, std::shared_ptr<const shared_rank_owners> owners,
-                piece_memory memory, log::sink sink)
-      : job_(std::move(job)), owners_(std::move(owners)), memory_(std::move(memory)),
-        sink_(std::move(sink)), core_(messages::author(target_name), memory_.local_ranks()) {}
+  holding_place(std::shared_ptr<const shared_rank_owners> owners, piece_memory memory,
+                log::sink sink)
+      : owners_(std::move(owners)), memory_(std::move(memory)), sink_(std::move(sink)),
+        core_(messages::author(target_name), memory_.local_ranks()) {}
 
   void accept(ports::peer p) {
     const std::lock_guard held(lock_);
     if (ended_)
       return;
-    if (const auto why = validation_error(*p.hello.read()))
-      return turn_away(p, *why);
+    if (links_.size() >= limits::replication_sources_max)
+      return link::turn_away(p, target_name,
+                             fmt::format("{} sources of copies are here already", links_.size()));
     const auto id = ++last_;
     const auto link = p.link;
     links_.emplace(id, source{link, p.hello.read()->getNode().cStr()});
@@ -80,25 +81,6 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
                         {{"node", from.node}}});
     from.link->close(*why);
     return false;
-  }
-
-  std::optional<std::string> validation_error(messages::Hello::Reader hello) const {
-    if (hello.getRole() != messages::Hello::Role::PEER)
-      return "here copies of images are held: only nodes that give some may dial";
-    if (job_ != hello.getJob().cStr())
-      return fmt::format("here copies of images of job \"{}\" are held, not of job \"{}\"", job_,
-                         hello.getJob().cStr());
-    if (links_.size() >= limits::replication_sources_max)
-      return fmt::format("{} sources of copies are here already", links_.size());
-    return std::nullopt;
-  }
-
-  static void turn_away(const ports::peer& p, const std::string& why) {
-    const auto refusal = messages::author(target_name).write<messages::Refused>({}, [&why](auto b) {
-      b.setReason(why);
-    });
-    (void)p.link->send(refusal.any());
-    p.link->close(why);
   }
 
   void heard(target_core::connection_id from, const messages::any_msg& m) {
@@ -158,7 +140,6 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
     return {};
   }
 
-  const std::string job_;
   const std::shared_ptr<const shared_rank_owners> owners_;
   std::mutex lock_;
   bool ended_ = false;
@@ -171,44 +152,35 @@ class holding_place : public std::enable_shared_from_this<holding_place> {
 
 class replication_target::impl {
  public:
-  impl(std::shared_ptr<ports::transport> transport, std::shared_ptr<holding_place> place,
-       std::unique_ptr<ports::listener> listener)
-      : transport_(std::move(transport)), place_(std::move(place)), listener_(std::move(listener)) {
+  impl(std::shared_ptr<ports::bulk_links> bulk, std::shared_ptr<holding_place> place)
+      : bulk_(std::move(bulk)), place_(std::move(place)) {
+    bulk_->serve(ports::bulk_purpose::COPIES,
+                 [place = place_](ports::peer p) { place->accept(std::move(p)); });
   }
   ~impl() {
-    listener_.reset();
+    bulk_->serve(ports::bulk_purpose::COPIES, {});
     place_->end();
   }
-  ports::endpoint where() const { return listener_->where(); }
 
  private:
-  const std::shared_ptr<ports::transport> transport_; // stays as long as its links
+  const std::shared_ptr<ports::bulk_links> bulk_;
   const std::shared_ptr<holding_place> place_;
-  std::unique_ptr<ports::listener> listener_;
 };
 
 replication_target::replication_target(std::unique_ptr<impl> own) : impl_(std::move(own)) {}
 replication_target::~replication_target() = default;
 
 result<std::unique_ptr<replication_target>>
-replication_target::open(const std::shared_ptr<ports::transport>& transport,
-                         const ports::endpoint& where, const std::string& job,
+replication_target::open(const std::shared_ptr<ports::bulk_links>& bulk,
                          std::shared_ptr<const shared_rank_owners> owners,
                          const std::vector<std::vector<int>>& arenas, log::sink sink) {
   auto memory = piece_memory::map(arenas);
   if (!memory)
     return tl::make_unexpected(memory.error());
   auto place =
-      std::make_shared<holding_place>(job, std::move(owners), std::move(*memory), std::move(sink));
-  auto listener = transport->listen(where, [place](ports::peer p) { place->accept(std::move(p)); });
-  if (!listener)
-    return tl::make_unexpected(listener.error());
-  return std::unique_ptr<replication_target>(new replication_target(
-      std::make_unique<impl>(transport, std::move(place), std::move(*listener))));
-}
-
-ports::endpoint replication_target::where() const {
-  return impl_->where();
+      std::make_shared<holding_place>(std::move(owners), std::move(*memory), std::move(sink));
+  return std::unique_ptr<replication_target>(
+      new replication_target(std::make_unique<impl>(bulk, std::move(place))));
 }
 
 } // namespace troupe::ckpt

@@ -22,10 +22,10 @@ void write_key(messages::CopyKey::Builder out, save_id id, std::uint64_t step,
 
 } // namespace
 
-snapshot_sending::snapshot_sending(target_links& links, rate_limiter& rate,
+snapshot_sending::snapshot_sending(target_links& links, ports::bulk_links& bulk,
                                    messages::author& author, const snapshot_to_copy& snapshot,
                                    ports::bytes_view memory, sending_plan plan, instant until)
-    : links_(links), rate_(rate), author_(author), snapshot_(snapshot), memory_(memory),
+    : links_(links), bulk_(bulk), author_(author), snapshot_(snapshot), memory_(memory),
       plan_(std::move(plan)), until_(until) {
   for (const auto member : plan_.targets()) {
     dialled_.insert(member);
@@ -33,7 +33,7 @@ snapshot_sending::snapshot_sending(target_links& links, rate_limiter& rate,
   }
 }
 
-result<void> snapshot_sending::begin(const messages::msg<messages::Hello>& hello) {
+result<void> snapshot_sending::begin() {
   std::set<std::string> group;
   for (const auto member : awaited_)
     group.insert(address(member));
@@ -42,7 +42,7 @@ result<void> snapshot_sending::begin(const messages::msg<messages::Hello>& hello
     const auto where = target_address(address(member));
     if (!where)
       return tl::make_unexpected(where.error());
-    links_.dial(address(member), *where, hello);
+    links_.dial(address(member), *where);
   }
   return {};
 }
@@ -108,9 +108,9 @@ void snapshot_sending::step(instant now) {
     if (given_.insert(member).second)
       say_begin(member);
   const auto part = plan_.next();
-  const auto when = part ? rate_.may_send(now, part->bytes) : until_;
+  const auto when = part ? bulk_.may_send(now, part->bytes) : until_;
   if (part && when <= now) {
-    rate_.sent(now, part->bytes);
+    bulk_.sent(now, part->bytes);
     say_part(*part);
     wake_at_ = std::nullopt;
   } else if (sum_some()) {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "ckpt/copies/rate_limiter.hpp"
 #include "ckpt/copies/replication_host.hpp"
 #include "ckpt/copies/sending_plan.hpp"
 #include "messages/msg.hpp"
 #include "runtime/os/copies/target_links.hpp"
+#include "runtime/ports/bulk_links.hpp"
 #include "runtime/ports/storage.hpp"
 
 #include <optional>
@@ -18,12 +18,12 @@ namespace troupe::ckpt {
 /// it ended, and sleeps in between until something happens on links, or until `wake_at`.
 class snapshot_sending {
  public:
-  snapshot_sending(target_links& links, rate_limiter& rate, messages::author& author,
+  snapshot_sending(target_links& links, ports::bulk_links& bulk, messages::author& author,
                    const snapshot_to_copy& snapshot, ports::bytes_view memory, sending_plan plan,
                    instant until);
 
   /// Dials the targets; other links go.
-  result<void> begin(const messages::msg<messages::Hello>& hello);
+  result<void> begin();
   void hear(const target_links::news& n);
   /// Does a little of what there is to do.
   void step(instant now);
@@ -46,7 +46,7 @@ class snapshot_sending {
   bool sum_some();
 
   target_links& links_;
-  rate_limiter& rate_;
+  ports::bulk_links& bulk_; ///< whose rate is kept
   messages::author& author_;
   const snapshot_to_copy& snapshot_;
   const ports::bytes_view memory_;

@@ -16,27 +16,26 @@ void target_links::mailbox::put(event e) {
   thread->woken.notify_all();
 }
 
-target_links::target_links(std::shared_ptr<ports::transport> transport,
+target_links::target_links(std::shared_ptr<ports::bulk_links> bulk,
                            std::shared_ptr<wake_point> thread)
-    : transport_(std::move(transport)),
-      mail_(std::make_shared<mailbox>(mailbox{std::move(thread), {}})) {}
+    : bulk_(std::move(bulk)), mail_(std::make_shared<mailbox>(mailbox{std::move(thread), {}})) {}
 
 target_links::~target_links() {
   drop_all_but({}, "the source of copies ends");
 }
 
-void target_links::dial(const std::string& address, const ports::endpoint& where,
-                        const messages::msg<messages::Hello>& hello) {
+void target_links::dial(const std::string& address, const ports::endpoint& where) {
   if (links_.count(address) != 0)
     return;
   const auto number = ++last_;
   links_[address].number = number;
-  transport_->dial(where, hello, [mail = mail_, number](result<ports::connection_ptr> answer) {
-    if (answer)
-      mail->put({number, dialled{std::move(*answer)}});
-    else
-      mail->put({number, lost{answer.error()}});
-  });
+  bulk_->dial(where, ports::bulk_purpose::COPIES,
+              [mail = mail_, number](result<ports::connection_ptr> answer) {
+                if (answer)
+                  mail->put({number, dialled{std::move(*answer)}});
+                else
+                  mail->put({number, lost{answer.error()}});
+              });
 }
 
 bool target_links::is_connected(const std::string& address) const {

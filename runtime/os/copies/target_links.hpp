@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/ports/transport.hpp"
+#include "runtime/ports/bulk_links.hpp"
 
 #include <condition_variable>
 #include <cstdint>
@@ -48,12 +48,11 @@ class target_links {
     std::variant<connected, heard, lost> what;
   };
 
-  target_links(std::shared_ptr<ports::transport> transport, std::shared_ptr<wake_point> thread);
+  target_links(std::shared_ptr<ports::bulk_links> bulk, std::shared_ptr<wake_point> thread);
   ~target_links();
 
   /// Dials unless there is a link already. `where` is what `address` says.
-  void dial(const std::string& address, const ports::endpoint& where,
-            const messages::msg<messages::Hello>& hello);
+  void dial(const std::string& address, const ports::endpoint& where);
   bool is_connected(const std::string& address) const;
   /// What cannot be sent is lost with the link, and `lost` follows.
   void send(const std::string& address, const messages::any_msg& m);
@@ -72,7 +71,7 @@ class target_links {
     std::uint64_t link = 0;
     std::variant<dialled, heard, lost> what;
   };
-  /// Outlives this: callbacks come as long as the transport likes. Bounded by each link's credit.
+  /// Outlives this: callbacks come as long as bulk links like. Bounded by each link's credit.
   struct mailbox {
     std::shared_ptr<wake_point> thread;
     std::deque<event> events; ///< under the thread's lock
@@ -86,7 +85,7 @@ class target_links {
 
   news take(dialled what, const std::string& address, link& on);
 
-  const std::shared_ptr<ports::transport> transport_;
+  const std::shared_ptr<ports::bulk_links> bulk_;
   const std::shared_ptr<mailbox> mail_;
   std::map<std::string, link> links_;
   std::uint64_t last_ = 0;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace troupe::ckpt {
+namespace troupe {
 
 /// When so many bytes may be sent, so that in the long run there are at most `bytes_per_second`,
 /// and at most `burst` at once after a rest. Pure: it is told the time.
@@ -38,4 +38,4 @@ class rate_limiter {
   instant paid_until_{};
 };
 
-} // namespace troupe::ckpt
+} // namespace troupe

@@ -1,11 +1,10 @@
-#include "ckpt/copies/rate_limiter.hpp"
+#include "runtime/base/rate_limiter.hpp"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
 using namespace troupe;
-using ckpt::rate_limiter;
 
 namespace {
 
