@@ -148,13 +148,15 @@ void cluster::start_node(const std::string& name) {
 
 /// The tree of a node supervisor, one life of it.
 void cluster::supervise(const std::string& name) {
-  const auto& m = nodes_.at(name);
+  auto& m = nodes_.at(name);
   const auto& h = m.process;
+  m.bulk = std::make_shared<sim_bulk_links>(network_, h, job_name);
   auto& at = trees_->nodes[name] = {};
   actors::node_options o;
   o.uplink.job = job_name;
   o.uplink.node = name;
   o.uplink.address = name;
+  o.uplink.bulk_port = m.bulk->where().port;
   o.uplink.slots = options_.slots;
   o.uplink.stop_within = options_.stop_within;
   o.uplink.master = ports::to_string({master_name(), master_port});
@@ -177,10 +179,15 @@ void cluster::supervise(const std::string& name) {
   events.on_over = [this, name, which = h->boot()](const actors::node_outcome& outcome) {
     world_.events.in({}, [this, name, which, outcome] { node_over(name, which, outcome); });
   };
-  const actors::node_world ports{network_.transport_of(h), trainers_.host_of(h),
-                                 stores_.host_of(h),       m.kept,
-                                 checkpoints_.host_of(h),  checkpoints_.copier_of(h),
-                                 progress_.host_of(h),     channel_.host_of(h)};
+  const actors::node_world ports{network_.transport_of(h),
+                                 trainers_.host_of(h),
+                                 stores_.host_of(h),
+                                 m.kept,
+                                 checkpoints_.host_of(h),
+                                 checkpoints_.copier_of(h),
+                                 progress_.host_of(h),
+                                 channel_.host_of(h),
+                                 m.bulk};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }
@@ -226,6 +233,7 @@ void cluster::gone(const host_ptr& h, ending_kind how) {
 }
 
 void cluster::launcher_ended(const host_ptr& h, ending_kind how) {
+  nodes_.at(h->name()).bulk.reset();
   trainers_.launcher_ended(h, how);
   stores_.launcher_ended(h, how);
   checkpoints_.launcher_ended(h, how);

@@ -4,6 +4,7 @@
 #include "actors/node_supervisor/training/agent/agent_core.hpp"
 #include "messages/kinds.hpp"
 #include "tests/fakes/keeping.hpp"
+#include "tests/sim/bulk.hpp"
 #include "tests/sim/channel.hpp"
 #include "tests/sim/checkpoints.hpp"
 #include "tests/sim/host.hpp"
@@ -117,6 +118,7 @@ class cluster {
     host_ptr process;
     std::uint64_t boots = 0;
     bool dark = false;
+    std::shared_ptr<sim_bulk_links> bulk; ///< of a node supervisor that runs
     // A launcher's keeper.
     std::shared_ptr<testing::fake_keeping> kept;
     std::uint64_t seed = 0;
