@@ -31,8 +31,7 @@ names all_but(std::uint32_t nodes, const names& without) {
 struct checked_job : cluster {
   explicit checked_job(std::uint32_t nodes, std::uint32_t nodes_min = 1, std::uint64_t seed = 1)
       : cluster(options(nodes, nodes_min, seed)) {
-    all().observers = {checkers::one_world_per_generation(all()),
-                       checkers::actors_are_sound(all()),
+    all().observers = {checkers::one_world_per_generation(all()), checkers::actors_are_sound(all()),
                        checkers::processes_follow_the_generation(all(), training()),
                        checkers::start_after_prepared(all()), checkers::ranks_are_dense(all())};
   }

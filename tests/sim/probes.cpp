@@ -18,8 +18,8 @@ class sim_probe_host final : public probe::probe_host {
       takes = std::chrono::milliseconds(wanted.read()->getWithinMs());
       failed = "the probe of this node's devices did not end";
     }
-    const auto report =
-        messages::local<messages::NodeProbed>("network_prober", [&](messages::NodeProbed::Builder b) {
+    const auto report = messages::local<messages::NodeProbed>(
+        "network_prober", [&](messages::NodeProbed::Builder b) {
           b.setNode(name);
           b.setCheck(wanted.read()->getCheck());
           b.setFailed(failed);
