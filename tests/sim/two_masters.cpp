@@ -105,7 +105,7 @@ void change_something(cluster& c) {
 
 /// All is well again, and there is one master: a node that knows of no newer one would wait at the
 /// older one for others, which never come.
-void heal(cluster& c) {
+void heal_all(cluster& c) {
   c.crash(cluster::master_name(), ending_kind::killed);
   c.net().calm();
   c.saves().heal();
@@ -128,7 +128,7 @@ void live(cluster& c) {
     c.run_for(c.all().between(0ms, 2s));
     change_something(c);
   }
-  heal(c);
+  heal_all(c);
 }
 
 void demand_a_good_end(cluster& c) {
