@@ -88,7 +88,7 @@ THIRD_PARTY = {
     # xpu_timer's files are protobuf.
     r"protozero/": (DIAG, "bench"),
     r"elfutils/|(libelf|gelf|dwarf|seccomp)\.h": (OS,),
-    r"(cuda|cublas|nccl)": (TRACE,),
+    r"(cuda|cublas|nccl|nvml)": (TRACE, OS),
     r"Eigen/": (OS,),
     r"CLI/": (OPTIONS, SHELL),
     r"(sys|netinet|arpa|linux|net)/|(unistd|fcntl|poll|signal|spawn|pthread|sched|netdb)\.h$": (

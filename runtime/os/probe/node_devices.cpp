@@ -2,6 +2,7 @@
 
 #include "probe/limits.hpp"
 #include "probe/simulated_devices.hpp"
+#include "runtime/os/probe/cuda_devices.hpp"
 #include "runtime/os/probe/processors.hpp"
 
 #include <fmt/format.h>
@@ -29,9 +30,9 @@ void misbehave(probe::misbehaviour what) {
 
 /// One byte more than may be in it is enough to see that there are too many.
 result<std::string> text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
   std::string text(limits::simulated_devices_text_max + 1, '\0');
   errno = 0;
+  std::ifstream file(path, std::ios::binary);
   if (file.is_open())
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad())
@@ -43,9 +44,13 @@ result<std::string> text_of(const std::string& path) {
 } // namespace
 
 result<std::unique_ptr<probe::device_port>> node_devices(const std::string& simulated,
-                                                         const std::string&) {
-  if (simulated.empty())
-    return std::make_unique<processors>();
+                                                         const std::string& own_program) {
+  if (simulated.empty()) {
+    auto devices = cuda_devices(own_program);
+    if (devices && !*devices)
+      return std::make_unique<processors>();
+    return devices;
+  }
   const auto in_file = [&simulated](const error& e) {
     return error{e.code, fmt::format("{}={}: {}", simulated_devices_variable, simulated, e.what)};
   };

@@ -19,7 +19,7 @@ using messages::DeviceProbed;
 using messages::NodeProbed;
 using messages::PairProbed;
 
-constexpr auto device_row = "{:8}{:{}}{:>12}{:>12}{:>12}{:>16}\n";
+constexpr auto device_row = "{:<8}{:{}}{:>12}{:>12}{:>12}{:>16}\n";
 constexpr auto pair_row = "{:8}{:>12}{:>10}\n";
 constexpr auto reason_row = "        {}\n";
 constexpr auto unknown = "-";
@@ -43,6 +43,11 @@ std::string speed_of(DeviceProbed::Reader device) {
                        : fmt::format("{:.1f} TFLOP/s", giga / 1'000);
 }
 
+/// 0: not measured, or none.
+std::string counted(std::uint64_t n, const char* unit) {
+  return n == 0 ? unknown : fmt::format("{}{}", n, unit);
+}
+
 std::string printed(capnp::Text::Reader text) {
   return printable({text.begin(), text.size()});
 }
@@ -62,6 +67,10 @@ std::string devices_text(NodeProbed::Reader report) {
                         time_of(device), speed_of(device));
     if (device.getFailed().size() > 0)
       text += fmt::format(reason_row, printed(device.getFailed()));
+    else if (device.getComputeUs() == 0)
+      text +=
+          fmt::format(reason_row, "no products were made: the library for them (cuBLAS) was not "
+                                  "found");
   }
   return text;
 }
@@ -73,7 +82,7 @@ std::string pairs_text(NodeProbed::Reader report) {
   auto text = fmt::format(pair_row, "pair", "bandwidth", "channels");
   for (const auto pair : pairs) {
     text += fmt::format(pair_row, fmt::format("{}:{}", pair.getFirst(), pair.getSecond()),
-                        fmt::format("{} MB/s", pair.getBandwidth()), pair.getChannels());
+                        counted(pair.getBandwidth(), " MB/s"), counted(pair.getChannels(), ""));
     if (pair.getFailed().size() > 0)
       text += fmt::format(reason_row, printed(pair.getFailed()));
   }
