@@ -26,6 +26,14 @@ def test_devices_that_work(nvidia: Probe) -> None:
     assert devices[0]["gigaflops"] == pytest.approx(2 * 1024**3 / 0.0005 / 1e9)
 
 
+def test_a_library_for_products_that_the_driver_is_too_old_for(nvidia: Probe) -> None:
+    found = nvidia(FAKE_VERSION="11080")
+    assert found.code == 0
+    assert found.out.count("no products were made: the library for them (cuBLAS) was not found") == 2
+    assert nvidia("--json", FAKE_VERSION="11080").report["seconds"] == 0
+    assert nvidia("--json", FAKE_VERSION="13000").report["seconds"] == 0.025
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

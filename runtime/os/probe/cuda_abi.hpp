@@ -47,6 +47,7 @@ struct nvml_pci {
 namespace signatures {
 
 using cuInit = driver_result(unsigned);
+using cuDriverGetVersion = driver_result(int*); ///< 12040: 12.4
 using cuGetErrorString = driver_result(driver_result, const char**);
 using cuDeviceGetCount = driver_result(int*);
 using cuDeviceGet = driver_result(device*, int);

@@ -35,6 +35,7 @@ struct compared<RealAnswer(Real...), OurAnswer(Ours...)> {
   static_assert(compared<decltype(::function), signatures::function>::value, #function)
 
 TROUPE_SAME(cuInit);
+TROUPE_SAME(cuDriverGetVersion);
 TROUPE_SAME(cuGetErrorString);
 TROUPE_SAME(cuDeviceGetCount);
 TROUPE_SAME(cuDeviceGet);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,8 @@ constexpr int multiprocessors_of_large_ones = 32;
 constexpr std::size_t large_product = 4'096, small_product = 1'024, products_made = 50;
 /// Devices before this cannot multiply bfloat16.
 constexpr int capability_with_bfloat16 = 8;
+/// Versions of cuBLAS with the functions as they are called here, and as many as are looked for.
+constexpr int oldest_blas = 11, newest_blas = 20;
 constexpr std::size_t copied_bytes = 256u << 20, copies = 8;
 
 /// The first call that has failed; nothing is called behind it.
@@ -120,16 +123,15 @@ std::vector<std::uint16_t> as_short_floats(const std::vector<std::int8_t>& entri
 
 /// cuBLAS, as far as it is used.
 struct blas {
-  explicit blas(const std::string& own_program) {
-    // The newest first, as a driver runs what is older. Each needs its companion.
-    for (const auto* version : {"13", "12", "11"}) {
+  /// A driver runs what was made for its version of CUDA or for an older one. Each library needs
+  /// its companion.
+  blas(const std::string& own_program, int cuda_version) {
+    for (auto version = cuda_version; version >= oldest_blas && !library; --version) {
       const auto named = [&](const char* name) {
         return nvidia_libraries(own_program, "cublas", fmt::format("{}.so.{}", name, version));
       };
       const loaded_library companion(named("libcublasLt"));
       library = loaded_library(named("libcublas"));
-      if (library)
-        break;
     }
     create = library.function<signatures::cublasCreate_v2>("cublasCreate_v2");
     destroy = library.function<signatures::cublasDestroy_v2>("cublasDestroy_v2");
@@ -219,10 +221,11 @@ bool nvidia_devices::enter(std::uint32_t index, calls& c) {
 
 result<probe::computed> nvidia_devices::compute(std::uint32_t index) {
   calls c(*driver_);
-  if (!blas_)
-    blas_.emplace(own_program_);
-  if (!enter(index, c))
+  int version = 0;
+  if (!c.ok(driver_->version(&version), "its driver has no version") || !enter(index, c))
     return c.failed();
+  if (!blas_)
+    blas_.emplace(own_program_, std::min(version / 1'000, newest_blas));
   if (!blas_->is_there())
     return probe::computed{};
   const auto& on = all_.at(index);

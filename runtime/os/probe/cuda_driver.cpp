@@ -18,6 +18,7 @@ result<std::unique_ptr<cuda_driver>> cuda_driver::load() {
       missing = name;
   };
   take(driver->init, "cuInit");
+  take(driver->version, "cuDriverGetVersion");
   take(driver->error_string, "cuGetErrorString");
   take(driver->device_count, "cuDeviceGetCount");
   take(driver->get_device, "cuDeviceGet");

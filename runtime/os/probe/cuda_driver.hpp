@@ -18,6 +18,7 @@ struct cuda_driver {
 
   loaded_library library;
   cuda::signatures::cuInit* init;
+  cuda::signatures::cuDriverGetVersion* version;
   cuda::signatures::cuGetErrorString* error_string;
   cuda::signatures::cuDeviceGetCount* device_count;
   cuda::signatures::cuDeviceGet* get_device;

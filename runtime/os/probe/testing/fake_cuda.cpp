@@ -1,6 +1,6 @@
 // CUDA's driver as the probe sees it, for tests: memory is the machine's, and each event is half a
 // millisecond behind the one before it. FAKE_DEVICES: how many; FAKE_INIT: what cuInit answers;
-// FAKE_NO_MEMORY: the device that gives none.
+// FAKE_VERSION: its own; FAKE_NO_MEMORY: the device that gives none.
 
 #include "runtime/os/probe/testing/fake_cuda.hpp"
 
@@ -38,6 +38,12 @@ int fake_current_device() {
 driver_result cuInit(unsigned) {
   const int answer = fake_setting("FAKE_INIT");
   return answer < 0 ? success : answer;
+}
+
+driver_result cuDriverGetVersion(int* version) {
+  const int said = fake_setting("FAKE_VERSION");
+  *version = said < 0 ? 12'040 : said;
+  return success;
 }
 
 driver_result cuGetErrorString(driver_result, const char** text) {
