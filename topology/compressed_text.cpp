@@ -124,4 +124,11 @@ result<std::string> plain(std::string_view text) {
   return unpacked;
 }
 
+result<json_value> plain_json(std::string_view text, prose texts) {
+  const auto unpacked = plain(text);
+  if (!unpacked)
+    return tl::make_unexpected(unpacked.error());
+  return located_json(*unpacked, texts);
+}
+
 } // namespace troupe::topology

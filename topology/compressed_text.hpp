@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "topology/located_json.hpp"
 
 #include <string>
 #include <string_view>
@@ -16,5 +17,8 @@ result<std::string> compressed(std::string_view text);
 /// broken. Refuses what is neither, what is damaged and what is longer than
 /// `limits::topology_text_max`, before it takes memory for it.
 result<std::string> plain(std::string_view text);
+
+/// What `plain` says of a text, as JSON: what all readers of such files begin with.
+result<json_value> plain_json(std::string_view text, prose texts = prose::refused);
 
 } // namespace troupe::topology

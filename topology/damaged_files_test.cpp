@@ -1,6 +1,8 @@
 #include "runtime/base/random.hpp"
 #include "topology/compressed_text.hpp"
+#include "topology/name_pattern.hpp"
 #include "topology/rank_table.hpp"
+#include "topology/read_topology.hpp"
 #include "topology/tor_list.hpp"
 #include "topology/tree_files.hpp"
 
@@ -28,6 +30,16 @@ const std::vector<std::string> files = {
     "ports": ["0/1"], "plane_id": "1"}]}]}]})",
     R"({"server_list": [{"pod_name": "p", "server_id": "s", "device": [
     {"device_id": "0", "device_ip": "1.1.1.1", "tor_ip": "2.2.2.2", "tor_port": "1"}]}]})",
+    R"({"version": "1.0", "tor_count": 1, "server_list": [
+    {"tor_id": 0, "tor_ip": "t0", "server": [{"server_ip": "n1"}, {"server_ip": "n2"}]}]})",
+    R"({"kind": "List", "items": [{"kind": "HyperNode", "metadata": {"name": "h"}, "spec":
+    {"tier": 2, "members": [{"type": "HyperNode", "selector": {"exactMatch": {"name": "i"}}},
+    {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": "r"}}}}]}},
+    {"kind": "HyperNode", "metadata": {"name": "i"}, "spec": {"tier": 1, "members": [
+    {"type": "Node", "selector": {"regexMatch": {"pattern": "^n[0-9]{1,2}(a|b)?$"}}}]}},
+    {"kind": "Node", "metadata": {"name": "n1", "labels": {"rack": "r"}}, "status":
+    {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}},
+    {"kind": "Node", "metadata": {"name": "x", "labels": {"rack": "r"}}}]})",
 };
 
 /// A byte changed, taken out or put in, or a part of the text twice or not at all.
@@ -75,6 +87,9 @@ TEST_CASE("damaged files: each reader takes them or says in one line what is wro
     check(tree_of_lines(text));
     check(tree_of_json(text));
     check(tree_of_tor_list(text));
+    check(read_topology(text, {}));
+    check(read_topology(text, {"rack"}));
+    check(name_pattern::of(text));
     const auto table = rank_table_of(text);
     check(table);
     if (table)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace troupe::topology {
 
@@ -25,6 +26,7 @@ class tree_builder {
   std::uint32_t line = 1;
   json_problem problem;
   json_value root;
+  prose texts = prose::refused;
 
   bool on_document_begin(json::error_code&) { return true; }
   bool on_document_end(json::error_code&) { return true; }
@@ -38,13 +40,16 @@ class tree_builder {
     return append(part, wrong);
   }
   bool on_string(json::string_view part, std::size_t, json::error_code& wrong) {
-    return append(part, wrong) && add(json_value::kind::text, 0, wrong);
+    if (!append(part, wrong))
+      return false;
+    return add(std::exchange(is_prose_, false) ? json_value::kind::prose : json_value::kind::text,
+               0, wrong);
   }
   bool on_key_part(json::string_view part, std::size_t, json::error_code& wrong) {
-    return append(part, wrong);
+    return append_name(part, wrong);
   }
   bool on_key(json::string_view part, std::size_t, json::error_code& wrong) {
-    if (!append(part, wrong))
+    if (!append_name(part, wrong))
       return false;
     name_ = std::move(text_);
     text_.clear();
@@ -74,15 +79,35 @@ class tree_builder {
     return false;
   }
 
-  bool append(json::string_view part, json::error_code& wrong) {
-    text_.append(part.data(), part.size());
-    if (text_.size() > limits::name_max)
-      return refuse(line, fmt::format("a text has more than {} characters", limits::name_max),
-                    wrong);
-    const auto control = [](char character) {
+  static bool has_control_characters(std::string_view text) {
+    return std::any_of(text.begin(), text.end(), [](char character) {
       return static_cast<unsigned char>(character) < 0x20 || character == 0x7f;
-    };
-    if (std::any_of(text_.begin(), text_.end(), control))
+    });
+  }
+
+  bool append(json::string_view part, json::error_code& wrong) {
+    if (is_prose_)
+      return true;
+    text_.append(part.data(), part.size());
+    const bool too_long = text_.size() > limits::name_max;
+    if (!too_long && !has_control_characters(text_))
+      return true;
+    if (texts == prose::refused)
+      return refuse(line,
+                    too_long ? fmt::format("a text has more than {} characters", limits::name_max)
+                             : std::string("a text has control characters"),
+                    wrong);
+    is_prose_ = true;
+    text_.clear();
+    return true;
+  }
+
+  bool append_name(json::string_view part, json::error_code& wrong) {
+    const auto most = texts == prose::refused ? limits::name_max : limits::topology_member_max;
+    text_.append(part.data(), part.size());
+    if (text_.size() > most)
+      return refuse(line, fmt::format("a text has more than {} characters", most), wrong);
+    if (has_control_characters(text_))
       return refuse(line, "a text has control characters", wrong);
     return true;
   }
@@ -147,6 +172,7 @@ class tree_builder {
 
   std::vector<json_value> open_;
   std::string text_, name_;
+  bool is_prose_ = false; ///< the text that is being read
   std::size_t values_ = 0;
 };
 
@@ -164,12 +190,13 @@ error at_line(std::uint32_t line, std::string_view what) {
   return {errc::invalid, fmt::format("line {}: {}", line, what)};
 }
 
-result<json_value> located_json(std::string_view text) {
+result<json_value> located_json(std::string_view text, prose texts) {
   if (text.size() > limits::topology_text_max)
     return failure(errc::invalid, fmt::format("it has {} bytes; {} are allowed", text.size(),
                                               limits::topology_text_max));
   json::basic_parser<tree_builder> parser(strict());
   auto& builder = parser.handler();
+  builder.texts = texts;
   json::error_code wrong;
   // Line by line: so the builder knows where it is.
   while (!wrong && !text.empty()) {
@@ -210,6 +237,10 @@ const json_value* json_members::expect(std::string_view name, json_value::kind k
   const auto* member = find(name);
   if (member == nullptr)
     problem_.found(of_.line, fmt::format("{} has no '{}'", what_, name));
+  else if (kind == json_value::kind::text && member->is == json_value::kind::prose)
+    problem_.found(member->line,
+                   fmt::format("'{}' of {} has more than {} characters, or control characters",
+                               name, what_, limits::name_max));
   else if (member->is != kind)
     problem_.found(member->line, fmt::format("'{}' of {} is no {}", name, what_, called));
   else
@@ -258,6 +289,18 @@ std::uint32_t json_members::number(std::string_view name) {
 const std::vector<json_value>& json_members::list(std::string_view name) {
   const auto* member = expect(name, json_value::kind::array, "list");
   return member == nullptr ? nothing : member->inside;
+}
+
+const std::vector<json_value>& json_members::optional_list(std::string_view name) {
+  return has(name) ? list(name) : nothing;
+}
+
+const json_value* json_members::object(std::string_view name) {
+  return expect(name, json_value::kind::object, "object");
+}
+
+const json_value* json_members::optional_object(std::string_view name) {
+  return has(name) ? object(name) : nullptr;
 }
 
 std::uint32_t json_members::line_of(std::string_view name) const {

@@ -16,7 +16,9 @@
 namespace troupe::topology {
 
 struct json_value {
-  enum class kind : std::uint8_t { null, boolean, number, fraction, text, array, object };
+  /// `prose`: a text that can be no name, since it is too long or has control characters. It is
+  /// not kept.
+  enum class kind : std::uint8_t { null, boolean, number, fraction, text, prose, array, object };
 
   kind is = kind::null;
   std::uint32_t line = 0; ///< where it begins, from 1
@@ -26,10 +28,13 @@ struct json_value {
   std::vector<json_value> inside; ///< of an array or object
 };
 
+/// What becomes of prose: an object of Kubernetes has annotations with whole documents in them.
+enum class prose : std::uint8_t { refused, passed_over };
+
 /// Refuses, each with its line: what is no JSON, a member that is there twice, texts that are
 /// longer than `limits::name_max` or have control characters, and more than `limits` allows of
 /// anything.
-result<json_value> located_json(std::string_view text);
+result<json_value> located_json(std::string_view text, prose texts = prose::refused);
 
 /// "line 12: what"
 error at_line(std::uint32_t line, std::string_view what);
@@ -61,6 +66,11 @@ class json_members {
   std::uint32_t number(std::string_view name);
   /// Empty if it is missing.
   const std::vector<json_value>& list(std::string_view name);
+  const std::vector<json_value>& optional_list(std::string_view name);
+  /// Null if it is missing.
+  const json_value* object(std::string_view name);
+  const json_value* optional_object(std::string_view name);
+  bool has(std::string_view name) const { return find(name) != nullptr; }
 
   std::uint32_t line() const { return of_.line; }
   /// The line of a member that is there, else of the object.

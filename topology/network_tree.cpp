@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
 namespace troupe::topology {
@@ -51,6 +50,12 @@ result<void> check(const place& one) {
     return failure(errc::invalid,
                    fmt::format("{} switches are above node {}; {} are allowed", one.switches.size(),
                                one.node, limits::switches_above_max));
+  if (one.also.size() > limits::node_names_max)
+    return failure(errc::invalid, fmt::format("node {} has {} further names; {} are allowed",
+                                              one.node, one.also.size(), limits::node_names_max));
+  for (const auto& name : one.also)
+    if (const auto wrong = wrong_with(name); !wrong.empty())
+      return failure(errc::invalid, fmt::format("a further name of node {} {}", one.node, wrong));
   for (const auto& name : one.switches)
     if (const auto wrong = wrong_with(name); !wrong.empty())
       return failure(errc::invalid,
@@ -70,32 +75,49 @@ result<network_tree> network_tree::of(std::vector<place> places) {
   }
 
   network_tree made;
-  made.by_name_.resize(places.size());
-  std::iota(made.by_name_.begin(), made.by_name_.end(), 0u);
-  std::sort(made.by_name_.begin(), made.by_name_.end(),
-            [&places](auto a, auto b) { return places[a].node < places[b].node; });
-  const auto twice =
-      std::adjacent_find(made.by_name_.begin(), made.by_name_.end(),
-                         [&places](auto a, auto b) { return places[a].node == places[b].node; });
-  if (twice != made.by_name_.end())
-    return failure(errc::invalid, fmt::format("node {} is there twice", places[*twice].node));
+  made.places_ = std::move(places);
+  if (auto sorted = made.sort_names(); !sorted)
+    return tl::make_unexpected(std::move(sorted.error()));
 
-  std::vector<std::uint32_t> above(places.size(), 0);
+  std::vector<std::uint32_t> above(made.size(), 0);
   for (std::size_t level = 1; level <= deepest; ++level) {
-    above = groups_at(level, places, above);
+    above = groups_at(level, made.places_, above);
     made.groups_.push_back(above);
   }
-  made.places_ = std::move(places);
   return made;
+}
+
+const std::string& network_tree::text_of(name_of one) const {
+  const auto& of = places_[one.node];
+  return one.which == 0 ? of.node : of.also[one.which - 1];
+}
+
+result<void> network_tree::sort_names() {
+  for (std::uint32_t node = 0; node < places_.size(); ++node)
+    for (std::uint32_t which = 0; which <= places_[node].also.size(); ++which)
+      by_name_.push_back({node, which});
+  std::sort(by_name_.begin(), by_name_.end(),
+            [this](name_of a, name_of b) { return text_of(a) < text_of(b); });
+  // A node may be called by its address and have that again as an address.
+  const auto same = [this](name_of a, name_of b) {
+    return a.node == b.node && text_of(a) == text_of(b);
+  };
+  by_name_.erase(std::unique(by_name_.begin(), by_name_.end(), same), by_name_.end());
+  const auto twice =
+      std::adjacent_find(by_name_.begin(), by_name_.end(),
+                         [this](name_of a, name_of b) { return text_of(a) == text_of(b); });
+  if (twice != by_name_.end())
+    return failure(errc::invalid, fmt::format("node {} is there twice", text_of(*twice)));
+  return {};
 }
 
 std::optional<std::size_t> network_tree::find(std::string_view node) const {
   const auto found =
       std::lower_bound(by_name_.begin(), by_name_.end(), node,
-                       [this](auto number, auto name) { return places_[number].node < name; });
-  if (found == by_name_.end() || places_[*found].node != node)
+                       [this](name_of one, auto name) { return text_of(one) < name; });
+  if (found == by_name_.end() || text_of(*found) != node)
     return std::nullopt;
-  return *found;
+  return found->node;
 }
 
 } // namespace troupe::topology

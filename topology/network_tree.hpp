@@ -18,6 +18,8 @@ struct place {
   /// The switches above it, from the top of the network down to the one that it is plugged into. A
   /// node without any hangs at the top itself.
   std::vector<std::string> switches;
+  /// What the node is called as well: its addresses, where a file knows both.
+  std::vector<std::string> also = {};
 };
 
 /// Whether a tree may have it: names of 1 to `limits::name_max` characters without control
@@ -38,8 +40,8 @@ result<void> check(const place& one);
 /// is a group of its own there. Not changed once it is made.
 class network_tree {
  public:
-  /// Refuses more than `limits::nodes_max` nodes, what `check` refuses, and a node that is there
-  /// twice.
+  /// Refuses more than `limits::nodes_max` nodes, what `check` refuses, and a name that two nodes
+  /// have.
   static result<network_tree> of(std::vector<place> places);
 
   std::size_t size() const { return places_.size(); }
@@ -47,6 +49,7 @@ class network_tree {
 
   /// By its number, in the order of `places`.
   const place& at(std::size_t node) const { return places_[node]; }
+  /// By its name, or by what it is called as well.
   std::optional<std::size_t> find(std::string_view node) const;
 
   /// Nodes with the same number share the switch of that level. 1 ≤ level ≤ `levels()`.
@@ -55,10 +58,17 @@ class network_tree {
   }
 
  private:
+  /// Of a node: its first name, or one of those that it has as well, from 1 on.
+  struct name_of {
+    std::uint32_t node = 0, which = 0;
+  };
+
   network_tree() = default;
+  const std::string& text_of(name_of one) const;
+  result<void> sort_names();
 
   std::vector<place> places_;
-  std::vector<std::uint32_t> by_name_; ///< numbers of nodes, sorted by their names
+  std::vector<name_of> by_name_; ///< sorted by the names
   std::vector<std::vector<std::uint32_t>> groups_;
 };
 

@@ -76,3 +76,16 @@ TEST_CASE("what a tree may not be") {
   many.push_back({"one more", {}});
   CHECK(refusal(many) == "the network has 16385 nodes; 16384 are allowed");
 }
+
+TEST_CASE("a node is found by each of its names, and none is another node's") {
+  const auto made = network_tree::of({{"a", {}, {"10.0.0.1", "a"}}, {"b", {}, {"10.0.0.2"}}});
+  REQUIRE(made.has_value());
+  CHECK(made->find("10.0.0.2") == 1u);
+  CHECK(made->find("a") == 0u);
+  CHECK(refusal({{"a", {}, {"x"}}, {"b", {}, {"x"}}}) == "node x is there twice");
+  CHECK(refusal({{"a", {}, {"b"}}, {"b", {}}}) == "node b is there twice");
+  CHECK(refusal({{"a", {}, {""}}}) ==
+        "a further name of node a has 0 characters; 1 to 255 are allowed");
+  CHECK(refusal({{"a", {}, std::vector<std::string>(limits::node_names_max + 1, "x")}}) ==
+        "node a has 17 further names; 16 are allowed");
+}

@@ -24,10 +24,10 @@ class place_list {
       return problem_.found(line, good.error().what);
     if (places_.size() == limits::nodes_max)
       return problem_.found(line, fmt::format("more than {} nodes", limits::nodes_max));
-    const auto [earlier, fresh] = lines_.emplace(one.node, line);
-    if (!fresh)
-      return problem_.found(
-          line, fmt::format("node {} is on line {} already", one.node, earlier->second));
+    take(one.node, line);
+    for (const auto& name : one.also)
+      if (name != one.node)
+        take(name, line);
     places_.push_back(std::move(one));
   }
 
@@ -38,6 +38,12 @@ class place_list {
   }
 
  private:
+  void take(const std::string& name, std::uint32_t line) {
+    const auto [earlier, fresh] = lines_.emplace(name, line);
+    if (!fresh)
+      problem_.found(line, fmt::format("node {} is on line {} already", name, earlier->second));
+  }
+
   json_problem& problem_;
   std::vector<place> places_;
   std::map<std::string, std::uint32_t> lines_;

@@ -2,7 +2,6 @@
 
 #include "topology/compressed_text.hpp"
 #include "topology/limits.hpp"
-#include "topology/located_json.hpp"
 
 #include <fmt/format.h>
 
@@ -25,9 +24,12 @@ class table_reader {
   rank_table read(const json_value& document) {
     rank_table table;
     json_members members(document, "a rank table", problem_);
-    table.version = version_of(members);
+    // First: some writers begin with a table that says nothing but that.
     table.completed = completed(members);
     if (!table.completed || problem_.first())
+      return table;
+    table.version = version_of(members);
+    if (problem_.first())
       return table;
     if (table.version == rank_table_version::v2_0)
       read_devices(members, table);
@@ -218,18 +220,19 @@ class table_reader {
 
 } // namespace
 
-result<rank_table> rank_table_of(std::string_view text) {
-  const auto unpacked = plain(text);
-  if (!unpacked)
-    return tl::make_unexpected(unpacked.error());
-  const auto document = located_json(*unpacked);
-  if (!document)
-    return tl::make_unexpected(document.error());
+result<rank_table> rank_table_of(const json_value& document) {
   json_problem problem;
-  auto table = table_reader(problem).read(*document);
+  auto table = table_reader(problem).read(document);
   if (problem.first())
     return tl::make_unexpected(*problem.first());
   return table;
+}
+
+result<rank_table> rank_table_of(std::string_view text) {
+  const auto document = plain_json(text);
+  if (!document)
+    return tl::make_unexpected(document.error());
+  return rank_table_of(*document);
 }
 
 result<network_tree> tree_of(const rank_table& table) {
@@ -246,6 +249,9 @@ result<network_tree> tree_of(const rank_table& table) {
     place one{server.server_id, {}};
     if (const auto pod = pods.find(server.server_id); pod != pods.end())
       one.switches.emplace_back(pod->second);
+    for (const auto& address : {server.host_ip, server.container_ip})
+      if (!address.empty())
+        one.also.push_back(address);
     places.push_back(std::move(one));
   }
   return network_tree::of(std::move(places));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "topology/located_json.hpp"
 #include "topology/network_tree.hpp"
 
 #include <cstdint>
@@ -68,12 +69,13 @@ struct rank_table {
 /// says, each rank from 0 on once, no address of a device twice, in version 1.2 every server in one
 /// super pod. Members that are not described here do not matter, and `text_of` does not write them.
 result<rank_table> rank_table_of(std::string_view text);
+result<rank_table> rank_table_of(const json_value& document);
 
 /// As it is read; not compressed. Precondition: the parts of its version only.
 std::string text_of(const rank_table& table);
 
-/// Servers by their ids, below the super pods of version 1.2. Version 1.0 knows no switches.
-/// Refuses version 2.0, which names no servers, and a table that is not completed.
+/// Servers by their ids and addresses, below the super pods of version 1.2. Version 1.0 knows no
+/// switches. Refuses version 2.0, which names no servers, and a table that is not completed.
 result<network_tree> tree_of(const rank_table& table);
 
 } // namespace troupe::topology

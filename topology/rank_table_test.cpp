@@ -196,7 +196,7 @@ TEST_CASE("servers' tables that are wrong") {
         "line 14: a device has no 'rank_id'");
   CHECK(wrong(first_version, "\"server_id\": \"s1\"", "\"server_id\": 1") ==
         "line 17: 'server_id' of a server is no text");
-  CHECK(rank_table_of("{}").error().what == "line 1: a rank table has no 'version'");
+  CHECK(rank_table_of("{}").error().what == "line 1: a rank table has no 'status'");
   CHECK(rank_table_of("[]").error().what == "it is neither a JSON object nor base64");
 }
 

@@ -2,7 +2,6 @@
 
 #include "topology/compressed_text.hpp"
 #include "topology/limits.hpp"
-#include "topology/located_json.hpp"
 #include "topology/place_list.hpp"
 
 #include <fmt/format.h>
@@ -71,17 +70,18 @@ class tor_list_reader {
 
 } // namespace
 
-result<network_tree> tree_of_tor_list(std::string_view text) {
-  const auto unpacked = plain(text);
-  if (!unpacked)
-    return tl::make_unexpected(unpacked.error());
-  const auto document = located_json(*unpacked);
-  if (!document)
-    return tl::make_unexpected(document.error());
+result<network_tree> tree_of_tor_list(const json_value& document) {
   json_problem problem;
   tor_list_reader reader(problem);
-  reader.read(*document);
+  reader.read(document);
   return std::move(reader).tree();
+}
+
+result<network_tree> tree_of_tor_list(std::string_view text) {
+  const auto document = plain_json(text);
+  if (!document)
+    return tl::make_unexpected(document.error());
+  return tree_of_tor_list(*document);
 }
 
 } // namespace troupe::topology

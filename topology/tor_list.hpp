@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "topology/located_json.hpp"
 #include "topology/network_tree.hpp"
 
 #include <string_view>
@@ -13,5 +14,6 @@ namespace troupe::topology {
 /// A node hangs from the switch of its devices. If its devices are plugged into several switches,
 /// as rails are, these together are its switch: two nodes share it if they have the same ones.
 result<network_tree> tree_of_tor_list(std::string_view text);
+result<network_tree> tree_of_tor_list(const json_value& document);
 
 } // namespace troupe::topology

@@ -15,14 +15,14 @@ namespace {
 
 /// At most one more than a line may have: it may be long.
 std::vector<std::string> words_of(std::string_view line) {
-  constexpr std::string_view blanks = " \t\r";
+  constexpr std::string_view between = " \t\r";
   std::vector<std::string> words;
   while (words.size() < 4) {
-    const auto begin = line.find_first_not_of(blanks);
+    const auto begin = line.find_first_not_of(between);
     if (begin == std::string_view::npos)
       break;
     line.remove_prefix(begin);
-    const auto end = std::min(line.find_first_of(blanks), line.size());
+    const auto end = std::min(line.find_first_of(between), line.size());
     words.emplace_back(line.substr(0, end));
     line.remove_prefix(end);
   }
@@ -91,16 +91,20 @@ result<network_tree> tree_of_lines(std::string_view text) {
   return std::move(places).tree();
 }
 
+result<network_tree> tree_of_json(const json_value& document) {
+  json_problem problem;
+  if (document.is == json_value::kind::text)
+    problem.found(document.line, "expected a list or an object of switches");
+  tree_reader reader(problem);
+  reader.read(document);
+  return std::move(reader).tree();
+}
+
 result<network_tree> tree_of_json(std::string_view text) {
   const auto document = located_json(text);
   if (!document)
     return tl::make_unexpected(document.error());
-  json_problem problem;
-  if (document->is == json_value::kind::text)
-    problem.found(document->line, "expected a list or an object of switches");
-  tree_reader reader(problem);
-  reader.read(*document);
-  return std::move(reader).tree();
+  return tree_of_json(*document);
 }
 
 } // namespace troupe::topology

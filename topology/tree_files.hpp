@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "topology/located_json.hpp"
 #include "topology/network_tree.hpp"
 
 #include <string_view>
@@ -18,5 +19,6 @@ result<network_tree> tree_of_lines(std::string_view text);
 ///     {"psw-0": {"asw-0": ["10.0.0.1", "10.0.0.2"], "asw-1": ["10.0.0.3"]},
 ///      "psw-1": ["10.0.0.4", {"asw-0": ["10.0.0.5"]}]}
 result<network_tree> tree_of_json(std::string_view text);
+result<network_tree> tree_of_json(const json_value& document);
 
 } // namespace troupe::topology
