@@ -62,6 +62,11 @@ inline constexpr auto grow_most = 1s;
 inline constexpr auto grow_short_lived = 10s;
 inline constexpr auto grow_back_off_most = 30s;
 inline constexpr auto join_timeout = 600s;
+/// The first world waits for a file that tells of the network and is not complete yet; and for a
+/// disk that does not answer longer than that by so much.
+inline constexpr auto topology_wait = 60s;
+inline constexpr auto topology_wait_max = 3'600s;
+inline constexpr auto topology_read_slack = 5s;
 /// After the master's restart: how long the nodes of a running generation may take to come back.
 inline constexpr auto recall_within = 15s;
 /// How long a node may take to stop an older generation and prepare a new one, beyond its shutdown

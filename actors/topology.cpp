@@ -50,8 +50,10 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  sup::worker("catalog", restart::permanent, stop_within{1s}, at.catalog,
                              [at](sup::context& ctx) { return catalog::start(ctx, at); }),
                  sup::worker("recovery", restart::permanent, stop_within{1s}, at.recovery,
-                             [o = options, at, tell = events.on_verdict](sup::context& ctx) {
-                               return recovery::start(ctx, o.rendezvous, o.recovery, at, tell);
+                             [o = options, at, tell = events.on_verdict,
+                              topology = world.topology](sup::context& ctx) {
+                               return recovery::start(ctx, o.rendezvous, o.recovery, at, tell,
+                                                      topology);
                              }),
                  // children: generation/rendezvous
                  // children: generation/member

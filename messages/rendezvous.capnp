@@ -32,6 +32,9 @@ struct Member {
   incarnation @7 :UInt64;
   # The node supervisor that has this place. Another one that comes under the node's name has none of its workers: the node is lost, and
   # there again. 0 from a master that does not say it.
+
+  masterIndex @8 :UInt32;
+  # Which group rank the node with group rank 0 would have, had the network not been looked at (MASTER_INDEX).
 }
 
 struct World {

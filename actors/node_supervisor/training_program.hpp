@@ -28,7 +28,8 @@ struct assignment {
   std::uint32_t role_world_size = 0; ///< workers of this role
   std::uint32_t group_rank = 0;
   std::uint32_t group_world_size = 0;
-  std::string address; ///< of this node, for others
+  std::uint32_t master_index = 0; ///< as in Member
+  std::string address;            ///< of this node, for others
   std::string store_address;
   std::uint16_t store_port = 0;
   bool store_hosted = false; ///< by a node supervisor; else by rank 0's worker

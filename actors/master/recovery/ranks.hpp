@@ -24,6 +24,7 @@ struct candidate {
   std::string role;          ///< of its workers (--role)
   incarnation which{};
   std::uint16_t bulk_port = 0; ///< where other nodes dial its bulk links, at `address`
+  std::vector<std::string> switches = {}; ///< above it (--switches), the top of the network first
 };
 
 /// In the journal as well, so a later master knows which supervisor has which ranks.
@@ -37,6 +38,8 @@ struct seat {
   std::uint32_t first_role_rank = 0; ///< among the workers of the same role, in order of rank
   std::uint32_t role_world_size = 0; ///< workers of the same role
   incarnation which{};
+  /// Which rank the node with rank 0 would have had, had the network not been looked at.
+  std::uint32_t master_index = 0;
 };
 
 /// Group ranks for the next world: a node that asked for a rank has it; members of the previous

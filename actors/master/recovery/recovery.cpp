@@ -14,17 +14,22 @@ namespace troupe::actors::recovery {
 
 /// To itself: the supervisor of generations has failed.
 struct job_fell {};
+/// To itself, from the thread that reads the file.
+struct topology_known {
+  topology_answer answer;
+};
 
 } // namespace troupe::actors::recovery
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::job_fell)
+TROUPE_LOCAL_MESSAGE(troupe::actors::recovery::topology_known)
 
 namespace troupe::actors::recovery {
 
 namespace {
 
 struct state;
-using private_handle = sup::widened<handle, sup::wake, job_fell>;
+using private_handle = sup::widened<handle, sup::wake, job_fell, topology_known>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 struct state {
@@ -142,9 +147,10 @@ void recall(self_ptr self) {
       });
 }
 
-private_handle::behavior_type
-behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_options options,
-       master_addresses master, std::function<void(const recovery_core::verdict&)> on_verdict) {
+private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous_options sizes,
+                                     recovery_options options, master_addresses master,
+                                     std::function<void(const recovery_core::verdict&)> on_verdict,
+                                     const std::shared_ptr<topology_source>& topology) {
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
@@ -159,6 +165,10 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
             {},
             {}});
   recall(self);
+  if (topology && sizes.topology.file)
+    topology->read([me = private_handle{self}](const topology_answer& answer) {
+      sup::post(me, topology_known{answer});
+    });
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       on(self, &recovery_core::sealed),
@@ -187,6 +197,11 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
           perform(self, self->state->core.abandon(sup::now(self), m.read()->getReason().cStr()));
         });
       },
+      [self](const topology_known& known) {
+        self->state->recalled.pass([self, known] {
+          perform(self, self->state->core.topology_known(sup::now(self), known.answer));
+        });
+      },
       [self](job_fell) {
         sup::stop(self, error{errc::closed, "the supervisor of generations has failed"});
       },
@@ -201,9 +216,10 @@ behave(self_ptr self, sup::context ctx, rendezvous_options sizes, recovery_optio
 
 handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
              const master_addresses& master,
-             std::function<void(const recovery_core::verdict&)> on_verdict) {
+             std::function<void(const recovery_core::verdict&)> on_verdict,
+             std::shared_ptr<topology_source> topology) {
   return ctx.spawn<handle>(behave, ctx, std::move(sizes), std::move(options), master,
-                           std::move(on_verdict));
+                           std::move(on_verdict), std::move(topology));
 }
 
 } // namespace troupe::actors::recovery

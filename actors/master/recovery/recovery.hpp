@@ -6,6 +6,7 @@
 #include "runtime/sup/report.hpp"
 
 #include <functional>
+#include <memory>
 
 namespace troupe::actors {
 struct master_addresses;
@@ -32,8 +33,10 @@ using handle = sup::protocol<
 
 /// `on_verdict` is called after the verdict was recorded and sent to the nodes; again if recovery
 /// starts anew later.
+/// `topology` is asked once it begins, if there is one and a file is to be read.
 handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
              const master_addresses& master,
-             std::function<void(const recovery_core::verdict&)> on_verdict);
+             std::function<void(const recovery_core::verdict&)> on_verdict,
+             std::shared_ptr<topology_source> topology = nullptr);
 
 } // namespace troupe::actors::recovery

@@ -16,7 +16,7 @@ recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
                              messages::author author, instant now)
     : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
       phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth),
-      restarts_used_(options_.max_restarts) {
+      topology_(sizes_.topology, sizes_.unit, now), restarts_used_(options_.max_restarts) {
   waiting_.begin(now);
 }
 
@@ -41,6 +41,8 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
                 present->getWorkerRole().cStr(),
                 incarnation{present->getIncarnation()},
                 present->getBulkPort()};
+  for (const auto name : present->getSwitches())
+    who.switches.emplace_back(name.cStr());
   if (const auto said = present->getStopWithinMs(); said != 0)
     who.stop_within = std::chrono::milliseconds(said);
   if (present->getWantedRank() >= 0)
@@ -231,6 +233,17 @@ recovery_core::effects recovery_core::generation_ended(instant now, generation w
   return out;
 }
 
+recovery_core::effects recovery_core::topology_known(instant now, const topology_answer& answer) {
+  effects out;
+  if (phase_ == phase::concluded)
+    return out;
+  out.push_back(note{topology_.known(answer)});
+  if (phase_ == phase::gathering)
+    consider_proposing(out, now);
+  check();
+  return out;
+}
+
 recovery_core::effects recovery_core::abandon(instant now, const std::string& reason) {
   effects out;
   if (phase_ != phase::concluded)
@@ -246,6 +259,8 @@ recovery_core::effects recovery_core::tick(instant now) {
   if (recalled_at_ && now >= recall_until())
     stop_waiting_for_return(out, now);
   check_again(out, now);
+  if (auto told = topology_.over(now))
+    out.push_back(note{std::move(*told)});
   if (phase_ == phase::gathering) {
     consider_proposing(out, now);
     if (phase_ == phase::gathering)
@@ -266,7 +281,9 @@ std::optional<instant> recovery_core::next_wakeup() const {
     consider(recall_until());
   if (phase_ == phase::gathering) {
     // A member that is away needs no alarm: its return or its loss is an event.
-    if (enough_since_ && settled_at())
+    if (enough_since_ && waits_for_topology())
+      consider(topology_.until());
+    else if (enough_since_ && settled_at())
       consider(*settled_at());
     else if (!enough_since_)
       consider(phase_since_ + sizes_.join_timeout);
@@ -341,7 +358,8 @@ void recovery_core::take_world(World::Reader world) {
   members_.clear();
   for (const auto m : world.getMembers()) {
     world_.push_back(seat{m.getNode().cStr(), m.getAddress().cStr(), m.getSlots(), m.getGroupRank(),
-                          m.getFirstRank(), 0, 0, incarnation{m.getIncarnation()}});
+                          m.getFirstRank(), 0, 0, incarnation{m.getIncarnation()},
+                          m.getMasterIndex()});
     members_.emplace(m.getNode().cStr(), incarnation{m.getIncarnation()});
   }
 }

@@ -5,6 +5,7 @@
 #include "actors/master/recovery/growth.hpp"
 #include "actors/master/recovery/roster.hpp"
 #include "actors/master/recovery/run_account.hpp"
+#include "actors/master/recovery/topology_order.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
@@ -45,6 +46,7 @@ struct rendezvous_options : world_sizes {
   duration recall_within = limits::recall_within;
   /// The same when the job is over and only the verdict is left to be told.
   duration recall_concluded_within = limits::return_to_sleeper_within;
+  topology_options topology;
 };
 
 /// What a failure costs.
@@ -204,6 +206,8 @@ class recovery_core {
   effects nodes_checked(instant now, std::uint64_t number,
                         const messages::msg<messages::NodesChecked>& m);
   effects check_failed(instant now, std::uint64_t number, const std::string& why);
+  /// What the file says of the network, or why it says nothing.
+  effects topology_known(instant now, const topology_answer& answer);
 
   /// The user, or whatever runs the master, ends the job.
   effects abandon(instant now, const std::string& reason);
@@ -228,6 +232,8 @@ class recovery_core {
   void consider_proposing(effects& out, instant now);
   void not_enough(effects& out, instant now);
   bool gathers_losses() const;
+  /// Only the first world waits for the file. Each later one has an order to keep.
+  bool waits_for_topology() const { return first_world_ && topology_.awaited(); }
   /// Whether to wait for more, though there are enough.
   bool waiting_for_more(instant now) const;
   /// Until when; nothing: until a node that is away is back or lost.
@@ -312,6 +318,7 @@ class recovery_core {
   // The nodes that could take part.
   roster roster_;
   growth growth_;
+  topology_order topology_;
   std::set<node_name> standing_by_; ///< told so
   /// On record with each proposal, since there is no other trace of it. Of nodes and not of
   /// restarts: one wait may be for several, and it is counted when it has been worth it.

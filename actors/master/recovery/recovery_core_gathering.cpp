@@ -110,6 +110,8 @@ std::optional<instant> recovery_core::settled_at() const {
 
 void recovery_core::propose(effects& out, instant now, std::vector<candidate> present,
                             std::uint32_t size) {
+  if (waits_for_topology())
+    return;
   // Before `become_forming`, whose record carries the sum: a later master counts on from there.
   if (waited_for_ > 0) {
     TROUPE_RARE("planner: a relaunch is counted");
@@ -118,7 +120,10 @@ void recovery_core::propose(effects& out, instant now, std::vector<candidate> pr
   }
   const std::vector<candidate> taken(present.begin(), present.begin() + size);
   // By the last world that was sealed: proposals that came to nothing have moved no node.
-  world_ = assign_ranks(taken, roster_.last_group_ranks());
+  auto arranged = topology_.arrange(taken, roster_.last_group_ranks());
+  world_ = std::move(arranged.seats);
+  if (arranged.told)
+    out.push_back(note{std::move(*arranged.told)});
   for (const auto& s : world_) {
     members_.emplace(s.node, s.which);
     const bool stood_by = standing_by_.erase(s.node) > 0;

@@ -39,6 +39,7 @@ void recovery_core::write_world(World::Builder out, std::optional<duration> sinc
     members[i].setFirstRoleRank(world_[i].first_role_rank);
     members[i].setRoleWorldSize(world_[i].role_world_size);
     members[i].setIncarnation(world_[i].which.value);
+    members[i].setMasterIndex(world_[i].master_index);
   }
 }
 

@@ -69,6 +69,9 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
     b.setNodesMax(options_.nodes_max);
     b.setStopWithinMs(std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(milliseconds_of(options_.stop_within))));
+    auto switches = b.initSwitches(static_cast<unsigned>(options_.switches.size()));
+    for (unsigned n = 0; n < switches.size(); ++n)
+      switches.set(n, options_.switches[n]);
     b.setRevision(protocol_revision);
     auto command = b.initCommand();
     command.setText(options_.command.text);

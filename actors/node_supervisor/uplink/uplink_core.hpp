@@ -30,6 +30,8 @@ struct uplink_options {
   /// Of this node's workers (--role).
   std::string role;
   std::optional<std::uint32_t> wanted_rank;
+  /// Above this node, the top of the network first (--switches).
+  std::vector<std::string> switches;
   /// The size of the job as this node was told; 0: it was not.
   std::uint32_t nodes_min = 0;
   std::uint32_t nodes_max = 0;

@@ -61,6 +61,7 @@ assignment agent_core::place_of(local_rank local, const msg<Start>& m) const {
   a.role_world_size = counts_roles ? seat_.role_world_size : a.world_size;
   a.group_rank = seat_.group_rank;
   a.group_world_size = seat_.nodes;
+  a.master_index = seat_.master_index;
   // As the master knows it, which is the address that the link comes from or the one the user gave:
   // one that the agent finds out by itself may be out of the others' reach.
   a.address = seat_.address;

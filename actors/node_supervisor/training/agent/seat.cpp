@@ -18,6 +18,7 @@ own_seat of_member(Member::Reader m) {
   own.first_rank = m.getFirstRank();
   own.first_role_rank = m.getFirstRoleRank();
   own.role_world_size = m.getRoleWorldSize();
+  own.master_index = m.getMasterIndex();
   return own;
 }
 
@@ -43,6 +44,7 @@ void write_seat(Seat::Builder out, const own_seat& own, const node_name& node,
   m.setFirstRank(own.first_rank);
   m.setFirstRoleRank(own.first_role_rank);
   m.setRoleWorldSize(own.role_world_size);
+  m.setMasterIndex(own.master_index);
   out.setWorldSize(own.world_size);
   out.setNodes(own.nodes);
   out.setRestartCount(own.restart_count);

@@ -21,6 +21,7 @@ struct own_seat {
   std::uint32_t world_size = 0;
   std::uint32_t nodes = 0;
   std::uint32_t restart_count = 0;
+  std::uint32_t master_index = 0;
   /// When the seat was given: since the failure that led to this generation; 0: none did.
   duration since_failure{};
 };
