@@ -6,11 +6,13 @@
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/open_files.hpp"
 #include "launch/wiring/placement.hpp"
+#include "launch/wiring/printed_ranks.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/supervisor_life.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "runtime/os/net/job_token.hpp"
 #include "runtime/os/process/local_services.hpp"
+#include "topology/network_tree.hpp"
 
 #include <fmt/format.h>
 
@@ -93,6 +95,8 @@ result<launch_facts> facts_of(launcher_options o, const machine_facts& machine) 
   take_default_token(o.common, place_master(o).master, machine);
   if (auto read = read_token(o.common); !read)
     return tl::make_unexpected(read.error());
+  if (const auto good = topology::check({node_name_of(o), o.switches}); !good)
+    return failure(errc::invalid, "--switches: " + good.error().what);
   auto contract = contract_on(o, machine);
   if (!contract)
     return tl::make_unexpected(contract.error());
@@ -176,6 +180,13 @@ int troupe::launch::actor_launcher(int argc, char** argv) {
     if (!made)
       return report_error(program, made.error().what, exit_failure);
     std::fputs(made->c_str(), stdout);
+    return exit_success;
+  }
+  if (options.ranks_wanted) {
+    const auto text = printed_ranks(*options.ranks_wanted);
+    if (!text)
+      return report_error(program, text.error().what, exit_usage);
+    std::fputs(text->c_str(), stdout);
     return exit_success;
   }
   // One that comes before there is anybody to pass it on to is not worth an end.

@@ -7,6 +7,7 @@
 #include "launch/wiring/master_wiring.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/run_directory.hpp"
+#include "launch/wiring/topology_file.hpp"
 #include "runtime/os/net/descriptor_limit.hpp"
 #include "runtime/sup/engine.hpp"
 
@@ -40,8 +41,10 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
     return report_error(program, options.error().what, exit_failure);
   options->journal = journal->options;
   take_hang_options(o.hangs, directory->stacks(), log->sink(), options->diagnosis);
-  auto master =
-      master_run::start(engine.system(), {*transport, journal->store}, *options, log->sink());
+  auto master = master_run::start(
+      engine.system(),
+      {*transport, journal->store, topology_file::of(o.policy.topology, log->sink())}, *options,
+      log->sink());
   if (!master)
     return report_error(program,
                         master.error().code == errc::refused

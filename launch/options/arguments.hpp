@@ -40,6 +40,11 @@ result<void> derive_dlrover(const dlrover_arguments& w);
 option_group policy_group(policy_arguments& w);
 option_group hangs_group(hang_arguments& w);
 option_group node_check_group(node_check_arguments& w);
+option_group topology_group(topology_arguments& w);
+/// Of the launcher only.
+void declare_own_place(argument_grammar& d, launcher_options& o, std::optional<std::string>& above);
+result<void> derive_ranks_request(launcher_options& o, const torchrun_arguments& w,
+                                  const policy_arguments& policy);
 
 /// What is only ours.
 void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python);

@@ -124,6 +124,14 @@ struct launcher_options {
   std::vector<std::string> arguments;
   /// No run: a token file is made.
   bool new_token = false;
+  /// No run: ranks are printed.
+  bool print_ranks = false;
+  std::optional<ranks_request> ranks_wanted;
+
+  /// The switches above this node, the top of the network first.
+  std::vector<std::string> switches;
+  /// The directory of RANK_AFTER_ACC and MASTER_INDEX; empty: none.
+  std::string rank_files;
 
   /// OMP_NUM_THREADS for the workers, unless the user has set it.
   std::optional<unsigned> omp_threads;

@@ -135,6 +135,10 @@ result<job_policy> derive_policy(const policy_arguments& w,
       return tl::make_unexpected(words.error());
     p.hardware_words = *words;
   }
+  const auto topology = derive_topology(w.topology);
+  if (!topology)
+    return tl::make_unexpected(topology.error());
+  p.topology = *topology;
   return p;
 }
 

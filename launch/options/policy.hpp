@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/limits.hpp"
+#include "launch/options/topology.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 
@@ -28,6 +29,7 @@ struct job_policy {
   std::optional<std::vector<std::string>> hardware_words;
   /// Of a node: what its workers have in memory is written out when they fail or are stopped.
   bool save_at_breakpoint = false;
+  topology_settings topology;
 };
 
 /// What was typed, before it means anything.
@@ -38,6 +40,7 @@ struct policy_arguments {
   bool save_at_breakpoint = false;
   double progress_after = std::chrono::duration<double>(limits::progress_after).count();
   std::optional<std::string> hardware_exit_codes, hardware_words;
+  topology_arguments topology;
 };
 
 result<job_policy> derive_policy(const policy_arguments& w,

@@ -117,13 +117,15 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   policy_arguments policy;
   hang_arguments hangs;
   node_check_arguments check;
-  std::optional<std::string> python;
+  std::optional<std::string> python, above;
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o, python);
   declare_common(d, o.common);
   d.add(policy_group(policy));
   d.add(hangs_group(hangs));
   d.add(node_check_group(check));
+  d.add(topology_group(policy.topology));
+  declare_own_place(d, o, above);
   declare_dlrover(d, dlrover, policy);
   declare_answers(d, machine.columns,
                   wanted == script::needed ? documents::printed : documents::none);
@@ -133,6 +135,15 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   o.arguments = arguments;
   if (o.new_token)
     return o;
+  if (o.print_ranks) {
+    const auto topology = derive_topology(policy.topology);
+    if (!topology)
+      return refused(topology.error());
+    o.policy.topology = *topology;
+    if (auto wrong = derive_ranks_request(o, torchrun, policy); !wrong)
+      return refused(wrong.error());
+    return o;
+  }
   if (o.command.empty() && wanted == script::needed)
     return refusal{"which script? (see --help)"};
   if (auto wrong = derive_torchrun(o, torchrun, machine, around); !wrong)
@@ -154,6 +165,10 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
+  const auto switches = parse_switches(above.value_or(""));
+  if (!switches)
+    return refused(switches.error());
+  o.switches = *switches;
   if (auto wrong = derive_master_away(o))
     return refused(*wrong);
   if (auto wrong = derive_interpreter(o, python, machine))
@@ -206,6 +221,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   d.add(policy_group(policy));
   d.add(hangs_group(hangs));
   d.add(node_check_group(check));
+  d.add(topology_group(policy.topology));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))

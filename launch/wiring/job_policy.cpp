@@ -18,6 +18,9 @@ result<void> apply_policy(const job_policy& p, std::optional<std::uint32_t> slot
     m.recovery.hardware.exit_codes = *p.hardware_exit_codes;
   if (p.hardware_words)
     m.recovery.hardware.words = *p.hardware_words;
+  sizes.topology.file = !p.topology.file.empty();
+  sizes.topology.wait = p.topology.wait;
+  sizes.topology.worse_by = p.topology.worse_by;
   if (p.elasticity_config.empty())
     return {};
   auto elastic = load_elasticity(p.elasticity_config,

@@ -21,6 +21,7 @@
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/snapshot_copies.hpp"
+#include "launch/wiring/topology_file.hpp"
 #include "launch/wiring/worker_channel.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "launch/worker/training_program.hpp"
@@ -82,6 +83,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.uplink.slots = o.processes_per_node;
   n.uplink.role = o.role;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
+  n.uplink.switches = o.switches;
   if (o.nodes_said) {
     n.uplink.nodes_min = o.nodes_min;
     n.uplink.nodes_max = o.nodes_max;
@@ -373,8 +375,10 @@ class life {
     options->journal = journal->options;
     take_hang_options(options_.hangs, facts_.directory.stacks(), log_->sink(), options->diagnosis);
     masters_engine_.emplace(master_run::threads);
-    auto started = master_run::start(masters_engine_->system(), {transport, journal->store},
-                                     *options, log_->sink());
+    auto started = master_run::start(
+        masters_engine_->system(),
+        {transport, journal->store, topology_file::of(options_.policy.topology, log_->sink())},
+        *options, log_->sink());
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;

@@ -4,6 +4,7 @@
 #include "launch/worker/limits.hpp"
 #include "launch/worker/log_tail.hpp"
 #include "launch/worker/memory_kills.hpp"
+#include "launch/worker/rank_files.hpp"
 #include "messages/limits.hpp"
 
 #include <fmt/format.h>
@@ -71,6 +72,8 @@ actors::training_program program_of(const worker_contract& contract,
     const auto files = output->begin(a);
     if (!files)
       return tl::make_unexpected(files.error());
+    if (const auto written = write_rank_files(contract.rank_files, a); !written)
+      return tl::make_unexpected(written.error());
     *kills = memory_kills().value_or(0);
     auto spec = worker_spec(contract, a);
     spec.stderr_file = files->stderr_file; // what could not be followed is the console's

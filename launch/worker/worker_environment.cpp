@@ -21,6 +21,8 @@ worker_contract contract_of(const launcher_options& o,
   c.local_rank_argument = o.local_rank_argument;
   c.signals = o.signals.words;
   c.omp_threads = o.omp_threads;
+  c.rank_files = o.rank_files;
+  c.tells_rank_after_topology = !o.rank_files.empty() || !o.policy.topology.file.empty();
   c.output = {o.streams, o.role, host, run_directory};
   c.command = o.command;
   c.environment = environment;
@@ -209,6 +211,10 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   if (c.omp_threads)
     env.emplace("OMP_NUM_THREADS", number(*c.omp_threads));
   env["TROUPE_GENERATION"] = number(a.which.value);
+  if (c.tells_rank_after_topology) {
+    env["RANK_AFTER_ACC"] = number(a.group_rank);
+    env["MASTER_INDEX"] = number(a.master_index);
+  }
 
   ports::process_spec spec;
   give_memory(c, a, spec, env);

@@ -46,6 +46,10 @@ struct worker_contract {
   std::string hooks;
   /// The library that times calls of CUDA and NCCL, and where it leaves its figures; empty: none.
   std::string trace_library, trace_directory;
+  /// Workers have RANK_AFTER_ACC and MASTER_INDEX; and where the files of these names go, if
+  /// anywhere.
+  bool tells_rank_after_topology = false;
+  std::string rank_files;
   output_contract output;
   std::vector<std::string> command;
   /// The launcher's own environment, passed through under what the contract sets.

@@ -231,3 +231,13 @@ TEST_CASE("only redirected streams have files, and none have if the user wants n
   CHECK(worker_spec(c, third_of_four()).stderr_file.empty());
   CHECK(variable(worker_spec(c, third_of_four()), "TORCHELASTIC_ERROR_FILE").empty());
 }
+
+TEST_CASE("ranks by the network: under the names that scripts expect, where they were asked for") {
+  auto c = contract();
+  auto place = third_of_four();
+  place.master_index = 3;
+  CHECK(variable(worker_spec(c, place), "RANK_AFTER_ACC") == "<unset>");
+  c.tells_rank_after_topology = true;
+  CHECK(variable(worker_spec(c, place), "RANK_AFTER_ACC") == "1");
+  CHECK(variable(worker_spec(c, place), "MASTER_INDEX") == "3");
+}
