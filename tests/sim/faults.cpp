@@ -150,6 +150,28 @@ result<void> about_link(cluster& c, const command& w) {
   return {};
 }
 
+result<void> about_device(cluster& c, const command& w) {
+  const auto what = rest(w, 2);
+  if (what == "is broken")
+    c.devices().broken.insert(node_of(c, w.at(1)));
+  else if (what == "is repaired")
+    c.devices().broken.erase(node_of(c, w.at(1)));
+  else
+    return unknown(w);
+  return {};
+}
+
+/// Between two nodes, and not between either and the master.
+result<void> about_route(cluster& c, const command& w) {
+  const auto what = rest(w, 3);
+  if (w.size() < 4 || (what != "is cut" && what != "returns"))
+    return unknown(w);
+  const auto a = node_of(c, w[1]), b = node_of(c, w[2]);
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
+    what == "is cut" ? c.net().hold(from, to) : c.net().release(from, to);
+  return {};
+}
+
 result<void> about_weather(cluster& c, const command& w) {
   const auto node = node_of(c, w.at(1));
   const auto what = rest(w, 2);
@@ -319,7 +341,8 @@ result<void> inject(cluster& c, const command& w) {
       {"node", about_node},         {"master", about_master},   {"worker", about_worker},
       {"link", about_link},         {"weather", about_weather}, {"stranger", about_stranger},
       {"disk", about_disk},         {"actor", about_actor},     {"shell", about_shell},
-      {"training", about_training}, {"place", about_place},     {"rank", about_rank}};
+      {"training", about_training}, {"place", about_place},     {"rank", about_rank},
+      {"device", about_device},     {"route", about_route}};
   const auto verb = w.size() < 2 ? verbs.end() : verbs.find(w[0]);
   if (verb == verbs.end())
     return unknown(w);

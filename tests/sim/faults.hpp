@@ -32,6 +32,9 @@ namespace troupe::sim {
 ///     link N is deaf | is mute   nothing gets through to the node, or from it, until
 ///                                `link N returns`
 ///     link N returns
+///     route N M is cut | returns between two nodes; both reach the master
+///     device N is broken | is repaired
+///                                what the node finds out when it probes itself
 ///     weather N lossy | rough | slow | jittery | calm
 ///                                lost and repeated frames; all that and torn chunks; a thin line;
 ///                                delays of any length up to 200 ms; none

@@ -151,6 +151,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       steps = *time;
     else if (name == "channel" && time)
       channel = *time;
+    else if (name == "check")
+      o.checks_nodes = (o.check_bytes = number) > 0;
     else if (name == "writes" && time)
       o.checkpoints.write_min = o.checkpoints.write_max = *time;
     else

@@ -23,7 +23,7 @@ struct candidate {
   duration stop_within{};    ///< how long its workers may take to end
   std::string role;          ///< of its workers (--role)
   incarnation which{};
-  std::uint16_t bulk_port = 0; ///< where other nodes dial its bulk links, at `address`
+  std::uint16_t bulk_port = 0;            ///< where other nodes dial its bulk links, at `address`
   std::vector<std::string> switches = {}; ///< above it (--switches), the top of the network first
 };
 
