@@ -164,9 +164,9 @@ def test_the_child_dies_with_its_parent(program: Path) -> None:
         parent.kill()
         until(lambda: state_of(child) in ("Z", "gone"))
     finally:
-        parent.kill()
-        parent.communicate()
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
+        parent.kill()
+        parent.communicate()
         os.close(given)
         os.close(kept)
