@@ -26,9 +26,9 @@ namespace troupe::actors {
 struct master_world {
   std::shared_ptr<ports::transport> transport;
   std::shared_ptr<ports::journal_store> journal;
-  std::shared_ptr<ports::node_marks> marks = std::make_shared<ports::no_node_marks>();
   /// Null: nothing is read of the network.
   std::shared_ptr<topology_source> topology = nullptr;
+  std::shared_ptr<ports::node_marks> marks = std::make_shared<ports::no_node_marks>();
 };
 
 struct master_options {
