@@ -187,7 +187,8 @@ void cluster::supervise(const std::string& name) {
                                  checkpoints_.copier_of(h),
                                  progress_.host_of(h),
                                  channel_.host_of(h),
-                                 m.bulk};
+                                 m.bulk,
+                                 probes_.host_of(h)};
   h->run_tree(actors::node_tree(ports, o, at, events),
               [this, h = h](const std::optional<error>&) { gone(h, ending_kind::exited); });
 }

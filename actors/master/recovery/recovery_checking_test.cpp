@@ -36,6 +36,8 @@ TEST_SUITE("recovery_core: the check before nodes take part") {
     auto s = of(2, 2);
     CHECK(s.comes("a") == "");
     CHECK(s.comes("b") == "check a b");
+    // The answer is an event: nothing is due before it.
+    CHECK_FALSE(s.core.next_wakeup());
     CHECK(s.passes(60s) == "");
     CHECK(s.is_checked({"a", "b"}) ==
           lines("record GenerationProposed g1", "begin WorldProposed g1: a(0,1) b(2,3)"));
@@ -162,6 +164,7 @@ TEST_SUITE("recovery_core: the check before nodes take part") {
     s.comes("a");
     s.comes("b");
     CHECK(s.check_fails() == "");
+    CHECK(s.core.next_wakeup() == s.now + 1s);
     CHECK(s.passes(1s) == "check a b");
     s.check_fails();
     CHECK(s.passes(1s) == "check a b");

@@ -280,13 +280,14 @@ std::optional<instant> recovery_core::next_wakeup() const {
   if (recalled_at_)
     consider(recall_until());
   if (phase_ == phase::gathering) {
-    // A member that is away needs no alarm: its return or its loss is an event.
-    if (enough_since_ && waits_for_topology())
-      consider(topology_.until());
-    else if (enough_since_ && settled_at())
-      consider(*settled_at());
-    else if (!enough_since_)
+    // The answer of a check is an event, and so is the return or the loss of a member that is away.
+    const bool checked_first = check_again_at_ || (checking_ && !checking_->alone);
+    if (!enough_since_)
       consider(phase_since_ + sizes_.join_timeout);
+    else if (!checked_first && waits_for_topology())
+      consider(topology_.until());
+    else if (!checked_first && settled_at())
+      consider(*settled_at());
     if (const auto reminding = waiting_.next())
       consider(*reminding);
   }
