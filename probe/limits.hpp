@@ -45,6 +45,9 @@ inline constexpr std::size_t ring_window = 8u << 20;
 inline constexpr std::uint32_t ring_laps = 11;
 /// A member whose own probe was asked for a little later refuses the first dial.
 inline constexpr auto ring_redial = 50ms;
+/// All members of a group are asked at one moment: one that is not connected by then is cut off, or
+/// away, and the limit of the whole probe, which a slow network may need, is not waited for.
+inline constexpr auto ring_connect_within = 5s;
 /// Links of members that were asked to probe before this one was: so many, and so long.
 inline constexpr std::size_t ring_links_waiting_max = 16;
 inline constexpr auto ring_link_waits = 15s;

@@ -52,6 +52,7 @@ ring_core::ring_core(messages::author author, const msg<GroupProbeWanted>& wante
                      pay may_send)
     : author_(std::move(author)), wanted_(wanted), pay_(std::move(may_send)), began_(now),
       until_(now + std::chrono::milliseconds(wanted.read()->getWithinMs())),
+      connect_until_(std::min(until_, now + limits::ring_connect_within)),
       n_(wanted.read()->getMembers().size()), place_(wanted.read()->getPlace()),
       repeats_(wanted.read()->getRepeats()), names_(names_of(*wanted.read())),
       sizes_(sizes_of(*wanted.read())),
@@ -332,9 +333,9 @@ ring_core::effects ring_core::tick(instant now) {
   effects out;
   if (ended_)
     return out;
-  if (now >= until_) {
+  if (now >= due()) {
     const bool at_next = !connected_ || all_received();
-    fail(out, now, fmt::format("after {}: {}", in_words(until_ - began_), late()),
+    fail(out, now, fmt::format("after {}: {}", in_words(now - began_), late()),
          at_next ? next() : previous());
     return out;
   }
@@ -348,7 +349,7 @@ ring_core::effects ring_core::tick(instant now) {
 std::optional<instant> ring_core::next_wakeup() const {
   if (ended_)
     return std::nullopt;
-  auto at = until_;
+  auto at = due();
   if (redial_at_)
     at = std::min(at, *redial_at_);
   if (paid_at_)

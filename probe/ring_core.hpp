@@ -104,12 +104,13 @@ class ring_core {
   void end_if_done(effects& out, instant now);
   void fail(effects& out, instant now, const std::string& why, const node_name& peer);
   void report(effects& out, instant now, const std::string& failed, const node_name& peer);
+  instant due() const { return connected_ && previous_connected_ ? until_ : connect_until_; }
   std::string late() const;
 
   messages::author author_;
   const messages::msg<messages::GroupProbeWanted> wanted_;
   const pay pay_;
-  const instant began_, until_;
+  const instant began_, until_, connect_until_;
   std::uint32_t n_ = 0, place_ = 0, repeats_ = 0;
   std::vector<node_name> names_;
   std::vector<std::uint64_t> sizes_;

@@ -22,7 +22,7 @@ namespace troupe::actors {
 struct network_check_options {
   /// Nodes are checked before they may take part.
   bool wanted = false;
-  network_check::policy policy{8, 3, 2, limits::check_slow_by_least, false};
+  network_check::policy policy{12, 8, 3, 2, limits::check_slow_by_least, false};
   duration within = limits::check_probe_within; ///< each probe
   std::uint64_t bytes = limits::check_bytes;
   std::uint32_t repeats = limits::check_repeats;

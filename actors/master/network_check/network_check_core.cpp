@@ -9,7 +9,7 @@ namespace troupe::actors::network_check {
 std::variant<groups, verdict> next_step(const history& so_far, const policy& with) {
   const auto e = weigh(so_far, with);
   if (so_far.rounds.size() < with.rounds_max)
-    if (auto next = plan(e, so_far.rounds.size()); !next.empty())
+    if (auto next = plan(e, so_far.rounds.size(), with); !next.empty())
       return next;
   return judge(so_far, e, with);
 }

@@ -19,8 +19,10 @@
 ///
 /// Round 0 pairs neighbours; an odd node joins the last pair. Round 1 gives each suspect a cleared
 /// partner and pairs the fastest with the slowest of the rest. Further rounds probe only what is
-/// not decided, and may leave nodes out; there are at most `policy::rounds_max`. A fault-free job
-/// has two rounds; one of two or three nodes has one, in which all its links were used.
+/// not decided, and links that were not used yet: of up to `policy::all_links_up_to` nodes all of
+/// them, of more those of the ring of all nodes in their order, since training uses these. They may
+/// leave nodes out; there are at most `policy::rounds_max`. A fault-free job of many nodes has
+/// three rounds; one of two or three nodes has one.
 ///
 /// What it finds, if faults do not come and go:
 /// - It calls no node faulty that works, unless every link from it to the cleared nodes that it was
@@ -32,8 +34,8 @@
 ///   Nothing of two nodes is locatable without their own probes: either may be broken, or the link.
 /// - A broken link is locatable, and found, if a group had both its ends, both ends work, and each
 ///   has another link to a node that works. A slow link: where ends and those other links are not
-///   slow, and slow nodes are locatable. A round uses each node once, so most links of a large job
-///   are used in none.
+///   slow, and slow nodes are locatable. A round uses each node once, so of a large job little more
+///   is used than its ring.
 /// - A slow node is locatable, and found, if more than half of the nodes are not slow and a group
 ///   in which neither a node nor a link is slow was probed; or by its own probe, if more than half
 ///   of the nodes' own probes are not slow.
@@ -67,7 +69,9 @@ struct history {
 };
 
 struct policy {
-  unsigned rounds_max = 8;
+  unsigned rounds_max = 12;
+  /// Of so many nodes every link is used: as many rounds as nodes, or a few more.
+  unsigned all_links_up_to = 8;
   /// Cleared nodes with which a node must fail before it is called faulty. With three, two broken
   /// links do not make a faulty node.
   unsigned witnesses = 3;

@@ -147,9 +147,31 @@ void mix(draft& d, const evidence& e, const std::vector<node_index>& cleared) {
     d.out().back().push_back(middle);
 }
 
+/// Links between nodes that work and that were not partners yet.
+void probe_unused_links(draft& d, const std::vector<node_index>& cleared) {
+  auto in_order = cleared;
+  std::sort(in_order.begin(), in_order.end());
+  std::size_t from = 0;
+  for (const auto a : in_order)
+    if (!d.used(a))
+      d.pair_with_first(a, in_order, from);
+}
+
+/// What is left of the ring of all ranks: training uses these links all the time.
+void probe_ring(draft& d, const evidence& e) {
+  std::vector<node_index> ring;
+  for (node_index n = 0; n < e.nodes.size(); ++n)
+    if (e.nodes[n].cleared)
+      ring.push_back(n);
+  for (std::size_t i = 1; i <= ring.size(); ++i)
+    if (const auto a = ring[i % ring.size()], b = ring[(i + 1) % ring.size()];
+        a != b && !d.used(a) && !d.used(b) && !e.between(a, b))
+      d.add(a, b);
+}
+
 } // namespace
 
-groups plan(const evidence& e, std::size_t round_number) {
+groups plan(const evidence& e, std::size_t round_number, const policy& with) {
   if (round_number == 0)
     return neighbours(e);
   draft d(e);
@@ -159,6 +181,10 @@ groups plan(const evidence& e, std::size_t round_number) {
   // Three nodes have used all their links in round 0.
   if (round_number == 1 && e.here > 3)
     mix(d, e, cleared);
+  if (round_number == 2 && e.here > 3)
+    probe_ring(d, e);
+  if (round_number >= 2 && e.here <= with.all_links_up_to)
+    probe_unused_links(d, cleared);
   return std::move(d.out());
 }
 

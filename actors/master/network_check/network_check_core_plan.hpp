@@ -5,6 +5,6 @@
 namespace troupe::actors::network_check {
 
 /// The groups of this round, counted from 0; none: nothing more can be learnt.
-groups plan(const evidence& e, std::size_t round_number);
+groups plan(const evidence& e, std::size_t round_number, const policy& with);
 
 } // namespace troupe::actors::network_check

@@ -184,14 +184,14 @@ TEST_SUITE("network_prober_core") {
     probers p(2);
     p.ask(0, wanted(2, 0));
     p.ask(1, wanted(2, 1));
-    p.now += 11s;
+    p.now += limits::ring_connect_within;
     p.perform(0, p.at(0).tick(p.now));
     p.run();
-    CHECK(p.failed(0) == "after 10.0 s: n1 could not be reached: no answer");
+    CHECK(p.failed(0) == "after 5.0 s: n1 could not be reached: no answer");
     // The dials that were under way come to nothing.
     CHECK(p.reports[1].empty());
     p.perform(1, p.at(1).tick(p.now));
-    CHECK(p.failed(1) == "after 10.0 s: n0 did not connect");
+    CHECK(p.failed(1) == "after 5.0 s: n0 did not connect");
   }
 
   TEST_CASE("links that belong to no probe go: by what they say, by their number, by time") {
