@@ -459,3 +459,42 @@ TEST_CASE("help, manual and completion of the launcher tell of the doctor") {
   const auto p = parse_doctor({"--print-completion=bash"}, eight_cpus());
   CHECK(std::get_if<refusal>(&p));
 }
+
+TEST_CASE("ranks by the network") {
+  const auto by_default = accepted({"t.py"});
+  CHECK(by_default.policy.topology.file.empty());
+  CHECK(by_default.policy.topology.worse_by == 1);
+  CHECK(by_default.policy.topology.wait == 60s);
+  CHECK(by_default.switches.empty());
+  const auto told = accepted({"--topology=f", "--topology-labels=zone, rack", "--topology-wait=1.5",
+                              "--topology-worse-by=0", "--switches=pod-0/rack-7", "t.py"});
+  CHECK(told.policy.topology.file == "f");
+  CHECK(told.policy.topology.label_keys == std::vector<std::string>{"zone", "rack"});
+  CHECK(told.policy.topology.wait == 1500ms);
+  CHECK(told.policy.topology.worse_by == 0);
+  CHECK(told.switches == std::vector<std::string>{"pod-0", "rack-7"});
+  for (const auto* wrong : {"--topology-labels=zone", "--topology-wait=-1", "--topology-wait=3601",
+                            "--topology-worse-by=-1", "--switches=a//b"})
+    CHECK(mentions(refused({wrong, "t.py"}), std::string(wrong).substr(0, 8)));
+  auto pod = eight_cpus();
+  pod.environment["PET_SWITCHES"] = "rack-7";
+  CHECK(accepted({"t.py"}, pod).switches == std::vector<std::string>{"rack-7"});
+}
+
+TEST_CASE("ranks that are only printed: no script, and the nodes of the file unless said") {
+  const auto all = accepted({"--print-ranks", "--topology=f"}).ranks_wanted;
+  REQUIRE(all);
+  CHECK_FALSE(all->nodes);
+  CHECK(all->unit == 1);
+  CHECK_FALSE(all->json);
+  const auto some =
+      accepted({"--print-ranks", "--topology=f", "--nnodes=2:4", "--node_unit=2", "json"})
+          .ranks_wanted;
+  REQUIRE(some);
+  CHECK(some->nodes == 4u);
+  CHECK(some->unit == 2);
+  CHECK(some->json);
+  CHECK(mentions(refused({"--print-ranks"}), "--topology FILE"));
+  CHECK(mentions(refused({"--print-ranks", "--topology=f", "t.py"}), "'t.py' is not json"));
+  CHECK(mentions(refused({"--print-ranks", "--topology=f", "--node_unit=0"}), "--node_unit: 0"));
+}
