@@ -62,6 +62,9 @@ capnp::DynamicValue::Reader some_value(capnp::Type type, random_source& chance,
     return some_number<std::uint32_t>(chance);
   case Type::UINT64:
     return some_number<std::uint64_t>(chance);
+  case Type::FLOAT64:
+    // Times and rates; nothing that is not a number, which is equal to nothing, itself included.
+    return static_cast<double>(chance.below(1'000'000)) / 1'000;
   case Type::ENUM: {
     const auto names = type.asEnum().getEnumerants();
     return capnp::DynamicEnum(names[static_cast<unsigned>(chance.below(names.size()))]);

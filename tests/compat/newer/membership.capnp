@@ -16,7 +16,10 @@ struct Hello {
   command @11 :Command;
   workerRole @12 :Text;
   revision @13 :UInt16;
-  labels @14 :List(Text);
+  bulkPort @14 :UInt16;
+  purpose @15 :Purpose;
+  switches @16 :List(Text);
+  labels @17 :List(Text);
 
   struct Command {
     text @0 :Text;
@@ -28,6 +31,12 @@ struct Hello {
     node @0;
     shell @1;
     observer @2;
+  }
+
+  enum Purpose {
+    copies @0;
+    probe @1;
+    weights @2;
   }
 }
 

@@ -10,8 +10,9 @@ struct Member {
   firstRoleRank @5 :UInt32;
   roleWorldSize @6 :UInt32;
   incarnation @7 :UInt64;
-  rack @8 :Text;
-  devices @9 :List(Device);
+  masterIndex @8 :UInt32;
+  rack @9 :Text;
+  devices @10 :List(Device);
 
   struct Device {
     name @0 :Text;
