@@ -114,8 +114,10 @@ void child_probe_host::probe_node(const messages::msg<NodeProbeWanted>& wanted, 
     if (current_)
       current_->stop();
     current_ = next;
+    if (!thread_)
+      thread_.emplace("troupe-probe");
   }
-  boost::asio::post(thread_.context(), [this, next, wanted, done = std::move(done)] {
+  boost::asio::post(thread_->context(), [this, next, wanted, done = std::move(done)] {
     done(report_of(wanted, *next));
   });
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace troupe::os {
@@ -32,8 +33,8 @@ class child_probe_host final : public probe::probe_host {
 
   const std::string program_, node_;
   std::mutex mutex_;
-  std::shared_ptr<run> current_; ///< the last that was asked for
-  io_thread thread_{"troupe-probe"};
+  std::shared_ptr<run> current_;    ///< the last that was asked for
+  std::optional<io_thread> thread_; ///< most nodes are never probed
 };
 
 } // namespace troupe::os
