@@ -77,6 +77,10 @@ struct Hello {
   switches @16 :List(Text);
   # The switches above this node, from the top of the network down (--switches). Empty: the node does not know them.
 
+  rankIsFound @17 :Bool;
+  # wantedRank was found in the variables of a scheduler, which numbers its nodes in some order; not in the user's own words. Where
+  # ranks follow the network the node may get another one.
+
   enum Role {
     node @0;
     shell @1;
@@ -238,6 +242,7 @@ struct NodePresent {
   workerRole @7 :Text;
   bulkPort @8 :UInt16;
   switches @9 :List(Text);
+  rankIsFound @10 :Bool;
   # As in Hello.
 }
 

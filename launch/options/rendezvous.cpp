@@ -371,6 +371,7 @@ result<rendezvous_options> derive_rendezvous(const rendezvous_arguments& w, std:
     const auto index = around ? rank_among_siblings(*around, r.endpoint.host) : std::nullopt;
     if (!r.node_rank && index && *index < nodes_max)
       r.node_rank = index;
+    r.node_rank_is_found = r.node_rank && !w.node_rank;
   }
   return r;
 }

@@ -43,6 +43,7 @@ struct rendezvous_options {
   bool found_by_scheduler = false;
   /// Nothing: by order of arrival.
   std::optional<std::uint32_t> node_rank;
+  bool node_rank_is_found = false; ///< in a scheduler's variables
   rendezvous_settings settings;
 };
 

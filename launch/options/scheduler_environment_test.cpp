@@ -175,7 +175,11 @@ TEST_CASE("an option goes before any variable, and a job on one node needs neith
 
 TEST_CASE("the number of nodes is taken from the scheduler environment when that is asked for") {
   CHECK(launched({"--nnodes=auto"}, slurm).nodes_max == 4);
-  CHECK(launched({"--nnodes=auto"}, volcano, "job-worker-1").rendezvous.node_rank == 2u);
+  const auto found = launched({"--nnodes=auto"}, volcano, "job-worker-1").rendezvous;
+  CHECK(found.node_rank == 2u);
+  CHECK(found.node_rank_is_found);
+  CHECK_FALSE(launched({"--nnodes=auto", "--node-rank=1"}, volcano, "job-worker-1")
+                  .rendezvous.node_rank_is_found);
   const auto nowhere = parse_launcher({"--nnodes=auto", "t.py"}, {});
   REQUIRE(std::holds_alternative<refusal>(nowhere));
   CHECK(std::get<refusal>(nowhere).what.find("--nnodes auto: neither Slurm's") == 0);

@@ -83,6 +83,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.uplink.slots = o.processes_per_node;
   n.uplink.role = o.role;
   n.uplink.wanted_rank = o.rendezvous.node_rank;
+  n.uplink.rank_is_found = o.rendezvous.node_rank_is_found;
   n.uplink.switches = o.switches;
   if (o.nodes_said) {
     n.uplink.nodes_min = o.nodes_min;

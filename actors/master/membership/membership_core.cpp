@@ -148,6 +148,7 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
                                                    b.setStopWithinMs(hello.getStopWithinMs());
                                                    b.setBulkPort(hello.getBulkPort());
                                                    b.setSwitches(hello.getSwitches());
+                                                   b.setRankIsFound(hello.getRankIsFound());
                                                  })
                              .any()});
 }

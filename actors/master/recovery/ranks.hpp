@@ -25,6 +25,7 @@ struct candidate {
   incarnation which{};
   std::uint16_t bulk_port = 0;            ///< where other nodes dial its bulk links, at `address`
   std::vector<std::string> switches = {}; ///< above it (--switches), the top of the network first
+  bool rank_is_found = false; ///< the wanted one, in a scheduler's variables: no word of the user's
 };
 
 /// In the journal as well, so a later master knows which supervisor has which ranks.

@@ -47,6 +47,7 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     who.stop_within = std::chrono::milliseconds(said);
   if (present->getWantedRank() >= 0)
     who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
+  who.rank_is_found = present->getRankIsFound();
   if (const auto why = roster_.validation_error(who); !why.empty()) {
     out.push_back(evict{node, why, false});
     return out;

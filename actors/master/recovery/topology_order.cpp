@@ -170,11 +170,11 @@ topology_order::world topology_order::arrange(const std::vector<candidate>& node
   const auto says = [](const candidate& one) { return !one.switches.empty(); };
   if (nodes.size() < nodes_least || (!tree_ && std::none_of(nodes.begin(), nodes.end(), says)))
     return made;
-  const auto asks = [](const candidate& one) { return one.wanted_rank.has_value(); };
+  const auto asks = [](const candidate& one) { return one.wanted_rank && !one.rank_is_found; };
   if (const auto asking = std::find_if(nodes.begin(), nodes.end(), asks); asking != nodes.end()) {
-    made.told = once(left_as_it_is(
-        log::level::notice, fmt::format("node {} asks for rank {} (--node-rank, or the scheduler)",
-                                        asking->node, *asking->wanted_rank)));
+    made.told =
+        once(left_as_it_is(log::level::notice, fmt::format("node {} asks for rank {} (--node-rank)",
+                                                           asking->node, *asking->wanted_rank)));
     return made;
   }
   const auto order = order_of(nodes, made.seats, previous);

@@ -98,6 +98,17 @@ TEST_SUITE("topology_order") {
     CHECK_FALSE(made.told.has_value());
   }
 
+  TEST_CASE("ranks of a scheduler are the order that nodes would have, and no more") {
+    topology_order order({}, 1, began);
+    auto nodes = guide();
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+      nodes[n].wanted_rank = n;
+      nodes[n].rank_is_found = true;
+    }
+    const auto made = order.arrange(nodes, {});
+    CHECK(order_of(made) == "n0(0) n4(2) n8(4) n1(6) n5(8) n9(10) n2(12) n6(14) n3(16) n7(18)");
+  }
+
   TEST_CASE("a node that asks for a rank: all is left as it is, with one notice") {
     topology_order order({}, 1, began);
     auto nodes = guide();
@@ -107,7 +118,7 @@ TEST_SUITE("topology_order") {
     REQUIRE(made.told.has_value());
     CHECK(made.told->severity == log::level::notice);
     CHECK(made.told->text == "ranks do not follow the network: node n7 asks for rank 3 "
-                             "(--node-rank, or the scheduler)");
+                             "(--node-rank)");
     CHECK(order.arrange(nodes, {}).told->severity == log::level::info);
   }
 

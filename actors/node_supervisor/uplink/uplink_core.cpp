@@ -63,6 +63,7 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
     b.setBulkPort(options_.bulk_port);
     b.setSlots(options_.slots);
     b.setWantedRank(options_.wanted_rank ? static_cast<std::int32_t>(*options_.wanted_rank) : -1);
+    b.setRankIsFound(options_.rank_is_found);
     if (!options_.role.empty())
       b.setWorkerRole(options_.role);
     b.setNodesMin(options_.nodes_min);

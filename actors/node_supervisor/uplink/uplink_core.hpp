@@ -30,6 +30,7 @@ struct uplink_options {
   /// Of this node's workers (--role).
   std::string role;
   std::optional<std::uint32_t> wanted_rank;
+  bool rank_is_found = false; ///< in a scheduler's variables
   /// Above this node, the top of the network first (--switches).
   std::vector<std::string> switches;
   /// The size of the job as this node was told; 0: it was not.

@@ -19,7 +19,8 @@ struct Hello {
   bulkPort @14 :UInt16;
   purpose @15 :Purpose;
   switches @16 :List(Text);
-  labels @17 :List(Text);
+  rankIsFound @17 :Bool;
+  labels @18 :List(Text);
 
   struct Command {
     text @0 :Text;
