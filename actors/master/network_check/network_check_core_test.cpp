@@ -255,6 +255,18 @@ TEST_SUITE("network_check_core") {
                                          "median of 1 s (limit 2 x); it stays");
   }
 
+  TEST_CASE("a slow node that leaves for a broken link is not said to stay") {
+    auto h = of_nodes(4);
+    for (node_index n = 0; n < 4; ++n)
+      h.alone[n] = probe_result{probe_result::kind::passed, n == 0 ? 5.0 : 1.0};
+    const auto done = run(h, broken_link(0, 1));
+    CHECK(done.reasons() == "the link between n0 and n1 is faulty: they failed together twice, and "
+                            "each works with another node; n0 leaves\n"
+                            "node n0 is slow: its own probe takes 5 s, 5.0 x the median of 1 s "
+                            "(limit 2 x); it leaves");
+    CHECK(done.said.leave == std::vector<node_index>{0});
+  }
+
   TEST_CASE("two nodes that are slow with each other only have a slow link, and stay") {
     const auto done = run(
         of_nodes(4), [](const auto& group) { return has(group, 0) && has(group, 1) ? 4.0 : 1.0; });

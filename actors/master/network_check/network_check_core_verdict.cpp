@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe::actors::network_check {
 namespace {
@@ -86,9 +87,8 @@ void add_slow(judging& j, node_index n, const char* in_what, double seconds, dou
                             {n},
                             seconds,
                             median,
-                            fmt::format("node {} is slow: {} takes {}; it {}", j.name(n), in_what,
-                                        times_median(j, seconds, median),
-                                        j.with.exclude_straggler ? "leaves" : "stays")});
+                            fmt::format("node {} is slow: {} takes {}", j.name(n), in_what,
+                                        times_median(j, seconds, median))});
 }
 
 void find_slow_nodes(judging& j) {
@@ -156,9 +156,25 @@ void find_slow_links(judging& j) {
          {a, b},
          seconds,
          j.e.median,
-         fmt::format("the link between {} and {} is slow: {}, and each is faster with another "
-                     "node; both stay",
+         fmt::format("the link between {} and {} is slow: {}, and each is faster with another node",
                      j.name(a), j.name(b), times_median(j, seconds, j.e.median))});
+  }
+}
+
+/// A slow node, and an end of a slow link, may leave for a broken link: so this comes last.
+void tell_what_becomes_of_slow_ones(judging& j) {
+  for (auto& f : j.out.findings) {
+    if (f.what != finding::kind::slow_node && f.what != finding::kind::slow_link)
+      continue;
+    std::vector<node_index> leaving;
+    std::copy_if(f.nodes.begin(), f.nodes.end(), std::back_inserter(leaving),
+                 [&j](node_index n) { return j.leaves[n]; });
+    if (f.what == finding::kind::slow_node)
+      f.reason += leaving.empty() ? "; it stays" : "; it leaves";
+    else
+      f.reason += leaving.empty()      ? "; both stay"
+                  : leaving.size() > 1 ? "; both leave"
+                                       : fmt::format("; {} leaves", j.name(leaving.front()));
   }
 }
 
@@ -232,6 +248,7 @@ verdict judge(const history& so_far, const evidence& e, const policy& with) {
   find_slow_nodes(j);
   find_faulty_links(j);
   find_slow_links(j);
+  tell_what_becomes_of_slow_ones(j);
   find_undecidable(j);
   std::stable_sort(j.out.findings.begin(), j.out.findings.end(),
                    [](const finding& a, const finding& b) { return a.what < b.what; });
