@@ -104,10 +104,11 @@ ring_core::effects ring_core::previous_connected(instant) {
   return {};
 }
 
-/// What the next member has taken is all that it needs.
+/// What the next member has taken is all that it needs. In a ring of three and more it may end
+/// while this one still waits for the last block, which comes from elsewhere.
 ring_core::effects ring_core::next_lost(instant now, const std::string& why) {
   effects out;
-  if (!ended_ && !(all_received() && gives_.empty() && on_the_way_ == 0))
+  if (!ended_ && !all_given())
     fail(out, now, fmt::format("the link to {} was lost: {}", next(), why), next());
   return out;
 }
@@ -269,7 +270,7 @@ void ring_core::pump(effects& out, instant now) {
 
 /// A member that went before its neighbour has all of its bytes would break that one's probe.
 void ring_core::end_if_done(effects& out, instant now) {
-  if (!ended_ && all_received() && gives_.empty() && on_the_way_ == 0)
+  if (!ended_ && all_received() && all_given())
     report(out, now, {}, {});
 }
 

@@ -94,6 +94,10 @@ class ring_core {
 
   const node_name& next() const { return names_[(place_ + 1) % n_]; }
   bool all_received() const { return at_ == program_.length(); }
+  /// And taken by the next member: the last exchange gives when it begins.
+  bool all_given() const {
+    return at_ + 1 >= program_.length() && gives_.empty() && on_the_way_ == 0;
+  }
   ring_blocks& blocks(std::uint64_t collective) { return blocks_[collective % blocks_.size()]; }
   void enter(instant now);
   void give(std::uint64_t number, const exchange& e);

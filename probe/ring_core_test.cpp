@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -84,10 +85,21 @@ class ring_world {
       const auto [to, m] = mail_.front();
       mail_.pop_front();
       now += 1us;
-      if (m.is<ProbePart>())
-        perform(to, all_[to].part(now, damage(m.as<ProbePart>())));
-      else
-        perform(to, all_[to].taken(now, m.as<ProbeTaken>()));
+      deliver(to, m);
+    }
+  }
+
+  /// The link to `place` is slower than the others, until the first member has ended.
+  void run_with_late_parts(std::uint32_t place) {
+    while (reports_.empty() && !mail_.empty()) {
+      const auto next = std::find_if(mail_.begin(), mail_.end(), [place](const auto& letter) {
+        return letter.first != place || !letter.second.template is<ProbePart>();
+      });
+      const auto chosen = next == mail_.end() ? mail_.begin() : next;
+      const auto [to, m] = *chosen;
+      mail_.erase(chosen);
+      now += 1us;
+      deliver(to, m);
     }
   }
 
@@ -103,6 +115,13 @@ class ring_world {
       [](const messages::msg<ProbePart>& m) { return m; };
 
  private:
+  void deliver(std::uint32_t to, const any_msg& m) {
+    if (m.is<ProbePart>())
+      perform(to, all_[to].part(now, damage(m.as<ProbePart>())));
+    else
+      perform(to, all_[to].taken(now, m.as<ProbeTaken>()));
+  }
+
   void post(std::uint32_t to, const any_msg& m) { mail_.emplace_back(to, m); }
 
   const std::uint32_t n_;
@@ -273,6 +292,23 @@ TEST_SUITE("a ring") {
     whole.run();
     whole.perform(0, whole.at(0).previous_lost(whole.now, "closed"));
     CHECK(whole.failed(0).empty());
+  }
+
+  TEST_CASE("a member may end while the one before it still waits for its last block") {
+    ring_options o;
+    o.members = 3;
+    ring_world w(o);
+    w.connect();
+    w.run_with_late_parts(1);
+    REQUIRE(w.reports().size() == 1);
+    REQUIRE(w.reports().count(2) == 1);
+    CHECK(w.failed(2).empty());
+    w.perform(1, w.at(1).next_lost(w.now, "closed"));
+    CHECK(w.reports().count(1) == 0);
+    w.run();
+    REQUIRE(w.reports().size() == 3);
+    CHECK(w.failed(0).empty());
+    CHECK(w.failed(1).empty());
   }
 
   TEST_CASE("what is asked for is bounded") {
