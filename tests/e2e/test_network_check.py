@@ -202,13 +202,16 @@ def all_are_good(job: Job, *names: str) -> None:
     assert over["fields"]["nodes"] == over["fields"]["good_nodes"] == len(names)
     assert over["fields"]["leaving"] == 0
     assert over["fields"]["rounds"] >= 1
+    assert job.fields("group_failed") == []
     began = min(worker.began_ns for name in names for worker in job.workers(name))
     assert begun["monotonic_ns"] < over["monotonic_ns"] < began
 
 
-def test_good_nodes_train_after_the_check(job: Job) -> None:
-    job.start_all(nodes=2)
-    all_are_good(job, "n0", "n1")
+@pytest.mark.parametrize("names", [("n0", "n1"), ("n0", "n1", "n2")], ids=["pair", "ring of three"])
+def test_good_nodes_train_after_the_check(job: Job, names: tuple[str, ...]) -> None:
+    job.nnodes = str(len(names))
+    job.start_all(nodes=len(names))
+    all_are_good(job, *names)
 
 
 def test_a_master_alone_checks_as_well(job: Job) -> None:
@@ -221,24 +224,23 @@ def test_a_master_alone_checks_as_well(job: Job) -> None:
 
 @pytest.mark.parametrize("options", [["--precheck=2"], ["--network-check", "--comm-perf-test"]])
 def test_bandwidths_are_measured_for_each_size(job: Job, options: list[str]) -> None:
+    job.nnodes = "3"
     job.start("n0", f"--json-log={job.log}", *options)
-    job.start("n1")
-    all_are_good(job, "n0", "n1")
+    for name in ("n1", "n2"):
+        job.start(name)
+    all_are_good(job, "n0", "n1", "n2")
     measured = job.fields("communication_measured")
     sizes = [4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20]
-    for collective, on_the_bus in (("all-reduce", 1), ("all-gather", 0.5)):
+    for collective, on_the_bus in (("all-reduce", 4 / 3), ("all-gather", 2 / 3)):
         of_it = [fields for fields in measured if fields["collective"] == collective]
         assert [fields["bytes"] for fields in of_it] == sizes
         for fields in of_it:
-            assert fields["nodes"] == 2
+            assert fields["nodes"] == 3
             assert fields["microseconds"] > 0
-            assert fields["algorithm_gb_per_second"] == pytest.approx(
-                fields["bytes"] / fields["microseconds"] / 1e3
-            )
-            assert fields["bus_gb_per_second"] == pytest.approx(
-                on_the_bus * fields["algorithm_gb_per_second"]
-            )
-    table = re.findall(r"^.*all-(?:reduce|gather) +\d+ [KM]iB among 2 nodes: .* on the bus$", job.runs["n0"].err(), re.M)
+            speed = fields["bytes"] / fields["microseconds"] / 1e3
+            assert fields["algorithm_gb_per_second"] == pytest.approx(speed)
+            assert fields["bus_gb_per_second"] == pytest.approx(on_the_bus * speed)
+    table = re.findall(r"all-(?:reduce|gather) +\d+ [KM]iB among 3 nodes: .* on the bus$", job.runs["n0"].err(), re.M)
     assert len(table) == 2 * len(sizes)
 
 
