@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +34,8 @@ WORKER = f"""#!/bin/sh
 exec {PYTHON} -ISc '
 import os, sys, time
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "at", time.monotonic_ns(), "pid", os.getpid(), flush=True)
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and "FIRST_ENDS_WITH" in os.environ:
+    sys.exit(int(os.environ["FIRST_ENDS_WITH"]))
 while os.path.exists(sys.argv[1]):
     time.sleep(0.02)
 ' "$TRAINS_WHILE"
@@ -244,6 +248,22 @@ def test_bandwidths_are_measured_for_each_size(job: Job, options: list[str]) -> 
     assert len(table) == 2 * len(sizes)
 
 
+def test_a_node_that_freezes_does_not_hold_up_the_others(job: Job) -> None:
+    job.nnodes = "3:4"
+    job.start_all(nodes=1)
+    job.start("n2")
+    job.waits_for("node_joined", 2)
+    for pid in job.runs["n2"].leftovers():
+        os.kill(pid, signal.SIGSTOP)
+    for name in ("n1", "n3"):
+        job.start(name)
+    job.trained("n0", "n1", "n3")
+    [fault] = job.fields("node_faulty")
+    assert fault["names"] == "n2"
+    assert "node n2 is faulty: its own probe did not end within its time limit" in job.runs["n0"].err()
+    assert job.over()["seconds"] < 30  # the limit of its probe
+
+
 # ---- a device ----
 
 DEVICES = {
@@ -394,3 +414,17 @@ def test_a_broken_newcomer_costs_nothing_and_a_good_one_is_taken_in(job: Job, tm
     last = [job.workers(name)[-1] for name in ("n0", "n1", "n3")]
     assert {worker.world_size for worker in last} == {3}
     assert sorted(worker.rank for worker in last) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("code", "checks"), [(1, 1), (201, 2)], ids=["software", "hardware"])
+def test_after_a_failure_nodes_are_checked_again_if_it_was_hardware(job: Job, code: int, checks: int) -> None:
+    job.nnodes = "2:3"
+    job.trains_while.touch()
+    failing = {"n2": {"FIRST_ENDS_WITH": str(code)}}
+    job.start_all("--max-restarts=1", nodes=3, own=failing)
+    job.waits_for("training_again")
+    job.trains_while.unlink()
+    for name in ("n0", "n1"):
+        assert job.runs[name].wait(WITHIN) == [0], job.said()
+    assert len(job.events("check_begun")) == checks
+    assert job.runs["n2"].wait(WITHIN) == [0 if checks == 1 else 1], job.said()
