@@ -89,13 +89,16 @@ class ring_world {
     }
   }
 
-  /// The link to `place` is slower than the others, until the first member has ended.
+  /// The link to `place` is slower than the others, until a member has ended.
   void run_with_late_parts(std::uint32_t place) {
-    while (reports_.empty() && !mail_.empty()) {
+    for (;;) {
       const auto next = std::find_if(mail_.begin(), mail_.end(), [place](const auto& letter) {
         return letter.first != place || !letter.second.template is<ProbePart>();
       });
-      const auto chosen = next == mail_.end() ? mail_.begin() : next;
+      const bool all_are_late = next == mail_.end();
+      if (all_are_late && (mail_.empty() || !reports_.empty()))
+        return;
+      const auto chosen = all_are_late ? mail_.begin() : next;
       const auto [to, m] = *chosen;
       mail_.erase(chosen);
       now += 1us;
