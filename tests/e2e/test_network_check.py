@@ -327,6 +327,14 @@ def test_a_node_that_reaches_the_master_only(four: Job) -> None:
     assert four.fields("link_faulty") == []
 
 
+def one_end_leaves(job: Job, *ends: str) -> None:
+    """Which of them depends on the order in which they came."""
+    last = {fields["node"]: fields["good"] for fields in job.fields("node_checked")}
+    [leaves] = [end for end in ends if not last[end]]
+    job.left(leaves, "the link between ", f"; {leaves} leaves")
+    job.trained(*(name for name in job.runs if name != leaves))
+
+
 @NEEDS_TOOLS
 def test_a_link_that_is_cut(four: Job) -> None:
     cut(four.net, 2, 3)
@@ -335,9 +343,7 @@ def test_a_link_that_is_cut(four: Job) -> None:
     [fault] = four.fields("link_faulty")
     assert sorted(fault["names"].split(",")) == ["n2", "n3"]
     assert four.fields("node_faulty") == []
-    [leaves] = [name for name in ("n2", "n3") if not next(f["good"] for f in four.fields("node_checked") if f["node"] == name)]
-    four.left(leaves, f"{leaves} leaves", "the link between ")
-    four.trained(*({"n0", "n1", "n2", "n3"} - {leaves}))
+    one_end_leaves(four, "n2", "n3")
 
 
 @NEEDS_TOOLS
@@ -384,8 +390,7 @@ def test_two_nodes_whose_link_is_cut_wait_for_a_third(job: Job, tmp_path: Path) 
         job.waits_for("check_over", 2)
         [fault] = job.fields("link_faulty")
         assert sorted(fault["names"].split(",")) == ["n0", "n1"]
-        job.left("n1", "n1 leaves")
-        job.trained("n0", "n2")
+        one_end_leaves(job, "n0", "n1")
 
 
 # ---- while the job runs ----
