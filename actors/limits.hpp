@@ -206,12 +206,16 @@ inline constexpr auto check_patience_least = 5s;
 /// Each group reduces and gathers so much, so often.
 inline constexpr std::uint64_t check_bytes = 8u << 20;
 inline constexpr std::uint32_t check_repeats = 3;
-inline constexpr double check_slow_by_least = 0.05;
+inline constexpr double check_slow_by_least = 0.1;
 /// Bandwidth among all nodes (--comm-perf-test).
 inline constexpr std::uint32_t perf_test_repeats = 5;
 inline constexpr int perf_test_patience = 4;
+/// Each member is told of all members, so their messages grow with the square of their number.
+inline constexpr std::size_t perf_test_nodes_max = 1'024;
 /// Nodes of which each result is told.
 inline constexpr std::size_t check_nodes_told_max = 1'024;
+/// Nodes that were found faulty are remembered: their names.
+inline constexpr std::size_t check_faulty_kept = 1'024;
 /// A whole check: the planner asks again after this. More rounds than any check has.
 inline constexpr int check_steps_max = 16;
 /// A check that could not be made is tried so often.

@@ -41,6 +41,7 @@ check_run_core::effects check_run_core::wanted(instant now, const msg<CheckWante
   now_->began = now;
   now_->alone = asked->getAlone();
   for (const auto n : asked->getNodes()) {
+    now_->by_name.emplace(n.getNode().cStr(), static_cast<index>(now_->nodes.size()));
     now_->results.nodes.emplace_back(n.getNode().cStr());
     now_->nodes.push_back({n.getAddress().cStr(), n.getBulkPort(), n.getTrained()});
   }
@@ -83,7 +84,7 @@ check_run_core::effects check_run_core::group_probed(instant now, const msg<Grou
   if (!passed)
     out.push_back(note{group_failed_in_words(*r)});
   if (now_->at == step::perf_test) {
-    now_->measured[0].push_back(m);
+    now_->measured.push_back(m);
   } else {
     auto& g = now_->groups[r->getGroup()];
     const auto at = std::find(g.members.begin(), g.members.end(), *n) - g.members.begin();
@@ -132,11 +133,8 @@ std::optional<instant> check_run_core::next_wakeup() const {
 std::optional<check_run_core::index> check_run_core::find(const std::string& name) const {
   if (!now_)
     return std::nullopt;
-  const auto& all = now_->results.nodes;
-  const auto at = std::find(all.begin(), all.end(), name);
-  if (at == all.end())
-    return std::nullopt;
-  return static_cast<index>(at - all.begin());
+  const auto at = now_->by_name.find(name);
+  return at == now_->by_name.end() ? std::nullopt : std::optional(at->second);
 }
 
 // ---- steps ----
@@ -236,6 +234,8 @@ void check_run_core::end_step(effects& out, instant now) {
         known = probe_result{};
     return now_->at == step::alone ? after_alone(out, now) : next_round(out, now);
   case step::groups:
+    for (const auto& [which, unused] : now_->open)
+      out.push_back(note{silent_in_words(name(which.second), now)});
     now_->results.rounds.push_back(now_->groups);
     return next_round(out, now);
   case step::perf_test:
@@ -273,12 +273,14 @@ void check_run_core::next_round(effects& out, instant now) {
 }
 
 void check_run_core::measure_all(effects& out, instant now) {
-  const auto& good = now_->said->good;
+  auto good = now_->said->good;
+  good.resize(std::min(good.size(), limits::perf_test_nodes_max));
   if (options_.perf_test_sizes.empty() || now_->alone || good.size() < 2)
     return conclude(out, now);
   const auto within = limits::perf_test_patience * options_.within;
   begin_step(now, step::perf_test, within);
   ++now_->round;
+  now_->measured_nodes = good.size();
   ask_ring(out, 0, good, options_.perf_test_sizes, limits::perf_test_repeats, within);
 }
 

@@ -94,11 +94,14 @@ class check_run_core {
     instant began;
     bool alone = false; ///< others train
     std::vector<node> nodes;
+    std::map<node_name, index> by_name;
     network_check::history results;
     step at = step::alone;
     std::uint32_t round = 0; ///< counts all requests to groups
     network_check::round groups;
-    std::map<index, std::vector<messages::msg<messages::GroupProbed>>> measured; ///< perf_test
+    /// Of perf_test: among so many nodes, and what these said.
+    std::size_t measured_nodes = 0;
+    std::vector<messages::msg<messages::GroupProbed>> measured;
     // Of the step.
     instant step_began, until;
     std::map<std::pair<std::size_t, index>, bool> open; ///< group (0 if alone) and node
@@ -124,6 +127,7 @@ class check_run_core {
   // Words (check_run_words.cpp).
   log::event begun_in_words() const;
   log::event group_failed_in_words(messages::GroupProbed::Reader r) const;
+  log::event silent_in_words(const node_name& silent, instant now) const;
   log::event in_words(const network_check::finding& f) const;
   void tell_findings(effects& out) const;
   void tell_nodes(effects& out) const;

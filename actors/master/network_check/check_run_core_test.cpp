@@ -259,7 +259,7 @@ TEST_SUITE("a check of nodes") {
     s.begins(3);
     s.probed(0, 0.001);
     s.probed(1, 0.001);
-    CHECK(s.probed(2, 0.049) == "0: n0 n1 n2");
+    CHECK(s.probed(2, 0.099) == "0: n0 n1 n2");
   }
 
   TEST_CASE("a slow node leaves if that is asked for") {
@@ -313,6 +313,21 @@ TEST_SUITE("a check of nodes") {
     // 1 MiB in 1.001 ms, the slower of both.
     CHECK(s.noted("all-reduce    1 MiB among 2 nodes:      1.00 ms,   1.048 GB/s,   1.048 GB/s"));
     CHECK(s.noted("all-gather   64 MiB among 2 nodes:      1.00 ms,  67.109 GB/s,  33.554 GB/s"));
+  }
+
+  TEST_CASE("bandwidths that could not be measured are told as that") {
+    network_check_options o;
+    o.perf_test_sizes = {1u << 20};
+    story s(o);
+    s.begins(2);
+    s.probed(0);
+    s.probed(1);
+    s.group(0, 0);
+    s.group(1, 0);
+    s.asked_sizes = 0;
+    s.group(0, 0, 0, "the link was lost");
+    CHECK(s.group(1, 0, 0, "the link was lost") == "good n0 n1; leave; undecided");
+    CHECK(s.noted("bandwidths among 2 nodes could not be measured"));
   }
 
   TEST_CASE("a newer question takes the place of the one that is under way") {

@@ -90,6 +90,18 @@ log::event check_run_core::group_failed_in_words(GroupProbed::Reader r) const {
            {"reason", std::string(r.getFailed().cStr())}}};
 }
 
+log::event check_run_core::silent_in_words(const node_name& silent, instant now) const {
+  const std::string reason =
+      fmt::format("it did not answer within {}", troupe::in_words(now - now_->step_began));
+  return {log::level::info,
+          "group_failed",
+          fmt::format("round {}: of node {} nothing was heard: {}", now_->round, silent, reason),
+          {{"round", std::int64_t{now_->round}},
+           {"node", silent},
+           {"peer", std::string()},
+           {"reason", reason}}};
+}
+
 log::event check_run_core::in_words(const finding& f) const {
   std::vector<node_name> all;
   for (const auto n : f.nodes)
@@ -145,11 +157,12 @@ void check_run_core::tell_nodes(effects& out) const {
 
 /// Of each size the slowest member's time counts.
 void check_run_core::tell_bandwidths(effects& out) const {
-  if (now_->measured.empty())
+  if (now_->measured_nodes == 0)
     return;
-  const auto& all = now_->measured.begin()->second;
-  const auto nodes = now_->said->good.size();
+  const auto& all = now_->measured;
+  const auto nodes = now_->measured_nodes;
   const auto n = static_cast<double>(nodes);
+  bool told = false;
   for (unsigned i = 0; i < options_.perf_test_sizes.size(); ++i) {
     std::uint64_t reduce = 0, gather = 0;
     for (const auto& m : all)
@@ -162,7 +175,15 @@ void check_run_core::tell_bandwidths(effects& out) const {
     const auto bytes = options_.perf_test_sizes[i];
     out.push_back(note{bandwidth_in_words("all-reduce", nodes, bytes, reduce, 2 * (n - 1) / n)});
     out.push_back(note{bandwidth_in_words("all-gather", nodes, bytes, gather, (n - 1) / n)});
+    told = true;
   }
+  if (!told)
+    out.push_back(note{{log::level::warning,
+                        "communication_not_measured",
+                        fmt::format("bandwidths among {} nodes could not be measured "
+                                    "(--comm-perf-test); with --verbose each node says why",
+                                    nodes),
+                        {{"nodes", static_cast<std::int64_t>(nodes)}}}});
 }
 
 log::event check_run_core::concluded_in_words(instant now) const {

@@ -57,14 +57,13 @@ std::string failed_with(const judging& j, node_index n) {
   std::sort(witnesses.begin(), witnesses.end());
   return fmt::format(
       "its probes {} {}, which work with other nodes{}",
-      answered ? "failed with" : "did not end within their time limit with",
-      few_of(names(j, witnesses)),
+      answered ? "failed with" : "did not end in time with", few_of(names(j, witnesses)),
       witnesses.size() < j.with.witnesses ? " (or each of its links to them is faulty)" : "");
 }
 
 std::string own_failure(const probe_result& r) {
   if (r.what == probe_result::kind::silent)
-    return "its own probe did not end within its time limit";
+    return "its own probe did not end in time";
   return r.why.empty() ? "its own probe failed" : r.why;
 }
 

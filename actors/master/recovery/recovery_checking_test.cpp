@@ -125,6 +125,26 @@ TEST_SUITE("recovery_core: the check before nodes take part") {
     CHECK(s.core.current_phase() == recovery_core::phase::running);
   }
 
+  TEST_CASE(
+      "a newcomer that only fails with others stops the job once, and not each time it comes") {
+    auto s = that_runs(2, 3);
+    s.comes("c");
+    s.is_checked({"c"});
+    CHECK(s.passes(1s).find("stop g1") == 0);
+    CHECK(s.ends() == "check a* b* c");
+    CHECK(s.is_checked({"a", "b"}, {"c"}).find("evict c: node c is faulty") == 0);
+    s.is_lost("c");
+    s.is_sealed();
+    REQUIRE(s.core.current_phase() == recovery_core::phase::running);
+    CHECK(s.comes_as("c", incarnation{2}) == "check alone c");
+    s.is_checked({"c"});
+    CHECK(s.passes(60s).find("stop") == std::string::npos);
+    CHECK(s.core.current_phase() == recovery_core::phase::running);
+    // When a world is formed anyway it gets its chance, and a repaired one is trusted again.
+    CHECK(s.is_lost_and_ends("b") == "check a* c");
+    CHECK(s.is_checked({"a", "c"}).find("record GenerationProposed g3") == 0);
+  }
+
   TEST_CASE("newcomers that come during a check are checked after it") {
     auto s = that_runs(2, 4);
     CHECK(s.comes("c") == "check alone c");

@@ -340,6 +340,9 @@ class recovery_core {
   std::optional<check_under_way> checking_;
   std::uint64_t checks_ = 0;
   std::uint32_t checks_failed_ = 0; ///< in a row
+  /// Names of nodes that left after a check with others: bounded by limits::check_faulty_kept. By
+  /// itself such a node seems to work, and each time it came it would have the job stopped.
+  std::set<node_name> found_faulty_;
   std::optional<instant> check_again_at_;
   /// The past was recalled; until recall_within later its members are only away, not lost.
   std::optional<instant> recalled_at_;

@@ -80,10 +80,15 @@ recovery_core::effects recovery_core::nodes_checked(instant now, std::uint64_t n
   for (const auto f : said->getLeave())
     for (const auto n : f.getNodes()) {
       judge(n.cStr(), node_standing::suspect);
+      if (!asked.alone && found_faulty_.size() < limits::check_faulty_kept)
+        found_faulty_.insert(n.cStr());
       out.push_back(evict{n.cStr(), f.getReason().cStr(), false});
     }
-  for (const auto n : said->getGood())
+  for (const auto n : said->getGood()) {
     judge(n.cStr(), asked.alone ? node_standing::alone : node_standing::good);
+    if (!asked.alone)
+      found_faulty_.erase(n.cStr());
+  }
   std::vector<node_name> undecided;
   for (const auto n : said->getUndecided()) {
     undecided.emplace_back(n.cStr());
@@ -164,7 +169,8 @@ std::vector<candidate> recovery_core::worth_a_stop(std::vector<candidate> presen
     present.erase(std::remove_if(present.begin(), present.end(),
                                  [this](const candidate& c) {
                                    return !is_member(c.node) &&
-                                          roster_.standing(c.node) == node_standing::unchecked;
+                                          (found_faulty_.count(c.node) != 0 ||
+                                           roster_.standing(c.node) == node_standing::unchecked);
                                  }),
                   present.end());
   return present;
