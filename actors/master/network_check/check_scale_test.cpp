@@ -46,7 +46,8 @@ class checked_nodes {
   duration took() const { return now_ - instant{}; }
   std::set<std::string> left() const {
     std::set<std::string> names;
-    for (const auto f : answer_->read()->getLeave())
+    auto said = answer_->read();
+    for (const auto f : said->getLeave())
       names.insert(f.getNodes()[0].cStr());
     return names;
   }
