@@ -37,7 +37,7 @@ check_run_core::effects check_run_core::wanted(instant now, const msg<CheckWante
   effects out;
   ++number_;
   auto asked = m.read();
-  now_.emplace();
+  now_ = check{};
   now_->began = now;
   now_->alone = asked->getAlone();
   for (const auto n : asked->getNodes()) {

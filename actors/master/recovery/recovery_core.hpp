@@ -68,6 +68,13 @@ struct recovery_options {
   duration check_within = limits::check_steps_max * limits::check_probe_within;
 };
 
+/// A check that was asked for, and of which life of each node.
+struct check_under_way {
+  std::uint64_t number = 0;
+  bool alone = false;
+  std::map<node_name, incarnation> nodes;
+};
+
 /// The planner: symptoms in, one plan out, with its reason.
 ///
 /// It hears three things: which nodes are there (membership), what the members of the running
@@ -261,6 +268,8 @@ class recovery_core {
   void check_newcomers(effects& out);
   void ask_for_check(effects& out, const std::vector<candidate>& nodes, bool alone);
   void check_again(effects& out, instant now);
+  void spare_one_suspect(effects& out, const std::vector<node_name>& undecided,
+                         const check_under_way& asked);
   /// Those for which a generation may be stopped.
   std::vector<candidate> worth_a_stop(std::vector<candidate> present) const;
 
@@ -329,14 +338,6 @@ class recovery_core {
   /// No journal says so, but a node has trained already: its peers are on their way as well.
   std::optional<instant> others_come_until_;
   reminder waiting_; ///< gathering
-  /// The check that is under way, and of which life of each node.
-  struct check_under_way {
-    std::uint64_t number = 0;
-    bool alone = false;
-    std::map<node_name, incarnation> nodes;
-  };
-  void spare_one_suspect(effects& out, const std::vector<node_name>& undecided,
-                         const check_under_way& asked);
   std::optional<check_under_way> checking_;
   std::uint64_t checks_ = 0;
   std::uint32_t checks_failed_ = 0; ///< in a row
