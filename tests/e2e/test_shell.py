@@ -202,7 +202,7 @@ def test_watching_fits_the_terminal_survives_the_master_and_ends_at_ctrl_c(
         pytest.skip("other jobs of this user run on this machine")
     address = json.loads(found)["master"]
     master, terminal = pty.openpty()
-    subprocess.run(["stty", "cols", "80", "rows", "30"], stdin=terminal, check=True)
+    subprocess.run(["stty", "cols", "80", "rows", "34"], stdin=terminal, check=True)
     watching = subprocess.Popen(
         [str(SHELL), "tree", "--watch", "0.1", f"--master={address}"],
         stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
