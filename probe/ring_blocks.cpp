@@ -52,7 +52,8 @@ void ring_blocks::add(std::size_t at, const std::uint8_t* from, std::size_t byte
 }
 
 void ring_blocks::take(std::size_t at, const std::uint8_t* from, std::size_t bytes) {
-  std::memcpy(reinterpret_cast<std::uint8_t*>(values_.data()) + at, from, bytes);
+  // A block of no values has no address either.
+  std::copy(from, from + bytes, reinterpret_cast<std::uint8_t*>(values_.data()) + at);
 }
 
 bool ring_blocks::is_reduced() const {
