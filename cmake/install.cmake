@@ -12,8 +12,10 @@
 # An old kind of tag, which also counts for what the libraries load in turn, and before LD_LIBRARY_PATH.
 target_link_options(troupe PRIVATE -Wl,--disable-new-dtags)
 target_link_options(troupe_worker_library PRIVATE -Wl,--disable-new-dtags)
-set_target_properties(troupe PROPERTIES INSTALL_RPATH "$ORIGIN/../libexec/troupe")
-set_target_properties(troupe_worker_library PROPERTIES INSTALL_RPATH "$ORIGIN")
+# From the build on: else CMake keeps room for it with empty entries, and each of them means the current directory. What a program looks
+# for by its name alone, such as a driver's library, would be loaded from wherever it is started.
+set_target_properties(troupe PROPERTIES INSTALL_RPATH "$ORIGIN/../libexec/troupe" BUILD_WITH_INSTALL_RPATH ON)
+set_target_properties(troupe_worker_library PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 
 install(TARGETS troupe troupe_worker_library
   RUNTIME_DEPENDENCY_SET troupe_loads
