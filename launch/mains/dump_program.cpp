@@ -1,7 +1,7 @@
 #include "diag/stacks/dump_file.hpp"
 #include "diag/stacks/motion.hpp"
+#include "launch/mains/only_columns.hpp"
 #include "launch/mains/programs.hpp"
-#include "launch/shell/terminal.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/stacks/dump.hpp"
 #include "runtime/os/stacks/dump_text.hpp"
@@ -19,8 +19,6 @@ using namespace troupe::launch;
 namespace {
 
 constexpr auto program = "troupe-dump";
-/// Where stdout is no terminal, the help text is as wide as this.
-constexpr std::size_t columns_default = 80;
 
 /// Another thread than the one that may be held up.
 void end_after(std::chrono::milliseconds within) {
@@ -96,14 +94,6 @@ class dumps {
   int code_ = exit_success;
   bool is_read_ = true; ///< else nothing reads what is written any more
 };
-
-/// Of this machine nothing is asked beside: a directory of PATH may be what holds up the processes.
-machine_facts only_columns() {
-  machine_facts machine;
-  const auto columns = standard_output().columns;
-  machine.columns = columns == 0 ? columns_default : columns;
-  return machine;
-}
 
 } // namespace
 

@@ -1,5 +1,5 @@
+#include "launch/mains/only_columns.hpp"
 #include "launch/mains/programs.hpp"
-#include "launch/shell/terminal.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "messages/limits.hpp"
@@ -29,8 +29,6 @@ using messages::NodeProbeWanted;
 namespace {
 
 constexpr auto program = "troupe-probe";
-/// Where stdout is no terminal, the help text is as wide as this.
-constexpr std::size_t columns_default = 80;
 /// The supervisor's own limit comes first, unless it is gone.
 constexpr auto behind_supervisor = 1s;
 
@@ -149,14 +147,6 @@ int answer_person(const probe_program_options& o) {
   if (!print(o.json ? os::json_of(report) + "\n" : os::text_of(report)))
     return exit_failure;
   return report.read()->getFailed().size() == 0 ? exit_success : exit_failure;
-}
-
-/// Of this machine nothing is asked beside.
-machine_facts only_columns() {
-  machine_facts machine;
-  const auto columns = standard_output().columns;
-  machine.columns = columns == 0 ? columns_default : columns;
-  return machine;
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "actors/master/network_check/check_run_core.hpp"
 
+#include "actors/master/network_check/network_check_core_evidence.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,14 +17,6 @@ namespace {
 std::uint64_t milliseconds(duration d) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
-}
-
-double median(std::vector<double> all) {
-  if (all.empty())
-    return 0;
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
 }
 
 } // namespace
@@ -250,13 +244,12 @@ void check_run_core::after_alone(effects& out, instant now) {
   for (const auto& r : now_->results.alone)
     if (r && r->what == probe_result::kind::passed)
       times.push_back(r->seconds);
-  const auto usual = median(times);
+  const auto usual = network_check::quantile(times, 0.5);
   std::vector<index> slow;
   for (index n = 0; n < now_->nodes.size(); ++n)
     if (const auto& r = now_->results.alone[n];
         r && r->what == probe_result::kind::passed && !now_->nodes[n].lost &&
-        r->seconds > options_.policy.straggler_factor * usual &&
-        r->seconds - usual > options_.policy.slow_by_least)
+        network_check::is_slow(r->seconds, usual, options_.policy))
       slow.push_back(n);
   if (slow.empty())
     next_round(out, now);
