@@ -62,6 +62,10 @@ inline constexpr auto grow_most = 1s;
 inline constexpr auto grow_short_lived = 10s;
 inline constexpr auto grow_back_off_most = 30s;
 inline constexpr auto join_timeout = 600s;
+/// Workers that are asked to end by a plan: until one has ended or saved, and until all have ended.
+inline constexpr auto planned_end_begin_within = 30s;
+inline constexpr auto planned_end_within = 60s;
+inline constexpr auto planned_end_max = 86'400s;
 /// The first world waits for a file that tells of the network and is not complete yet; and for a
 /// disk that does not answer longer than that by so much.
 inline constexpr auto topology_wait = 60s;
@@ -187,6 +191,10 @@ inline constexpr auto stacks_on_the_way = 700ms;
 /// A shell's request for stacks: it may join one gathering, which another takes the place of, and
 /// pictures of the largest job are then written.
 inline constexpr auto stacks_answer_within = 30s;
+/// A shell's wish to scale: it is on record before it is answered, and a disk may be slow.
+inline constexpr auto scale_answer_within = 30s;
+/// Such wishes that wait at once.
+inline constexpr std::size_t scale_requests_max = 16;
 /// Requests that wait for stacks at once.
 inline constexpr std::size_t stacks_requests_max = 16;
 /// Corrections of one verdict.
@@ -206,18 +214,22 @@ inline constexpr auto check_patience_least = 5s;
 /// Each group reduces and gathers so much, so often.
 inline constexpr std::uint64_t check_bytes = 8u << 20;
 inline constexpr std::uint32_t check_repeats = 3;
+/// And devices by their own library, whose links are a hundred times faster than one of TCP: what
+/// takes a tenth of a second there is a difference that can be told from chance.
+inline constexpr std::uint64_t check_device_bytes = 64u << 20;
+inline constexpr std::uint32_t check_device_repeats = 20;
 inline constexpr double check_slow_by_least = 0.1;
 /// Bandwidth among all nodes (--comm-perf-test).
 inline constexpr std::uint32_t perf_test_repeats = 5;
 inline constexpr int perf_test_patience = 4;
-/// Each member is told of all members, so their messages grow with the square of their number.
-inline constexpr std::size_t perf_test_nodes_max = 1'024;
 /// Nodes of which each result is told.
 inline constexpr std::size_t check_nodes_told_max = 1'024;
 /// Nodes that were found faulty are remembered: their names.
 inline constexpr std::size_t check_faulty_kept = 1'024;
+/// Of what a node says about a probe, in sentences.
+inline constexpr std::size_t check_words_max = 256;
 /// A whole check: the planner asks again after this. More rounds than any check has.
-inline constexpr int check_steps_max = 16;
+inline constexpr int check_steps_max = 24;
 /// A check that could not be made is tried so often.
 inline constexpr std::uint32_t check_tries_max = 3;
 

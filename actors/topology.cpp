@@ -50,10 +50,10 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  sup::worker("catalog", restart::permanent, stop_within{1s}, at.catalog,
                              [at](sup::context& ctx) { return catalog::start(ctx, at); }),
                  sup::worker("recovery", restart::permanent, stop_within{1s}, at.recovery,
-                             [o = options, at, tell = events.on_verdict,
-                              topology = world.topology](sup::context& ctx) {
+                             [o = options, at, tell = events.on_verdict, topology = world.topology,
+                              marks = world.marks](sup::context& ctx) {
                                return recovery::start(ctx, o.rendezvous, o.recovery, at, tell,
-                                                      topology);
+                                                      topology, marks);
                              }),
                  // children: generation/rendezvous
                  // children: generation/member
@@ -82,6 +82,11 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                      [o = options.network_check, at, marks = world.marks](sup::context& ctx) {
                        return network_check::start(ctx, o, marks, at);
                      }),
+                 // What it was asked for is silent for network_check when it falls.
+                 sup::worker("witness", restart::permanent, stop_within{1s}, at.witness,
+                             [o = options.network_check, at, bulk = world.bulk](sup::context& ctx) {
+                               return witness::start(ctx, o, bulk, at.network_check);
+                             }),
              })
       .at(at.root);
 }
@@ -152,12 +157,15 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
                                return hang_watchdog::start(ctx, name, policy, host, at);
                              }),
                  // What it was asked for is silent for the master when it falls.
-                 sup::worker("network_prober", restart::permanent, stop_within{1s},
-                             at.network_prober,
-                             [name = options.agent.node, at, host = world.probes,
-                              bulk = world.bulk](sup::context& ctx) {
-                               return network_prober::start(ctx, name, host, bulk, at);
-                             }),
+                 sup::worker(
+                     "network_prober", restart::permanent, stop_within{1s}, at.network_prober,
+                     [name = options.agent.node, at, host = world.probes, bulk = world.bulk,
+                      master = options.master.host](sup::context& ctx) {
+                       const auto report = [uplink = at.uplink](const messages::any_msg& m) {
+                         sup::post(uplink, m);
+                       };
+                       return network_prober::start(ctx, name, host, bulk, {report, master});
+                     }),
                  // Last, since its first hello says what the agent says.
                  sup::worker("uplink", restart::permanent, stop_within{2s}, at.uplink,
                              [o = options, at, jitter, who, transport = world.transport,

@@ -29,6 +29,8 @@ struct master_world {
   /// Null: nothing is read of the network.
   std::shared_ptr<topology_source> topology = nullptr;
   std::shared_ptr<ports::node_marks> marks = std::make_shared<ports::no_node_marks>();
+  /// Of a master that is the witness of its network_check.
+  std::shared_ptr<ports::bulk_links> bulk = std::make_shared<ports::no_bulk_links>();
 };
 
 struct master_options {

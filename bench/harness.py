@@ -171,19 +171,19 @@ def peer_of(launchers: Sequence[Launcher]) -> tuple[str | None, str | None]:
     return ours, next((one.name for one in launchers if one.name != ours), None)
 
 
-def report_against_limit(
-    name: str,
-    title: str,
-    seconds: dict[str, list[float]],
-    limit: str,
-    shown: Sequence[tuple[str, str, str, bool]] = (),
-) -> None:
-    """What took how many seconds, of which "limit" is what the machine allows: in ms, and how often the limit.
+Shown = tuple[str, str, str, bool]  # see `against_limit`
+
+
+def against_limit(
+    seconds: dict[str, list[float]], shown: Sequence[Shown] = (), of: str = ""
+) -> tuple[dict[str, Summary], list[list[str]], list[Figure]]:
+    """What took how many seconds, of which "limit" is what the machine allows: in ms, and how often the limit. Results, rows and
+    the page's figures; `of` begins the names of the first two.
 
     `shown` are the page's figures: a name, which row is ours, which the peer's, and whether the limit is one for it.
     """
     summaries = {what: Summary.of([1e3 * s for s in all]) for what, all in seconds.items()}
-    rows = [[what, str(one), ratio(summaries["limit"], one)] for what, one in summaries.items()]
+    rows = [[of + what, str(one), ratio(summaries["limit"], one)] for what, one in summaries.items()]
     figures = [
         Figure(
             text, "ms", summaries[ours], peer, summaries.get(peer),
@@ -192,6 +192,18 @@ def report_against_limit(
         for text, ours, peer, limited in shown
         if ours in summaries
     ]  # fmt: skip
+    return {of + what: one for what, one in summaries.items()}, rows, figures
+
+
+def report_against_limit(
+    name: str,
+    title: str,
+    seconds: dict[str, list[float]],
+    limit: str,
+    shown: Sequence[Shown] = (),
+) -> None:
+    """As `against_limit`, of one measurement."""
+    summaries, rows, figures = against_limit(seconds, shown)
     report(name, title, ["", "ms", "× limit"], rows, dict(summaries), [f"limit: {limit}"], figures)
 
 

@@ -120,6 +120,17 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def freeze(pid: int) -> None:
+    """SIGSTOP, and all threads have stopped: on a busy machine some run on for a while after the signal."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def states() -> set[str]:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
+
+    until(lambda: states() <= {"T", "t"}, 30, f"process {pid} has stopped")
+
+
 def children(pid: int) -> dict[int, str]:
     """By number, with their names."""
     found = {}

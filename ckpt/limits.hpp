@@ -22,6 +22,12 @@ inline constexpr std::size_t persist_requests_max = 4 * local_world_max;
 /// What a training process may give all shards of a step.
 inline constexpr std::chrono::seconds save_within_min = 1s, save_within_max = 3'600s;
 
+// Files of one snapshot, archives of torch.save in them, and the text that lists them.
+inline constexpr std::size_t snapshot_files_max = 4096;
+inline constexpr std::size_t snapshot_archives_max = 1u << 20;
+inline constexpr std::size_t file_list_bytes_max = storage_small_max;
+static_assert(snapshot_archives_max * 16 + snapshot_files_max * (22 + 1024) <= file_list_bytes_max);
+
 // Memory of snapshots.
 /// Of a node's memory this part stays free, between these bounds: training grows, too.
 inline constexpr std::uint64_t memory_headroom_divisor = 32;

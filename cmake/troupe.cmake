@@ -113,6 +113,32 @@ function(troupe_test name)
   endif()
 endfunction()
 
+# troupe_pytest(name FILES … [OPTIONS …] [LANE lane] [TIMEOUT s] [PYTHON program] [LIBRARIES]): one ctest entry of the
+# label e2e: pytest on files of this folder, or on all of it. With LIBRARIES, Python finds troupe as it was built.
+# Tests of one lane never run at once. Each lane mostly waits, and what all lanes do fits two processors.
+function(troupe_pytest name)
+  cmake_parse_arguments(arg "LIBRARIES" "LANE;TIMEOUT;PYTHON" "FILES;OPTIONS" ${ARGN})
+  if(NOT arg_LANE)
+    set(arg_LANE frameworks)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  if(NOT arg_PYTHON)
+    set(arg_PYTHON ${TROUPE_PYTHON})
+  endif()
+  list(TRANSFORM arg_FILES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(NOT arg_FILES)
+    set(arg_FILES ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_PYTHON} -m pytest -q -p no:cacheprovider ${arg_OPTIONS} ${arg_FILES})
+  set_tests_properties(${name} PROPERTIES LABELS "e2e;once" TIMEOUT ${arg_TIMEOUT} RESOURCE_LOCK ${arg_LANE})
+  if(arg_LIBRARIES)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT
+      "PYTHONPATH=${PROJECT_SOURCE_DIR}/python;TROUPE_LIB_DIR=${PROJECT_BINARY_DIR}/libexec/troupe;TROUPE_BIN_DIR=${PROJECT_BINARY_DIR}/bin")
+  endif()
+endfunction()
+
 # troupe_fuzz(name SOURCES … DEPS …): a libFuzzer target when TROUPE_FUZZ is on (clang), else nothing. The target
 # `fuzzers` builds them all. Its seed corpus, if any, lies in tests/fuzz/corpus/<name>.
 if(TROUPE_FUZZ)

@@ -92,6 +92,10 @@ struct MasterLinked {
   # uplink → persister: the node has a new link to a master. What the master has not answered is said again.
 }
 
+struct SnapshotWanted {
+  # persister → agent: a process of this node has asked for a snapshot to be written.
+}
+
 struct SaveNewest {
   # agent → persister: the newest snapshot of every training process of this node is requested too.
 }

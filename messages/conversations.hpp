@@ -17,31 +17,35 @@ namespace troupe::messages {
 using handshake = kind_list<Hello, Welcome, Refused>;
 
 /// A node says to its master how its part in a generation goes: for the node's member.
-using part_reports = kind_list<Prepared, Running, Failed, Finished, Stopped>;
+using part_reports = kind_list<Prepared, Running, Failed, EndAnswer, Finished, Stopped>;
 
 /// All that a node says to its master after the handshake.
 using node_reports =
-    kind_list<Prepared, Running, Failed, Finished, Stopped, ShardReport, StepCommitted, TreeReport,
-              Goodbye, ProgressReport, MergedStacks, NodeProbed, GroupProbed>;
+    kind_list<Prepared, Running, Failed, EndAnswer, Finished, Stopped, ShardReport, StepCommitted,
+              TreeReport, Goodbye, ProgressReport, MergedStacks, NodeProbed, GroupProbed>;
 
 /// What the planner hears of a member's node.
-using judged_reports = kind_list<Running, Failed, Finished, Stopped>;
+using judged_reports = kind_list<Running, Failed, EndAnswer, Finished, Stopped>;
 
 /// The master tells a node's uplink what it needs to know should it be cut off.
 using uplink_directives = kind_list<Dispensable>;
 
 /// All else that the master says to a node after the handshake.
-using directives = kind_list<Prepare, Start, RankOwners, Stop, StandBy, Conclude, CommitStep,
-                             StepFinalized, TreeRequest, ProgressWanted, StacksWanted, Diagnosed,
-                             Cleared, EndWorker, NodeProbeWanted, GroupProbeWanted>;
+using directives = kind_list<Prepare, Start, RankOwners, Stop, EndWanted, StandBy, Conclude,
+                             CommitStep, StepFinalized, TreeRequest, ProgressWanted, StacksWanted,
+                             Diagnosed, Cleared, EndWorker, NodeProbeWanted, GroupProbeWanted>;
 
 /// A shell asks its master, and the answer.
-using shell_questions = kind_list<TreeRequest, StacksRequest>;
-using shell_answers = kind_list<TreeReport, StacksReport>;
+using shell_questions = kind_list<TreeRequest, StacksRequest, ScaleRequest>;
+using shell_answers = kind_list<TreeReport, StacksReport, ScaleReport>;
 
 /// Between nodes, on bulk links: for copies of snapshots, and to probe what is between them.
 using copies = kind_list<CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused>;
-using group_probe = kind_list<ProbeBegin, ProbePart, ProbeTaken>;
+using group_probe = kind_list<ProbeBegin, ProbePart, ProbeTaken, ProbeKey, ProbePassed>;
+
+/// A node supervisor's child probes devices, and answers.
+using probe_wishes = kind_list<NodeProbeWanted, DevicesProbeWanted>;
+using probe_answers = kind_list<NodeProbed, GroupProbed, ProbeKey>;
 
 /// What a dump file of a rank consists of.
 using dump_kinds = kind_list<ProcessStacks>;
@@ -56,12 +60,12 @@ using master_internal =
 using node_internal =
     kind_list<StateRequest, NodeState, Identity, Underway, WorkerStarted, WorkerEnded,
               WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt, Abandon, StateRenewed,
-              MasterLinked, SaveNewest, Drain, Drained, OwnersRequest, MasterPlace, CopiesPlace,
-              WatchRequest, Watched>;
+              MasterLinked, SnapshotWanted, SaveNewest, Drain, Drained, OwnersRequest, MasterPlace,
+              CopiesPlace, WatchRequest, Watched>;
 
 /// In the journal.
 using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, RestartCounted,
-                                  Concluded, FarewellEnded>;
+                                  Concluded, FarewellEnded, SizesChanged>;
 
 /// A node supervisor orders its keeper, and the keeper tells it.
 using keeper_orders =
@@ -99,12 +103,12 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 } // namespace detail
 
-static_assert(
-    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
-                           shell_questions, shell_answers, copies, group_probe, dump_kinds,
-                           membership_news, master_internal, node_internal, journal_records,
-                           keeper_orders, keeper_news, worker_news, worker_requests, store_answers>,
-    "a new kind of message is said in no conversation: add it to one");
+static_assert(detail::each_in_one_of<
+                  all_kinds, handshake, node_reports, uplink_directives, directives,
+                  shell_questions, shell_answers, copies, group_probe, probe_wishes, probe_answers,
+                  dump_kinds, membership_news, master_internal, node_internal, journal_records,
+                  keeper_orders, keeper_news, worker_news, worker_requests, store_answers>,
+              "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);
 

@@ -10,8 +10,8 @@ $Cxx.namespace("troupe::messages");
 # Roles     `rendezvous` and the planner (`recovery`) *append*; at its start the planner reads all records back.
 # Order     The order of appending. A decision is announced only after its record was acknowledged.
 # Repeats   Reading a record twice changes nothing: records state facts, they do not count.
-# Size      `journal` drops what a later record replaces (actors/master/journal/compaction): the last world, the newest number, and the
-#           last counted restart of each node remain.
+# Size      `journal` drops what a later record replaces (actors/master/journal/compaction): the last world, the newest number, the
+#           last sizes and the last counted restart of each node remain.
 # Loss      A torn last record is dropped by the store; nothing after it was announced.
 
 struct Opened {
@@ -62,6 +62,12 @@ struct Concluded {
 struct FarewellEnded {
   # The master → its successor: after the verdict every node has left, or has had its time. The next master that opens this journal
   # begins a new run of the job. Without this record it first tells the verdict to the nodes that have not heard it.
+}
+
+struct SizesChanged {
+  # A person has said how large the job may be: instead of what its master was started with.
+  nodesMin @0 :UInt32;
+  nodesMax @1 :UInt32;
 }
 
 # ---- Inside the master ----

@@ -44,6 +44,8 @@ struct ProcessSignal {
   # For the whole group of a process. If the process has ended, the signal goes nowhere.
   process @0 :UInt64;
   signal @1 :Int32;
+  alone @2 :Bool;
+  # For the process alone.
 }
 
 struct SweepWanted {

@@ -31,13 +31,14 @@ using all_kinds = kind_list<
     NodeLost, NodeReplaced, LinkLost, NodeDeparted, Evict, JobOver, ListNodes, EndLink,
     StateRenewed, Abandon,
     // rendezvous
-    Prepare, Prepared, Start, RankOwners, OwnersRequest, Stop, StandBy, Dispensable, WorldProposed,
-    Sealed, SealedRequest,
+    Prepare, Prepared, Start, RankOwners, OwnersRequest, Stop, EndWanted, StandBy, Dispensable,
+    WorldProposed, Sealed, SealedRequest,
     // training
-    Running, Failed, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
+    Running, Failed, EndAnswer, Finished, Stopped, Conclude, Underway, WorkerStarted, WorkerEnded,
     WorkerEndNoted, WorkerSignal, GenerationEnded, Interrupt,
     // checkpoint
-    ShardReport, CommitStep, StepCommitted, StepFinalized, MasterLinked, SaveNewest, Drain, Drained,
+    ShardReport, CommitStep, StepCommitted, StepFinalized, MasterLinked, SnapshotWanted, SaveNewest,
+    Drain, Drained,
     // copies
     CopyBegin, CopyPiece, CopyTaken, CopyEnd, CopyHeld, CopyRefused,
     // diagnosis
@@ -47,12 +48,12 @@ using all_kinds = kind_list<
     ProcessStacks, MergedStacks,
     // network check
     NodeProbeWanted, NodeProbed, GroupProbeWanted, GroupProbed, ProbeBegin, ProbePart, ProbeTaken,
-    CheckWanted, NodesChecked,
+    ProbeKey, ProbePassed, DevicesProbeWanted, CheckWanted, NodesChecked,
     // shell
-    TreeRequest, TreeReport, StacksRequest, StacksReport,
+    TreeRequest, TreeReport, StacksRequest, StacksReport, ScaleRequest, ScaleReport,
     // journal
     Opened, GenerationProposed, GenerationSealed, RestartCounted, Concluded, FarewellEnded,
-    ReadBack, Recorded,
+    SizesChanged, ReadBack, Recorded,
     // keeper
     ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal, SweepWanted,
     StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,

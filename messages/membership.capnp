@@ -109,6 +109,9 @@ struct NodeState {
   storeHosted @4 :Bool;
   # As in Prepared.
 
+  asked @5 :Bool;
+  # As in Finished; only in phase finished.
+
   enum Phase {
     idle @0;
     # No training process.
@@ -295,6 +298,8 @@ struct Evict {
   reason @1 :Text;
   mayRejoin @2 :Bool;
   # A new incarnation of it is welcome.
+  inShort @3 :Text;
+  # The reason in a few words, for lines of a log that has the whole of it already. Empty: it has not.
 }
 
 struct JobOver {

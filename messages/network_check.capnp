@@ -5,12 +5,14 @@ $Cxx.namespace("troupe::messages");
 
 # Conversation: network_check — before nodes may take part in a job, which node, link or machine is broken or slow?
 #
-# Roles     the master's *network_check* has nodes probed and decides; each node's *network_prober* probes what it is asked to. Members of
-#           a group probe each other over bulk links of their own.
+# Roles     the master's *network_check* has nodes probed and decides; each node's *network_prober* probes what it is asked to, and the
+#           master's *witness*, where no node is on its machine. Members of a group probe each other over bulk links of their own.
 # Order     the planner asks with CheckWanted. NodeProbeWanted to each node → NodeProbed. Then in rounds GroupProbeWanted to each member of
 #           each group → GroupProbed. When nothing more can be learnt, NodesChecked to the planner.
 #           In a group each member dials the next one, and the last the first: ProbeBegin is the first frame of such a link after Hello, and
-#           ProbeTaken answers each ProbePart.
+#           ProbeTaken answers each ProbePart. Where the devices of all members have one library for collectives, the ring only makes laps.
+#           Then its first member's devices make a ProbeKey, which each member passes on and gives to its own, and each tells both
+#           neighbours ProbePassed.
 # Repeats   A wanted probe with the numbers of one that is under way is dropped; one with other numbers ends that one.
 # Loss      Nothing is repeated: a node that has not answered in time is silent, which is a result like another. Of a link between members
 #           the loss is the failure of the probe.
@@ -80,13 +82,16 @@ struct NodeProbed {
   pairs @5 :List(PairProbed);
   collectives @6 :Text;
   # The collective library that its devices have, with its version: "NCCL 2.27.3". Empty: none, groups use a ring of this job's own.
+  ranks @7 :UInt32;
+  # So many of its devices can take part in the probe of a group by that library. 0: none; an older build does not say.
 }
 
 struct GroupMember {
   node @0 :Text;
   address @1 :Text;
   port @2 :UInt16;
-  # Where its bulk links are dialled: Hello.address and Hello.bulkPort.
+  # Where its bulk links are dialled: Hello.address and Hello.bulkPort. An empty address is the host at which the receiver has dialled its
+  # master: the member is the master's own *witness*.
 }
 
 struct GroupProbeWanted {
@@ -96,7 +101,7 @@ struct GroupProbeWanted {
   group @2 :UInt32;
   # Of this round.
   members @3 :List(GroupMember);
-  # In order of the ring.
+  # In order of the ring. Of more than three only the one before the receiver, the receiver, and the one behind it.
   place @4 :UInt32;
   # Which of them the receiver is.
   sizes @5 :List(UInt64);
@@ -104,6 +109,15 @@ struct GroupProbeWanted {
   repeats @6 :UInt32;
   # So often for each size.
   withinMs @7 :UInt64;
+  devices @8 :UInt32;
+  # So many of the receiver's devices reduce and gather, by the collective library that all members have. 0: the members do, in their ring.
+  firstRank @9 :UInt32;
+  ranks @10 :UInt32;
+  # Devices of the members before the receiver, and of all.
+  paced @11 :Bool;
+  # Others train: the members send no faster than copies of snapshots may (--copy-rate).
+  count @12 :UInt32;
+  # How many members there are, where only three are told. 0: all are.
 }
 
 struct SizeProbed {
@@ -150,6 +164,24 @@ struct ProbePart {
 
 struct ProbeTaken {
   bytes @0 :UInt64;
+}
+
+struct ProbeKey {
+  # By which the devices of all members find each other: from the first member on, to each next one.
+  key @0 :Data;
+}
+
+struct ProbePassed {
+  # To both neighbours: the sender's devices have reduced and gathered what they were to.
+}
+
+# ---- Between a node supervisor and its child, troupe-probe ----
+
+struct DevicesProbeWanted {
+  # network_prober → troupe-probe: answered with GroupProbed.
+  group @0 :GroupProbeWanted;
+  key @1 :Data;
+  # Empty: it makes one, and says it in a ProbeKey before it does anything else.
 }
 
 # ---- Inside the master ----

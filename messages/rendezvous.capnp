@@ -107,6 +107,13 @@ struct Stop {
   reason @0 :Text;
 }
 
+struct EndWanted {
+  # Of this generation the workers are to save and end by themselves, if they know how: it runs on until they do, or a Stop comes. One of
+  # them is signalled. The reason is for people. Repeated on each new link as long as the generation runs; answered with EndAnswer and Finished
+  # (training.capnp).
+  reason @0 :Text;
+}
+
 struct StandBy {
   # The receiver takes no part for now: it keeps its link and waits for Prepare. The reason is for people.
   reason @0 :Text;

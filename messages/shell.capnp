@@ -4,14 +4,14 @@ using Cxx = import "/capnp/c++.capnp";
 using Stacks = import "stacks.capnp";
 $Cxx.namespace("troupe::messages");
 
-# Conversation: shell — a person looks at the running job.
+# Conversation: shell — a person looks at the running job, and says how large it may be.
 #
 # Roles     actor-shell *asks* (a link of role shell), the master's *gateway* answers. For a node's part of the tree the gateway
 #           asks that node's uplink with the same message. Stacks are answered by the master's *diagnosis*, which asks all nodes
-#           as after a verdict.
+#           as after a verdict. How large the job is to be is the planner's (*recovery*) to decide.
 # Order     One answer per question, joined by Envelope.correlation.
 # Loss      Questions in flight fail when the link ends. A question changes nothing of the job, so it can be repeated; of stacks
-#           a second one joins the first while that is being answered.
+#           a second one joins the first while that is being answered. Sizes that were said twice are the same sizes.
 
 struct TreeRequest {
   node @0 :Text;
@@ -79,4 +79,17 @@ struct StacksReport {
   why @1 :Text;
   stacks @2 :Stacks.MergedStacks;
   # What is in there, without the native stacks: those of Python, of which ranks there are any, and what is missing of others.
+}
+
+struct ScaleRequest {
+  # To recovery: worlds of so many nodes from now on, in place of --nnodes. It is on record before it is answered, and a later master
+  # goes by it.
+  nodesMin @0 :UInt32;
+  nodesMax @1 :UInt32;
+}
+
+struct ScaleReport {
+  accepted @0 :Bool;
+  text @1 :Text;
+  # What follows, or why it was refused; for people.
 }

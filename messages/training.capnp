@@ -8,7 +8,7 @@ $Cxx.namespace("troupe::messages");
 # Conversation: training — what happens to the processes of a sealed generation.
 #
 # Roles     each member's *agent* reports, the master's *recovery* judges.
-# Order     Running (once all local processes are exec'd), then one of Finished or Failed; further Failed messages of the same generation
+# Order     Running (once all local processes are exec'd), EndAnswer after an EndWanted (rendezvous.capnp), then one of Finished or Failed; further Failed messages of the same generation
 #           add failures to the first. Stopped follows when no process of a generation that failed or was stopped is left; the master forms
 #           no other before every member has said so, or is lost. Conclude ends the conversation for good.
 # Repeats   Idempotent per generation and node.
@@ -31,9 +31,19 @@ struct Failed {
   # No process of this generation is left on this node: nothing follows.
 }
 
+struct EndAnswer {
+  # To EndWanted (rendezvous.capnp).
+  node @0 :Text;
+  begun @1 :Bool;
+  # Since it was passed on a local worker has ended, or a snapshot of one is to be written: said once. Else: no worker here takes the
+  # signal, so nothing will come of it.
+}
+
 struct Finished {
   # Every local worker exited with 0.
   node @0 :Text;
+  asked @1 :Bool;
+  # After EndWanted had been passed on to them: the work need not be done.
 }
 
 struct Stopped {
@@ -102,6 +112,8 @@ struct WorkerSignal {
   # launcher → agent → worker: the user's signal for the process, which goes on running unless it takes that differently. Means nothing to a
   # process that is to end.
   number @0 :Int32;
+  alone @1 :Bool;
+  # For the process alone, and not for its whole group.
 }
 
 struct GenerationEnded {

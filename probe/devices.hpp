@@ -4,6 +4,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,24 @@ struct computed {
   double gigaflops = 0;
 };
 
+/// Which part this node's devices have in a group: ranks from `first_rank` on, of `ranks`.
+struct group_place {
+  std::uint32_t devices = 0, first_rank = 0, ranks = 0;
+  std::uint64_t bytes_max = 0; ///< no message is larger
+};
+
+/// This node's devices in a group with those of other nodes, which do the same at the same time.
+/// Each is done once to get ready, and then `repeats` times: the mean time of these. Error: it
+/// failed, or what came out is wrong.
+class device_group {
+ public:
+  virtual ~device_group() = default;
+
+  virtual result<duration> all_reduce(std::uint64_t bytes, std::uint32_t repeats) = 0;
+  /// `bytes`: of what comes out.
+  virtual result<duration> all_gather(std::uint64_t bytes, std::uint32_t repeats) = 0;
+};
+
 /// Each call takes as long as the driver does, which may be for good, and a broken driver may end
 /// the process in it: only the process is bounded (`probe_host`).
 class device_port {
@@ -48,6 +67,12 @@ class device_port {
   virtual result<std::uint32_t> channels(std::uint32_t first, std::uint32_t second) = 0;
   /// The library for collectives that the devices have, with its version. Empty: none.
   virtual std::string collectives() = 0;
+  /// By which a group finds together: bytes for its members only. One member makes it, whose
+  /// process has to stay until all have joined.
+  virtual result<std::string> make_group_key() = 0;
+  /// Returns when the devices of all members have joined.
+  virtual result<std::unique_ptr<device_group>> join_group(const std::string& key,
+                                                           const group_place& place) = 0;
 };
 
 } // namespace troupe::probe

@@ -53,6 +53,13 @@ inline constexpr std::size_t ring_links_waiting_max = 16;
 inline constexpr auto ring_link_waits = 15s;
 /// What a member says before the others are connected.
 inline constexpr std::size_t ring_messages_waiting_max = 2;
+/// The key of a group: NCCL's has 128 bytes, others' have 4,108.
+inline constexpr std::size_t probe_key_max = 8u << 10;
+/// Devices of all members of a group.
+inline constexpr std::size_t probed_ranks_max = ring_members_max * probed_devices_max;
+/// So much before the end of a group's time its devices must be done: a process that is killed then
+/// can still say where it was.
+inline constexpr auto devices_end_before = 500ms;
 static_assert(ring_window / ring_part < credit_messages && ring_window < send_queue_max);
 
 } // namespace troupe::limits

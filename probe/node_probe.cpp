@@ -223,6 +223,7 @@ void write(const probing& found, NodeProbed::Builder to) {
   to.setSeconds(std::chrono::duration<double>(slowest).count());
   to.setFailed(found.failed());
   to.setCollectives(found.collectives.substr(0, limits::name_max));
+  to.setRanks(found.collectives.empty() ? 0 : devices.size());
 }
 
 } // namespace

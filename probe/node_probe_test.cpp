@@ -41,7 +41,14 @@ TEST_SUITE("what a node finds out about itself") {
     result<std::uint32_t> channels(std::uint32_t first, std::uint32_t second) override {
       return links.at({first, second});
     }
-    std::string collectives() override { return "NCCL 2.27.3"; }
+    std::string collectives() override { return library; }
+    result<std::string> make_group_key() override { return std::string(); }
+    result<std::unique_ptr<device_group>> join_group(const std::string&,
+                                                     const group_place&) override {
+      return std::unique_ptr<device_group>();
+    }
+
+    std::string library = "NCCL 2.27.3";
 
     bool accelerators = true;
     std::string driver;
@@ -93,6 +100,7 @@ TEST_SUITE("what a node finds out about itself") {
     CHECK(report->getFailed() == "");
     CHECK(report->getSeconds() == 0.25);
     CHECK(report->getCollectives() == "NCCL 2.27.3");
+    CHECK(report->getRanks() == 3);
     REQUIRE(report->getDevices().size() == 3);
     CHECK(report->getPairs().size() == 0);
     const auto device = report->getDevices()[2];

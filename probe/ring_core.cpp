@@ -11,11 +11,15 @@ using namespace messages;
 
 namespace {
 
-std::vector<node_name> names_of(GroupProbeWanted::Reader wanted) {
-  std::vector<node_name> names;
-  for (const auto m : wanted.getMembers())
-    names.emplace_back(m.getNode().cStr());
-  return names;
+/// Where the receiver is told of its neighbours only, it is in the middle.
+constexpr std::uint32_t told_of_many = 3;
+
+std::uint32_t count_of(GroupProbeWanted::Reader wanted) {
+  return wanted.getCount() > 0 ? wanted.getCount() : wanted.getMembers().size();
+}
+
+node_name name_of(GroupProbeWanted::Reader wanted, int steps) {
+  return ring_core::neighbour(wanted, steps).getNode().cStr();
 }
 
 std::vector<std::uint64_t> sizes_of(GroupProbeWanted::Reader wanted) {
@@ -33,9 +37,12 @@ std::uint64_t microseconds(duration d) {
 } // namespace
 
 std::string ring_core::validation_error(GroupProbeWanted::Reader wanted) {
-  const auto members = wanted.getMembers().size();
+  const auto members = count_of(wanted);
   if (members < 2 || members > limits::ring_members_max)
     return fmt::format("a ring of {} members", members);
+  if (wanted.getCount() > 0 && wanted.getMembers().size() != told_of_many)
+    return fmt::format("a ring of {} members of which {} are told", members,
+                       wanted.getMembers().size());
   if (wanted.getPlace() >= members)
     return fmt::format("place {} of {} members", wanted.getPlace(), members);
   if (wanted.getSizes().size() == 0 || wanted.getSizes().size() > limits::ring_sizes_max)
@@ -45,7 +52,21 @@ std::string ring_core::validation_error(GroupProbeWanted::Reader wanted) {
       return fmt::format("messages of {} bytes", bytes);
   if (wanted.getRepeats() == 0 || wanted.getRepeats() > limits::ring_repeats_max)
     return fmt::format("{} repeats", wanted.getRepeats());
+  if (wanted.getDevices() == 0)
+    return {};
+  const std::uint64_t first = wanted.getFirstRank(), behind = first + wanted.getDevices();
+  if (wanted.getDevices() > limits::probed_devices_max || wanted.getRanks() < members ||
+      wanted.getRanks() > limits::probed_ranks_max || behind > wanted.getRanks() ||
+      (wanted.getPlace() == 0) != (first == 0))
+    return fmt::format("{} devices from rank {} of {}", wanted.getDevices(), first,
+                       wanted.getRanks());
   return {};
+}
+
+GroupMember::Reader ring_core::neighbour(GroupProbeWanted::Reader wanted, int steps) {
+  const auto told = wanted.getMembers();
+  const auto receiver = wanted.getCount() > 0 ? 1 : wanted.getPlace();
+  return told[(receiver + told.size() + static_cast<unsigned>(steps)) % told.size()];
 }
 
 ring_core::ring_core(messages::author author, const msg<GroupProbeWanted>& wanted, instant now,
@@ -53,10 +74,12 @@ ring_core::ring_core(messages::author author, const msg<GroupProbeWanted>& wante
     : author_(std::move(author)), wanted_(wanted), pay_(std::move(may_send)), began_(now),
       until_(now + std::chrono::milliseconds(wanted.read()->getWithinMs())),
       connect_until_(std::min(until_, now + limits::ring_connect_within)),
-      n_(wanted.read()->getMembers().size()), place_(wanted.read()->getPlace()),
-      repeats_(wanted.read()->getRepeats()), names_(names_of(*wanted.read())),
+      n_(count_of(*wanted.read())), place_(wanted.read()->getPlace()),
+      repeats_(wanted.read()->getRepeats()), by_devices_(wanted.read()->getDevices() > 0),
+      paced_(wanted.read()->getPaced()), previous_(name_of(*wanted.read(), -1)),
+      own_(name_of(*wanted.read(), 0)), next_(name_of(*wanted.read(), 1)),
       sizes_(sizes_of(*wanted.read())),
-      program_(n_, place_, limits::ring_laps, sizes_.size(), repeats_),
+      program_(n_, place_, limits::ring_laps, by_devices_ ? 0 : sizes_.size(), repeats_),
       blocks_{ring_blocks{n_, place_}, ring_blocks{n_, place_}}, times_(sizes_.size()) {}
 
 bool ring_core::is_previous(ProbeBegin::Reader begin) const {
@@ -108,14 +131,14 @@ ring_core::effects ring_core::previous_connected(instant) {
 /// while this one still waits for the last block, which comes from elsewhere.
 ring_core::effects ring_core::next_lost(instant now, const std::string& why) {
   effects out;
-  if (!ended_ && !all_given())
+  if (!ended_ && !(by_devices_ ? devices_.next_passed : all_given()))
     fail(out, now, fmt::format("the link to {} was lost: {}", next(), why), next());
   return out;
 }
 
 ring_core::effects ring_core::previous_lost(instant now, const std::string& why) {
   effects out;
-  if (!ended_ && !all_received())
+  if (!ended_ && !(by_devices_ ? devices_.previous_passed : all_received()))
     fail(out, now, fmt::format("the link from {} was lost: {}", previous(), why), previous());
   return out;
 }
@@ -193,6 +216,7 @@ bool ring_core::take(effects& out, const exchange& e, std::uint64_t offset,
   else
     values.take(due.begin + received_, content.begin(), content.size());
   received_ += content.size();
+  taken_ += content.size();
   if (content.size() > 0)
     out.push_back(to_previous{
         author_.write<ProbeTaken>({}, [&](auto b) { b.setBytes(content.size()); }).any()});
@@ -218,6 +242,8 @@ void ring_core::complete(effects& out, instant now, const exchange& e) {
   }
   ++at_;
   received_ = 0;
+  if (by_devices_ && all_received() && place_ == 0)
+    return begin_devices(out, now, {});
   enter(now);
 }
 
@@ -244,7 +270,7 @@ void ring_core::pump(effects& out, instant now) {
     const auto bytes = std::min(g.end - g.at, limits::ring_part);
     if (on_the_way_ + bytes > limits::ring_window)
       return;
-    if (const auto at = pay_(now, bytes); at > now) {
+    if (const auto at = paced_ ? pay_(now, bytes) : now; at > now) {
       paid_at_ = at;
       return;
     }
@@ -264,13 +290,15 @@ void ring_core::pump(effects& out, instant now) {
     if (g.at == g.end)
       gives_.pop_front();
   }
+  if (connected_)
+    give_key(out);
 }
 
 // ---- the end ----
 
 /// A member that went before its neighbour has all of its bytes would break that one's probe.
 void ring_core::end_if_done(effects& out, instant now) {
-  if (!ended_ && all_received() && all_given())
+  if (!ended_ && !by_devices_ && all_received() && all_given())
     report(out, now, {}, {});
 }
 
@@ -282,9 +310,11 @@ void ring_core::report(effects& out, instant now, const std::string& failed,
                        const node_name& peer) {
   ended_ = true;
   gives_.clear();
+  if (devices_.begun && !devices_.own)
+    out.push_back(end_devices{});
   out.push_back(done{author_.write<GroupProbed>({}, [&](GroupProbed::Builder b) {
     auto w = wanted_.read();
-    b.setNode(names_[place_]);
+    b.setNode(own_);
     b.setCheck(w->getCheck());
     b.setRound(w->getRound());
     b.setGroup(w->getGroup());
@@ -301,6 +331,12 @@ void ring_core::report(effects& out, instant now, const std::string& failed,
     }
     if (!failed.empty())
       return;
+    if (by_devices_) {
+      auto own = devices_.own->read();
+      b.setSeconds(own->getSeconds());
+      b.setSizes(own->getSizes());
+      return;
+    }
     b.setSeconds(std::chrono::duration<double>(now - laps_[1]).count());
     auto sizes = b.initSizes(static_cast<unsigned>(sizes_.size()));
     for (unsigned i = 0; i < sizes_.size(); ++i) {
@@ -315,19 +351,8 @@ void ring_core::report(effects& out, instant now, const std::string& failed,
 ring_core::effects ring_core::abandon(instant now, const std::string& why) {
   effects out;
   if (!ended_)
-    fail(out, now, why, {});
+    fail(out, now, fmt::format("{}; {}", late(now), why), late_member());
   return out;
-}
-
-std::string ring_core::late() const {
-  if (!connected_)
-    return fmt::format("{} could not be reached: {}", next(),
-                       refused_.empty() ? "no answer" : refused_);
-  if (!previous_connected_)
-    return fmt::format("{} did not connect", previous());
-  if (all_received())
-    return fmt::format("{} did not take what was sent", next());
-  return fmt::format("{} sent too little, exchange {} of {}", previous(), at_, program_.length());
 }
 
 ring_core::effects ring_core::tick(instant now) {
@@ -335,9 +360,7 @@ ring_core::effects ring_core::tick(instant now) {
   if (ended_)
     return out;
   if (now >= due()) {
-    const bool at_next = !connected_ || all_received();
-    fail(out, now, fmt::format("after {}: {}", in_words(now - began_), late()),
-         at_next ? next() : previous());
+    fail(out, now, late(now), late_member());
     return out;
   }
   if (redial_at_ && now >= *redial_at_)

@@ -26,6 +26,11 @@ namespace troupe::probe {
 /// before it: so a link or a member that is broken or slow shows at all of them, and which one it
 /// was shows by comparing groups. A pair is a ring as well, of two links, one in each direction.
 ///
+/// Where the devices of all members have one library for collectives, these reduce and gather, in a
+/// process of their own at each member. The ring only makes laps: they tell which members are
+/// connected, and each hears at once that another one is lost, which a library notices after
+/// minutes.
+///
 /// Everything that is received is checked: the number of the exchange, the place in the block, and
 /// in the end what came out. Ends once, with a report.
 class ring_core {
@@ -41,11 +46,18 @@ class ring_core {
   struct to_previous {
     messages::any_msg message;
   };
+  /// This node's devices are to be probed with the other members'. Answered with
+  /// devices_probed(); where no key is given, with key_made() before that.
+  struct probe_devices {
+    messages::msg<messages::DevicesProbeWanted> wanted;
+  };
+  /// Nothing waits for their answer.
+  struct end_devices {};
   /// Both links may go.
   struct done {
     messages::msg<messages::GroupProbed> report;
   };
-  using effect = std::variant<dial, to_next, to_previous, done>;
+  using effect = std::variant<dial, to_next, to_previous, probe_devices, end_devices, done>;
   using effects = std::vector<effect>;
 
   /// When so many bytes may be sent; if that is now, they are counted as sent.
@@ -53,6 +65,9 @@ class ring_core {
 
   /// Why `wanted` can not be carried out; empty: it can.
   static std::string validation_error(messages::GroupProbeWanted::Reader wanted);
+  /// Precondition: no validation error. `steps` behind the receiver: −1, 0 or 1.
+  static messages::GroupMember::Reader neighbour(messages::GroupProbeWanted::Reader wanted,
+                                                 int steps);
 
   /// Precondition: no validation error.
   ring_core(messages::author author, const messages::msg<messages::GroupProbeWanted>& wanted,
@@ -66,6 +81,12 @@ class ring_core {
   effects previous_connected(instant now);
   effects part(instant now, const messages::msg<messages::ProbePart>& m);
   effects taken(instant now, const messages::msg<messages::ProbeTaken>& m);
+  effects key(instant now, const messages::msg<messages::ProbeKey>& m);
+  effects next_passed(instant now);
+  effects previous_passed(instant now);
+  /// By this node's devices.
+  effects key_made(instant now, const std::string& key);
+  effects devices_probed(instant now, const messages::msg<messages::GroupProbed>& m);
   effects next_lost(instant now, const std::string& why);
   effects previous_lost(instant now, const std::string& why);
   /// Another probe takes this one's place.
@@ -74,7 +95,7 @@ class ring_core {
   std::optional<instant> next_wakeup() const;
 
   /// Which member dials this one.
-  const node_name& previous() const { return names_[(place_ + n_ - 1) % n_]; }
+  const node_name& previous() const { return previous_; }
   /// Whether a link that begins so is the one before this member's.
   bool is_previous(messages::ProbeBegin::Reader begin) const;
   bool ended() const { return ended_; }
@@ -91,8 +112,15 @@ class ring_core {
   struct size_times {
     std::optional<instant> began, reduced, gathered;
   };
+  /// Of the members' devices.
+  struct devices_part {
+    bool begun = false;
+    std::string key_to_give; ///< waits for what is to be sent before it
+    std::optional<messages::msg<messages::GroupProbed>> own;
+    bool next_passed = false, previous_passed = false;
+  };
 
-  const node_name& next() const { return names_[(place_ + 1) % n_]; }
+  const node_name& next() const { return next_; }
   bool all_received() const { return at_ == program_.length(); }
   /// And taken by the next member: the last exchange gives when it begins.
   bool all_given() const {
@@ -106,17 +134,26 @@ class ring_core {
   void complete(effects& out, instant now, const exchange& e);
   void pump(effects& out, instant now);
   void end_if_done(effects& out, instant now);
+  // What devices do (ring_core_devices.cpp).
+  bool by_devices() const { return by_devices_; }
+  void begin_devices(effects& out, instant now, const std::string& key);
+  void give_key(effects& out);
+  void end_if_devices_passed(effects& out, instant now);
+  std::string devices_late() const;
+  const node_name& late_member() const;
   void fail(effects& out, instant now, const std::string& why, const node_name& peer);
   void report(effects& out, instant now, const std::string& failed, const node_name& peer);
   instant due() const { return connected_ && previous_connected_ ? until_ : connect_until_; }
-  std::string late() const;
+  /// What is missing, and how much was not: a link that is slow is not one that is cut.
+  std::string late(instant now) const;
 
   messages::author author_;
   const messages::msg<messages::GroupProbeWanted> wanted_;
   const pay pay_;
   const instant began_, until_, connect_until_;
   std::uint32_t n_ = 0, place_ = 0, repeats_ = 0;
-  std::vector<node_name> names_;
+  bool by_devices_ = false, paced_ = false;
+  const node_name previous_, own_, next_;
   std::vector<std::uint64_t> sizes_;
   const ring_program program_;
   /// Of two collectives in turn: what is still to be sent of one stays as it is while the next
@@ -128,11 +165,13 @@ class ring_core {
   std::optional<instant> redial_at_;
   std::uint64_t at_ = 0;           ///< the exchange that is received
   std::size_t received_ = 0;       ///< bytes of it
+  std::uint64_t taken_ = 0;        ///< bytes of all exchanges
   std::deque<giving> gives_;       ///< at most two collectives' exchanges
   std::uint64_t on_the_way_ = 0;   ///< bytes that the next member has not taken
   std::optional<instant> paid_at_; ///< before that nothing may be sent
   std::vector<instant> laps_;
   std::vector<size_times> times_;
+  devices_part devices_;
 };
 
 } // namespace troupe::probe

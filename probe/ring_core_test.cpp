@@ -22,7 +22,9 @@ struct ring_options {
   std::vector<std::uint64_t> sizes = {1'024};
   std::uint32_t repeats = 2;
   duration within = 10s;
+  bool neighbours_only = false;
   ring_core::pay pay = [](instant now, std::uint64_t) { return now; };
+  bool paced = false; ///< others train
 };
 
 /// All members of a group, and the links between them, which deliver one message after the other.
@@ -39,14 +41,17 @@ class ring_world {
     return local<GroupProbeWanted>("master", [&](GroupProbeWanted::Builder b) {
       b.setCheck(7);
       b.setRound(1);
-      auto members = b.initMembers(o.members);
-      for (std::uint32_t m = 0; m < o.members; ++m)
-        members[m].setNode(name(m));
       b.setPlace(place);
+      const auto told = o.neighbours_only ? 3 : o.members;
+      auto members = b.initMembers(told);
+      for (std::uint32_t m = 0; m < told; ++m)
+        members[m].setNode(name(o.neighbours_only ? (place + o.members - 1 + m) % o.members : m));
+      b.setCount(o.neighbours_only ? o.members : 0);
       auto sizes = b.initSizes(static_cast<unsigned>(o.sizes.size()));
       for (unsigned i = 0; i < o.sizes.size(); ++i)
         sizes.set(i, o.sizes[i]);
       b.setRepeats(o.repeats);
+      b.setPaced(o.paced);
       b.setWithinMs(static_cast<std::uint64_t>(
           std::chrono::duration_cast<std::chrono::milliseconds>(o.within).count()));
     });
@@ -167,6 +172,21 @@ TEST_SUITE("a ring") {
     }
   }
 
+  TEST_CASE("members that are told of their neighbours only") {
+    ring_options o;
+    o.members = 5;
+    o.neighbours_only = true;
+    ring_world w(o);
+    CHECK(w.at(0).previous() == "n4");
+    w.connect();
+    w.run();
+    REQUIRE(w.reports().size() == 5);
+    for (std::uint32_t place = 0; place < 5; ++place) {
+      CHECK(w.failed(place).empty());
+      CHECK(w.reports().at(place).read()->getNode() == ring_world::name(place));
+    }
+  }
+
   TEST_CASE("bytes that a link damages are noticed") {
     ring_world w({});
     w.damage = [](const messages::msg<ProbePart>& m) {
@@ -224,8 +244,9 @@ TEST_SUITE("a ring") {
     CHECK(sent <= limits::ring_window);
   }
 
-  TEST_CASE("the rate is kept") {
+  TEST_CASE("the rate is kept while others train") {
     ring_options o;
+    o.paced = true;
     instant paid_until{1s};
     o.pay = [&paid_until](instant now, std::uint64_t bytes) {
       if (bytes == 0 || paid_until <= now) {
@@ -245,6 +266,14 @@ TEST_SUITE("a ring") {
     }
     REQUIRE(w.reports().size() == 2);
     CHECK(w.failed(0).empty());
+    // Before the start nothing is disturbed.
+    o.paced = false;
+    o.pay = [](instant now, std::uint64_t) { return now + 1h; };
+    ring_world fast(o);
+    fast.connect();
+    fast.run();
+    REQUIRE(fast.reports().size() == 2);
+    CHECK(fast.failed(0).empty());
   }
 
   TEST_CASE("a member that can not be reached is dialled until the time is over") {
@@ -274,7 +303,7 @@ TEST_SUITE("a ring") {
     w.now += 10s;
     w.tick_all();
     REQUIRE(w.reports().size() == 2);
-    CHECK(w.failed(1) == "after 10.0 s: n0 sent too little, exchange 0 of 17");
+    CHECK(w.failed(1) == "after 10.0 s: 0.0 of 0.0 MB had come from n0");
     ring_world unheard({});
     unheard.perform(0, unheard.at(0).connected(unheard.now));
     CHECK(unheard.at(0).next_wakeup() == unheard.now + limits::ring_connect_within);
@@ -322,6 +351,7 @@ TEST_SUITE("a ring") {
     CHECK(why([](auto) {}).empty());
     CHECK(why([](auto b) { b.setPlace(2); }) == "place 2 of 2 members");
     CHECK(why([](auto b) { b.initMembers(1); }) == "a ring of 1 members");
+    CHECK(why([](auto b) { b.setCount(5); }) == "a ring of 5 members of which 2 are told");
     CHECK(why([](auto b) { b.getSizes().set(0, 6); }) == "messages of 6 bytes");
     CHECK(why([](auto b) { b.getSizes().set(0, limits::ring_bytes_max + 4); }) ==
           "messages of 67108868 bytes");

@@ -2,6 +2,13 @@
 
 namespace troupe::probe {
 
+std::uint64_t ring_program::bytes(const std::vector<std::uint64_t>& of_sizes) const {
+  std::uint64_t all = 0;
+  for (const auto size : of_sizes)
+    all += of_one_size() * size / n_; // an exchange takes one of n blocks
+  return all;
+}
+
 exchange ring_program::at(std::uint64_t number) const {
   exchange e;
   if (number < laps_)

@@ -32,6 +32,8 @@ class ring_program {
       : n_(members), place_(place), laps_(laps), sizes_(sizes), repeats_(repeats) {}
 
   std::uint64_t length() const { return laps_ + sizes_ * of_one_size(); }
+  /// What a member takes in all of it, of messages of these sizes.
+  std::uint64_t bytes(const std::vector<std::uint64_t>& of_sizes) const;
   /// 0 ≤ `number` < length().
   exchange at(std::uint64_t number) const;
 

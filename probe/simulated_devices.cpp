@@ -105,7 +105,21 @@ struct description {
   std::vector<device> devices;
   std::vector<pair> pairs;
   std::string driver, collectives;
+  std::uint64_t group_bandwidth = 0;
+  std::string group_failed;
+  std::optional<misbehaviour> group_does;
 };
+
+void add_misbehaviour(members& m, std::string_view name, std::string_view of,
+                      std::optional<misbehaviour>& to) {
+  const auto does = m.text(name);
+  if (does == "hang")
+    to = misbehaviour::hang;
+  else if (does == "crash")
+    to = misbehaviour::crash;
+  else if (!does.empty())
+    m.wrong(name, fmt::format("'{}' of {} is '{}'; hang and crash are possible", name, of, does));
+}
 
 void add_devices(const json_value& value, description& to, json_problem& problem) {
   members m(value, "a device", problem);
@@ -121,13 +135,7 @@ void add_devices(const json_value& value, description& to, json_problem& problem
   d.work.took = std::chrono::milliseconds(m.number("compute_ms", 1, milliseconds_max, 40));
   d.work.gigaflops = static_cast<double>(m.number("gigaflops", 0, number_max, 600'000));
   d.failed = m.text("failed");
-  const auto does = m.text("does");
-  if (does == "hang")
-    d.does = misbehaviour::hang;
-  else if (does == "crash")
-    d.does = misbehaviour::crash;
-  else if (!does.empty())
-    m.wrong("does", fmt::format("'does' of a device is '{}'; hang and crash are possible", does));
+  add_misbehaviour(m, "does", "a device", d.does);
   const auto copies = m.number("copies", 1, limits::probed_devices_max, 1);
   if (copies + to.devices.size() > limits::probed_devices_max)
     problem.found(value.line, fmt::format("more than {} devices", limits::probed_devices_max));
@@ -173,11 +181,40 @@ result<description> read(std::string_view json) {
       add_pair(value, all, problem);
     all.driver = m.text("driver");
     all.collectives = m.text("collectives");
+    all.group_bandwidth = m.number("group_bandwidth", 1, number_max, 40'000);
+    all.group_failed = m.text("group_failed");
+    add_misbehaviour(m, "group_does", "the description of devices", all.group_does);
   }
   if (problem.first())
     return tl::make_unexpected(*problem.first());
   return all;
 }
+
+constexpr auto simulated_key = "a group of simulated devices";
+
+class simulated_group final : public device_group {
+ public:
+  simulated_group(const description& all, const misbehaves& misbehave)
+      : all_(all), misbehave_(misbehave) {}
+
+  result<duration> all_reduce(std::uint64_t bytes, std::uint32_t) override {
+    if (all_.group_does)
+      misbehave_(*all_.group_does);
+    return time_of(bytes);
+  }
+  result<duration> all_gather(std::uint64_t bytes, std::uint32_t) override {
+    return time_of(bytes);
+  }
+
+ private:
+  duration time_of(std::uint64_t bytes) const {
+    constexpr std::uint64_t nanoseconds_of_megabyte = 1'000;
+    return std::chrono::nanoseconds(bytes * nanoseconds_of_megabyte / all_.group_bandwidth);
+  }
+
+  const description& all_;
+  const misbehaves& misbehave_;
+};
 
 class simulation final : public device_port {
  public:
@@ -219,6 +256,17 @@ class simulation final : public device_port {
   }
 
   std::string collectives() override { return all_.collectives; }
+
+  result<std::string> make_group_key() override { return std::string(simulated_key); }
+
+  result<std::unique_ptr<device_group>> join_group(const std::string& key,
+                                                   const group_place&) override {
+    if (!all_.group_failed.empty())
+      return failure(errc::refused, all_.group_failed);
+    if (key != simulated_key)
+      return failure(errc::refused, "the other devices of the group are not simulated");
+    return std::unique_ptr<device_group>(std::make_unique<simulated_group>(all_, misbehave_));
+  }
 
  private:
   const pair* between(std::uint32_t a, std::uint32_t b) const {

@@ -70,6 +70,32 @@ TEST_SUITE("simulated devices") {
     CHECK(devices->channels(0, 2) == 0u);
   }
 
+  TEST_CASE("a group of simulated devices, which have no others to wait for") {
+    const auto of = [](const std::string& more) {
+      return made(R"({"devices": [{}], "collectives": "NCCL 2.27.3")" + more + "}");
+    };
+    const auto devices = of("");
+    const auto key = devices->make_group_key();
+    REQUIRE(key);
+    const auto group = devices->join_group(*key, {1, 0, 2, 4'000'000});
+    REQUIRE(group);
+    CHECK((*group)->all_reduce(4'000'000, 3) == 100us);
+    CHECK((*group)->all_gather(4, 3) == 0us);
+    CHECK(devices->join_group("NCCL's", {}).error().what ==
+          "the other devices of the group are not simulated");
+    const auto slow = of(R"(, "group_bandwidth": 4)");
+    CHECK((*slow->join_group(*key, {}))->all_gather(4'000'000, 3) == 1s);
+    CHECK(of(R"(, "group_failed": "no route")")->join_group(*key, {}).error().what == "no route");
+    CHECK(refused(R"({"group_does": "sleep"})") ==
+          "line 1: 'group_does' of the description of devices is 'sleep'; hang and crash are "
+          "possible");
+    std::vector<misbehaviour> seen;
+    const auto crashing = made(R"({"devices": [{}], "group_does": "crash"})",
+                               [&](misbehaviour what) { seen.push_back(what); });
+    (void)(*crashing->join_group(*key, {}))->all_reduce(4, 1);
+    CHECK(seen == std::vector{misbehaviour::crash});
+  }
+
   TEST_CASE("devices that hang and crash, and a driver that is not there") {
     std::vector<misbehaviour> seen;
     const auto devices = made(R"({"devices": [{"does": "crash"}, {"does": "hang"}]})",

@@ -1,7 +1,5 @@
 #include "worker/process_arena.hpp"
 
-#include "ckpt/snapshot/archive.hpp"
-#include "ckpt/snapshot/torch_file.hpp"
 #include "runtime/os/memory/snapshot_memory.hpp"
 #include "worker/held_in.hpp"
 
@@ -11,6 +9,15 @@
 #include <utility>
 
 namespace troupe::ckpt {
+
+namespace {
+
+/// On a device: the caller has it copied.
+bool is_elsewhere(const bytes_at& storage) {
+  return storage.data == nullptr && storage.bytes != 0;
+}
+
+} // namespace
 
 result<std::unique_ptr<process_arena>> process_arena::open(std::size_t snapshots, unsigned threads,
                                                            const std::optional<descriptors>& left) {
@@ -161,46 +168,85 @@ void process_arena::abandon(std::size_t slot) {
   share_->touched();
 }
 
-result<void> process_arena::save(const order& o, bytes_at pickle,
-                                 const std::vector<bytes_at>& storages, places_left* left) {
+result<const snapshot_layout*> process_arena::save(const order& o, const state_parts& parts,
+                                                   places_left* left) {
   if (auto before = saved(); !before)
-    return before;
-  const auto elsewhere = [](const bytes_at& s) { return s.data == nullptr && s.bytes != 0; };
-  const auto some_left = std::any_of(storages.begin(), storages.end(), elsewhere);
+    return tl::make_unexpected(before.error());
+  const auto some_left = std::any_of(parts.storages.begin(), parts.storages.end(), is_elsewhere);
   if (some_left && left == nullptr)
     return failure(errc::invalid, "a storage has no address");
-  std::vector<std::uint64_t> sizes(storages.size());
-  std::transform(storages.begin(), storages.end(), sizes.begin(),
-                 [](const bytes_at& s) { return s.bytes; });
-  const torch_file file(pickle.bytes, sizes);
-  auto made = o;
-  made.what.bytes = file.layout().bytes();
-  const auto slot = begin(made.what.bytes);
+  const auto found = layout_.of(parts.shape);
+  if (!found)
+    return found;
+  const auto& layout = **found;
+  const auto slot = begin(layout.bytes());
   if (!slot)
     return tl::make_unexpected(slot.error());
-  auto* const snapshot = memory_[*slot].data();
-  file.write_frame(snapshot);
-  std::vector<piece> pieces{{snapshot + file.pickle_at(), pickle.data, pickle.bytes}};
   if (some_left) {
     // It may be pinning it; it has nearly ended, or the copy waits less.
     (void)memory_.filled();
-    memory_.pin(*slot, made.what.bytes);
-    *left = {std::vector<char*>(storages.size()), snapshot + memory_.pinned_bytes(*slot)};
+    memory_.pin(*slot, layout.bytes());
   }
-  for (std::size_t i = 0; i < storages.size(); ++i)
-    if (elsewhere(storages[i]))
-      left->places[i] = snapshot + file.storage_at(i);
-    else
-      pieces.push_back({snapshot + file.storage_at(i), storages[i].data, storages[i].bytes});
+  lay_out(*slot, layout, parts, left);
   last_saved_ = *slot;
-  parts_.begin(some_left, [this, slot = *slot, made](const result<void>& arrived) -> result<void> {
-    if (arrived)
-      return finish(slot, made);
-    abandon(slot);
-    return arrived;
+  last_bytes_ = layout.bytes();
+  const bool open = parts.shape.last_file_room != 0;
+  if (open)
+    open_ = {*slot, layout.bytes(), *layout.list()};
+  parts_.begin(some_left, open, [this, slot = *slot, o](const result<void>& arrived) {
+    if (!arrived) {
+      abandon(slot);
+      return arrived;
+    }
+    auto made = o;
+    made.what.bytes = last_bytes_;
+    return finish(slot, made);
   });
-  copy(pieces);
-  return some_left || background_ ? result<void>{} : saved();
+  copy(pieces_);
+  if (!some_left && !open && !background_)
+    if (auto done = saved(); !done)
+      return tl::make_unexpected(done.error());
+  return &layout;
+}
+
+/// Writes what is the format's own, and finds what is to be copied where.
+void process_arena::lay_out(std::size_t slot, const snapshot_layout& layout,
+                            const state_parts& parts, places_left* left) {
+  auto* const snapshot = memory_[slot].data();
+  layout.write_frame(snapshot);
+  pieces_.clear();
+  pieces_.reserve(parts.heads.size() + parts.storages.size());
+  for (std::size_t i = 0; i < parts.heads.size(); ++i)
+    pieces_.push_back({snapshot + layout.head_at(i), parts.heads[i].data, parts.heads[i].bytes});
+  if (left != nullptr)
+    *left = {std::vector<char*>(parts.storages.size()), snapshot + memory_.pinned_bytes(slot)};
+  for (std::size_t i = 0; i < parts.storages.size(); ++i) {
+    const auto& s = parts.storages[i];
+    if (is_elsewhere(s))
+      left->places[i] = snapshot + layout.storage_at(i);
+    else
+      pieces_.push_back({snapshot + layout.storage_at(i), s.data, s.bytes});
+  }
+}
+
+result<void> process_arena::last_file(const std::string& name, std::string_view content) {
+  if (!open_)
+    return failure(errc::invalid, "the last save has kept no room for a file");
+  const auto open = std::move(*open_);
+  open_.reset();
+  const auto bytes = add_last_file(memory_[open.slot].data(), open.room, open.list, name, content);
+  if (bytes)
+    last_bytes_ = *bytes;
+  auto how = bytes.map([](std::uint64_t) {});
+  parts_.added(how);
+  return how;
+}
+
+void process_arena::no_last_file(const std::string& why) {
+  if (!open_)
+    return;
+  open_.reset();
+  parts_.added(failure(errc::refused, why));
 }
 
 void process_arena::copy(const std::vector<piece>& pieces) {
@@ -326,7 +372,7 @@ result<held_piece> process_arena::held_in(std::size_t slot, std::uint64_t sequen
 result<void> process_arena::seal(std::size_t slot) {
   if (slot >= slots_.count() || !slots_.hold(slot))
     return failure(errc::invalid, fmt::format("there is no image in slot {}", slot));
-  auto done = ckpt::seal(memory_[slot].data(), slots_.snapshot(slot).bytes);
+  auto done = seal_snapshot(memory_[slot].data(), slots_.snapshot(slot).bytes);
   if (done)
     slots_.mark_sealed(slot);
   slots_.release(slot);

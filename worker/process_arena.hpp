@@ -2,6 +2,7 @@
 
 #include "ckpt/arena/held_piece.hpp"
 #include "ckpt/arena/slots.hpp"
+#include "ckpt/snapshot/snapshot_layout.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/os/memory/copier.hpp"
@@ -17,6 +18,7 @@
 #include "worker/slot_memory.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,9 +65,20 @@ class process_arena {
     std::vector<char*> places; ///< of each storage; null: it is not left
     const char* pinned_end = nullptr;
   };
-  /// Without `left` all storages have an address.
-  result<void> save(const order& o, bytes_at pickle, const std::vector<bytes_at>& storages,
-                    places_left* left);
+  /// What a snapshot is made of: where the bytes of its parts are. Sizes in `shape` are theirs.
+  struct state_parts {
+    snapshot_layout::contents shape;
+    std::vector<bytes_at> heads; ///< of each part
+    std::vector<bytes_at> storages;
+  };
+  /// Without `left` all storages have an address. Where everything lies, told until the next save.
+  /// If room was kept for a last file, the snapshot is whole when `last_file` has been called as
+  /// well.
+  result<const snapshot_layout*> save(const order& o, const state_parts& parts, places_left* left);
+  /// The file for which the last save has kept room. How the save ended then says `saved`.
+  result<void> last_file(const std::string& name, std::string_view content);
+  /// The last save is given up, since there is no such file; nothing if none is awaited.
+  void no_last_file(const std::string& why);
   void filled(const result<void>& how);
   result<void> saved();
   result<void> request_persist(std::size_t slot);
@@ -96,6 +109,7 @@ class process_arena {
   const slot_snapshot& snapshot(std::size_t slot) const { return slots_.snapshot(slot); }
   /// Of the snapshot's step, if it was said where that is written; else 0.
   std::uint32_t shards(std::size_t slot) const { return slots_.destination(slot).shards; }
+  std::uint32_t shard(std::size_t slot) const { return slots_.destination(slot).shard; }
   std::uint64_t sequence(std::size_t slot) const { return slots_.word(slot).sequence; }
   int descriptor(std::size_t slot) const { return memory_[slot].descriptor(); }
   descriptors all_descriptors() const;
@@ -113,7 +127,16 @@ class process_arena {
                                                     const std::optional<descriptors>& left,
                                                     whose memory);
 
+  /// A snapshot that waits for its last file.
+  struct open_snapshot {
+    std::size_t slot = 0;
+    std::uint64_t room = 0; ///< of the whole snapshot
+    file_list list;
+  };
+
   result<void> take_over();
+  void lay_out(std::size_t slot, const snapshot_layout& layout, const state_parts& parts,
+               places_left* left);
   void release_unmapped();
   void copy(const std::vector<piece>& pieces);
 
@@ -125,7 +148,12 @@ class process_arena {
   std::optional<node_share> share_;       ///< none: others_
   std::optional<std::size_t> last_saved_; ///< where the last save goes, be it copied or not
   copier copier_;
-  save_parts parts_;                            ///< what the last save still waits for
+  save_parts parts_; ///< what the last save still waits for
+  std::optional<open_snapshot> open_;
+  kept_layout layout_;        ///< of the last save
+  std::vector<piece> pieces_; ///< of the last save
+  /// Of the last save: its size, which its last file decides.
+  std::atomic<std::uint64_t> last_bytes_{0};
   std::unique_ptr<background_copy> background_; ///< with copy_on_write
 };
 

@@ -1,6 +1,7 @@
 #include "worker/read_back.hpp"
 
 #include "ckpt/catalog/foreign_steps.hpp"
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/load/steps_seen.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 
@@ -44,10 +45,13 @@ void see_memory(const process_arena& arena, const rank_in_world& who, rank_view&
     const auto& says = arena.snapshot(slot);
     // A shard of a state is not the whole of it, for a job that has one shard now.
     const auto shards = arena.shards(slot);
-    if (shards != 0 && shards != who.shards)
-      continue;
-    if (who.shards == 1 || (says.rank == who.rank && says.world_size == who.world_size))
-      into.memory.push_back({id_of(says), says.bytes});
+    if (shards != 0 && (shards != who.shards || (shards > 1 && says.world_size != who.world_size)))
+      into.foreign.push_back(
+          {id_of(says), says.bytes, says.rank, arena.shard(slot), shards, says.world_size});
+    else if (who.shards == 1)
+      into.memory.push_back({id_of(says), says.bytes, who.rank});
+    else if (says.world_size == who.world_size)
+      into.memory.push_back({id_of(says), says.bytes, says.rank});
   }
 }
 
@@ -81,8 +85,8 @@ result<void> see_place(const std::string& place, std::size_t most, rank_view& in
 result<std::uint64_t> shard_bytes(const std::string& place, const state_id& of,
                                   std::uint32_t number) {
   return tried(place, [&](ports::storage& storage) {
-    return find_shard(storage, of, number).map([](const shard_to_read& found) {
-      return found.which.file.bytes;
+    return find_shard(storage, of, number).and_then([&](const shard_to_read& found) {
+      return memory_of(storage, found.of, found.which);
     });
   });
 }
@@ -93,7 +97,10 @@ result<void> read_shard(const std::string& place, const state_id& of, std::uint3
     const auto found = find_shard(storage, of, number);
     if (!found)
       return tl::make_unexpected(found.error());
-    if (found->which.file.bytes != room)
+    const auto needed = memory_of(storage, found->of, found->which);
+    if (!needed)
+      return tl::make_unexpected(needed.error());
+    if (*needed != room)
       return failure(errc::invalid, fmt::format("step {} was saved again meanwhile", of.step));
     return load_shard(storage, found->of, found->which, {reinterpret_cast<std::byte*>(into), room},
                       ports::never_stops);

@@ -22,7 +22,8 @@ struct rank_in_world {
   std::uint32_t shards = 1; ///< of a step
 };
 
-/// Of the snapshots in the arena those that can be this rank's part of a state.
+/// Of the snapshots in the arena those that can be a rank's part of a state, be it this one or
+/// another; and those of other worlds.
 void see_memory(const process_arena& arena, const rank_in_world& who, rank_view& into);
 /// What this node holds of others' snapshots.
 void see_parities(process_arena& of_others, const rank_in_world& who, rank_view& into);

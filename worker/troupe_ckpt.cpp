@@ -2,6 +2,7 @@
 
 #include "ckpt/snapshot/archive.hpp"
 #include "worker/answer.hpp"
+#include "worker/bytes_of.hpp"
 #include "worker/process_arena.hpp"
 
 #include <algorithm>
@@ -15,48 +16,6 @@ struct troupe_mapping {
 };
 
 namespace {
-
-std::vector<bytes_at> all_of(const void* const* storages, const uint64_t* bytes, size_t count) {
-  std::vector<bytes_at> all(count);
-  for (std::size_t i = 0; i < count; ++i)
-    all[i] = {static_cast<const char*>(storages[i]), bytes[i]};
-  return all;
-}
-
-template<std::size_t Size>
-result<void> put_text(std::array<char, Size>& to, const char* text, const char* which) {
-  const std::string_view all(text);
-  if (all.empty() || all.size() >= Size)
-    return failure(errc::invalid, "the " + std::string(which) + " of a destination has 1 to " +
-                                      std::to_string(Size - 1) + " bytes, not " +
-                                      std::to_string(all.size()));
-  std::copy(all.begin(), all.end(), to.begin());
-  return {};
-}
-
-result<slot_destination> destination_of(const troupe_destination* said) {
-  slot_destination to;
-  if (said == nullptr)
-    return to;
-  for (const auto& put : {put_text(to.place, said->place, "place"),
-                          put_text(to.directory, said->directory, "directory"),
-                          put_text(to.file, said->file, "file")})
-    if (!put)
-      return tl::make_unexpected(put.error());
-  if (said->shards == 0 || said->shard >= said->shards)
-    return failure(errc::invalid, "a destination is one shard of at least one");
-  to.framework = said->framework;
-  to.shard = said->shard;
-  to.shards = said->shards;
-  to.save_within_ms = said->save_within_ms;
-  to.keep_latest = said->keep_latest;
-  to.keep_every = said->keep_every;
-  return to;
-}
-
-slot_snapshot snapshot_of(const troupe_image& said) {
-  return {said.step, said.generation, said.save, said.rank, said.world_size, said.bytes};
-}
 
 troupe_image told(const process_arena& arena, std::size_t slot) {
   const auto& snapshot = arena.snapshot(slot);
@@ -95,7 +54,7 @@ int troupe_arena_prepare(troupe_arena* arena, uint64_t more, const void* const* 
                          size_t why_bytes) {
   return answer(why, why_bytes, [&] {
     return arena->own->prepare(std::accumulate(storage_bytes, storage_bytes + storage_count, more),
-                               all_of(storages, storage_bytes, storage_count));
+                               bytes_of(storages, storage_bytes, storage_count));
   });
 }
 
@@ -145,32 +104,6 @@ int troupe_arena_pin_by(troupe_arena* arena, troupe_pin pin, troupe_unpin unpin,
   });
 }
 
-int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_destination* to,
-                int persist, const void* pickle, uint64_t pickle_bytes, const void* const* storages,
-                const uint64_t* storage_bytes, size_t storage_count, troupe_left* left, char* why,
-                size_t why_bytes) {
-  return answer(why, why_bytes, [&]() -> result<void> {
-    const auto where = destination_of(to);
-    if (!where)
-      return tl::make_unexpected(where.error());
-    process_arena::places_left found;
-    if (auto saved = arena->own->save({snapshot_of(*what), *where, persist != 0},
-                                      {static_cast<const char*>(pickle), pickle_bytes},
-                                      all_of(storages, storage_bytes, storage_count),
-                                      left != nullptr ? &found : nullptr);
-        !saved || left == nullptr)
-      return saved;
-    found.places.resize(storage_count);
-    std::copy(found.places.begin(), found.places.end(), left->places);
-    left->pinned_end = found.pinned_end;
-    return {};
-  });
-}
-
-void troupe_filled(troupe_arena* arena, const char* failed) {
-  arena->own->filled(failed == nullptr ? result<void>{} : failure(errc::refused, failed));
-}
-
 int troupe_request_persist(troupe_arena* arena, uint64_t slot, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->request_persist(slot); });
 }
@@ -184,40 +117,8 @@ int troupe_finalized(troupe_arena* arena, uint64_t slot, uint64_t sequence, uint
   return finalized(*arena, slot, sequence, within_ms, purpose::disk, why, why_bytes);
 }
 
-int troupe_begin(troupe_arena* arena, uint64_t bytes, troupe_image* made, void** memory, char* why,
-                 size_t why_bytes) {
-  return answer(why, why_bytes, [&]() -> result<void> {
-    const auto slot = arena->own->begin(bytes);
-    if (!slot)
-      return tl::make_unexpected(slot.error());
-    made->bytes = bytes;
-    made->slot = *slot;
-    made->descriptor = arena->own->descriptor(*slot);
-    *memory = arena->own->memory(*slot);
-    return {};
-  });
-}
-
-int troupe_finish(troupe_arena* arena, const troupe_image* made, const troupe_destination* to,
-                  char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&]() -> result<void> {
-    const auto where = destination_of(to);
-    if (!where)
-      return tl::make_unexpected(where.error());
-    return arena->own->finish(made->slot, {snapshot_of(*made), *where, false});
-  });
-}
-
-void troupe_abandon(troupe_arena* arena, uint64_t slot) {
-  arena->own->abandon(slot);
-}
-
 int troupe_arena_copy_on_write(troupe_arena* arena, char* why, size_t why_bytes) {
   return answer(why, why_bytes, [&] { return arena->own->copy_on_write(); });
-}
-
-int troupe_saved(troupe_arena* arena, char* why, size_t why_bytes) {
-  return answer(why, why_bytes, [&] { return arena->own->saved(); });
 }
 
 int troupe_images(const troupe_arena* arena, troupe_image* found) {

@@ -23,13 +23,15 @@ typedef struct {
   uint64_t save;       /* or, of one generation, was saved by a later save. Counted from 1, by all ranks alike. */
   uint32_t rank;
   uint32_t world_size;
-  uint64_t bytes;     /* of the image, which is a file of torch.save */
+  uint64_t bytes;     /* of the image, which is a file of torch.save, or several files with a list of them */
   uint64_t slot;      /* set by us */
   uint64_t sequence;  /* set by us: of two images of this arena the newer has the higher */
   int32_t descriptor; /* set by us: of the memory, whose size is `bytes`; belongs to the arena */
 } troupe_image;
 
-/* Where an image is written, if that is requested: <place>/<directory>/<file>, or <place>/<file> with "." for the directory.
+/* Where an image is written, if that is requested: <place>/<directory>/<file>, or <place>/<file> with "." for the directory. An image
+ * of several files is written to <place>/<directory>/…, each under its own name, and `file` is what their list is called, as
+ * troupe_list_name says; it has a directory.
  * No two steps have a directory in common, nor a file in the place itself; nor is a file replaced there that is of no step. */
 typedef struct {
   const char* place;     /* an absolute path, at most 1023 bytes */
@@ -98,6 +100,45 @@ int troupe_save(troupe_arena* arena, const troupe_image* what, const troupe_dest
                 const void* pickle, uint64_t pickle_bytes,
                 const void* const* storages, const uint64_t* storage_bytes, size_t storage_count, troupe_left* left,
                 char* why, size_t why_bytes);
+/* A file of an image that has several: its name below the step's directory, and so many of the parts that follow. */
+typedef struct {
+  const char* name;
+  size_t parts;
+} troupe_file;
+/* A part of a file, behind the one before it. With `archive` it is a file of torch.save, at a multiple of 64: `head` is what pickle
+ * made, and the storages are those that it names. Else the bytes of the head, and right behind them those of the storages. */
+typedef struct {
+  int archive;
+  const void* head;
+  uint64_t head_bytes;
+  size_t storages;  /* so many of those that follow */
+  uint64_t in_file; /* set by us: where it lies in its file, */
+  uint64_t bytes;   /* and how long it is */
+} troupe_part;
+/* Copies several files, as troupe_save does; heads stay as storages do. With `last_file_room` the image is whole when troupe_last_file
+ * was called as well: for a file of at most so many bytes whose content depends on where everything lies. */
+int troupe_save_files(troupe_arena* arena, const troupe_image* what, const troupe_destination* to, int persist,
+                      const troupe_file* files, size_t file_count, troupe_part* parts, size_t part_count,
+                      const void* const* storages, const uint64_t* storage_bytes, size_t storage_count,
+                      uint64_t last_file_room, troupe_left* left, char* why, size_t why_bytes);
+/* Where the parts of files will lie, before they are saved: sets `in_file` and `bytes` of each. */
+int troupe_lay_out(const troupe_file* files, size_t file_count, troupe_part* parts, size_t part_count,
+                   const uint64_t* storage_bytes, size_t storage_count, char* why, size_t why_bytes);
+/* The last file of the save before, which is given up if this fails. troupe_saved says how that save ended. */
+int troupe_last_file(troupe_arena* arena, const char* name, const void* content, uint64_t bytes, char* why,
+                     size_t why_bytes);
+/* There is none, and the save is given up for this reason. Nothing happens if none is awaited. */
+void troupe_no_last_file(troupe_arena* arena, const char* why_not);
+/* What a shard's list of files is called on a disk. */
+#define TROUPE_LIST_NAME_BYTES 32
+void troupe_list_name(uint32_t shard, char* name);
+/* The files of an image in memory: a line for each, with where it begins, how many bytes it has, its crc32 (0 until the image is written)
+ * and its name between tabs. Returns how many bytes these lines are with a 0 at their end, or -1; they are given if `room` is enough. An
+ * image that is one file of torch.save has none: 1. */
+int troupe_files(const void* image, uint64_t bytes, char* lines, size_t room, char* why, size_t why_bytes);
+/* The same of a shard's list as it lies on a disk. */
+int troupe_listed(const void* list, uint64_t bytes, char* lines, size_t room, char* why, size_t why_bytes);
+
 /* The places that the last save left are filled, or are not to be, for a reason; 0: they are. Any thread may say it. */
 void troupe_filled(troupe_arena* arena, const char* failed);
 
@@ -205,6 +246,32 @@ int32_t troupe_target(uint32_t members, uint32_t parity, uint32_t stripe, uint32
 void troupe_accumulate(void* into, const void* from, uint64_t bytes, uint32_t times);
 /* Of these bytes behind those that have `before`; 0: there are none. */
 uint32_t troupe_crc32(uint32_t before, const void* bytes, uint64_t count);
+
+/* What PyTorch says of a tensor, by functions of C that its library offers (torch/csrc/inductor/aoti_torch/c/shim.h). Each returns 0, or
+ * anything else if it cannot say it. Their `tensor` is the address of a pointer: of what Python calls `_cdata`. */
+typedef struct {
+  int32_t (*dtype)(void* tensor, int32_t* found);
+  int32_t (*layout)(void* tensor, int32_t* found);
+  int32_t (*device_type)(void* tensor, int32_t* found);
+  int32_t (*device_index)(void* tensor, int32_t* found);
+  int32_t (*dimensions)(void* tensor, int64_t* found);
+  int32_t (*offset)(void* tensor, int64_t* found);
+  int32_t (*storage_bytes)(void* tensor, int64_t* found);
+  int32_t (*sizes)(void* tensor, int64_t** found);
+  int32_t (*strides)(void* tensor, int64_t** found);
+  int32_t strided; /* what `layout` finds of a tensor with strides */
+} troupe_tensor_functions;
+/* `kinds`: of each tensor one number, the same for the same type of number, layout and device. `numbers`: of each, one behind another,
+ * how many dimensions it has, where it begins in its storage, that one's bytes, its sizes and its strides. Returns how many numbers
+ * that are, which are there if `room` is enough; -1: PyTorch could not say something. */
+int64_t troupe_describe_tensors(const troupe_tensor_functions* by, void* const* tensors, size_t count, int64_t* kinds,
+                                int64_t* numbers, size_t room);
+/* to[i] = values[order[i]] + more[i]; `more` may be 0 */
+void troupe_in_order(const uint64_t* values, const uint32_t* order, const uint64_t* more, size_t count, uint64_t* to);
+
+/* Whether two lists are the same up to the numbers that they consist of: where one has the same number twice, so has the other. The
+ * `known` numbers stand for themselves. */
+int troupe_same_pattern(const uint64_t* some, const uint64_t* others, size_t count, const uint64_t* known, size_t known_count);
 
 /* Whether these bytes are a whole, undamaged file of torch.save. */
 int troupe_verify(const void* file, uint64_t bytes, char* why, size_t why_bytes);

@@ -8,6 +8,7 @@
 #include "actors/master/membership/membership.hpp"
 #include "actors/master/network_check/network_check.hpp"
 #include "actors/master/recovery/recovery.hpp"
+#include "actors/master/witness/witness.hpp"
 #include "runtime/sup/address.hpp"
 #include "runtime/sup/report.hpp"
 
@@ -26,6 +27,7 @@ struct master_addresses {
   sup::address<catalog::handle> catalog;
   sup::address<diagnosis::handle> diagnosis;
   sup::address<network_check::handle> network_check;
+  sup::address<witness::handle> witness;
   sup::address<sup::dynamic_handle> sessions;
   sup::address<gateway::handle> gateway;
   sup::address<sup::supervisor_handle> root;

@@ -86,7 +86,7 @@ TEST_SUITE("master: questions") {
     s.answers("a");
     const auto tree = s.shown();
     CHECK(tree.name == "master");
-    CHECK(tree.children.size() == 9);
+    CHECK(tree.children.size() == 10);
     CHECK(node_row(tree, "a").kind == "worker");
     CHECK(node_row(tree, "a").children.at(0).name == "node_supervisor");
     CHECK(told(row(row(row(node_row(tree, "b"), "node_supervisor"), "below"), "below")) ==

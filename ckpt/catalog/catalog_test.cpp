@@ -1,3 +1,4 @@
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/catalog/testing/two_ranks.hpp"
 
 #include <doctest/doctest.h>

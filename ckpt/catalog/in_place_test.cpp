@@ -1,3 +1,4 @@
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/catalog/step_names.hpp"
 #include "runtime/ports/testing/memory_storage.hpp"

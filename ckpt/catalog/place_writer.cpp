@@ -1,6 +1,7 @@
 #include "ckpt/catalog/place_writer.hpp"
 
 #include "ckpt/catalog/newest_generation.hpp"
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/catalog/step_names.hpp"
 
 #include <fmt/format.h>
@@ -101,8 +102,7 @@ result<ports::receipt> place_writer::write_once(const persist_request& snapshot,
   }
   const auto& to = snapshot.to;
   const auto written = (*known)->claim(snapshot.step, to.file).and_then([&] {
-    return storage_->put_if(file_in(to.directory, to.file), bytes, stop,
-                            [&] { return check_still_begun(snapshot); });
+    return put_shard(*storage_, to, bytes, stop, [&] { return check_still_begun(snapshot); });
   });
   if (!written) {
     // Its directory may have been made anew for a step that was removed. As the step's it goes with

@@ -242,21 +242,4 @@ std::vector<const found_step*> step_catalog::complete_newest_first() const {
   return all;
 }
 
-result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,
-                        ports::bytes_room into, const std::atomic<bool>& stop) {
-  const auto name = file_in(from.directory, which.name);
-  const auto got = storage.get(name, into, stop);
-  if (!got)
-    return failure(got.error().code, fmt::format("step {}: {}", from.step, got.error().what));
-  if (got->bytes != which.file.bytes)
-    return failure(errc::invalid, fmt::format("step {}: '{}' has {} bytes, its manifest says {}",
-                                              from.step, name, got->bytes, which.file.bytes));
-  if (got->crc32 != which.file.crc32)
-    return failure(errc::invalid,
-                   fmt::format("step {}: '{}' is damaged: its checksum is {:08x}, its manifest "
-                               "says {:08x}",
-                               from.step, name, got->crc32, which.file.crc32));
-  return {};
-}
-
 } // namespace troupe::ckpt

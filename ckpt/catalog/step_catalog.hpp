@@ -168,9 +168,4 @@ class step_catalog {
   std::set<std::pair<std::string, std::uint64_t>> told_; ///< trackers, and what they name
 };
 
-/// Reads one shard of a complete step and compares its size and checksum with the manifest; `into`
-/// has at least its size.
-result<void> load_shard(ports::storage& storage, const found_step& from, const shard& which,
-                        ports::bytes_room into, const std::atomic<bool>& stop);
-
 } // namespace troupe::ckpt

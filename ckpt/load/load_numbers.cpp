@@ -80,10 +80,11 @@ rank_view view_of(reader& in) {
   rank_view view;
   view.holds = in.flag();
   view.more_on_disk = in.flag();
-  view.memory.resize(in.length(4));
+  view.memory.resize(in.length(5));
   for (auto& s : view.memory) {
     s.id = in.id();
     s.bytes = in.next();
+    s.of = in.small();
   }
   view.disk.resize(in.length(5));
   for (auto& step : view.disk) {
@@ -93,6 +94,15 @@ rank_view view_of(reader& in) {
   }
   for (auto left = in.length(9); left > 0; --left)
     view.parities.push_back(parity_of(in));
+  view.foreign.resize(in.length(8));
+  for (auto& s : view.foreign) {
+    s.id = in.id();
+    s.bytes = in.next();
+    s.of = in.small();
+    s.shard = in.small();
+    s.shards = in.small();
+    s.world_size = in.small();
+  }
   return view;
 }
 
@@ -102,7 +112,7 @@ numbers to_numbers(const rank_view& view) {
   numbers all{view.holds, view.more_on_disk, view.memory.size()};
   for (const auto& s : view.memory) {
     put(all, s.id);
-    all.push_back(s.bytes);
+    all.insert(all.end(), {s.bytes, s.of});
   }
   all.push_back(view.disk.size());
   for (const auto& step : view.disk) {
@@ -116,6 +126,11 @@ numbers to_numbers(const rank_view& view) {
     for (std::size_t member = 0; member < p.by.members; ++member)
       all.insert(all.end(), {p.ranks[member], p.bytes[member], p.crc32[member]});
   }
+  all.push_back(view.foreign.size());
+  for (const auto& s : view.foreign) {
+    put(all, s.id);
+    all.insert(all.end(), {s.bytes, s.of, s.shard, s.shards, s.world_size});
+  }
   return all;
 }
 
@@ -123,6 +138,7 @@ result<load_question> question_of(const std::uint64_t* all, std::size_t count) {
   reader in(all, count);
   load_question q;
   q.shards = in.small();
+  q.any_world = in.flag();
   q.seen_before = in.maybe_id();
   for (auto left = in.length(5); left > 0; --left) {
     failed_source one;
@@ -153,9 +169,17 @@ numbers to_numbers(const load_plan& plan) {
   all.push_back(plan.pieces.transfers.size());
   for (const auto& t : plan.pieces.transfers) {
     const auto parity = t.parity.value_or(transfer::parity_at{});
-    all.insert(all.end(), {t.source, t.parity.has_value(), parity.slot, parity.sequence, t.begin,
-                           t.end, t.to, t.into, t.times});
+    all.insert(all.end(), {t.source, t.of, t.parity.has_value(), parity.slot, parity.sequence,
+                           t.begin, t.end, t.to, t.into, t.times});
   }
+  all.push_back(plan.moves.size());
+  for (const auto& one : plan.moves)
+    all.insert(all.end(), {one.source, one.to, one.bytes});
+  put(all, plan.lost ? std::optional(plan.lost->id) : std::nullopt);
+  all.push_back(plan.lost ? plan.lost->of : 0);
+  all.push_back(plan.parts.size());
+  for (const auto& one : plan.parts)
+    all.insert(all.end(), {one.at, one.of});
   return all;
 }
 

@@ -19,14 +19,15 @@ rank_view a_view() {
   rank_view view;
   view.holds = true;
   view.more_on_disk = true;
-  view.memory = {{state(20), 1000}, {state(10), 900}};
+  view.memory = {{state(20), 1000, 0}, {state(10), 900, 1}};
   view.disk = {{state(10), 2, 2}};
+  view.foreign = {{state(30), 800, 5, 2, 3, 6}};
   view.parities = {{state(20), {2, 1}, 1, 0, 3, 44, {0, 1}, {0, 1000}, {0, 0xffffffff}}};
   return view;
 }
 
 numbers question(const std::vector<rank_view>& ranks) {
-  numbers all{2, 1, 7, 2, 20, 1, 1, 3, 7, 1, 10}; // rank 1 could not read step 10
+  numbers all{2, 1, 1, 7, 2, 20, 1, 1, 3, 7, 1, 10}; // rank 1 could not read step 10
   for (const auto& view : ranks) {
     const auto row = to_numbers(view);
     all.insert(all.end(), row.begin(), row.end());
@@ -41,6 +42,7 @@ TEST_CASE("what ranks tell each other comes out as it went in") {
   const auto q = question_of(said.data(), said.size());
   REQUIRE_MESSAGE(q, q.error().what);
   CHECK(q->shards == 2);
+  CHECK(q->any_world);
   CHECK(q->seen_before == state(20));
   REQUIRE(q->failed.size() == 1);
   CHECK(q->failed.begin()->rank == 1);
@@ -48,6 +50,8 @@ TEST_CASE("what ranks tell each other comes out as it went in") {
   CHECK(q->failed.begin()->id == state(10));
   REQUIRE(q->ranks.size() == 2);
   CHECK(to_numbers(q->ranks[0]) == to_numbers(a_view()));
+  CHECK(q->ranks[0].foreign.at(0).of == 5);
+  CHECK(q->ranks[0].foreign.at(0).world_size == 6);
   CHECK(q->ranks[0].parities.at(0).crc32 == std::vector<std::uint32_t>{0, 0xffffffff});
   CHECK_FALSE(q->ranks[1].holds);
 }
@@ -74,13 +78,19 @@ TEST_CASE("a plan in numbers") {
   plan.sender = 1;
   plan.from = {source::pieces, std::nullopt, source::memory};
   plan.pieces.rebuilt = {{0, 1000, 77}};
-  plan.pieces.transfers = {{2, std::nullopt, 5, 15, 0, 500, 3},
-                           {1, transfer::parity_at{3, 44}, 4096, 4106, 0, 0, 1}};
-  CHECK(to_numbers(plan) == numbers{1, 0,                                      // load, not done
-                                    7, 2, 20,   1,  7,    1,    10,            // what, newest seen
-                                    0, 0, 0,    1,                             // misfit, sender
-                                    3, 3, 0,    1,                             // from
-                                    1, 0, 1000, 77,                            // rebuilt
-                                    2, 2, 0,    0,  0,    5,    15, 0, 500, 3, // transfers
-                                    1, 1, 3,    44, 4096, 4106, 0,  0, 1});
+  plan.pieces.transfers = {{2, 3, std::nullopt, 5, 15, 0, 500, 3},
+                           {1, 1, transfer::parity_at{3, 44}, 4096, 4106, 0, 0, 1}};
+  plan.moves = {{2, 1, 800}};
+  plan.lost = lost_part{state(30), 6};
+  plan.parts = {{1, 5}, {0, 4}};
+  CHECK(to_numbers(plan) == numbers{1, 0,                         // load, not done
+                                    7, 2, 20,   1,  7,  1,    10, // what, newest seen
+                                    0, 0, 0,    1,                // misfit, sender
+                                    3, 3, 0,    1,                // from
+                                    1, 0, 1000, 77,               // rebuilt
+                                    2, 2, 3,    0,  0,  0,    5,    15, 0, 500, 3, // transfers
+                                    1, 1, 1,    3,  44, 4096, 4106, 0,  0, 1,   1,
+                                    2, 1, 800,           // moves
+                                    1, 7, 3,    30, 6,   // lost
+                                    2, 1, 5,    0,  4}); // parts
 }

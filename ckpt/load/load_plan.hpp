@@ -26,7 +26,7 @@ namespace troupe::ckpt {
 /// Where a rank gets its part of the state from.
 enum class source : std::uint8_t {
   memory, ///< it has it
-  peer,   ///< another rank has the same: a state with one shard
+  peer,   ///< another rank has it: a state with one shard, or a node that had this rank before
   pieces, ///< it is summed from what other nodes hold
   disk,
 };
@@ -43,11 +43,31 @@ struct failed_source {
   }
 };
 
+/// A rank's part of the state, which lies with another rank.
+struct moved_snapshot {
+  global_rank source = 0, to = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// A part of the state that neither a memory nor a disk has any more.
+struct lost_part {
+  state_id id;
+  global_rank of = 0;
+};
+
+/// A part of a state of another world, at a rank of this one.
+struct foreign_part {
+  global_rank at = 0;
+  global_rank of = 0; ///< in that world
+};
+
 struct load_question {
   std::vector<rank_view> ranks; ///< by rank
   /// Of a step. One: the state is the same at all ranks. Else each rank has a shard of its own,
   /// which fits only into a world of the same size.
   std::uint32_t shards = 1;
+  /// A state of another world is of use, too: its parts are read wherever they are.
+  bool any_world = false;
   std::set<failed_source> failed;
   /// The `newest_seen` of the plan before this one, if that said `look_again`.
   std::optional<state_id> seen_before;
@@ -62,15 +82,19 @@ struct load_plan {
     look_again,  ///< after a moment: a step is complete at some ranks, and may be so at all
     look_deeper, ///< older steps than were listed may be the newest that all have
     misfit,      ///< the newest complete step is of a world that this one is not
+    reshard,     ///< the newest state is of such a world, and all its parts are in memory
   };
   outcome how = outcome::nothing;
   state_id what;
   /// By rank; nothing for a rank that holds no snapshot, and while what it waits for is read.
   std::vector<std::optional<source>> from;
-  global_rank sender = 0;              ///< to those whose source is a peer
-  rebuild_plan pieces;                 ///< for those whose source are pieces
-  step_on_disk misfits;                ///< with `misfit`
+  global_rank sender = 0;            ///< of a state with one shard, to those whose source is a peer
+  std::vector<moved_snapshot> moves; ///< of several shards: for those whose source is a peer
+  rebuild_plan pieces;               ///< for those whose source are pieces
+  step_on_disk misfits;              ///< with `misfit` and `reshard`
+  std::vector<foreign_part> parts;   ///< with `reshard`: by shard
   std::optional<state_id> newest_seen; ///< complete on a disk, and of such a world
+  std::optional<lost_part> lost;       ///< with `nothing`: of the newest state of several shards
 
   /// Every rank that holds a snapshot has this one: the load is over.
   bool is_done() const;

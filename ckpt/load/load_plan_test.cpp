@@ -26,7 +26,7 @@ rank_view rank(const std::vector<state_id>& memory, const std::vector<state_id>&
   rank_view view;
   view.holds = true;
   for (const auto& id : memory)
-    view.memory.push_back({id, 100});
+    view.memory.push_back({id, 100, 0});
   for (const auto& id : disk)
     view.disk.push_back({id, world_size, shards});
   return view;
@@ -36,6 +36,9 @@ load_question sharded(std::vector<rank_view> ranks) {
   load_question q;
   q.shards = static_cast<std::uint32_t>(ranks.size());
   q.ranks = std::move(ranks);
+  for (global_rank rank = 0; rank < q.ranks.size(); ++rank)
+    for (auto& s : q.ranks[rank].memory)
+      s.of = rank;
   // As if it had been looked before: what is complete at some ranks only will not be at all.
   for (const auto& r : q.ranks)
     for (const auto& step : r.disk)
@@ -64,6 +67,8 @@ std::string in_words(const load_plan& p) {
     return "look deeper";
   case outcome::misfit:
     return "misfit " + std::to_string(p.misfits.id.step);
+  case outcome::reshard:
+    return "reshard " + std::to_string(p.what.step);
   case outcome::load:
     break;
   }
@@ -123,7 +128,7 @@ TEST_CASE("what could not be had is not tried again; the next best source is, or
   auto same = replicated({rank({}, {newest, old}), rank({}, {newest, old})});
   same.failed.insert({0, source::disk, newest});
   CHECK(in_words(plan_load(same)) == "step 70: - disk");
-  same.ranks[1].memory.push_back({newest, 100}); // It has read it.
+  same.ranks[1].memory.push_back({newest, 100, 1}); // It has read it.
   CHECK(in_words(plan_load(same)) == "step 70: peer memory");
   CHECK(plan_load(same).sender == 1);
   same.failed.insert({0, source::peer, newest});
@@ -181,8 +186,8 @@ TEST_CASE("a newest step of another world is told, and no older one taken for it
   CHECK(in_words(plan_load(q)) == "misfit 70");
   CHECK(plan_load(q).misfits.world_size == 3);
   // What was made after it, in this world, is newer.
-  for (auto& r : q.ranks)
-    r.memory.push_back({first(80), 100});
+  for (global_rank one = 0; one < 2; ++one)
+    q.ranks[one].memory.push_back({first(80), 100, one});
   CHECK(in_words(plan_load(q)) == "step 80: memory memory");
 }
 
@@ -192,4 +197,161 @@ TEST_CASE("a replicated state fits into a world of any size") {
   for (auto& r : q.ranks)
     r.disk[0].world_size = 7;
   CHECK(in_words(plan_load(q)) == "step 50: disk disk disk");
+}
+
+namespace {
+
+/// The ranks' nodes have got other ranks: the node of rank i has become `to[i]`.
+load_question moved(const load_question& q, const std::vector<global_rank>& to) {
+  auto after = q;
+  for (global_rank rank = 0; rank < to.size(); ++rank)
+    after.ranks[to[rank]] = q.ranks[rank];
+  return after;
+}
+
+std::string in_words(const std::vector<moved_snapshot>& moves) {
+  std::string text;
+  for (const auto& one : moves)
+    text += std::to_string(one.source) + ">" + std::to_string(one.to) + " ";
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("a rank whose node had another rank gets its own part from the node that had this one") {
+  const auto old = first(50), newest = first(70);
+  const auto before = sharded({rank({newest, old}), rank({newest, old}), rank({newest, old})});
+  const auto rotated = plan_load(moved(before, {1, 2, 0}));
+  CHECK(in_words(rotated) == "step 70: peer peer peer");
+  CHECK(in_words(rotated.moves) == "1>0 2>1 0>2 ");
+  CHECK(rotated.moves.front().bytes == 100);
+  CHECK_FALSE(rotated.is_done());
+  const auto swapped = plan_load(moved(before, {0, 2, 1}));
+  CHECK(in_words(swapped) == "step 70: memory peer peer");
+  CHECK(in_words(swapped.moves) == "2>1 1>2 ");
+  // Of a step that is older than what all have in memory nothing is moved.
+  auto some = moved(before, {1, 0, 2});
+  some.ranks[0].memory.insert(some.ranks[0].memory.begin(), {first(80), 100, 0});
+  CHECK(in_words(plan_load(some)) == "step 70: peer peer memory");
+}
+
+TEST_CASE("a part that has arrived is its rank's own, wherever another copy of it lies") {
+  const auto it = first(50);
+  auto q = moved(sharded({rank({it}), rank({it})}), {1, 0});
+  q.ranks[0].memory.push_back({it, 100, 0});
+  CHECK(in_words(plan_load(q)) == "step 50: memory peer");
+  q.ranks[1].memory.push_back({it, 100, 1});
+  CHECK(in_words(plan_load(q)) == "step 50: memory memory");
+  CHECK(plan_load(q).is_done());
+  // And back again: nothing is to be sent.
+  CHECK(plan_load(moved(q, {1, 0})).is_done());
+}
+
+TEST_CASE("a part that went with its node comes from the disk, or its state is lost and named") {
+  const auto old = first(50), newest = first(70);
+  auto q = moved(sharded({rank({newest}, {old}), rank({newest}, {old}), rank({newest}, {old})}),
+                 {1, 0, 2});
+  for (auto& r : q.ranks)
+    for (auto& step : r.disk)
+      step.world_size = step.shards = 3;
+  q.ranks[0].memory.clear(); // the node that had rank 1
+  CHECK(in_words(plan_load(q)) == "step 50: disk disk disk");
+  for (auto& r : q.ranks)
+    r.disk.front().id = newest;
+  q.seen_before = newest;
+  CHECK(in_words(plan_load(q)) == "step 70: peer disk memory");
+  // What could not be sent is read, too.
+  q.failed.insert({0, source::peer, newest});
+  CHECK(in_words(plan_load(q)) == "step 70: disk disk memory");
+  q.failed.clear();
+  for (auto& r : q.ranks)
+    r.disk.clear();
+  const auto none = plan_load(q);
+  CHECK(in_words(none) == "nothing");
+  REQUIRE(none.lost);
+  CHECK(none.lost->id == newest);
+  CHECK(none.lost->of == 1);
+  CHECK_FALSE(plan_load(sharded({rank({}), rank({})})).lost);
+}
+
+namespace {
+
+/// Of a world of four ranks with a shard each, two of them at each node that is left.
+load_question after_four() {
+  load_question q;
+  q.shards = 2;
+  q.any_world = true;
+  const auto both = [](global_rank one, global_rank other, const state_id& id) {
+    rank_view r;
+    r.holds = true;
+    r.foreign = {{id, 100, one, one, 4, 4}, {id, 100, other, other, 4, 4}};
+    return r;
+  };
+  q.ranks = {both(2, 0, first(50)), both(3, 1, first(50))};
+  return q;
+}
+
+std::string in_words(const std::vector<foreign_part>& parts) {
+  std::string text;
+  for (const auto& one : parts)
+    text += std::to_string(one.of) + "@" + std::to_string(one.at) + " ";
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("a state of another world is read from where its parts are, if all are there") {
+  auto q = after_four();
+  const auto plan = plan_load(q);
+  REQUIRE(plan.how == load_plan::outcome::reshard);
+  CHECK(plan.what == first(50));
+  CHECK(in_words(plan.parts) == "0@0 1@1 2@0 3@1 ");
+  CHECK(plan.misfits.world_size == 4);
+  CHECK(plan.misfits.shards == 4);
+  CHECK_FALSE(plan.is_done());
+  SUBCASE("not for a load that wants its own parts only") {
+    q.any_world = false;
+    CHECK(plan_load(q).how == load_plan::outcome::nothing);
+  }
+  SUBCASE("not if one is missing") {
+    q.ranks[1].foreign.pop_back();
+    CHECK(plan_load(q).how == load_plan::outcome::nothing);
+  }
+  SUBCASE("an older one, if of the newest a part is missing") {
+    q.ranks[0].foreign.push_back({first(60), 100, 0, 0, 4, 4});
+    CHECK(plan_load(q).what == first(50));
+  }
+  SUBCASE("a part that is there twice is read at the first") {
+    q.ranks[1].foreign.push_back({first(50), 100, 0, 0, 4, 4});
+    CHECK(in_words(plan_load(q).parts) == "0@0 1@1 2@0 3@1 ");
+  }
+}
+
+TEST_CASE("of this world's states, another's in memory and another's on a disk the newest counts") {
+  auto q = after_four();
+  const auto how = [&q] { return plan_load(q).how; };
+  q.ranks[0].disk = q.ranks[1].disk = {{first(40), 4, 4}};
+  CHECK(how() == load_plan::outcome::reshard);
+  q.ranks[0].disk = q.ranks[1].disk = {{first(50), 4, 4}};
+  CHECK(how() == load_plan::outcome::reshard); // The same state: memory is nearer.
+  q.ranks[0].disk = q.ranks[1].disk = {{first(60), 4, 4}};
+  CHECK(how() == load_plan::outcome::misfit);
+  q.ranks[0].memory = {{first(70), 100, 0}};
+  q.ranks[1].memory = {{first(70), 100, 1}};
+  CHECK(how() == load_plan::outcome::load);
+  q.ranks[0].disk = q.ranks[1].disk = {};
+  q.ranks[0].memory.front().id = q.ranks[1].memory.front().id = first(45);
+  CHECK(how() == load_plan::outcome::reshard);
+}
+
+TEST_CASE("ranks that contradict each other on what a state was are not put together") {
+  auto q = after_four();
+  for (auto& s : q.ranks[1].foreign)
+    s.shards = 8;
+  CHECK(plan_load(q).how == load_plan::outcome::nothing);
+  for (auto& s : q.ranks[1].foreign) {
+    s.shards = 4;
+    s.shard = 9;
+  }
+  CHECK(plan_load(q).how == load_plan::outcome::nothing);
 }

@@ -27,10 +27,21 @@ struct state_id {
   friend bool operator!=(const state_id& a, const state_id& b) { return !(a == b); }
 };
 
-/// A whole snapshot in the memory of the rank's node, of this rank's part of the state.
+/// A whole snapshot in the memory of the rank's node.
 struct snapshot_seen {
   state_id id;
   std::uint64_t bytes = 0;
+  /// Whose part of the state it is. It may be another rank's than the one that sees it: nodes have
+  /// got other ranks since it was saved.
+  global_rank of = 0;
+};
+
+/// A whole snapshot in the memory of the rank's node, of a state of another world than this one.
+struct foreign_snapshot {
+  state_id id;
+  std::uint64_t bytes = 0;
+  global_rank of = 0; ///< in that world
+  std::uint32_t shard = 0, shards = 0, world_size = 0;
 };
 
 /// A complete step in the rank's checkpoint directory.
@@ -58,6 +69,7 @@ struct rank_view {
   /// of its node, so nothing is fetched for it.
   bool holds = false;
   std::vector<snapshot_seen> memory;
+  std::vector<foreign_snapshot> foreign;
   /// The newest of them first. `more_on_disk`: there are older ones that are not listed.
   std::vector<step_on_disk> disk;
   bool more_on_disk = false;

@@ -25,12 +25,6 @@ struct group {
   }
 };
 
-std::optional<std::uint64_t> bytes_of(const rank_view& rank, const state_id& id) {
-  const auto found = std::find_if(rank.memory.begin(), rank.memory.end(),
-                                  [&id](const snapshot_seen& s) { return s.id == id; });
-  return found == rank.memory.end() ? std::nullopt : std::optional(found->bytes);
-}
-
 bool is_sound(const parity_seen& p, std::size_t world_size) {
   return check(p.by) && p.stripe < p.by.members && p.row < p.by.parity &&
          p.ranks.size() == p.by.members && p.bytes.size() == p.by.members &&
@@ -40,21 +34,24 @@ bool is_sound(const parity_seen& p, std::size_t world_size) {
 }
 
 /// Whether the snapshots that are there still have the sizes that were summed.
-bool fits(const parity_seen& p, const std::vector<rank_view>& ranks) {
+bool fits(const parity_seen& p, global_rank lost, const snapshot_places& places) {
   for (std::uint32_t member = 0; member < p.by.members; ++member) {
-    const auto there = bytes_of(ranks[p.ranks[member]], p.id);
-    if (there && piece_of(p.by, member, p.stripe) && *there != p.bytes[member])
+    if (p.ranks[member] == lost)
+      continue;
+    const auto there = places.find(p.id, p.ranks[member]);
+    if (there && piece_of(p.by, member, p.stripe) && there->bytes != p.bytes[member])
       return false;
   }
   return true;
 }
 
 std::map<group, std::vector<parity_at_rank>> groups_of(global_rank lost, const state_id& of,
-                                                       const std::vector<rank_view>& ranks) {
+                                                       const std::vector<rank_view>& ranks,
+                                                       const snapshot_places& places) {
   std::map<group, std::vector<parity_at_rank>> found;
   for (global_rank at = 0; at < ranks.size(); ++at)
     for (const auto& p : ranks[at].parities)
-      if (p.id == of && is_sound(p, ranks.size()) && fits(p, ranks) &&
+      if (p.id == of && is_sound(p, ranks.size()) && fits(p, lost, places) &&
           std::find(p.ranks.begin(), p.ranks.end(), lost) != p.ranks.end())
         found[{p.by, p.ranks}].push_back({at, &p});
   return found;
@@ -105,14 +102,14 @@ std::uint64_t longest_piece(const parity_seen& p) {
 /// The sum that one piece of the lost snapshot is.
 bool add_piece(rebuild_plan& into, const group& of, std::uint32_t stripe, std::uint32_t member,
                const std::vector<parity_at_rank>& parities, const state_id& id,
-               const std::vector<rank_view>& ranks) {
+               const snapshot_places& places) {
   const auto piece = piece_of(of.by, member, stripe);
   if (!piece)
     return true;
   const auto rows = rows_of(stripe, of.ranks[member], parities);
   std::vector<bool> there(of.by.members), summed(of.by.parity);
   for (std::uint32_t m = 0; m < of.by.members; ++m)
-    there[m] = bytes_of(ranks[of.ranks[m]], id).has_value();
+    there[m] = m != member && places.find(id, of.ranks[m]).has_value();
   for (const auto& [row, one] : rows)
     summed[row] = true;
   const auto terms = rebuilt(of.by, stripe, member, there, summed);
@@ -127,14 +124,15 @@ bool add_piece(rebuild_plan& into, const group& of, std::uint32_t stripe, std::u
     std::uint64_t bytes = 0;
     if (term.parity) {
       const auto& [at, p] = rows.at(term.which);
-      t.source = at;
+      t.source = t.of = at;
       t.parity = transfer::parity_at{p->slot, p->sequence};
       t.begin = held_piece::bytes_before;
       bytes = longest_piece(*p);
     } else {
-      t.source = of.ranks[term.which];
-      const auto given =
-          piece_in(of.by, *bytes_of(ranks[t.source], id), *piece_of(of.by, term.which, stripe));
+      t.of = of.ranks[term.which];
+      const auto from = *places.find(id, t.of);
+      t.source = from.at;
+      const auto given = piece_in(of.by, from.bytes, *piece_of(of.by, term.which, stripe));
       t.begin = given.from;
       bytes = given.bytes;
     }
@@ -148,8 +146,9 @@ bool add_piece(rebuild_plan& into, const group& of, std::uint32_t stripe, std::u
 } // namespace
 
 std::optional<rebuild_plan> plan_rebuilding(global_rank lost, const state_id& of,
-                                            const std::vector<rank_view>& ranks) {
-  for (const auto& [by, parities] : groups_of(lost, of, ranks)) {
+                                            const std::vector<rank_view>& ranks,
+                                            const snapshot_places& places) {
+  for (const auto& [by, parities] : groups_of(lost, of, ranks, places)) {
     const auto member = static_cast<std::uint32_t>(
         std::find(by.ranks.begin(), by.ranks.end(), lost) - by.ranks.begin());
     const auto said = said_of(member, lost, parities);
@@ -158,7 +157,7 @@ std::optional<rebuild_plan> plan_rebuilding(global_rank lost, const state_id& of
     rebuild_plan found{{*said}, {}};
     bool whole = true;
     for (std::uint32_t stripe = 0; whole && stripe < by.by.members; ++stripe)
-      whole = add_piece(found, by, stripe, member, parities, of, ranks);
+      whole = add_piece(found, by, stripe, member, parities, of, places);
     if (whole)
       return found;
   }

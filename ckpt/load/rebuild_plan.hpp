@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ckpt/load/rank_view.hpp"
+#include "ckpt/load/snapshot_places.hpp"
 
 #include <cstdint>
 #include <map>
@@ -12,11 +13,13 @@
 /// which rank sends what to which ([ADR 16](docs/adr/0016-copies-are-parities.md)).
 namespace troupe::ckpt {
 
-/// Bytes `begin` to `end` of a rank's snapshot, or of the memory of a parity, times a factor, are
-/// added at `into`.
+/// Bytes `begin` to `end` of a snapshot, or of the memory of a parity, times a factor, are added at
+/// `into`.
 struct transfer {
   global_rank source = 0;
-  /// Where the source finds the parity in its node's memory; nothing: it is its own snapshot.
+  /// Whose part the snapshot is that the source has; of a parity the source itself.
+  global_rank of = 0;
+  /// Where the source finds the parity in its node's memory; nothing: it is a snapshot.
   struct parity_at {
     std::uint64_t slot = 0, sequence = 0;
     friend bool operator==(const parity_at& a, const parity_at& b) {
@@ -45,6 +48,7 @@ struct rebuild_plan {
 /// How rank `lost` gets its snapshot of this state, in terms of the snapshots and parities that are
 /// there. Nothing if they do not suffice, or do not agree on what was lost.
 std::optional<rebuild_plan> plan_rebuilding(global_rank lost, const state_id& of,
-                                            const std::vector<rank_view>& ranks);
+                                            const std::vector<rank_view>& ranks,
+                                            const snapshot_places& places);
 
 } // namespace troupe::ckpt

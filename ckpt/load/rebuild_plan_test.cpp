@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct nodes {
     for (global_rank rank = 0; rank < views.size(); ++rank) {
       snapshots.push_back(a_snapshot(rank / groups, rank % groups));
       views[rank].holds = true;
-      views[rank].memory.push_back({id, snapshots.back().size()});
+      views[rank].memory.push_back({id, snapshots.back().size(), rank});
     }
     for (std::uint32_t group = 0; group < groups; ++group)
       for (std::uint32_t stripe = 0; stripe < c.members; ++stripe)
@@ -79,13 +80,18 @@ struct nodes {
     return seen;
   }
 
-  /// What comes of a plan.
-  std::map<global_rank, std::string> carried_out(const rebuild_plan& plan) const {
+  /// What comes of a plan. `node_of`: the rank that a rank's node had when all was saved, if that
+  /// was another.
+  std::map<global_rank, std::string>
+  carried_out(const rebuild_plan& plan, const std::vector<global_rank>& node_of = {}) const {
     std::map<global_rank, std::string> all;
     for (const auto& one : plan.rebuilt)
       all[one.rank].resize(one.bytes);
     for (const auto& t : plan.transfers) {
-      const auto& from = t.parity ? sums.at({t.source, t.parity->slot}) : snapshots[t.source];
+      const auto node = node_of.empty() ? t.source : node_of[t.source];
+      if (node_of.empty() || t.parity)
+        CHECK(t.of == t.source);
+      const auto& from = t.parity ? sums.at({node, t.parity->slot}) : snapshots[t.of];
       REQUIRE(t.end <= from.size());
       REQUIRE(t.into + (t.end - t.begin) <= all.at(t.to).size());
       accumulate(all[t.to].data() + t.into, from.data() + t.begin, t.end - t.begin, t.times);
@@ -209,4 +215,49 @@ TEST_CASE("a rank takes the parity that is at its own node") {
     REQUIRE(t.parity);
     CHECK(t.parity->slot == 99);
   }
+}
+
+TEST_CASE(
+    "nodes got other ranks and some were lost: each rank's own part is sent to it, or summed") {
+  for (const auto c : {code{2, 1}, code{3, 1}, code{3, 2}, code{4, 2}}) {
+    const nodes all(c);
+    std::vector<global_rank> node_of(c.members);
+    std::iota(node_of.begin(), node_of.end(), 0);
+    do {
+      for (const auto& lost : subsets(c.members, c.parity)) {
+        const auto at_nodes = all.without(lost);
+        std::vector<rank_view> seen(c.members);
+        for (global_rank rank = 0; rank < c.members; ++rank)
+          seen[rank] = at_nodes[node_of[rank]];
+        const auto plan = planned(seen);
+        REQUIRE(plan.how == load_plan::outcome::load);
+        const auto summed = all.carried_out(plan.pieces, node_of);
+        CHECK(summed.size() == lost.size());
+        for (const auto rank : lost) {
+          CHECK(plan.from[rank] == source::pieces);
+          CHECK(summed.at(rank) == all.snapshots[rank]);
+        }
+        for (const auto& one : plan.moves) {
+          CHECK(plan.from[one.to] == source::peer);
+          CHECK(node_of[one.source] == one.to);
+          CHECK(one.bytes == all.snapshots[one.to].size());
+        }
+        for (global_rank rank = 0; rank < c.members; ++rank)
+          if (plan.from[rank] == source::memory)
+            CHECK(node_of[rank] == rank);
+      }
+    } while (std::next_permutation(node_of.begin(), node_of.end()));
+  }
+}
+
+TEST_CASE("a part that was not to be had from where it lies is summed without it") {
+  const nodes two({2, 1});
+  load_question q;
+  q.shards = 2;
+  q.ranks = {two.views[1], two.views[0]};
+  q.failed.insert({0, source::peer, made});
+  const auto plan = plan_load(q);
+  CHECK(plan.from[0] == source::pieces);
+  CHECK(plan.from[1] == source::peer);
+  CHECK(two.carried_out(plan.pieces, {1, 0}).at(0) == two.snapshots[0]);
 }

@@ -3,7 +3,8 @@
 
     actor-launcher --nproc-per-node 2 --max-restarts 3 fsdp.py CHECKPOINTS [STEPS]
 
-Each rank saves its own part of parameters and optimizer. A job that goes on needs as many ranks as the one before.
+Each rank saves its own part of parameters and optimizer, in PyTorch's own format. The job may go on with another number of
+ranks.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import sys
 
 import torch
 import torch.distributed as dist
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.fsdp import fully_shard
-from troupe.checkpoint import DdpCheckpointer, KeepLatestStep, StorageType
+from troupe.checkpoint import KeepLatestStep, StorageType
+from troupe.checkpoint.fsdp import FsdpShardCheckpointer
 
 
 def batch(step: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
@@ -43,16 +44,10 @@ def main(checkpoints: str, steps: int) -> None:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     model = sharded_model(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    with DdpCheckpointer(
-        checkpoints,
-        local_shard_num=int(os.environ["LOCAL_WORLD_SIZE"]),
-        global_shard_num=dist.get_world_size(),
-        deletion_strategy=KeepLatestStep(3, checkpoints),
+    with FsdpShardCheckpointer(
+        checkpoints, deletion_strategy=KeepLatestStep(3, checkpoints)
     ) as checkpointer:
-        saved = checkpointer.load_checkpoint()
-        if saved:
-            parts = {"model_state_dict": saved["model"], "optim_state_dict": saved["optimizer"]}
-            set_state_dict(model, optimizer, **parts)
+        saved = checkpointer.load_checkpoint(model, optimizer)  # {} in a new job
         first = saved.get("step", 0) + 1
         if dist.get_rank() == 0:
             print(f"begins with step {first}", flush=True)
@@ -62,11 +57,9 @@ def main(checkpoints: str, steps: int) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            of_model, of_optimizer = get_state_dict(model, optimizer)
-            state = {"step": step, "model": of_model, "optimizer": of_optimizer}
             # Memory each step, which costs a copy; the disk each 50th, behind training.
             where = StorageType.DISK if step % 50 == 0 else StorageType.MEMORY
-            checkpointer.save_checkpoint(step, state, storage_type=where)
+            checkpointer.save_checkpoint(step, model, optimizer, {"step": step}, storage_type=where)
         checkpointer.wait_latest_checkpoint()
     if dist.get_rank() == 0:
         print(f"ends after step {steps} with loss {loss.item():.9f}", flush=True)

@@ -84,7 +84,7 @@ process_facts look_at_processes() {
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  if (const auto group = control_group::make(control_group::abandoned::left_alone); !group) {
+  if (const auto group = control_group::make(); !group) {
     seen.no_control_group = group.error().what;
   } else {
     if (const auto inner = group->make_inner(); !inner || !takes_processes(inner.get()))

@@ -118,30 +118,6 @@ os::unique_fd opened(const std::string& group) {
   return os::unique_fd(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-/// Left by launchers that were killed with all processes that would have removed them.
-void remove_abandoned(const std::string& parent, const std::string& own) {
-  std::size_t seen = 0;
-  for (const auto& path : groups_in(parent)) {
-    if (path == own || path.filename().string().rfind(name_begins, 0) != 0)
-      continue;
-    if (++seen > limits::abandoned_groups_looked_at)
-      return;
-    const auto held = opened(path);
-    struct stat found {};
-    // The launcher, its supervisor and its orphan reaper hold the lock. Without it, what still runs
-    // there was left by all of them; it is killed now, and its group removed by a later launcher if
-    // the kernel takes longer than this one waits.
-    if (!held || ::fstat(held.get(), &found) != 0 || found.st_uid != ::geteuid() ||
-        ::flock(held.get(), LOCK_EX | LOCK_NB) != 0)
-      continue;
-    control_group abandoned(path, os::unique_fd(::fcntl(held.get(), F_DUPFD_CLOEXEC, 0)));
-    for (int round = 0; round < attempts && !abandoned.remove(); ++round) {
-      abandoned.kill();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-}
-
 /// A group's own files tell what it is good for.
 std::optional<std::string> group_validation_error(const std::string& group) {
   if (os::contents_of(group + "/cgroup.type") != "domain\n")
@@ -176,15 +152,15 @@ result<std::string> own_control_group(const std::string& mountinfo, const std::s
   return none("control groups of version 2 are not mounted, or without our own");
 }
 
-result<control_group> control_group::make(abandoned others) {
+result<control_group> control_group::make() {
   if (!os::can_clone_into())
     return none("this system cannot start processes in one");
   auto parent = own_control_group(os::contents_of("/proc/self/mountinfo"),
                                   os::contents_of("/proc/self/cgroup"));
-  return parent ? make_below(*parent, others) : tl::make_unexpected(parent.error());
+  return parent ? make_below(*parent) : tl::make_unexpected(parent.error());
 }
 
-result<control_group> control_group::make_below(const std::string& parent, abandoned others) {
+result<control_group> control_group::make_below(const std::string& parent) {
   for (int attempt = 0; attempt < attempts; ++attempt) {
     std::string path = parent + "/" + name_begins + "XXXXXX";
     if (!::mkdtemp(path.data()))
@@ -200,8 +176,6 @@ result<control_group> control_group::make_below(const std::string& parent, aband
       ::rmdir(path.c_str());
       return none(*why);
     }
-    if (others == abandoned::removed)
-      remove_abandoned(parent, path);
     return control_group(std::move(path), std::move(directory));
   }
   return none("others remove what we make");
@@ -230,6 +204,29 @@ os::unique_fd control_group::make_inner() const {
 void control_group::kill() const {
   const os::unique_fd order(::openat(directory_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
   (void)!::write(order.get(), "1", 1);
+}
+
+void control_group::end_abandoned() const {
+  const fs::path own = path_;
+  std::size_t seen = 0;
+  for (const auto& path : groups_in(own.parent_path())) {
+    if (path == own || path.filename().string().rfind(name_begins, 0) != 0)
+      continue;
+    if (++seen > limits::abandoned_groups_looked_at)
+      return;
+    auto held = opened(path);
+    struct stat found {};
+    // The launcher, its supervisor and its orphan reaper hold the lock. Without it, what still runs
+    // there was left by all of them.
+    if (!held || ::fstat(held.get(), &found) != 0 || found.st_uid != ::geteuid() ||
+        ::flock(held.get(), LOCK_EX | LOCK_NB) != 0)
+      continue;
+    const control_group abandoned(path, std::move(held));
+    for (int round = 0; round < attempts && !abandoned.remove(); ++round) {
+      abandoned.kill();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 }
 
 void control_group::tidy() const {

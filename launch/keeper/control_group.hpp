@@ -27,17 +27,14 @@ bool takes_processes(int group);
 /// another count than its parent's group has. So no process may be put into a group that was
 /// killed: processes are put into groups below this one, and into a new one after each kill().
 ///
-/// An open group is locked, so its owner is known to live. One without a lock, of the same user, is
-/// killed and removed by the next that is made beside it.
+/// An open group is locked, so its owner is known to live. One without a lock, of the same user,
+/// was left by launchers that were killed with all processes that would have removed it.
 class control_group {
  public:
-  /// Whether groups that killed launchers have left are ended with what runs in them.
-  enum class abandoned { removed, left_alone };
   /// `unavailable`, with the reason in a few words, where none can be made, or none of use.
-  static result<control_group> make(abandoned others = abandoned::removed);
+  static result<control_group> make();
   /// The same below another group, for tests.
-  static result<control_group> make_below(const std::string& parent,
-                                          abandoned others = abandoned::removed);
+  static result<control_group> make_below(const std::string& parent);
 
   /// The same group, kept open by another file descriptor.
   control_group(std::string path, os::unique_fd directory)
@@ -53,6 +50,9 @@ class control_group {
   std::vector<pid_t> members() const;
   /// SIGKILL for all of them at once, also for a process that is just being forked.
   void kill() const;
+  /// Kills and removes the groups beside it that have no lock, limits::abandoned_groups_looked_at
+  /// at most. What the kernel has not taken apart after a few milliseconds stays for the next look.
+  void end_abandoned() const;
   /// Removes the groups below it that are empty.
   void tidy() const;
   /// Removes it and all groups below it; false while a process is in one of them.

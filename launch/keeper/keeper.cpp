@@ -304,6 +304,8 @@ class keeper {
   }
 
   void tidy_after_others() const {
+    if (group_)
+      group_->end_abandoned();
     bury_the_dead(options_.records);
     options_.tidy_after_others();
   }

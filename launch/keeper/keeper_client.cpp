@@ -89,10 +89,11 @@ void keeper_client::send(const any_msg& m, int file) {
   (void)send_packet(socket_.get(), m, file);
 }
 
-void keeper_client::signal(std::uint64_t process, int number) {
-  say<ProcessSignal>([process, number](auto b) {
+void keeper_client::signal(std::uint64_t process, int number, bool alone) {
+  say<ProcessSignal>([process, number, alone](auto b) {
     b.setProcess(process);
     b.setSignal(number);
+    b.setAlone(alone);
   });
 }
 

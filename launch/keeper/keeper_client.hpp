@@ -60,7 +60,7 @@ class keeper_client {
   void say() {
     say<T>([](auto) {});
   }
-  void signal(std::uint64_t process, int number);
+  void signal(std::uint64_t process, int number, bool alone = false);
   void adopted(std::uint64_t process);
   /// Why this process cannot go on. It is to end now; another one is started in its place.
   void failed(const std::string& why);

@@ -239,7 +239,7 @@ keeper_core::effects keeper_core::received(instant now, const any_msg& m) {
                 [&](const msg<ProcessAdopted>& a) { adopt(out, a.read()->getProcess()); },
                 [&](const msg<ProcessSignal>& wanted) {
                   auto s = wanted.read();
-                  pass_on(out, s->getProcess(), s->getSignal());
+                  pass_on(out, s->getProcess(), s->getSignal(), !s->getAlone());
                 },
                 [&](const msg<SweepWanted>&) {
                   ++sweeps_wanted_;
@@ -283,15 +283,15 @@ void keeper_core::adopt(effects& out, std::uint64_t process) {
     tell_end(out, process, found->second);
 }
 
-void keeper_core::pass_on(effects& out, std::uint64_t process, int number) {
+void keeper_core::pass_on(effects& out, std::uint64_t process, int number, bool group) {
   auto* r = alive(process);
   if (!r)
     return;
   r->killed = r->killed || number == SIGKILL;
-  out.push_back(signal{r->pid, number, true});
+  out.push_back(signal{r->pid, number, group});
   // A stopped process (SIGSTOP, a debugger) does not see a signal before it continues.
   if (number == SIGTERM || ending_signals_.count(number) != 0)
-    out.push_back(signal{r->pid, SIGCONT, true});
+    out.push_back(signal{r->pid, SIGCONT, group});
 }
 
 /// Owned by the supervisor that ordered it; ProcessAdopted makes a survivor so, too.

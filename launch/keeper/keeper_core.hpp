@@ -166,7 +166,7 @@ class keeper_core {
   /// Comes twice for a worker: when the successor takes stock, so that no sweep kills the process,
   /// and when the worker's actor is there, which hears of the end, if there was one, only now.
   void adopt(effects& out, std::uint64_t process);
-  void pass_on(effects& out, std::uint64_t process, int number);
+  void pass_on(effects& out, std::uint64_t process, int number, bool group);
   void take_file(effects& out, std::size_t slot);
   /// A signal for a process that has ended goes nowhere: its pid may be another's by now.
   record* alive(std::uint64_t process);

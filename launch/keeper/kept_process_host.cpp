@@ -176,6 +176,22 @@ void kept_process_host::signal(ports::process_id process, int number) {
   keeper_.signal(process, number);
 }
 
+void kept_process_host::signal_alone(ports::process_id process, int number) {
+  keeper_.signal(process, number, true);
+}
+
+/// A set of bits in hexadecimal, the last one for signal 1. Of a process that is gone: no.
+bool kept_process_host::takes_signal(std::int32_t pid, int number) {
+  const auto status =
+      read_small_file(fmt::format("/proc/{}/status", pid), limits::process_status_max).value_or("");
+  constexpr std::string_view caught = "\nSigCgt:\t";
+  const auto at = status.find(caught);
+  if (at == std::string::npos)
+    return false;
+  const auto bits = std::strtoull(status.c_str() + at + caught.size(), nullptr, 16);
+  return (bits >> static_cast<unsigned>(number - 1) & 1U) != 0;
+}
+
 void kept_process_host::sweep(std::function<void(std::size_t killed)> done) {
   const std::lock_guard lock(ends_->mutex);
   ends_->sweeps.push_back(std::move(done));

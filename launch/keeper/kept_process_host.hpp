@@ -31,6 +31,8 @@ class kept_process_host final : public ports::process_host {
   std::vector<ports::survivor> survivors() override;
   void adopt(ports::process_id survivor, ended on_end) override;
   void signal(ports::process_id process, int number) override;
+  void signal_alone(ports::process_id process, int number) override;
+  bool takes_signal(std::int32_t pid, int number) override;
   void sweep(std::function<void(std::size_t killed)> done) override;
   result<std::uint16_t> free_port(const std::string& address) override;
   std::int64_t unix_time_ms() override;

@@ -180,6 +180,21 @@ TEST_CASE("a signal reaches the whole group, also what the process started") {
   CHECK(world.until([&world] { return world.alive() == 0; }));
 }
 
+TEST_CASE("a signal for a process alone does not reach what it has started") {
+  real_world world;
+  std::promise<ports::exit_status> end;
+  const auto one = world.host().start(shell("sleep 1000 & trap 'kill $!; exit 7' USR1; wait"),
+                                      [&end](ports::exit_status status) { end.set_value(status); });
+  REQUIRE(one);
+  REQUIRE(world.until([&] { return world.host().takes_signal(one->pid, SIGUSR1); }));
+  CHECK_FALSE(world.host().takes_signal(one->pid, SIGUSR2));
+  REQUIRE(world.until([&world] { return world.alive() == 2; }));
+  world.host().signal_alone(one->process, SIGUSR1);
+  CHECK(end.get_future().get().code() == 7); // `kill` has found the child alive, or it had failed
+  CHECK(world.until([&world] { return world.alive() == 0; }));
+  CHECK_FALSE(world.host().takes_signal(one->pid, SIGUSR1));
+}
+
 TEST_CASE("sweep follows a family of orphans down to its last member") {
   real_world world;
   CHECK(world.run(shell("setsid -f sh -c 'setsid sh -c \"sleep 1000 & sleep 1000\" & sleep 1000'"))

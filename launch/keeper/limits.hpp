@@ -29,6 +29,8 @@ inline constexpr auto stopped_for_the_shell = 200ms;
 // A supervisor that always crashes is given up, on a machine that takes seconds to start it as
 // well: otherwise the waits alone would keep the crashes apart.
 static_assert(supervisor_crashes_max * 4 * supervisor_restart_max < supervisor_crashes_within);
+/// What the kernel says of a process, in some sixty lines.
+inline constexpr std::size_t process_status_max = 16u << 10;
 /// What a supervisor leaves for its successor, in each of a few slots.
 inline constexpr std::size_t kept_bytes_max = 16u << 20;
 inline constexpr std::size_t kept_slots = 4;
@@ -44,7 +46,10 @@ inline constexpr auto store_opens_within = 5s;
 static_assert(store_fork_within < store_opens_within);
 /// What a killed launcher has left is looked for again and again, so long.
 inline constexpr auto burial_within = 2s;
-/// What other launchers may have left, at each start: control groups, and records of lives.
+/// A killed launcher keeps its locks until the kernel has taken the last of its processes apart,
+/// and the next launcher may come before: it looks a second time.
+inline constexpr auto second_look_after = 1s;
+/// What other launchers may have left, at each look: control groups, and records of lives.
 inline constexpr std::size_t abandoned_groups_looked_at = 64;
 inline constexpr std::size_t life_records_looked_at = 4'096;
 inline constexpr std::size_t life_record_bytes_max = 16u << 10;

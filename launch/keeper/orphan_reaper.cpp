@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -64,15 +65,30 @@ void bury(const std::string& mark, const control_group* group) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Returns when the process that forked this one has ended. Other processes may send signals as
-/// well; the parent tells.
+/// Waits for the end of the process that forked this one. Other processes may send signals as well;
+/// the parent tells.
 void wait_for_end_of(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGHUP, 0, 0, 0);
   sigset_t death;
   sigemptyset(&death);
   sigaddset(&death, SIGHUP);
-  for (int heard = 0; ::getppid() == parent;)
-    (void)::sigwait(&death, &heard);
+  while (::getppid() == parent)
+    ::sigwaitinfo(&death, nullptr);
+}
+
+/// At once, and a second time, by a thread of its own: what others have left may lie on a slow
+/// disk, and the end of this launcher does not wait for that.
+void look_after_others(const std::function<void()>& tidy) {
+  const auto look_twice = [tidy] {
+    tidy();
+    std::this_thread::sleep_for(limits::second_look_after);
+    tidy();
+  };
+  try {
+    std::thread(look_twice).detach();
+  } catch (const std::system_error&) {
+    tidy(); // the system refuses a thread
+  }
 }
 
 } // namespace
@@ -107,7 +123,7 @@ result<pid_t> start_orphan_reaper(const orphan_reaper_options& options) {
   if (held >= 0 && ::dup3(held, 0, O_CLOEXEC) == 0)
     group.emplace(options.group->path(), os::unique_fd(0));
   ::close_range(group ? 1 : 0, ~0U, 0);
-  options.at_start();
+  look_after_others(options.tidy_after_others);
   wait_for_end_of(watched);
   bury(options.mark, group ? &*group : nullptr);
   options.tidy_up();

@@ -14,8 +14,9 @@ struct orphan_reaper_options {
   std::string mark; ///< as in keeper_options
   /// Those in it are killed as well, and it is removed; may be none.
   const control_group* group = nullptr;
-  /// Called in the new process before it waits: a launcher does not wait for what is done there.
-  std::function<void()> at_start;
+  /// Ends what other launchers have left. Called in the new process, at once and a second time
+  /// after limits::second_look_after: a launcher does not wait for what is done there.
+  std::function<void()> tidy_after_others;
   std::function<void()> tidy_up;
   std::function<pid_t()> fork; ///< as in keeper_options
 };

@@ -8,6 +8,7 @@
 #include "launch/wiring/placement.hpp"
 #include "launch/wiring/printed_ranks.hpp"
 #include "launch/wiring/program.hpp"
+#include "launch/wiring/store_life.hpp"
 #include "launch/wiring/supervisor_life.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "runtime/os/net/job_token.hpp"

@@ -1,10 +1,13 @@
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/default_token.hpp"
+#include "launch/wiring/faulty_machines.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
 #include "launch/wiring/master_wiring.hpp"
+#include "launch/wiring/master_witness.hpp"
+#include "launch/wiring/metrics_service.hpp"
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/run_directory.hpp"
 #include "launch/wiring/topology_file.hpp"
@@ -20,11 +23,13 @@ namespace {
 
 constexpr auto program = "actor-master";
 
-int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
+int run(const master_program_options& o, const machine_facts& machine,
+        std::unique_ptr<os::logs> log) {
   // Two per node: a node that comes back may dial before its old link is noticed to be gone.
   if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
     return report_error(program, raised.error().what, exit_failure);
   os::io_thread io;
+  const auto witness = master_witness::open(o, log->sink());
   sup::engine engine(master_run::threads);
   auto transport = open_transport(io, o.common, log->sink(), link_timing_of(o));
   if (!transport)
@@ -41,10 +46,14 @@ int run(const master_program_options& o, std::unique_ptr<os::logs> log) {
     return report_error(program, options.error().what, exit_failure);
   options->journal = journal->options;
   take_hang_options(o.hangs, directory->stacks(), log->sink(), options->diagnosis);
-  auto master = master_run::start(
-      engine.system(),
-      {*transport, journal->store, topology_file::of(o.policy.topology, log->sink())}, *options,
-      log->sink());
+  const auto marks = node_marks_of(o.cluster, machine, o.rdzv_id, log->sink());
+  if (!marks)
+    return report_error(program, marks.error().what, exit_failure);
+  actors::master_world world{*transport, journal->store,
+                             topology_file::of(o.policy.topology, log->sink()), *marks};
+  if (witness)
+    witness->take_part(*options, world);
+  auto master = master_run::start(engine.system(), world, *options, log->sink());
   if (!master)
     return report_error(program,
                         master.error().code == errc::refused
@@ -84,8 +93,11 @@ int troupe::launch::actor_master(int argc, char** argv) {
     return *code;
   auto& options = std::get<master_program_options>(parsed);
   take_default_token(options.common, options.listen, machine);
-  auto log = open_log(options.common, {options.rdzv_id, {}});
+  metrics_service metrics(options.metrics_listen, {options.rdzv_id, {}});
+  auto log = open_log(options.common, {options.rdzv_id, {}}, metrics.sink());
   if (!log)
     return report_error(program, log.error().what, exit_failure);
-  leave(run(options, std::move(*log)));
+  if (const auto served = metrics.serve((*log)->sink()); !served)
+    return report_error(program, served.error().what, exit_failure);
+  leave(run(options, machine, std::move(*log)));
 }

@@ -2,6 +2,7 @@
 #include "launch/shell/jobs.hpp"
 #include "launch/shell/local_masters.hpp"
 #include "launch/shell/masters.hpp"
+#include "launch/shell/scale_command.hpp"
 #include "launch/shell/stacks_command.hpp"
 #include "launch/shell/tree_command.hpp"
 #include "launch/wiring/default_token.hpp"
@@ -64,6 +65,8 @@ int troupe::launch::actor_shell(int argc, char** argv) {
     (number == SIGWINCH ? wants->redraw : wants->stop) = true;
     wants->wake->call();
   });
+  if (options.scale)
+    return scale_job(options, master.by, master.where, *wants);
   return options.stacks ? show_stacks(options, master.by, master.where, *wants)
                         : show_tree(options, master.by, master.where, *wants);
 }

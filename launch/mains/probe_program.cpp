@@ -3,6 +3,7 @@
 #include "launch/wiring/program.hpp"
 #include "launch/wiring/worker_hooks.hpp"
 #include "messages/limits.hpp"
+#include "probe/group_probe.hpp"
 #include "probe/node_probe.hpp"
 #include "runtime/os/probe/node_devices.hpp"
 #include "runtime/os/probe/probe_text.hpp"
@@ -14,7 +15,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <fcntl.h>
@@ -23,6 +26,8 @@
 
 using namespace troupe;
 using namespace troupe::launch;
+using messages::DevicesProbeWanted;
+using messages::GroupProbed;
 using messages::NodeProbed;
 using messages::NodeProbeWanted;
 
@@ -61,11 +66,24 @@ void end_after(std::chrono::milliseconds within) {
   }).detach();
 }
 
+void end_behind_supervisor(std::uint64_t within_ms) {
+  constexpr std::uint64_t most = 86'400'000;
+  end_after(std::chrono::milliseconds(std::min(within_ms, most)) + behind_supervisor);
+}
+
+void say_step(const std::string& what) {
+  step.is(what);
+  say(what + "\n");
+}
+
+result<std::unique_ptr<probe::device_port>> devices_here() {
+  const auto* simulated = std::getenv(os::simulated_devices_variable);
+  return os::node_devices(simulated == nullptr ? std::string() : simulated, own_program());
+}
+
 messages::msg<NodeProbed> probed(const messages::msg<NodeProbeWanted>& wanted,
                                  const probe::step_told& at) {
-  const auto* simulated = std::getenv(os::simulated_devices_variable);
-  const auto devices =
-      os::node_devices(simulated == nullptr ? std::string() : simulated, own_program());
+  const auto devices = devices_here();
   return devices ? probe::probe_node(**devices, wanted, {}, at)
                  : probe::not_probed(wanted, {}, devices.error().what);
 }
@@ -99,24 +117,46 @@ bool write_whole(int to, kj::ArrayPtr<const char> bytes) {
   return true;
 }
 
+bool write_message(int to, const messages::any_msg& m) {
+  return write_whole(to, m.words().asChars());
+}
+
+messages::msg<GroupProbed> probed_with_others(const messages::msg<DevicesProbeWanted>& wanted,
+                                              int output) {
+  const auto devices = devices_here();
+  if (!devices)
+    return probe::group_not_probed(wanted, {}, devices.error().what);
+  // A key that the supervisor does not hear is waited for until its time is over.
+  return probe::probe_group(**devices, wanted, {}, say_step, [output](const std::string& key) {
+    (void)write_message(output, messages::local<messages::ProbeKey>(program, [&key](auto to) {
+                                  to.setKey(kj::arrayPtr(
+                                      reinterpret_cast<const kj::byte*>(key.data()), key.size()));
+                                }).any());
+  });
+}
+
 /// The child of a node supervisor. The last line that it has said tells where a driver ended it.
 int answer_supervisor() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto output = kept_output();
   const auto asked = standard_input();
   const auto m = messages::admit(asked.data(), asked.size());
-  if (!m || !m->is<NodeProbeWanted>())
-    return report_error(program, "--messages: a NodeProbeWanted is expected on the standard input",
+  std::optional<messages::any_msg> report;
+  if (m && m->is<NodeProbeWanted>()) {
+    const auto wanted = m->as<NodeProbeWanted>();
+    end_behind_supervisor(wanted.read()->getWithinMs());
+    report = probed(wanted, say_step).any();
+  } else if (m && m->is<DevicesProbeWanted>()) {
+    const auto wanted = m->as<DevicesProbeWanted>();
+    end_behind_supervisor(wanted.read()->getGroup().getWithinMs());
+    report = probed_with_others(wanted, output.get()).any();
+  }
+  if (!report)
+    return report_error(program,
+                        "--messages: a NodeProbeWanted or a DevicesProbeWanted is expected on the "
+                        "standard input",
                         exit_usage);
-  const auto wanted = m->as<NodeProbeWanted>();
-  constexpr std::uint64_t most = 86'400'000;
-  end_after(std::chrono::milliseconds(std::min(wanted.read()->getWithinMs(), most)) +
-            behind_supervisor);
-  const auto report = probed(wanted, [](const std::string& what) {
-    step.is(what);
-    say(what + "\n");
-  });
-  return write_whole(output.get(), report.any().words().asChars()) ? exit_success : exit_failure;
+  return write_message(output.get(), *report) ? exit_success : exit_failure;
 }
 
 messages::msg<NodeProbeWanted> wanted_by(const probe_program_options& o) {

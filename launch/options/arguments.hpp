@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/options/argument_grammar.hpp"
+#include "launch/options/cluster.hpp"
 #include "launch/options/hangs.hpp"
 #include "launch/options/node_check.hpp"
 #include "launch/options/policy.hpp"
@@ -41,6 +42,9 @@ option_group policy_group(policy_arguments& w);
 option_group hangs_group(hang_arguments& w);
 option_group node_check_group(node_check_arguments& w);
 option_group topology_group(topology_arguments& w);
+option_group planned_end_group(planned_end_arguments& w);
+option_group metrics_group(std::string& listen);
+option_group cluster_group(cluster_arguments& w);
 /// Of the launcher only.
 void declare_own_place(argument_grammar& d, launcher_options& o, std::optional<std::string>& above);
 result<void> derive_ranks_request(launcher_options& o, const torchrun_arguments& w,

@@ -45,7 +45,10 @@ void declare_dlrover(argument_grammar& d, dlrover_arguments& w, policy_arguments
         into(w.training_port)},
        flag_without(no_affinity, "--numa-affinity", "Refused: use --numa-binding node"),
        {{"--membind-policy"}, "NAME", "Has no effect without --numa-affinity", into(w.ignored)},
-       {{"--ucp_device_type"}, "NAME", "Has no effect, as in dlrover-run", into(w.ignored)}}}));
+       {{"--ucp_device_type"},
+        "NAME",
+        "Where DeepSpeed's universal checkpoints are converted (cpu)",
+        into(policy.planned_end.ucp_device)}}}));
 }
 
 result<void> derive_dlrover(const dlrover_arguments& w) {

@@ -8,7 +8,7 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr double seconds_min = 1, seconds_max = 3'600;
+constexpr double check_seconds_min = 1, check_seconds_max = 3'600;
 constexpr double factor_min = 1.1, factor_max = 1'000;
 constexpr std::int64_t bandwidth_max = 100'000'000, channels_max = 1'024;
 
@@ -71,10 +71,10 @@ result<node_check_options> derive_node_check(const node_check_arguments& w) {
     return failure(errc::invalid, fmt::format("--straggler-factor: {} is not from {} to {}",
                                               w.straggler_factor, factor_min, factor_max));
   o.straggler_factor = w.straggler_factor;
-  if (!(w.timeout >= seconds_min && w.timeout <= seconds_max))
+  if (!(w.timeout >= check_seconds_min && w.timeout <= check_seconds_max))
     return failure(errc::invalid,
                    fmt::format("--network-check-timeout: {} is not from {} to {} seconds",
-                               w.timeout, seconds_min, seconds_max));
+                               w.timeout, check_seconds_min, check_seconds_max));
   o.within = std::chrono::duration_cast<duration>(std::chrono::duration<double>(w.timeout));
   if (w.min_bandwidth < 0 || w.min_bandwidth > bandwidth_max)
     return failure(errc::invalid, fmt::format("--min-bandwidth: {} is not from 0 to {} MB/s",

@@ -3,6 +3,7 @@
 #include "actors/limits.hpp"
 #include "ckpt/limits.hpp"
 #include "launch/options/box_pairs.hpp"
+#include "launch/options/cluster.hpp"
 #include "launch/options/hangs.hpp"
 #include "launch/options/interpreter.hpp"
 #include "launch/options/node_check.hpp"
@@ -76,6 +77,9 @@ struct launcher_options {
   job_policy policy;
   hang_options hangs;
   node_check_options check;
+  cluster_options cluster;
+  /// Nothing: no metrics are served.
+  std::optional<ports::endpoint> metrics_listen;
 
   rendezvous_options rendezvous;
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
@@ -156,6 +160,9 @@ struct master_program_options {
   job_policy policy;
   hang_options hangs;
   node_check_options check;
+  cluster_options cluster;
+  /// Nothing: no metrics are served.
+  std::optional<ports::endpoint> metrics_listen;
   std::string rdzv_id = "none";
   rendezvous_settings rendezvous;
   std::uint32_t max_restarts = 0;
@@ -169,6 +176,11 @@ struct shell_options {
   /// The stacks of all ranks of one; and whether those of Python are shown as lines as well.
   bool stacks = false;
   bool text = false;
+  /// How many nodes its worlds may have from now on; nothing: it is only looked at.
+  struct sizes {
+    std::uint32_t nodes_min = 1, nodes_max = 1;
+  };
+  std::optional<sizes> scale;
   /// Nothing: the one that this user has on this machine.
   std::optional<ports::endpoint> master;
   /// One document in JSON instead of lines.

@@ -100,7 +100,8 @@ result<std::vector<std::string>> words_to_find(const std::string& text) {
 } // namespace
 
 result<job_policy> derive_policy(const policy_arguments& w,
-                                 const std::pair<std::uint32_t, std::uint32_t>& nodes) {
+                                 const std::pair<std::uint32_t, std::uint32_t>& nodes,
+                                 const std::map<std::string, std::string>& environment) {
   job_policy p;
   const auto unit = node_unit_of(w.node_unit, nodes);
   if (!unit)
@@ -139,6 +140,10 @@ result<job_policy> derive_policy(const policy_arguments& w,
   if (!topology)
     return tl::make_unexpected(topology.error());
   p.topology = *topology;
+  const auto planned = derive_planned_end(w.planned_end, environment);
+  if (!planned)
+    return tl::make_unexpected(planned.error());
+  p.planned_end = *planned;
   return p;
 }
 

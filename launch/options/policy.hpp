@@ -1,11 +1,13 @@
 #pragma once
 
 #include "actors/limits.hpp"
+#include "launch/options/planned_end.hpp"
 #include "launch/options/topology.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +32,7 @@ struct job_policy {
   /// Of a node: what its workers have in memory is written out when they fail or are stopped.
   bool save_at_breakpoint = false;
   topology_settings topology;
+  planned_end_settings planned_end;
 };
 
 /// What was typed, before it means anything.
@@ -41,9 +44,11 @@ struct policy_arguments {
   double progress_after = std::chrono::duration<double>(limits::progress_after).count();
   std::optional<std::string> hardware_exit_codes, hardware_words;
   topology_arguments topology;
+  planned_end_arguments planned_end;
 };
 
 result<job_policy> derive_policy(const policy_arguments& w,
-                                 const std::pair<std::uint32_t, std::uint32_t>& nodes);
+                                 const std::pair<std::uint32_t, std::uint32_t>& nodes,
+                                 const std::map<std::string, std::string>& environment);
 
 } // namespace troupe::launch

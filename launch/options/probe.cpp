@@ -10,9 +10,6 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::int64_t bandwidth_max = 1'000'000'000, channels_max = 1'024;
-constexpr double seconds_max = 3'600;
-
 struct probe_arguments {
   bool box = false;
   std::optional<std::string> pairs;
@@ -59,15 +56,17 @@ std::optional<std::string> outside(const char* name, std::int64_t value, std::in
 }
 
 std::optional<std::string> derive(probe_program_options& o, const probe_arguments& w) {
-  if (!(w.within > 0 && w.within <= seconds_max))
+  constexpr std::int64_t most_bandwidth = 1'000'000'000, most_channels = 1'024;
+  constexpr double most_seconds = 3'600;
+  if (!(w.within > 0 && w.within <= most_seconds))
     return fmt::format("--within: {}; more than 0 and at most {} seconds are possible", w.within,
-                       seconds_max);
+                       most_seconds);
   o.within = std::chrono::milliseconds(
       std::max<std::int64_t>(static_cast<std::int64_t>(w.within * 1'000), 1));
   const auto bandwidth = w.bandwidth.value_or(static_cast<std::int64_t>(limits::box_bandwidth_min));
   const auto channels = w.channels.value_or(std::int64_t{limits::box_channels_min});
-  for (const auto& wrong : {outside("--min-bandwidth", bandwidth, bandwidth_max),
-                            outside("--min-channels", channels, channels_max)})
+  for (const auto& wrong : {outside("--min-bandwidth", bandwidth, most_bandwidth),
+                            outside("--min-channels", channels, most_channels)})
     if (wrong)
       return wrong;
   if (!w.box && !w.pairs && !w.bandwidth && !w.channels)

@@ -1,4 +1,5 @@
 #include "launch/options/arguments.hpp"
+#include "launch/options/metrics.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/version.hpp"
 
@@ -117,7 +118,9 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   policy_arguments policy;
   hang_arguments hangs;
   node_check_arguments check;
+  cluster_arguments cluster;
   std::optional<std::string> python, above;
+  std::string metrics;
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o, python);
   declare_common(d, o.common);
@@ -125,6 +128,9 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   d.add(hangs_group(hangs));
   d.add(node_check_group(check));
   d.add(topology_group(policy.topology));
+  d.add(planned_end_group(policy.planned_end));
+  d.add(metrics_group(metrics));
+  d.add(cluster_group(cluster));
   declare_own_place(d, o, above);
   declare_dlrover(d, dlrover, policy);
   declare_answers(d, machine.columns,
@@ -150,7 +156,7 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
     return refused(wrong.error());
   if (auto wrong = derive_dlrover(dlrover); !wrong)
     return refused(wrong.error());
-  const auto sizes = derive_policy(policy, {o.nodes_min, o.nodes_max});
+  const auto sizes = derive_policy(policy, {o.nodes_min, o.nodes_max}, machine.environment);
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
@@ -162,6 +168,11 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   if (!about_check)
     return refused(about_check.error());
   o.check = *about_check;
+  const auto metrics_at = derive_metrics(metrics);
+  if (!metrics_at)
+    return refused(metrics_at.error());
+  o.metrics_listen = *metrics_at;
+  o.cluster = derive_cluster(cluster);
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
@@ -183,11 +194,12 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
 parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
                                             const machine_facts& machine) {
   master_program_options o;
-  std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
+  std::string nodes = "1", endpoint = "127.0.0.1:29400", conf, metrics;
   std::int64_t max_restarts = 0;
   policy_arguments policy;
   hang_arguments hangs;
   node_check_arguments check;
+  cluster_arguments cluster;
   std::vector<std::string> rest;
   argument_grammar d(
       "actor-master", "[options]",
@@ -222,6 +234,9 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   d.add(hangs_group(hangs));
   d.add(node_check_group(check));
   d.add(topology_group(policy.topology));
+  d.add(planned_end_group(policy.planned_end));
+  d.add(metrics_group(metrics));
+  d.add(cluster_group(cluster));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))
@@ -236,7 +251,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!range)
     return refused(range.error());
   std::tie(o.nodes_min, o.nodes_max) = *range;
-  const auto sizes = derive_policy(policy, *range);
+  const auto sizes = derive_policy(policy, *range, machine.environment);
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
@@ -248,6 +263,11 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!about_check)
     return refused(about_check.error());
   o.check = *about_check;
+  const auto metrics_at = derive_metrics(metrics);
+  if (!metrics_at)
+    return refused(metrics_at.error());
+  o.metrics_listen = *metrics_at;
+  o.cluster = derive_cluster(cluster);
   const auto settings = parse_rendezvous_settings(conf);
   if (!settings)
     return refused(settings.error());

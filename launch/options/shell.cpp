@@ -67,9 +67,12 @@ std::vector<std::string> separated(const std::vector<std::string>& arguments) {
 }
 
 struct positional {
-  std::string what; ///< "tree", "ps" or "stacks"
+  std::string what;  ///< one of `verbs`
+  std::string sizes; ///< of "scale"
   bool interval = false;
 };
+
+constexpr auto verbs = "tree, ps, stacks, scale MIN:MAX";
 
 /// Takes the first word that is no option; what is wrong with it otherwise.
 std::optional<std::string> take_word(const std::string& word, positional& have,
@@ -82,8 +85,13 @@ std::optional<std::string> take_word(const std::string& word, positional& have,
       return std::nullopt;
     return fmt::format("--watch: {} seconds; {} to {} are possible", word, watch_min, watch_max);
   }
-  if ((word != "tree" && word != "ps" && word != "stacks") || !have.what.empty())
-    return fmt::format("'{}' is not known; there are: tree, ps, stacks (see --help)", word);
+  if (have.what == "scale" && have.sizes.empty()) {
+    have.sizes = word;
+    return std::nullopt;
+  }
+  const bool known = word == "tree" || word == "ps" || word == "stacks" || word == "scale";
+  if (!known || !have.what.empty())
+    return fmt::format("'{}' is not known; there are: {} (see --help)", word, verbs);
   have.what = word;
   return std::nullopt;
 }
@@ -109,26 +117,35 @@ std::optional<parsed<shell_options>> read(const argument_grammar& d,
     environment.clear(); // it gave its defaults before the first word
   }
   if (have.what.empty())
-    return refusal{"what to look at? There are: tree, ps, stacks (see --help)"};
+    return refusal{fmt::format("what to do? There are: {} (see --help)", verbs)};
   o.lists_jobs = have.what == "ps";
   o.stacks = have.what == "stacks";
+  if (have.what != "scale")
+    return std::nullopt;
+  const auto sizes = parse_nodes(have.sizes);
+  if (!sizes)
+    return refusal{"scale to how many nodes? N, or MIN:MAX" +
+                   (have.sizes.empty() ? "" : " (" + sizes.error().what + ")")};
+  o.scale = shell_options::sizes{sizes->first, sizes->second};
   return std::nullopt;
 }
 
-/// Stacks are of all ranks, once.
-std::optional<std::string> stacks_validation_error(const shell_options& o,
-                                                   const shell_arguments& w) {
+/// Stacks are of all ranks, once; and scaling shows nothing.
+std::optional<std::string> once_validation_error(const shell_options& o, const shell_arguments& w) {
   if (o.text && !o.stacks)
     return "--text is for stacks";
   if (o.text && o.json)
     return "--text or --json: the document has all that the lines say";
-  if (!o.stacks)
+  if (!o.stacks && !o.scale)
     return std::nullopt;
+  if (o.scale && o.json)
+    return "--json is for tree, ps and stacks";
   for (const auto& [given, option] :
        {std::pair(w.watch, "--watch"), std::pair(w.depth.has_value(), "--depth"),
         std::pair(o.troubled, "--troubled"), std::pair(!o.node.empty(), "--node")})
     if (given)
-      return fmt::format("{} is for tree; stacks shows all ranks, once", option);
+      return o.stacks ? fmt::format("{} is for tree; stacks shows all ranks, once", option)
+                      : fmt::format("{} is for tree", option);
   return std::nullopt;
 }
 
@@ -139,14 +156,15 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   shell_options o;
   shell_arguments w;
   argument_grammar d(
-      "actor-shell", "[options] tree|ps|stacks [options]",
-      "Looks at running jobs. tree: each actor of a job's master and of its nodes down to the "
+      "actor-shell", "[options] tree|ps|stacks|scale MIN:MAX [options]",
+      "Looks at running jobs, and scales them. tree: each actor of a job's master and of its nodes "
+      "down to the "
       "training processes, its state, uptime and what it does; restarts used and allowed; "
       "how and why it ended. ps: the jobs of this user whose master is on this machine. stacks: "
-      "what "
-      "all ranks are doing at this moment, as pictures on the machine of the master. Ends with "
-      "0: shown; 1: the master could not be asked; 2: the "
-      "command line is wrong, or it is not clear which job is meant.");
+      "what all ranks are doing at this moment, as pictures on the machine of the master. scale "
+      "MIN:MAX: worlds of so many nodes from now on, instead of --nnodes. Ends with 0: shown, or "
+      "taken; 1: the master could not be asked, or refused; 2: the command line is wrong, or it is "
+      "not clear which job is meant.");
   d.add({"The job",
          {{{"--master"},
            "HOST:PORT",
@@ -158,7 +176,7 @@ parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
   declare_answers(d, machine.columns);
   if (auto over = read(d, separated(arguments), machine, o, w))
     return *over;
-  if (const auto wrong = stacks_validation_error(o, w))
+  if (const auto wrong = once_validation_error(o, w))
     return refusal{*wrong};
   if (w.endpoint.empty()) {
     const auto around = find_scheduler_environment(machine.environment, machine.host);

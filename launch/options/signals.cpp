@@ -34,6 +34,12 @@ constexpr std::array known_signals{
 
 } // namespace
 
+std::optional<int> signal_named(const std::string& name) {
+  const auto found = std::find_if(known_signals.begin(), known_signals.end(),
+                                  [&](const known_signal& k) { return name == k.name; });
+  return found == known_signals.end() ? std::nullopt : std::optional(found->number);
+}
+
 result<signal_options> parse_signals(const std::string& text) {
   signal_options s;
   s.words = text;

@@ -2,6 +2,7 @@
 
 #include "runtime/base/result.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct signal_options {
   /// As it was written: the workers find it in TORCHELASTIC_SIGNALS_TO_HANDLE.
   std::string words = signals_by_default;
 };
+
+/// Of a signal that a process can handle.
+std::optional<int> signal_named(const std::string& name);
 
 /// "SIGTERM,SIGUSR1"; empty words name nothing. Refused: what is no signal, what cannot be caught,
 /// and what this process needs for itself.

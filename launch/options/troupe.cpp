@@ -32,7 +32,7 @@ void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std:
        {{"--copy-rate"},
         "MIB/S",
         "How fast this node sends to other nodes at most, on the links that carry copies of its "
-        "images (troupe.checkpoint) and checks of the network (512); 0: no bound",
+        "images (troupe.checkpoint) and newcomers' checks of the network (512); 0: no bound",
         into(o.copy_rate_said)},
        {{"--master-away-timeout"},
         "SECONDS",

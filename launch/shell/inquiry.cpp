@@ -17,6 +17,7 @@ namespace {
 
 /// The master gives its nodes and its own actors their time first.
 constexpr auto answer_within = 3 * limits::request_within;
+constexpr auto scale_within = limits::scale_answer_within + limits::request_within;
 constexpr auto stacks_within = limits::stacks_answer_within + limits::request_within;
 
 messages::msg<messages::Hello> introduction(messages::author& author) {
@@ -159,6 +160,17 @@ result<sup::node_report> inquiry::ask_tree(const std::string& node) {
 result<messages::msg<messages::StacksReport>> inquiry::ask_stacks() {
   return ask<messages::StacksReport>(author_.write<messages::StacksRequest>({}, [](auto) {}),
                                      stacks_within);
+}
+
+result<messages::msg<messages::ScaleReport>> inquiry::ask_scale(std::uint32_t nodes_min,
+                                                                std::uint32_t nodes_max) {
+  return ask<messages::ScaleReport>(
+      author_.write<messages::ScaleRequest>({},
+                                            [&](auto b) {
+                                              b.setNodesMin(nodes_min);
+                                              b.setNodesMax(nodes_max);
+                                            }),
+      scale_within);
 }
 
 } // namespace troupe::launch

@@ -72,6 +72,10 @@ class inquiry {
   /// What all ranks are doing. The master asks its nodes first, and writes pictures.
   result<messages::msg<messages::StacksReport>> ask_stacks();
 
+  /// Worlds of so many nodes from now on.
+  result<messages::msg<messages::ScaleReport>> ask_scale(std::uint32_t nodes_min,
+                                                         std::uint32_t nodes_max);
+
  private:
   struct events;
 

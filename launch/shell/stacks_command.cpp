@@ -12,8 +12,6 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr auto program = "actor-shell";
-
 result<stacks_seen> seen_in(messages::StacksReport::Reader report) {
   auto stacks = diag::read_merged(report.getStacks());
   if (!stacks)
@@ -32,15 +30,16 @@ int show_stacks(const shell_options& o, const std::shared_ptr<ports::transport>&
   const auto where = ports::to_string(master);
   if (!answer)
     return report_error(
-        program, fmt::format("the master at {} was not asked: {}", where, answer.error().what),
+        shell_program,
+        fmt::format("the master at {} was not asked: {}", where, answer.error().what),
         exit_failure);
   const auto seen = seen_in(*answer->read());
   if (!seen)
-    return report_error(program, "the master's answer: " + seen.error().what, exit_failure);
+    return report_error(shell_program, "the master's answer: " + seen.error().what, exit_failure);
   if (!print(o.json ? stacks_json(*seen) + "\n" : stacks_text(*seen, o.text)))
     return exit_failure;
   return seen->directory.empty()
-             ? report_error(program, "no stacks: " + os::printable(seen->why), exit_failure)
+             ? report_error(shell_program, "no stacks: " + os::printable(seen->why), exit_failure)
              : exit_success;
 }
 

@@ -8,6 +8,8 @@
 /// What is known of the program's standard output.
 namespace troupe::launch {
 
+inline constexpr auto shell_program = "actor-shell";
+
 struct terminal {
   bool is_one = false;
   /// 0: unlimited.

@@ -22,8 +22,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto program = "actor-shell";
-
 /// A tree, and when it was answered.
 struct answer {
   sup::node_report tree;
@@ -48,7 +46,7 @@ class tree_view {
     if (wants_.stop)
       return exit_success;
     if (!got)
-      return report_error(program, got.error().what, exit_failure);
+      return report_error(shell_program, got.error().what, exit_failure);
     return print(options_.json ? document(*got) : text(*got, standard_output().columns))
                ? exit_success
                : exit_failure;

@@ -21,6 +21,9 @@ result<void> apply_policy(const job_policy& p, std::optional<std::uint32_t> slot
   sizes.topology.file = !p.topology.file.empty();
   sizes.topology.wait = p.topology.wait;
   sizes.topology.worse_by = p.topology.worse_by;
+  if (p.planned_end.asks)
+    sizes.planned_end =
+        actors::planned_end_options{p.planned_end.begin_within, p.planned_end.within};
   if (p.elasticity_config.empty())
     return {};
   auto elastic = load_elasticity(p.elasticity_config,

@@ -58,4 +58,29 @@ log::event told_to_others(const launcher_options& o, const ports::endpoint& mast
           {{"command", command}}};
 }
 
+namespace {
+
+log::event check_decided_elsewhere(const ports::endpoint& master) {
+  const auto where = ports::to_string(master);
+  return {log::level::notice,
+          "check_decided_elsewhere",
+          fmt::format("nodes are checked if the job's master at {} was given --network-check (as "
+                      "actor-master, or as the launcher that runs it); here it has no effect",
+                      where),
+          {{"endpoint", where}}};
+}
+
+} // namespace
+
+std::vector<log::event> lines_at_start(const launcher_options& o, const ports::endpoint& master,
+                                       bool runs_here, const std::string& host) {
+  std::vector<log::event> lines{told_at_start(master, runs_here, o.master_away_timeout)};
+  // In an allocation of a scheduler each node is told by its variables.
+  if (runs_here && !o.rendezvous.found_by_scheduler)
+    lines.push_back(told_to_others(o, master, host));
+  if (!runs_here && o.check.wanted)
+    lines.push_back(check_decided_elsewhere(master));
+  return lines;
+}
+
 } // namespace troupe::launch

@@ -24,14 +24,18 @@ struct placement {
 /// the first of rank 0 and the launchers without a rank does, unless an actor-master is there.
 placement place_master(const launcher_options& o);
 
-/// Whether this node runs the master, and what follows if that machine is lost: for the start of a
-/// job of several nodes. Launchers that share the endpoint's address decide it by which comes
-/// first.
+/// Whether this node runs the master, and what follows if that machine is lost. Launchers that
+/// share the endpoint's address decide it by which comes first.
 log::event told_at_start(const ports::endpoint& master, bool runs_here, duration away_timeout);
 
 /// How another node joins a job whose master runs here; a warning if only processes of this machine
 /// can.
 log::event told_to_others(const launcher_options& o, const ports::endpoint& master,
                           const std::string& host);
+
+/// For the start of a job of several nodes: these, and which of this node's options have no effect
+/// where it does not run the master.
+std::vector<log::event> lines_at_start(const launcher_options& o, const ports::endpoint& master,
+                                       bool runs_here, const std::string& host);
 
 } // namespace troupe::launch

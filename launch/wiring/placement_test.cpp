@@ -47,3 +47,22 @@ TEST_CASE("the first node says how others join, and that they cannot at a loopba
   // All nodes on one machine is a way to try things out.
   CHECK(told({"--rdzv-endpoint=localhost:9"}, {"localhost", 9}).severity == log::level::notice);
 }
+
+TEST_CASE("a node that does not run the master says that its options of the check have no effect") {
+  const auto told = [](std::vector<std::string> arguments, bool runs_here) {
+    arguments.insert(arguments.end(), {"--nnodes=2", "--rdzv-endpoint=head:9", "t.py"});
+    std::vector<std::string> names;
+    for (const auto& line :
+         lines_at_start(std::get<launcher_options>(parse_launcher(arguments, {})), {"head", 9},
+                        runs_here, "here"))
+      names.push_back(line.name);
+    return names;
+  };
+  using names = std::vector<std::string>;
+  CHECK(told({}, false) == names{"master_placed"});
+  for (const auto* option : {"--network-check", "--precheck=2"}) {
+    CHECK(told({option}, false) == names{"master_placed", "check_decided_elsewhere"});
+    CHECK(told({option}, true) == names{"master_placed", "how_to_join"});
+  }
+  CHECK(told({"--network-check", "--switchbox-check"}, false).size() == 2);
+}

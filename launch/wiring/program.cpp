@@ -86,8 +86,9 @@ void prepare_process(const char* program) {
 }
 
 result<std::unique_ptr<os::logs>> open_log(const common_options& o, os::log_origin origin,
-                                           std::size_t queue_max) {
-  return os::logs::open({o.talk, stderr, o.json_log, queue_max, std::move(origin)});
+                                           log::sink also, std::size_t queue_max) {
+  return os::logs::open(
+      {o.talk, stderr, o.json_log, queue_max, std::move(also), std::move(origin)});
 }
 
 namespace {

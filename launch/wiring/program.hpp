@@ -53,8 +53,10 @@ std::optional<int> unless_parsed(const char* program, const parsed<Options>& p) 
 /// handler end the program with one line for the user.
 void prepare_process(const char* program);
 
-/// The console and, if asked for, the JSON file; dropping it writes what is queued.
+/// The console and, if asked for, the JSON file; dropping it writes what is queued. `also`: gets
+/// the events, too, if it is not empty.
 result<std::unique_ptr<os::logs>> open_log(const common_options& o, os::log_origin origin,
+                                           log::sink also = {},
                                            std::size_t queue_max = limits::log_queue_max);
 
 /// --local-addr, which may be in brackets; empty if it was not given.

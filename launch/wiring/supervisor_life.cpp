@@ -8,12 +8,14 @@
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
+#include "launch/wiring/faulty_machines.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/last_checkpoint.hpp"
 #include "launch/wiring/master_address.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
 #include "launch/wiring/master_wiring.hpp"
+#include "launch/wiring/metrics_service.hpp"
 #include "launch/wiring/narrative.hpp"
 #include "launch/wiring/node_bulk.hpp"
 #include "launch/wiring/node_run.hpp"
@@ -38,7 +40,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -101,6 +102,9 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
   n.agent.hosts_store = !leaves_store_to_worker(machine);
   n.agent.store_port = where.store_port;
   n.agent.save_at_breakpoint = o.policy.save_at_breakpoint;
+  n.agent.end_signal = o.policy.planned_end.signal;
+  if (o.policy.planned_end.asks)
+    n.agent.leave_within = o.policy.planned_end.within;
   n.program = std::move(p);
   n.watch = watch_policy_of(o.hangs);
   n.master = master;
@@ -140,9 +144,10 @@ std::string directory_asked_for(const launch_facts& facts) {
 
 class life {
  public:
-  life(const launch_facts& facts, keeper_client& keeper, std::unique_ptr<os::logs> log)
+  life(const launch_facts& facts, keeper_client& keeper, std::unique_ptr<os::logs> log,
+       metrics_service& metrics)
       : facts_(facts), options_(facts.options), machine_(facts.machine), keeper_(keeper),
-        log_(std::move(log)) {}
+        log_(std::move(log)), metrics_(metrics) {}
 
   int run() {
     auto contract = facts_.contract;
@@ -166,13 +171,10 @@ class life {
     if (master)
       where.master = master->where();
     remember(where.master, master != nullptr);
-    if (keeper_.earlier_lives() == 0 && options_.nodes_max > 1) {
-      log_->sink()(program,
-                   told_at_start(where.master, master != nullptr, options_.master_away_timeout));
-      // In an allocation of a scheduler each node is told by its variables.
-      if (master && !options_.rendezvous.found_by_scheduler)
-        log_->sink()(program, told_to_others(options_, where.master, host_name()));
-    }
+    if (keeper_.earlier_lives() == 0 && options_.nodes_max > 1)
+      for (const auto& line :
+           lines_at_start(options_, where.master, master != nullptr, host_name()))
+        log_->sink()(program, line);
 
     contract.zone = zone_towards(own_address_said(options_), where.master.host);
     open_bulk(where.master);
@@ -192,6 +194,7 @@ class life {
         os::process_watch::open(contract.progress_memory, own_program(), facts_.directory.stacks());
     if (!watch)
       return cannot_go_on(watch.error());
+    metrics_.show_steps(*watch, options_.processes_per_node);
     const auto workers =
         listen_to_workers(io_, slow_, facts_.channel,
                           {options_.processes_per_node, log_->sink(), facts_.directory.stacks()});
@@ -374,12 +377,16 @@ class life {
     if (if_able && !options_.journal.empty())
       await_free_address(*transport, where.master);
     options->journal = journal->options;
+    const auto marks = node_marks_of(options_.cluster, machine_, options_.rdzv_id, log_->sink());
+    if (!marks)
+      return tl::make_unexpected(marks.error());
     take_hang_options(options_.hangs, facts_.directory.stacks(), log_->sink(), options->diagnosis);
     masters_engine_.emplace(master_run::threads);
-    auto started = master_run::start(
-        masters_engine_->system(),
-        {transport, journal->store, topology_file::of(options_.policy.topology, log_->sink())},
-        *options, log_->sink());
+    auto started =
+        master_run::start(masters_engine_->system(),
+                          {transport, journal->store,
+                           topology_file::of(options_.policy.topology, log_->sink()), *marks},
+                          *options, log_->sink());
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;
@@ -436,6 +443,7 @@ class life {
   keeper_client& keeper_;
   const std::shared_ptr<ports::keeping> keeping_ = std::make_shared<kept_messages>(keeper_);
   std::unique_ptr<os::logs> log_;
+  metrics_service& metrics_;
   const std::array<os::console_target, 2> targets_ = os::own_console();
   const std::shared_ptr<os::file_relay> console_ =
       std::make_shared<os::file_relay>(targets_[0], targets_[1]);
@@ -452,48 +460,20 @@ class life {
   std::optional<sup::engine> masters_engine_;
 };
 
-/// A store that has held much holds little again once it is deleted: as values come and go, the C
-/// library would otherwise keep ever larger ones for the next.
-void give_memory_back() {
-  constexpr int threshold = 256 << 10;
-  ::mallopt(M_MMAP_THRESHOLD, threshold);
-  ::mallopt(M_TRIM_THRESHOLD, 4 * threshold);
-}
-
-os::log_origin origin_of(const launch_facts& facts) {
-  return {facts.options.rdzv_id, facts.node};
-}
-
 } // namespace
 
 int live(const launch_facts& facts, keeper_client& keeper) {
-  auto log = open_log(facts.options.common, origin_of(facts));
+  metrics_service metrics(facts.options.metrics_listen, origin_of(facts));
+  auto log = open_log(facts.options.common, origin_of(facts), metrics.sink());
   if (!log)
     return report_error(program, log.error().what, exit_failure);
+  // A successor's training does not end because another program has the port now.
+  if (const auto served = metrics.serve((*log)->sink()); !served && keeper.earlier_lives() == 0)
+    return report_error(program, served.error().what, exit_failure);
   if (keeper.earlier_lives() == 0)
     for (const auto& line : remarks_on(facts.options))
       (*log)->sink()(program, line);
-  return life(facts, keeper, std::move(*log)).run();
-}
-
-void serve_store(const launch_facts& facts, const store_order& order, const os::unique_fd& answer) {
-  give_memory_back();
-  // Of these a store has no use: its open files are for its clients.
-  if (facts.channel.descriptor() >= 0)
-    ::close(facts.channel.descriptor());
-  for (const auto& inherited : {facts.memory.descriptors(), facts.memory.descriptors_for_others()})
-    for (const auto& of_one_rank : inherited)
-      for (const int descriptor : of_one_rank)
-        ::close(descriptor);
-  for (const int descriptor : facts.pages.descriptors())
-    ::close(descriptor);
-  const auto log = open_log(facts.options.common, origin_of(facts), limits::store_log_queue_max);
-  os::store_host_options options;
-  if (log)
-    options.log = (*log)->sink();
-  os::asio_store_host host(options);
-  for (const auto store = open_as_ordered(order, answer, host); store;)
-    ::pause();
+  return life(facts, keeper, std::move(*log), metrics).run();
 }
 
 } // namespace troupe::launch

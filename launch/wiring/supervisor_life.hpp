@@ -1,45 +1,12 @@
 #pragma once
 
 #include "launch/keeper/keeper_client.hpp"
-#include "launch/keeper/keeper_core.hpp"
-#include "launch/options/options.hpp"
-#include "launch/wiring/machine.hpp"
-#include "launch/wiring/run_directory.hpp"
-#include "launch/worker/checkpoint_memory.hpp"
-#include "launch/worker/progress_memory.hpp"
-#include "launch/worker/shown_progress.hpp"
-#include "launch/worker/worker_environment.hpp"
-#include "launch/worker/worker_socket.hpp"
+#include "launch/wiring/launch_facts.hpp"
 
-#include <cstdint>
-
-/// What a launcher's processes do: the node supervisor, one life of it, and the workers' store.
 namespace troupe::launch {
 
-/// Found once, by the keeper, before there is any other process; the same for all of them.
-struct launch_facts {
-  launcher_options options;
-  machine_facts machine;
-  worker_contract contract;
-  run_directory directory;
-  node_name node;
-  /// For incarnation and jitter: a successor is the same node.
-  std::uint64_t seed = 0;
-  /// The soft limit of open files as the launcher found it, for workers: programs that use select()
-  /// break when more than 1,024 files may be open.
-  std::uint64_t open_files = 0;
-  shown_progress progress;
-  checkpoint_memory memory;
-  progress_memory pages;
-  worker_socket channel;
-  instant started;
-};
-
-/// The node supervisor's tree, the master's beside it if this launcher hosts it, until this node's
-/// part in the job is over. Answers the launcher's exit code.
+/// One life of the node supervisor: its tree, the master's beside it if this launcher hosts it,
+/// until this node's part in the job is over. Answers the launcher's exit code.
 int live(const launch_facts& facts, keeper_client& keeper);
-
-/// Serves until it is killed, or returns after it has said why it cannot.
-void serve_store(const launch_facts& facts, const store_order& order, const os::unique_fd& answer);
 
 } // namespace troupe::launch

@@ -10,12 +10,26 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
+
+#include <unistd.h>
 
 namespace troupe::launch {
 
 namespace {
+
+/// One that is left would end the workers after their first step.
+result<void> remove_stop_file(const std::string& path) {
+  if (path.empty() || ::unlink(path.c_str()) == 0 || errno == ENOENT)
+    return {};
+  return failure(errc::invalid,
+                 fmt::format("--stop-file {} is there and cannot be removed, and would end the "
+                             "workers after one step: {}",
+                             path, std::strerror(errno)));
+}
 
 /// Since a file was last written to.
 duration age_of(const std::string& path) {
@@ -74,6 +88,8 @@ actors::training_program program_of(const worker_contract& contract,
       return tl::make_unexpected(files.error());
     if (const auto written = write_rank_files(contract.rank_files, a); !written)
       return tl::make_unexpected(written.error());
+    if (const auto removed = remove_stop_file(contract.stop_file); !removed)
+      return tl::make_unexpected(removed.error());
     *kills = memory_kills().value_or(0);
     auto spec = worker_spec(contract, a);
     spec.stderr_file = files->stderr_file; // what could not be followed is the console's

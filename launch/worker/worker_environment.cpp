@@ -22,6 +22,8 @@ worker_contract contract_of(const launcher_options& o,
   c.signals = o.signals.words;
   c.omp_threads = o.omp_threads;
   c.rank_files = o.rank_files;
+  c.stop_file = o.policy.planned_end.stop_file;
+  c.ucp_device = o.policy.planned_end.ucp_device;
   c.tells_rank_after_topology = !o.rank_files.empty() || !o.policy.topology.file.empty();
   c.output = {o.streams, o.role, host, run_directory};
   c.command = o.command;
@@ -211,6 +213,8 @@ ports::process_spec worker_spec(const worker_contract& c, const actors::assignme
   if (c.omp_threads)
     env.emplace("OMP_NUM_THREADS", number(*c.omp_threads));
   env["TROUPE_GENERATION"] = number(a.which.value);
+  if (!c.ucp_device.empty())
+    env["TROUPE_UCP_DEVICE_TYPE"] = c.ucp_device;
   if (c.tells_rank_after_topology) {
     env["RANK_AFTER_ACC"] = number(a.group_rank);
     env["MASTER_INDEX"] = number(a.master_index);

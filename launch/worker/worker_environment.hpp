@@ -28,6 +28,10 @@ struct worker_contract {
   std::optional<unsigned> omp_threads;
   /// The interface by which this machine reaches link-local addresses; empty if it uses none.
   std::string zone;
+  /// Removed before workers start; empty: none.
+  std::string stop_file;
+  /// TROUPE_UCP_DEVICE_TYPE; empty: not set.
+  std::string ucp_device;
   /// `--numa-binding`: the CPUs of each local rank as numactl takes them; empty: not bound.
   std::vector<std::string> cpus;
   /// Of each local rank's memory for snapshots of its state; may be fewer.

@@ -23,6 +23,10 @@ result<void> check_names(const std::vector<std::string>& proven, messages::Hello
                                names, shell_name));
   }
   const std::string node = hello.getNode().cStr();
+  // The master probes the network to its nodes.
+  if (node == master_name && hello.getRole() == messages::Hello::Role::PEER &&
+      hello.getPurpose() == messages::Hello::Purpose::PROBE && carries(master_name))
+    return {};
   if (node == master_name || node == shell_name)
     return failure(errc::refused,
                    fmt::format("\"{}\" is the name of a role and of no node (--node-name)", node));

@@ -56,6 +56,23 @@ TEST_CASE("a role's name is no node's") {
             std::string::npos);
 }
 
+TEST_CASE("the master may probe the network to its nodes, and carry nothing else to them") {
+  const auto judged_for = [](const std::vector<std::string>& proven, role as,
+                             messages::Hello::Purpose purpose) {
+    const auto said = messages::build<messages::Hello>({}, [&](messages::Hello::Builder out) {
+      out.setNode(link::master_name);
+      out.setRole(as);
+      out.setPurpose(purpose);
+    });
+    return link::check_names(proven, *said.read()).has_value();
+  };
+  using purpose = messages::Hello::Purpose;
+  CHECK(judged_for({"head", link::master_name}, role::PEER, purpose::PROBE));
+  CHECK_FALSE(judged_for({"head"}, role::PEER, purpose::PROBE));
+  CHECK_FALSE(judged_for({link::master_name}, role::PEER, purpose::COPIES));
+  CHECK_FALSE(judged_for({link::master_name}, role::NODE, purpose::PROBE));
+}
+
 TEST_CASE("a hello without an address gets the link's; one that says an address keeps it") {
   const auto full = messages::from_text(
       "Hello",

@@ -4,7 +4,8 @@
 /// be called like one of them.
 namespace troupe::link {
 
-/// Its owner may be the master at any host: masters move between hosts.
+/// Its owner may be the master at any host: masters move between hosts. The master's bulk links
+/// are of this name as well.
 inline constexpr const char* master_name = "troupe-master";
 
 /// Its owner may look at the job with actor-shell. Without a node's name beside it, that is all.

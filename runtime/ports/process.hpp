@@ -81,6 +81,13 @@ class process_host {
   /// Sends a signal to the process's whole group. A process that has ended is not an error.
   virtual void signal(process_id process, int number) = 0;
 
+  /// The same for the process alone: what it has started may die of a signal that only the process
+  /// itself knows how to take.
+  virtual void signal_alone(process_id process, int number) = 0;
+
+  /// Whether the process has a handler for it, and would not just end; may look into a file.
+  virtual bool takes_signal(std::int32_t pid, int number) = 0;
+
   /// Kills what our ended processes have left behind: every descendant of ours that is neither a
   /// process we started nor below a living one. Calls `done` with their number once they are
   /// reaped, at the latest after limits::kill_within. What is started meanwhile waits for that.

@@ -16,7 +16,7 @@ PAGE = "docs/troubleshooting.md"
 MESSAGES = re.compile(r"^\| (`.*?`(?:, `.*?`)*) \|", re.M)
 QUOTED = re.compile(r"`([^`]+)`")
 LIST_ITEM = re.compile(r"^- ((?:`[^`]+`(?:,\s+)?)+):", re.M)
-FOLDERS = ("actors/", "ckpt/", "diag/", "launch/", "messages/", "runtime/", "worker/", "python/troupe/")
+FOLDERS = ("actors/", "ckpt/", "diag/", "kube/", "launch/", "messages/", "runtime/", "worker/", "python/")
 # Said by the system, or put together of words that stand apart in the sources.
 NOT_WHOLE = (
     *("Connection refused", "No route to host", "Host not found"),
@@ -76,7 +76,7 @@ def shown(python: str) -> str:
 
 def python_warnings(project: Project) -> Iterator[tuple[str, int, str]]:
     """(path, line, text) of each log.warning and log.error."""
-    for path in project.matching(".py", under=("python/troupe/",)):
+    for path in project.matching(".py", under=("python/",)):
         for node in ast.walk(ast.parse(project.text(path))):
             if (
                 isinstance(node, ast.Call)

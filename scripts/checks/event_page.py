@@ -19,6 +19,7 @@ BLOCK = "events"
 OTHERS = {
     "launch/mains": ("The programs", "actor-launcher`, `actor-master` or `master"),
     "launch/wiring": ("The programs", "actor-launcher`, `actor-master` or `master"),
+    "kube": ("Kubernetes", "kubernetes"),
     "launch/keeper": ("Processes of a node", "processes` or `store"),
     "runtime/os/copies": ("Copies at other nodes, where they are held", "replication_target"),
     "ckpt/copies": ("Copies at other nodes, where they are held", "replication_target"),

@@ -17,7 +17,7 @@ from typing import Iterator, Mapping
 from .cpp_tokens import Source, Token
 from .project import Project, is_test
 
-FOLDERS = ("actors/", "ckpt/", "launch/", "messages/", "runtime/", "worker/")
+FOLDERS = ("actors/", "ckpt/", "kube/", "launch/", "messages/", "runtime/", "worker/")
 LEVELS = ("debug", "info", "notice", "warning", "error")
 VARIES = "…"
 PLURALS = (["", "s"], ["", "es"])

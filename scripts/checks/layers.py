@@ -15,6 +15,8 @@ CKPT, CATALOG, COPIES, LOAD = "ckpt", "ckpt/catalog", "ckpt/copies", "ckpt/load"
 TRAINING, TRACE = "worker", "trace"
 DIAG = "diag"
 TOPOLOGY = "topology"
+METRICS = "metrics"
+KUBE = "kube"
 # JSON that knows its lines: for all files that people write by hand.
 LOCATED_JSON = "topology/located_json.hpp"
 PROBE = "probe"
@@ -49,6 +51,8 @@ MAY_USE = {
     TOPOLOGY: (BASE, LOCATED_JSON),
     PROBE_LIMITS: (BASE, MESSAGES),
     PROBE: (BASE, MESSAGES, LOCATED_JSON, PROBE_LIMITS),
+    METRICS: (BASE, DIAG),
+    KUBE: (BASE,),
     TRAINING: (BASE, MESSAGES, PORTS, CKPT, CATALOG, LOAD, DIAG, OS, CKPT_LIMITS),
     TRACE: (BASE, DIAG),
     ACTORS_LIMITS: (BASE, MESSAGES, CKPT_LIMITS),
@@ -58,12 +62,12 @@ MAY_USE = {
     ),
     OS: (
         *(BASE, MESSAGES, PORTS, LINK, TCPSTORE, CKPT, CATALOG, COPIES, REPLICATION, DIAG),
-        *(PROBE, CKPT_LIMITS, PROBE_LIMITS),
+        *(PROBE, KUBE, CKPT_LIMITS, PROBE_LIMITS),
     ),
     OPTIONS: (BASE, MESSAGES, PORTS, OS, *LIMITS),
     WORKER: (BASE, MESSAGES, PORTS, CKPT, CATALOG, DIAG, ACTORS, OS, OPTIONS, *LIMITS),
     KEEPER: (BASE, MESSAGES, PORTS, OS),
-    WIRING: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, STACKS),
+    WIRING: (*BELOW_LAUNCH, METRICS, KUBE, OPTIONS, WORKER, KEEPER, STACKS),
     SHELL: (*BELOW_LAUNCH, OPTIONS, WIRING),
     STACKS: (BASE, DIAG, OS),
     DOCTOR: (*BELOW_LAUNCH, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
@@ -72,7 +76,7 @@ MAY_USE = {
         *(BASE, MESSAGES, PORTS, LINK, SUP, CKPT, CATALOG, COPIES, LOAD, REPLICATION, DIAG),
         *(PROBE, TOPOLOGY, ACTORS, *LIMITS),
     ),
-    "tests": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
+    "tests": (*BELOW_LAUNCH, KUBE, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
     "bench": (*BELOW_LAUNCH, TCPSTORE, OPTIONS, WORKER, KEEPER, WIRING, SHELL),
 }
 
@@ -81,7 +85,7 @@ THIRD_PARTY = {
     r"caf/": (SUP, ACTORS, WIRING, SHELL),
     r"(capnp|kj)/": (MESSAGES, LINK, SUP, PORTS),
     # Manifests are JSON, for readers who are not us.
-    r"boost/json/": (OS, WORKER, WIRING, SHELL, DOCTOR, CATALOG, TOPOLOGY),
+    r"boost/json/": (OS, WORKER, WIRING, SHELL, DOCTOR, CATALOG, TOPOLOGY, KUBE),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
     r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS, TOPOLOGY),
     r"isa-l/": (CKPT,),

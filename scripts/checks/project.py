@@ -88,7 +88,7 @@ def is_test(path: str) -> bool:
 
 
 # All of them decide and compute; what they need of the world they are given, or have by a port.
-PURE = ("ckpt/", "runtime/tcpstore/", "runtime/link/", "topology/")
+PURE = ("ckpt/", "runtime/tcpstore/", "runtime/link/", "topology/", "metrics/", "kube/")
 
 
 def is_pure(path: str) -> bool:

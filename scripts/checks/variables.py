@@ -14,7 +14,7 @@ def rule(project: Project) -> Iterator[Finding]:
         return
     page = project.text(PAGE)
     for path in project.matching(
-        ".cpp", ".hpp", ".py", under=("launch/", "runtime/", "worker/", "python/troupe/")
+        ".cpp", ".hpp", ".py", under=("launch/", "runtime/", "worker/", "python/troupe/", "python/dlrover_names/")
     ):
         for found in () if is_test(path) else OURS.finditer(project.text(path)):
             if f"`{found[1]}`" not in page:

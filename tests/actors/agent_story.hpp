@@ -75,6 +75,17 @@ struct agent_story {
     return told(core.store_placed(now, generation{g}, port));
   }
 
+  // Workers are to end by themselves.
+  std::string is_asked_to_end(std::uint64_t g) { return told(core.end_wanted(now, end_wanted(g))); }
+  std::string finds_handler(local_rank local, bool there) {
+    return told(core.handler_looked_for(now, started, local, there));
+  }
+  std::string wants_snapshot() { return told(core.snapshot_wanted(now)); }
+  std::string passes(duration d) {
+    now += d;
+    return told(core.tick(now));
+  }
+
   // The user.
   std::string is_interrupted(int signal = SIGINT) { return told(core.interrupted(now, signal)); }
   std::string hears_signal(int signal) { return told(core.passed_on(now, signal)); }

@@ -2,6 +2,7 @@
 
 #include "runtime/base/invariant.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::actors::testing {
@@ -9,7 +10,9 @@ namespace troupe::actors::testing {
 namespace {
 
 agent_core fresh(std::uint32_t slots, bool leftovers) {
-  return agent_core(agent_options{"a", slots, 30s}, messages::author("a/agent"), leftovers);
+  agent_options options{"a", slots, 30s};
+  options.leave_within = 60s;
+  return agent_core(options, messages::author("a/agent"), leftovers);
 }
 
 } // namespace
@@ -27,6 +30,8 @@ void agent_world::strike() {
       end_sweep(choose_(3));
     else if (drain_)
       end_drain(choose_(2) == 0);
+    else if (look_)
+      end_look();
     else
       open();
     return;
@@ -34,13 +39,17 @@ void agent_world::strike() {
     switch (choose_(16)) {
     case 0:
       leaving_ = true;
-      if (choose_(2))
-        return perform(core_.interrupted(now_, SIGINT));
+      if (const auto signal = choose_(3))
+        return perform(core_.interrupted(now_, signal == 1 ? SIGINT : SIGTERM));
       return perform(core_.abandon(now_, "no master"));
     case 1:
       return crash();
+    case 2:
+      return perform(core_.end_wanted(now_, end_wanted(some_generation().value)));
+    case 3:
+      return perform(core_.snapshot_wanted(now_));
     default:
-      return;
+      return perform(core_.tick(now_));
     }
   default:
     return stir_process();
@@ -90,6 +99,7 @@ void agent_world::crash() {
   up_.reset();
   refused_ = false;
   drain_.reset();
+  look_.reset();
   opening_.clear();
   finished_.reset();
   store_left_ = std::exchange(store_, false);
@@ -228,6 +238,15 @@ void agent_world::let_be() {
       moved = true;
       end_drain(false);
     }
+    if (look_) {
+      moved = true;
+      end_look();
+    }
+    if (const auto next = core_.next_wakeup()) {
+      moved = true;
+      now_ = std::max(now_, *next);
+      perform(core_.tick(now_));
+    }
     if (!opening_.empty()) {
       moved = true;
       open();
@@ -307,7 +326,19 @@ void agent_world::obey(const agent_core::stop_generation& e) {
 }
 
 void agent_world::obey(const agent_core::signal_worker& e) {
-  invariant(living_.count(e.local) != 0, "a signal is passed on to a process that is gone");
+  invariant(e.alone || living_.count(e.local) != 0,
+            "a signal is passed on to a process that is gone");
+  invariant(!e.alone || up_, "workers are asked to end that are gone");
+}
+
+void agent_world::obey(const agent_core::look_for_handler& e) {
+  invariant(e.which == up_, "workers are to be asked that are gone");
+  look_ = e;
+}
+
+void agent_world::end_look() {
+  const auto asked = *std::exchange(look_, std::nullopt);
+  perform(core_.handler_looked_for(now_, asked.which, asked.local, choose_(4) != 0));
 }
 
 void agent_world::obey(const agent_core::sweep&) {

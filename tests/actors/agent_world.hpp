@@ -38,6 +38,7 @@ class agent_world {
   void obey(const agent_core::start_generation& e);
   void obey(const agent_core::stop_generation& e);
   void obey(const agent_core::signal_worker& e);
+  void obey(const agent_core::look_for_handler& e);
   void obey(const agent_core::sweep&);
   void obey(const agent_core::open_store&);
   void obey(const agent_core::adopt_store&);
@@ -64,6 +65,7 @@ class agent_world {
   void end_sweep(std::size_t killed);
   void end_drain(bool failed);
   void open();
+  void end_look();
   void end_process(local_rank local, ports::exit_status how);
   void check_nothing_is_left(const std::string& when) const;
   generation some_generation();
@@ -89,7 +91,8 @@ class agent_world {
   bool over_ = false;
   bool leaving_ = false;
   std::optional<generation> finished_;
-  std::optional<generation> drain_; ///< asked, and not answered
+  std::optional<generation> drain_;                  ///< asked, and not answered
+  std::optional<agent_core::look_for_handler> look_; ///< the same
 };
 
 } // namespace troupe::actors::testing

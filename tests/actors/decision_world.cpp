@@ -47,6 +47,7 @@ decision_world::decision_world(fate choose)
       nodes_min_(1 + static_cast<std::uint32_t>(choose_(3))),
       nodes_max_(nodes_min_ + static_cast<std::uint32_t>(choose_(3))),
       max_restarts_(static_cast<std::uint32_t>(choose_(4))) {
+  sizes_.emplace_back(nodes_min_, nodes_max_);
   for (const auto& name : names)
     nodes_[name].be(name);
   start_planner();
@@ -109,6 +110,8 @@ void decision_world::strike() {
   case 16:
     if (choose_(falls_every_) == 0)
       return choose_(2) == 0 ? planner_falls() : lower_one_falls();
+    if (planner_ && choose_(300) == 0)
+      return scale();
     if (planner_ && choose_(20'000) == 0)
       return perform(planner_->id, {}, planner_->core.abandon(now_, "it was cancelled"));
     return;
@@ -119,6 +122,16 @@ void decision_world::strike() {
   default:
     return stir(name);
   }
+}
+
+void decision_world::scale() {
+  const auto low = static_cast<std::uint32_t>(1 + choose_(2));
+  const auto high = low + static_cast<std::uint32_t>(choose_(3));
+  const auto wish = author("shell").write<ScaleRequest>({}, [&](auto b) {
+    b.setNodesMin(low);
+    b.setNodesMax(high);
+  });
+  perform(planner_->id, {}, planner_->core.scale_wanted(now_, 1, wish));
 }
 
 // ---- the naive membership ----
@@ -209,6 +222,8 @@ recovery_core::effects decision_world::hand_to_planner(const any_msg& m) {
     return core.failed(now_, m.as<Failed>());
   if (m.is<Finished>())
     return core.finished(now_, m.as<Finished>());
+  if (m.is<EndAnswer>())
+    return core.end_answer(now_, m.as<EndAnswer>());
   return core.stopped(now_, m.as<Stopped>());
 }
 
@@ -265,6 +280,10 @@ void decision_world::obey(const node_name&, const recovery_core::record& e) {
     const auto g = e.message.as<GenerationProposed>().read()->getGeneration();
     invariant(g > proposed_, "a number is proposed twice");
     proposed_ = g;
+    sizes_.erase(sizes_.begin(), sizes_.end() - 1);
+  } else if (e.message.is<SizesChanged>()) {
+    auto sizes = e.message.as<SizesChanged>().read();
+    sizes_.emplace_back(sizes->getNodesMin(), sizes->getNodesMax());
   } else if (e.message.is<Concluded>()) {
     concluded_ = e.message.as<Concluded>().read()->getSuccess();
   } else {
@@ -318,7 +337,10 @@ void decision_world::check_world(const World::Reader& world) {
     all += fmt::format("{} ", m.getNode().cStr());
   }
   invariant(next == world.getWorldSize(), "the world's size is not what its members make");
-  invariant(members.size() >= nodes_min_ && members.size() <= nodes_max_ &&
+  const auto fits = [&](const auto& sizes) {
+    return members.size() >= sizes.first && members.size() <= sizes.second;
+  };
+  invariant(std::any_of(sizes_.begin(), sizes_.end(), fits) &&
                 (nodes_max_ != in_pairs || members.size() % 2 == 0),
             "a world of a wrong size");
   const auto known = worlds_.emplace(world.getGeneration(), all);

@@ -30,6 +30,7 @@ class decision_world {
   /// One thing happens: a message arrives, a node comes, breaks, returns, is lost; its workers fail
   /// or finish; a core falls; time passes.
   void strike();
+  void scale();
 
   /// No more faults: nodes that are away return, everything arrives, workers finish, time passes.
   /// Throws unless the job is concluded in the end, every node that is there has heard it, and on
@@ -112,6 +113,8 @@ class decision_world {
   void obey(const node_name&, const recovery_core::stop_generation& e);
   void obey(const node_name&, const recovery_core::recall_restarts& e);
   void obey(const node_name&, const recovery_core::evict& e) { evict(e.node); }
+  void obey(const node_name&, const recovery_core::mark&) {}
+  void obey(const node_name&, const recovery_core::reply&) {}
   void obey(const node_name&, const recovery_core::check_nodes&) {
     invariant(false, "no check was asked for");
   }
@@ -154,6 +157,8 @@ class decision_world {
   instant now_ = dawn;
   std::uint32_t nodes_min_;
   std::uint32_t nodes_max_;
+  /// Lowest and highest, as they were since the newest proposal: a world is formed by one of them.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sizes_;
   std::uint32_t max_restarts_;
   life lives_ = 0;
   std::optional<actor<recovery_core>> planner_;

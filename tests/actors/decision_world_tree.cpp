@@ -193,6 +193,8 @@ member_core::effects decision_world::hand_to_member(member_core& core, const mai
     return core.failed(m.message->as<Failed>());
   if (m.message->is<Finished>())
     return core.finished(m.message->as<Finished>());
+  if (m.message->is<EndAnswer>())
+    return core.end_answer(m.message->as<EndAnswer>());
   return core.stopped(m.message->as<Stopped>());
 }
 

@@ -115,6 +115,14 @@ struct in_text {
   std::string operator()(const recovery_core::evict& e) const {
     return fmt::format("evict {}{}: {}", e.node, e.may_rejoin ? " for now" : "", e.reason);
   }
+  std::string operator()(const recovery_core::mark& e) const {
+    return fmt::format("mark the machine of {} at {}: {}", e.node, e.address, e.reason);
+  }
+  std::string operator()(const recovery_core::reply& e) const {
+    auto report = e.report.read();
+    return fmt::format("answer {}: {}, {}", e.number,
+                       report->getAccepted() ? "accepted" : "refused", report->getText().cStr());
+  }
   std::string operator()(const recovery_core::check_nodes& e) const {
     auto asked = e.message.read();
     std::string all = asked->getAlone() ? "check alone" : "check";
@@ -158,7 +166,10 @@ struct in_text {
                        troupe::in_words(e.within));
   }
   std::string operator()(const agent_core::signal_worker& e) const {
-    return fmt::format("pass on {}: signal {}", e.local, e.signal);
+    return fmt::format("pass on {}: signal {}{}", e.local, e.signal, e.alone ? " alone" : "");
+  }
+  std::string operator()(const agent_core::look_for_handler& e) const {
+    return fmt::format("look for handler of {}: signal {}", e.local, e.signal);
   }
   std::string operator()(const agent_core::sweep&) const { return "sweep"; }
   std::string operator()(const agent_core::open_store& e) const {
@@ -240,7 +251,7 @@ struct in_text {
 
   // worker
   std::string operator()(const worker_core::signal& e) const {
-    return fmt::format("signal {}", e.number);
+    return fmt::format("signal {}{}", e.number, e.alone ? " alone" : "");
   }
   std::string operator()(const worker_core::tell_start& e) const {
     return "tell " + text(e.message.any());

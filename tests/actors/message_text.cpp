@@ -136,6 +136,10 @@ bool told_of_generations(std::string& out, const any_msg& m) {
                     [](auto& b, auto g) {
                       return fmt::format("Stop g{}: {}", g, b.getReason().cStr());
                     }) ||
+         told<EndWanted>(out, m,
+                         [](auto& b, auto g) {
+                           return fmt::format("EndWanted g{}: {}", g, b.getReason().cStr());
+                         }) ||
          told<StandBy>(
              out, m,
              [](auto& b, auto) { return fmt::format("StandBy: {}", b.getReason().cStr()); }) ||
@@ -178,8 +182,14 @@ bool told_of_training(std::string& out, const any_msg& m) {
                        }) ||
          told<Finished>(out, m,
                         [](auto& b, auto g) {
-                          return fmt::format("Finished g{} {}", g, b.getNode().cStr());
+                          return fmt::format("Finished g{} {}{}", g, b.getNode().cStr(),
+                                             b.getAsked() ? ", asked to" : "");
                         }) ||
+         told<EndAnswer>(out, m,
+                         [](auto& b, auto g) {
+                           return fmt::format("EndAnswer g{} {}: {}", g, b.getNode().cStr(),
+                                              b.getBegun() ? "begun" : "not possible");
+                         }) ||
          told<WorkerStarted>(out, m,
                              [](auto& b, auto g) {
                                return fmt::format("WorkerStarted g{} {} pid {}", g,
@@ -222,6 +232,11 @@ bool told_of_records(std::string& out, const any_msg& m) {
                                                    b.getNode().cStr(), b.getRestartCount(),
                                                    failures_text(b.getFailures()));
                               }) ||
+         told<SizesChanged>(out, m,
+                            [](auto& b, auto) {
+                              return fmt::format("SizesChanged {}:{}", b.getNodesMin(),
+                                                 b.getNodesMax());
+                            }) ||
          told<Concluded>(out, m, [](auto& b, auto) {
            return fmt::format("Concluded {}: {}", outcome_text(b.getSuccess()),
                               b.getReason().cStr());

@@ -26,7 +26,7 @@ double slowness(const truth& t, node_index a, node_index b) {
 
 group_result probe(const truth& t, const std::vector<node_index>& members, random_source& random) {
   bool works = true;
-  double factor = 1;
+  double factor = std::count(members.begin(), members.end(), t.nodes) ? 100 : 1;
   for (const auto a : members) {
     if (t.slow.count(a))
       factor = std::max(factor, slowness(t, a, a));
@@ -98,19 +98,28 @@ bool has_reference(const truth& t) {
 }
 
 /// It has another link than that to `except` to a node that works; for speed: to one that is fast.
-bool works_elsewhere(const truth& t, node_index n, node_index except, bool fast) {
+bool works_elsewhere(const truth& t, const history& h, node_index n, node_index except, bool fast) {
+  if (!fast && t.works_with_witness(n) && was_probed(h, n, t.nodes))
+    return true;
   for (node_index o = 0; o < t.nodes; ++o)
     if (o != n && o != except && t.works(n, o) && (!fast || t.fast(n, o)))
       return true;
   return false;
 }
 
-std::string false_finding(const truth& t, const verdict& v) {
+std::string false_finding(const truth& t, const outcome_of_check& done) {
+  const auto& v = done.said;
+  const auto cut_off = [&](node_index n) {
+    return t.cuts_off(n) && !(t.works_with_witness(n) && was_probed(done.all, n, t.nodes));
+  };
   for (const auto& f : v.findings) {
     const auto first = f.nodes.front();
+    for (const auto n : f.nodes)
+      if (n >= t.nodes)
+        return "about the witness: " + f.reason;
     const auto both = f.nodes.size() == 2 ? link_of(first, f.nodes[1]) : ends{};
     const bool right =
-        f.what == finding::kind::faulty_node   ? t.broken.count(first) || t.cuts_off(first)
+        f.what == finding::kind::faulty_node   ? t.broken.count(first) || cut_off(first)
         : f.what == finding::kind::slow_node   ? t.slow.count(first) || t.cuts_off(first)
         : f.what == finding::kind::faulty_link ? t.broken_links.count(both) > 0
         : f.what == finding::kind::slow_link   ? t.slow_links.count(both) > 0
@@ -130,8 +139,20 @@ bool slowness_shows(const truth& t, const history& h) {
   return is_minority_bad(t) && fast_group_was_probed(t, h);
 }
 
+/// No node works with another one, and one does with the witness.
+bool only_witness_tells(const truth& t) {
+  bool any = false;
+  for (node_index a = 0; a < t.nodes; ++a) {
+    any = any || t.works_with_witness(a);
+    for (node_index b = a + 1; b < t.nodes; ++b)
+      if (t.works(a, b))
+        return false;
+  }
+  return any;
+}
+
 std::string missed_node(const truth& t, const outcome_of_check& done) {
-  const bool reference = t.nodes > 2 && has_reference(t);
+  const bool reference = (t.nodes > 2 && has_reference(t)) || only_witness_tells(t);
   for (const auto n : t.broken)
     if ((reference || t.own == own_probes::seeing) &&
         !found(done.said, finding::kind::faulty_node, {n}))
@@ -139,7 +160,7 @@ std::string missed_node(const truth& t, const outcome_of_check& done) {
   for (const auto n : t.slow)
     if ((t.own == own_probes::seeing ? is_minority_bad(t) : slowness_shows(t, done.all)) &&
         !found(done.said, finding::kind::slow_node, {n}))
-      if (works_elsewhere(t, n, n, false))
+      if (works_elsewhere(t, done.all, n, n, false))
         return fmt::format("n{} is slow and was not found", n);
   return {};
 }
@@ -148,7 +169,7 @@ std::string missed_link(const truth& t, const outcome_of_check& done) {
   for (const bool slow : {false, true})
     for (const auto& [a, b] : slow ? t.slow_links : t.broken_links)
       if (was_probed(done.all, a, b) && !t.broken.count(a) && !t.broken.count(b) &&
-          works_elsewhere(t, a, b, slow) && works_elsewhere(t, b, a, slow) &&
+          works_elsewhere(t, done.all, a, b, slow) && works_elsewhere(t, done.all, b, a, slow) &&
           !(slow && (t.slow.count(a) || t.slow.count(b) || !slowness_shows(t, done.all))) &&
           !found(done.said, slow ? finding::kind::slow_link : finding::kind::faulty_link, {a, b}))
         return fmt::format("the {} link n{}-n{} was probed and not found", slow ? "slow" : "broken",
@@ -230,7 +251,10 @@ std::vector<node_index> from_both_ends(const times& by) {
 } // namespace
 
 bool truth::works(node_index a, node_index b) const {
-  return !broken.count(a) && !broken.count(b) && !broken_links.count(link_of(a, b));
+  const auto [first, second] = link_of(a, b);
+  if (second == nodes)
+    return witness && !broken.count(first) && !witness_is_closed_to.count(first);
+  return !broken.count(a) && !broken.count(b) && !broken_links.count({first, second});
 }
 
 bool truth::fast(node_index a, node_index b) const {
@@ -256,6 +280,8 @@ std::string truth::in_words() const {
     out += fmt::format(", link n{}-n{} broken", a, b);
   for (const auto& [a, b] : slow_links)
     out += fmt::format(", link n{}-n{} slow", a, b);
+  if (witness)
+    out += fmt::format(", a witness that is closed to {}", fmt::join(witness_is_closed_to, " "));
   return out;
 }
 
@@ -265,6 +291,11 @@ outcome_of_check check(const truth& t, const policy& with) {
   for (node_index n = 0; n < t.nodes; ++n)
     out.all.nodes.push_back(fmt::format("n{}", n));
   out.all.alone = probe_alone(t, random);
+  if (t.witness) {
+    out.all.witness = t.nodes;
+    out.all.nodes.emplace_back("the witness");
+    out.all.alone.emplace_back();
+  }
   for (;;) {
     auto step = next_step(out.all, with);
     if (auto* v = std::get_if<verdict>(&step)) {
@@ -279,8 +310,11 @@ outcome_of_check check(const truth& t, const policy& with) {
 }
 
 std::string false_or_hidden(const truth& t, const outcome_of_check& done) {
-  if (auto wrong = false_finding(t, done.said); !wrong.empty())
+  if (auto wrong = false_finding(t, done); !wrong.empty())
     return wrong;
+  for (const auto* all : {&done.said.good, &done.said.leave})
+    if (std::count(all->begin(), all->end(), t.nodes))
+      return "the witness is one of the nodes";
   for (const auto n : t.broken)
     if (!done.all.rounds.empty() && std::count(done.said.good.begin(), done.said.good.end(), n))
       return fmt::format("n{} is broken and was called good", n);

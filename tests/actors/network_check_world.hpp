@@ -27,12 +27,16 @@ struct truth {
   std::set<ends> broken_links, slow_links;
   own_probes own = own_probes::absent;
   std::uint64_t seed = 1; ///< of times, and of which failure is silence
+  /// There is a party that is no node, with the index `nodes`, far slower than all of them.
+  bool witness = false;
+  std::set<node_index> witness_is_closed_to;
 
   bool works(node_index a, node_index b) const;
   bool fast(node_index a, node_index b) const;
-  /// Each of the node's links to one that works and is not slow is broken or slow: that it works
-  /// itself shows in no probe.
+  /// Each of the node's links to a node that works and is not slow is broken or slow: that it works
+  /// itself shows in no probe, but one with the witness.
   bool cuts_off(node_index n) const;
+  bool works_with_witness(node_index n) const { return witness && works(n, nodes); }
   /// In one line, for a test that fails.
   std::string in_words() const;
 };

@@ -84,8 +84,11 @@ struct planner_story {
   std::string stops(const node_name& node, const std::vector<int>& codes = {}) {
     return tell(core.stopped(now, stopped(node, core.current().value, codes)));
   }
-  std::string finishes(const node_name& node) {
-    return tell(core.finished(now, finished(node, core.current().value)));
+  std::string finishes(const node_name& node, bool asked = false) {
+    return tell(core.finished(now, finished(node, core.current().value, asked)));
+  }
+  std::string answers(const node_name& node, bool begun) {
+    return tell(core.end_answer(now, end_answer(node, core.current().value, begun)));
   }
   std::string ends(const std::optional<std::string>& why = std::nullopt) {
     return tell(core.generation_ended(now, core.current(), why));

@@ -186,8 +186,22 @@ msg<WorkerEnded> worker_ended(std::uint64_t g, local_rank local, const ending_of
   });
 }
 
-msg<Finished> finished(const node_name& node, std::uint64_t g) {
-  return someone().write<Finished>(generation{g}, [&](auto b) { b.setNode(node); });
+msg<Finished> finished(const node_name& node, std::uint64_t g, bool asked) {
+  return someone().write<Finished>(generation{g}, [&](auto b) {
+    b.setNode(node);
+    b.setAsked(asked);
+  });
+}
+
+msg<EndWanted> end_wanted(std::uint64_t g) {
+  return someone().write<EndWanted>(generation{g}, [](auto b) { b.setReason("more are here"); });
+}
+
+msg<EndAnswer> end_answer(const node_name& node, std::uint64_t g, bool begun) {
+  return someone().write<EndAnswer>(generation{g}, [&](auto b) {
+    b.setNode(node);
+    b.setBegun(begun);
+  });
 }
 
 msg<Sealed> sealed(std::uint64_t g, const std::vector<node_name>& nodes,

@@ -76,7 +76,10 @@ struct ending_of {
 };
 messages::msg<messages::WorkerEnded> worker_ended(std::uint64_t g, local_rank local,
                                                   const ending_of& e);
-messages::msg<messages::Finished> finished(const node_name& node, std::uint64_t g);
+messages::msg<messages::Finished> finished(const node_name& node, std::uint64_t g,
+                                           bool asked = false);
+messages::msg<messages::EndWanted> end_wanted(std::uint64_t g);
+messages::msg<messages::EndAnswer> end_answer(const node_name& node, std::uint64_t g, bool begun);
 
 /// A world of these nodes, two slots each, in this order.
 messages::msg<messages::Sealed> sealed(std::uint64_t g, const std::vector<node_name>& nodes,

@@ -56,6 +56,7 @@ class Job:
                     "RANK": len(started),
                     "WORLD_SIZE": world,
                     "LOCAL_RANK": local,
+                    "LOCAL_WORLD_SIZE": procs,
                     "GROUP_RANK": node,
                 }
                 memory = {}

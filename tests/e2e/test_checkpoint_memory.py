@@ -47,12 +47,12 @@ def lives(directory: Path, life: int) -> list[dict]:
     return [json.loads(f.read_text()) for f in files]
 
 
-def memory_of_images() -> set[int]:
-    """Memory without a name, of all processes that this one can see."""
+def memory_of_images(process: int | str = "[0-9]*") -> set[int]:
+    """Memory without a name, of one process or of all that this one can see."""
     found = set()
-    for process in Path("/proc").glob("[0-9]*"):
+    for directory in Path("/proc").glob(str(process)):
         with contextlib.suppress(OSError):
-            for entry in (process / "fd").iterdir():
+            for entry in (directory / "fd").iterdir():
                 if os.readlink(entry).startswith("/memfd:troupe-ckpt"):
                     found.add(entry.stat().st_ino)
     return found
@@ -61,7 +61,6 @@ def memory_of_images() -> set[int]:
 def test_every_life_goes_on_from_the_image_of_the_one_before(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(TRAINS)
-    others = memory_of_images()
     run = start([str(script), str(tmp_path)], procs=2, restarts=2, environment=PACKAGE)
     first = lives(tmp_path, 0)
     assert [one["image"] for one in first] == [None, None]
@@ -73,7 +72,7 @@ def test_every_life_goes_on_from_the_image_of_the_one_before(start: Start, tmp_p
     os.kill(second[1]["pid"], signal.SIGKILL)
 
     third = lives(tmp_path, 2)
-    own = memory_of_images() - others
+    own = memory_of_images(run.launchers[0].pid)
     assert own
     assert [(one["image"], one["step"], one["whole"]) for one in third] == [(10, 10, True)] * 2
     assert run.wait(60) == [0], run.err()

@@ -63,7 +63,14 @@ def goes_on_after_a_killed_worker(broken: Run, first_on_disk: Path) -> list[str]
 
 @pytest.mark.parametrize(
     ("example", "first_on_disk"),
-    [("ddp.py", "50"), ("fsdp.py", "50"), ("trainer.py", "checkpoint-50/whole")],
+    [
+        ("ddp.py", "50"),
+        ("elastic.py", "50"),
+        ("fsdp.py", "50"),
+        ("trainer.py", "checkpoint-50/whole"),
+        ("trainer_in_memory.py", "checkpoint-50/.troupe-manifest.json"),
+        ("lightning_in_memory.py", "step=50.ckpt"),
+    ],
 )
 def test_a_script_ends_with_the_same_loss_whether_a_worker_was_killed_or_not(
     start: Start, package: dict[str, str], tmp_path: Path, example: str, first_on_disk: str

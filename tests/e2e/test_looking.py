@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Start
-from launchers import Launcher, Run, actor_launcher, free_port, until
+from launchers import Launcher, Run, actor_launcher, free_port, freeze, until
 from test_crashes import kill_supervisor
 from test_hangs import CULPRIT, NEVER, SCRIPT, WITHIN, WORK, Job, train, verdicts
 
@@ -96,7 +96,7 @@ def test_of_two_nodes_and_of_one_that_does_not_answer(start: Start, tmp_path: Pa
     run = start(worker, nodes=2, procs=2, environment={"PYTHONPATH": str(ROOT / "python")})
     Job(run, tmp_path).trained(10)
     assert answer(ask(run))[0].startswith("stacks of 4 of 4 ranks: ")
-    os.kill(run.supervisor(1), signal.SIGSTOP)
+    freeze(run.supervisor(1))
     try:
         told, directory = answer(ask(run))
     finally:

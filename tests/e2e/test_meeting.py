@@ -130,7 +130,7 @@ def test_launchers_that_were_told_another_size_are_turned_away(nodes: Nodes) -> 
     until(lambda: "node-0" in master.err(), WITHIN, "a master")
     _, other = nodes((["--nnodes=1:2", "--node-rank=1", where], {}))
     assert other.wait(WITHIN) == [1]
-    told = "this master's job has 2 node(s), the node was told 1 to 2 nodes (--nnodes)"
+    told = "this master's job has 2 nodes, the node was told 1 to 2 nodes (--nnodes)"
     assert told in other.err()
     until(lambda: f"node node-1 was refused: {told}" in master.err(), WITHIN, master.err())
 

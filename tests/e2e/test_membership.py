@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Start
-from launchers import Run, alive, free_port, until
+from launchers import Run, alive, free_port, freeze, until
 
 WITHIN = 60.0  # the product's own time limits are those of its lease, 2 s
 DEFAULT_LEASE = {"PET_RDZV_CONF": ""}
@@ -59,7 +59,7 @@ def test_a_node_that_froze_finds_itself_fenced_and_joins_as_new(
     stamps = tmp_path / "stamps"
     run = two_nodes(shell, stamps)
     frozen, came = run.supervisor(1), run.err(0).count("node node-1 joined")
-    os.kill(frozen, signal.SIGSTOP)
+    freeze(frozen)
     goes_on_alone(stamps)
     says(run, 0, "nothing heard for")
     old = [pid for size, pid in worlds(stamps) if size == 2]
@@ -162,7 +162,7 @@ def test_a_stopped_launcher_holds_its_successor_up_for_no_longer_than_a_lease(
 ) -> None:
     stamps = tmp_path / "stamps"
     run = two_nodes(shell, stamps)
-    os.kill(run.supervisor(1), signal.SIGSTOP)
+    freeze(run.supervisor(1))
     began = time.monotonic()
     run.start_node(1)
     says(run, 0, "the earlier node supervisor with the name 'node-1' does not answer")

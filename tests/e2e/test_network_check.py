@@ -89,7 +89,7 @@ class Job:
     def start(self, name: str, *options: object, program: str = "actor-launcher", **environment: str) -> Run:
         place = self.directory / name
         place.mkdir()
-        before = self.net.command(int(name[1:]), []) if self.net else []
+        before = self.net.command(0 if name == "master" else int(name[1:]), []) if self.net else []
         if program == "actor-master":
             own, command = [f"--listen={self.where}"], []
         else:
@@ -239,12 +239,14 @@ def test_bandwidths_are_measured_for_each_size(job: Job, options: list[str]) -> 
         of_it = [fields for fields in measured if fields["collective"] == collective]
         assert [fields["bytes"] for fields in of_it] == sizes
         for fields in of_it:
-            assert fields["nodes"] == 3
+            assert fields["nodes"] == fields["ranks"] == 3
+            assert fields["means"] == "ring over TCP"
             assert fields["microseconds"] > 0
             speed = fields["bytes"] / fields["microseconds"] / 1e3
             assert fields["algorithm_gb_per_second"] == pytest.approx(speed)
             assert fields["bus_gb_per_second"] == pytest.approx(on_the_bus * speed)
-    table = re.findall(r"all-(?:reduce|gather) +\d+ [KM]iB among 3 nodes: .* on the bus$", job.runs["n0"].err(), re.M)
+    row = r"all-(?:reduce|gather) +\d+ [KM]iB among 3 nodes: .* on the bus \(ring over TCP\)$"
+    table = re.findall(row, job.runs["n0"].err(), re.M)
     assert len(table) == 2 * len(sizes)
 
 
@@ -310,6 +312,65 @@ def test_a_switch_between_devices_that_is_slow(job: Job, tmp_path: Path) -> None
     job.left("n2", "14999", "15000")
     [fault] = job.fields("node_faulty")
     assert fault["names"] == "n2"
+
+
+# ---- devices that have a library for collectives ----
+
+LIBRARY = "NCCL 2.27.3"
+
+
+def grouped(directory: Path, copies: int = 4, collectives: str = LIBRARY, **others: object) -> dict[str, str]:
+    """A node whose devices take part in groups."""
+    described = devices(directory, {"copies": copies}, collectives=collectives, **others)
+    return {"TROUPE_PROBE_DEVICES": described}
+
+
+def test_devices_with_a_library_are_probed_by_it(job: Job, tmp_path: Path) -> None:
+    job.nnodes = "3"
+    nodes = {
+        "n0": grouped(tmp_path),
+        "n1": grouped(tmp_path, copies=2),
+        "n2": grouped(tmp_path, group_bandwidth=1000),
+    }
+    job.start_all("--comm-perf-test", nodes=3, own=nodes)
+    all_are_good(job, "n0", "n1", "n2")
+    measured = job.fields("communication_measured")
+    assert len(measured) == 10
+    for fields in measured:
+        assert (fields["means"], fields["nodes"], fields["ranks"]) == (LIBRARY, 3, 10)
+        # The slowest node counts: 1000 MB/s.
+        assert fields["microseconds"] == fields["bytes"] // 1000
+        on_the_bus = {"all-reduce": 1.8, "all-gather": 0.9}[fields["collective"]]
+        assert fields["bus_gb_per_second"] == pytest.approx(on_the_bus * fields["algorithm_gb_per_second"])
+    assert f"on the bus ({LIBRARY}, 10 devices)" in job.runs["n0"].err()
+
+
+def test_a_node_without_their_library_is_probed_by_the_ring(job: Job, tmp_path: Path) -> None:
+    nodes = {"n0": grouped(tmp_path), "n1": grouped(tmp_path, collectives="NCCL 2.26.2", group_failed="never tried")}
+    job.start_all("--comm-perf-test", nodes=2, own=nodes)
+    all_are_good(job, "n0", "n1")
+    assert {fields["means"] for fields in job.fields("communication_measured")} == {"ring over TCP"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ({"group_failed": "unhandled system error"}, "unhandled system error"),
+        ({"group_does": "crash"}, "was killed by SIGSEGV"),
+        ({"group_does": "hang"}, "has not ended within"),
+    ],
+    ids=["fails", "crashes", "hangs"],
+)
+def test_a_node_whose_devices_reach_no_others(job: Job, tmp_path: Path, broken: dict, reason: str) -> None:
+    job.nnodes = "2:3"
+    nodes = {"n0": grouped(tmp_path), "n1": grouped(tmp_path), "n2": grouped(tmp_path, **broken)}
+    job.start_all(f"--network-check-timeout={PROBE}", nodes=3, own=nodes)
+    job.trained("n0", "n1")
+    job.left("n2", "node n2 is faulty: its probes failed with ")
+    [fault] = job.fields("node_faulty")
+    assert fault["names"] == "n2"
+    said = [fields["reason"] for fields in job.fields("group_failed") if fields["node"] == "n2"]
+    assert said and all(reason in line for line in said), said
 
 
 # ---- the network ----

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Start
-from launchers import Launcher, Run, actor_launcher, until
+from launchers import Launcher, Run, actor_launcher, freeze, until
 
 WAITS = """
 echo $$ > "$1/pid-$RANK.part" && mv "$1/pid-$RANK.part" "$1/pid-$RANK-$TORCHELASTIC_RESTART_COUNT"
@@ -132,7 +132,7 @@ def test_a_killed_rank_is_seen_at_once_with_its_reason_and_the_restarts_used(
 
 def test_a_node_that_does_not_answer_is_a_row_that_says_so(shell: Start, tmp_path: Path) -> None:
     run = job(shell, tmp_path)
-    os.kill(run.supervisor(1), signal.SIGSTOP)
+    freeze(run.supervisor(1))
     try:
         troubled = tree_of(run, "--troubled")
     finally:
@@ -202,7 +202,7 @@ def test_watching_fits_the_terminal_survives_the_master_and_ends_at_ctrl_c(
         pytest.skip("other jobs of this user run on this machine")
     address = json.loads(found)["master"]
     master, terminal = pty.openpty()
-    subprocess.run(["stty", "cols", "80", "rows", "34"], stdin=terminal, check=True)
+    subprocess.run(["stty", "cols", "80", "rows", "36"], stdin=terminal, check=True)
     watching = subprocess.Popen(
         [str(SHELL), "tree", "--watch", "0.1", f"--master={address}"],
         stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
@@ -213,7 +213,7 @@ def test_watching_fits_the_terminal_survives_the_master_and_ends_at_ctrl_c(
         drawn = read_terminal(master, 10, "gateway")
         lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn).replace("\r", "").split("\n")
         assert max(map(len, lines)) <= 80, lines
-        os.kill(run.supervisor(), signal.SIGSTOP)
+        freeze(run.supervisor())
         read_terminal(master, 20, "away for")
         os.kill(run.supervisor(), signal.SIGCONT)
         read_terminal(master, 20, "rows, ")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import CALM
 from launchers import Launcher, Run, base_environment, free_port, until
+from own_master import OwnMaster
 
 WITHIN = 60.0
 RACKS = {"a": "x", "b": "y", "c": "x", "d": "y"}
@@ -212,3 +213,94 @@ def test_what_cannot_be_printed_is_one_line_and_exits_2(
     assert done.stdout == ""
     [line] = done.stderr.splitlines()
     assert named in line
+
+
+# ---- A master of its own ----
+
+# Each life waits to be told which node is to fail; none: all have trained.
+LIVES = """
+life=$(cat "$1/life")
+echo "$GROUP_RANK" >"$1/$WHERE-$life.part" && mv "$1/$WHERE-$life.part" "$1/$WHERE-$life"
+until [ -e "$1/fails-$life" ]; do sleep 0.02; done
+case $(cat "$1/fails-$life") in
+"$WHERE") exit 1 ;;
+none) exit 0 ;;
+*) exec sleep 600 ;;
+esac
+"""
+OTHER_LINES = "".join(f"{rack} hall {node}\n" for node, rack in zip("abcd", "xxyy", strict=True))
+
+
+@pytest.fixture
+def own_master(launcher: Launcher, tmp_path: Path) -> Iterator[Callable[..., OwnMaster]]:
+    """Of four nodes, which have come in the order of their names."""
+    script = tmp_path / "worker.sh"
+    script.write_text(f"#!/bin/sh\n{LIVES}\n")
+    script.chmod(0o755)
+    (tmp_path / "said").mkdir()
+    made: list[OwnMaster] = []
+
+    def start(*options: str) -> OwnMaster:
+        (tmp_path / "life").write_text("1")
+        made.append(OwnMaster(launcher, tmp_path / "said", 4, *options))
+        for name in RACKS:
+            made[0].start_node(name, ["--no-python", str(script), str(tmp_path)])
+            made[0].until(lambda n=name: f"node {n} joined" in made[0].err(), f"node {name}")
+        return made[0]
+
+    yield start
+    for master in made:
+        master.close()
+
+
+def by_rank(master: OwnMaster, place: Path, life: int) -> str:
+    files = {name: place / f"{name}-{life}" for name in RACKS}
+    master.until(lambda: all(f.exists() for f in files.values()), f"life {life}")
+    return "".join(sorted(files, key=lambda name: int(files[name].read_text())))
+
+
+def fails(place: Path, life: int, node: str) -> None:
+    (place / "life").write_text(str(life + 1))
+    (place / "which").write_text(node)
+    (place / "which").rename(place / f"fails-{life}")
+
+
+def replaced(file: Path, text: str) -> None:
+    file.with_suffix(".part").write_text(text)
+    file.with_suffix(".part").rename(file)
+
+
+def test_a_master_of_its_own_has_the_file(
+    own_master: Callable[..., OwnMaster], tmp_path: Path
+) -> None:
+    (tmp_path / "racks").write_text(LINES)
+    master = own_master(f"--topology={tmp_path}/racks")
+    assert by_rank(master, tmp_path, 1) == "acbd"
+    assert f"{tmp_path}/racks is taken for" in master.err()
+    assert "ranks follow the network: of 4 nodes the ring leaves a switch" in master.err()
+    fails(tmp_path, 1, "none")
+    master.end()
+
+
+def test_a_file_that_changes_is_read_by_the_next_master(
+    own_master: Callable[..., OwnMaster], tmp_path: Path
+) -> None:
+    (tmp_path / "racks").write_text(LINES)
+    master = own_master(f"--topology={tmp_path}/racks")
+    assert by_rank(master, tmp_path, 1) == "acbd"
+    replaced(tmp_path / "racks", OTHER_LINES)
+    fails(tmp_path, 1, "b")
+    assert by_rank(master, tmp_path, 2) == "acbd"
+    master.end_master()
+    master.start_master()
+    master.until(lambda: "racks is taken for" in master.err(), "the file is read")
+    fails(tmp_path, 2, "c")
+    assert by_rank(master, tmp_path, 3) == "abcd", master.err()
+    replaced(tmp_path / "racks", "x hall a\ny b\n")
+    master.end_master()
+    master.start_master()
+    master.until(lambda: "ranks do not follow the network" in master.err(), "the file is refused")
+    fails(tmp_path, 3, "a")
+    assert by_rank(master, tmp_path, 4) == "abcd", master.err()
+    fails(tmp_path, 4, "none")
+    master.end()

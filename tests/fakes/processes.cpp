@@ -41,6 +41,11 @@ void fake_processes::adopt(ports::process_id survivor, ended on_end) {
   p.on_end = std::move(on_end);
 }
 
+void fake_processes::signal_alone(ports::process_id id, int number) {
+  if (const auto found = living_.find(id); found != living_.end())
+    tell(found->second.name + " alone gets " + std::to_string(number));
+}
+
 void fake_processes::signal(ports::process_id id, int number) {
   const auto found = living_.find(id);
   if (found == living_.end())

@@ -18,6 +18,8 @@ class fake_processes final : public ports::process_host {
   std::vector<ports::survivor> survivors() override { return survivors_; }
   void adopt(ports::process_id survivor, ended on_end) override;
   void signal(ports::process_id process, int number) override;
+  void signal_alone(ports::process_id process, int number) override;
+  bool takes_signal(std::int32_t, int) override { return takes_signals; }
   void sweep(std::function<void(std::size_t killed)> done) override;
   result<std::uint16_t> free_port(const std::string& address) override;
   std::int64_t unix_time_ms() override { return 0; }
@@ -42,6 +44,8 @@ class fake_processes final : public ports::process_host {
   std::string take_deeds();
   /// SIGKILL ends a process at once, unless this says otherwise.
   bool unkillable = false;
+  /// They have handlers for all signals.
+  bool takes_signals = true;
   /// Sweeps are answered at once, with this number.
   std::size_t strays = 0;
   /// No port is free.

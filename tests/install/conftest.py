@@ -23,7 +23,7 @@ def build(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def wheel(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheels(build: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     into = tmp_path_factory.mktemp("wheel")
     made = subprocess.run(
         [ROOT / "scripts/wheel", build, into],
@@ -32,7 +32,12 @@ def wheel(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
         env={**BARE, "PYTHON": sys.executable},
     )
-    return Path(made.stdout.strip())
+    return [Path(line) for line in made.stdout.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def wheel(wheels: list[Path]) -> Path:
+    return wheels[0]
 
 
 def run(*command: object, **how: object) -> subprocess.CompletedProcess[str]:

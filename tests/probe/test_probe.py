@@ -109,7 +109,7 @@ def test_a_driver_that_crashes_takes_the_program_along(simulated: Probe) -> None
         (["x"], "'x' is no option of troupe-probe"),
         (["--box-pairs", "0-1"], "--box-pairs: '0-1' is no pair of devices; one is written 0:1"),
         (["--within", "0"], "--within: 0; more than 0 and at most 3600 seconds are possible"),
-        (["--messages"], "--messages: a NodeProbeWanted is expected on the standard input"),
+        (["--messages"], "--messages: a NodeProbeWanted or a DevicesProbeWanted is expected on the standard input"),
     ],
 )
 def test_what_must_be_typed_differently(probe: Probe, arguments: list[str], told: str) -> None:

@@ -257,7 +257,7 @@ void checkpoints::say_newest_in_memory() {
   snapshots([&](const std::string& node, local_rank local, const ckpt::slot_snapshot& says) {
     if (says.world_size != q.shards)
       return;
-    q.ranks[says.rank].memory.push_back({id_of(says), says.bytes});
+    q.ranks[says.rank].memory.push_back({id_of(says), says.bytes, says.rank});
     q.ranks[says.rank].parities = parities_at(node, local, q.shards);
   });
   const auto plan = ckpt::plan_load(q);

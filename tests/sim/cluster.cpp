@@ -110,6 +110,7 @@ void cluster::start_master(const std::string& name) {
   o.membership.job = job_name;
   o.membership.return_within = options_.return_within;
   o.rendezvous.nodes_min = options_.nodes_min;
+  o.rendezvous.planned_end = options_.planned_end;
   o.rendezvous.nodes_max = options_.nodes_max;
   o.rendezvous.last_call = options_.last_call;
   o.rendezvous.unit = options_.unit;
@@ -165,6 +166,8 @@ void cluster::supervise(const std::string& name) {
   o.agent.node = name;
   o.agent.slots = options_.slots;
   o.agent.stop_within = options_.stop_within;
+  if (options_.planned_end)
+    o.agent.leave_within = options_.planned_end->within;
   o.program.spec = &trainers::spec_of;
   o.program.explain = [this, name](const actors::assignment& place,
                                    const ports::exit_status& s) -> actors::exit_report {

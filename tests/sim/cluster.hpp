@@ -43,6 +43,8 @@ struct cluster_options {
   std::uint64_t check_bytes = 64u << 10;
   duration check_within = 10s;
   duration stop_within = 5s;
+  /// Workers are asked to save and end before a planned change.
+  std::optional<actors::planned_end_options> planned_end;
   /// Of links and of membership.
   duration lease = limits::lease;
   duration return_within = limits::return_within;
@@ -96,6 +98,8 @@ class cluster {
   void interrupt(const std::string& name, int signal);
   /// A shell asks for the tree; `take` gets the answer, or an error if there is none.
   void ask_tree(std::function<void(result<messages::msg<messages::TreeReport>>)> take);
+  /// A shell says how many nodes worlds may have.
+  void scale(std::uint32_t nodes_min, std::uint32_t nodes_max);
   /// Kills one actor of the master or a node, as a bug in it would: "rendezvous", "agent", …
   void crash_actor(const std::string& host, const std::string& role);
 
@@ -142,7 +146,9 @@ class cluster {
   void hear(const std::string& name, int signal);
   struct question;
   void ask_on(question& asked, result<ports::connection_ptr> link);
-  void answer(question& asked, result<messages::msg<messages::TreeReport>> with);
+  void answer(question& asked, result<messages::any_msg> with);
+  void ask(messages::any_msg what, duration within,
+           std::function<void(result<messages::any_msg>)> take);
   void node_over(const std::string& name, std::uint64_t boot, const actors::node_outcome& o);
   void master_decided(const host_ptr& h, const actors::recovery_core::verdict& v);
 

@@ -40,17 +40,43 @@ void cluster::hear(const std::string& name, int signal) {
 /// answered or not.
 struct cluster::question {
   std::uint64_t number;
-  std::function<void(result<messages::msg<messages::TreeReport>>)> take;
+  messages::any_msg what;
+  std::function<void(result<messages::any_msg>)> take;
   ports::connection_ptr link;
 };
 
 void cluster::ask_tree(std::function<void(result<messages::msg<messages::TreeReport>>)> take) {
+  ask(messages::build<messages::TreeRequest>({"shell", {}, {}, 1, 1}, [](auto) {}).any(),
+      4 * limits::request_within, [take = std::move(take)](result<messages::any_msg> answer) {
+        if (answer)
+          take(answer->as<messages::TreeReport>());
+        else
+          take(tl::make_unexpected(answer.error()));
+      });
+}
+
+void cluster::scale(std::uint32_t nodes_min, std::uint32_t nodes_max) {
+  world_.write("shell", fmt::format("! scales to {}:{}", nodes_min, nodes_max));
+  const auto wish = messages::build<messages::ScaleRequest>({"shell", {}, {}, 1, 1}, [&](auto b) {
+    b.setNodesMin(nodes_min);
+    b.setNodesMax(nodes_max);
+  });
+  ask(wish.any(), limits::scale_answer_within, [this](const result<messages::any_msg>& answer) {
+    world_.write("shell", answer ? std::string("was told: ") +
+                                       answer->as<messages::ScaleReport>().read()->getText().cStr()
+                                 : "was told nothing: " + answer.error().what);
+  });
+}
+
+void cluster::ask(messages::any_msg what, duration within,
+                  std::function<void(result<messages::any_msg>)> take) {
   if (!shell_.process)
     boot("shell", shell_);
   const auto number = world_.next_question();
-  questions_[number] = std::make_shared<question>(question{number, std::move(take), {}});
-  world_.tell(&observer::asked, number, "shell", "a TreeRequest",
-              now() + limits::dial_within + 4 * limits::request_within);
+  const auto kind = "a " + messages::kind_name(what.kind());
+  questions_[number] =
+      std::make_shared<question>(question{number, std::move(what), std::move(take), {}});
+  world_.tell(&observer::asked, number, "shell", kind, now() + limits::dial_within + within);
   shell_.process->call([this, number] {
     const auto hello = messages::build<messages::Hello>({"shell"}, [](auto b) {
       b.setJob("job");
@@ -73,20 +99,19 @@ void cluster::ask_on(question& asked, result<ports::connection_ptr> link) {
   }
   asked.link = *link;
   asked.link->open({[this, &asked](const messages::any_msg& m) {
-                      if (!m.is<messages::TreeReport>())
+                      if (m.envelope().correlation == 0)
                         return;
-                      answer(asked, m.as<messages::TreeReport>());
+                      answer(asked, m);
                       asked.link->close("answered");
                     },
                     [this, &asked](ports::link_ending end) {
                       answer(asked, failure(errc::closed, std::move(end.reason)));
                       questions_.erase(asked.number);
                     }});
-  (void)asked.link->send(
-      messages::build<messages::TreeRequest>({"shell", {}, {}, 1, 1}, [](auto) {}).any());
+  (void)asked.link->send(asked.what);
 }
 
-void cluster::answer(question& asked, result<messages::msg<messages::TreeReport>> with) {
+void cluster::answer(question& asked, result<messages::any_msg> with) {
   if (!asked.take)
     return;
   world_.tell(&observer::answered, asked.number);

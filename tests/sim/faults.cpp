@@ -68,7 +68,8 @@ result<void> about_node(cluster& c, const command& w) {
     if (!c.up(name))
       c.start_node(name);
   } else if (what == "is interrupted") {
-    c.interrupt(name, SIGINT);
+    // By SIGTERM a node leaves after its workers have saved, where they can.
+    c.interrupt(name, c.options().planned_end ? SIGTERM : SIGINT);
   } else if (what == "crashes") {
     // As soon as a keeper can, or later, because it has crashed before.
     auto& all = c.all();
@@ -318,7 +319,30 @@ result<void> about_rank(cluster& c, const command& w) {
   return {};
 }
 
+/// "2:4"; "?" is any, and "back" what the job was started with.
+result<void> scale(cluster& c, const command& w) {
+  const auto& o = c.options();
+  if (w[2] == "back") {
+    c.scale(o.nodes_min, o.nodes_max);
+    return {};
+  }
+  if (w[2] == "?") {
+    auto& random = c.all().random;
+    const auto most = static_cast<std::uint32_t>(1 + random.below(o.nodes));
+    c.scale(static_cast<std::uint32_t>(1 + random.below(most)), most);
+    return {};
+  }
+  const auto colon = w[2].find(':');
+  if (colon == std::string::npos)
+    return unknown(w);
+  c.scale(static_cast<std::uint32_t>(std::stoul(w[2].substr(0, colon))),
+          static_cast<std::uint32_t>(std::stoul(w[2].substr(colon + 1))));
+  return {};
+}
+
 result<void> about_shell(cluster& c, const command& w) {
+  if (w.size() == 3 && w[1] == "scales")
+    return scale(c, w);
   if (rest(w, 1) != "asks")
     return unknown(w);
   c.ask_tree([&c](const auto& answer) {

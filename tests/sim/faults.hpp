@@ -50,7 +50,8 @@ namespace troupe::sim {
 ///     place N is another job's too
 ///                                which completes a step of its own there
 ///     shell asks                 for the tree; nothing is done with the answer
-///     actor H ROLE crashes       H is "master" or a node's number; a bug in that actor
+///     shell scales L:H | ? | back   worlds of L to H nodes from now on; of any size; as at the
+///     start actor H ROLE crashes       H is "master" or a node's number; a bug in that actor
 ///
 /// N is a node's number or `?` for any, R likewise a rank.
 result<void> inject(cluster& c, const std::vector<std::string>& words);

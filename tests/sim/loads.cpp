@@ -1,5 +1,6 @@
 #include "tests/sim/loads.hpp"
 
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/load/steps_seen.hpp"
 #include "runtime/base/invariant.hpp"
 
@@ -138,10 +139,12 @@ void loads::see_memory(const load& of, rank& r) {
   const auto words = all_.memory_of(r.node, r.local);
   for (const auto slot : words.oldest_first()) {
     const auto& says = words.snapshot(slot);
-    const bool fits =
-        all_.options().replicated || (says.rank == r.number && says.world_size == of.ranks.size());
-    if (words.word(slot).state == ckpt::slot_state::ready && fits)
-      r.view.memory.push_back({{{generation{says.generation}, says.save}, says.step}, says.bytes});
+    const bool replicated = all_.options().replicated;
+    if (words.word(slot).state == ckpt::slot_state::ready &&
+        (replicated || says.world_size == of.ranks.size()))
+      r.view.memory.push_back({{{generation{says.generation}, says.save}, says.step},
+                               says.bytes,
+                               replicated ? r.number : says.rank});
   }
   r.view.parities = all_.parities_at(r.node, r.local, static_cast<std::uint32_t>(of.ranks.size()));
 }
@@ -179,6 +182,7 @@ void loads::plan(const load_ptr& of) {
     of->seen_before = plan.newest_seen;
     return look(of);
   case outcome::misfit:
+  case outcome::reshard: // Not asked for here.
     return all_.all().write("-", fmt::format("load   g{} finds step {} of a world of {}",
                                              of->which.value, plan.misfits.id.step,
                                              plan.misfits.world_size));
@@ -191,23 +195,71 @@ void loads::plan(const load_ptr& of) {
 }
 
 void loads::carry_out(const load_ptr& of, const ckpt::load_plan& plan) {
+  set_sent(*of, plan, true);
   at_all(
       of,
       [this, load = of.get(), plan](rank& r) {
         const auto from = plan.from[r.number];
         if (from == ckpt::source::peer)
-          take_from_peer(*load, r, plan.what);
+          take_from_peer(*load, r, plan);
         if (from == ckpt::source::disk)
           read(*load, r, plan.what);
         if (from == ckpt::source::pieces)
           rebuild(*load, r, plan);
       },
-      [this, of] { look(of); });
+      [this, of, plan] {
+        set_sent(*of, plan, false);
+        look(of);
+      });
 }
 
-void loads::take_from_peer(const load& of, rank& r, const ckpt::state_id& what) {
-  auto made = snapshot_of(what, r.number, of.ranks.size(), 0);
+/// What a rank is to send stays until it has: what it gets itself takes another's place.
+void loads::set_sent(const load& of, const ckpt::load_plan& plan, bool begins) {
+  const auto set = [&](global_rank source, global_rank part) {
+    const auto& at = of.ranks.at(source);
+    const auto slot = slot_with(at, plan.what, part);
+    auto words = all_.memory_of(at.node, at.local);
+    if (slot && begins)
+      words.set_mapped(*slot, words.word(*slot).sequence);
+    else if (slot)
+      words.clear_mapped(*slot);
+  };
+  for (const auto& one : plan.moves)
+    set(one.source, one.to);
+  for (const auto& t : plan.pieces.transfers)
+    if (!t.parity)
+      set(t.source, t.of);
+}
+
+std::optional<std::size_t> loads::slot_with(const rank& at, const ckpt::state_id& what,
+                                            global_rank part) const {
+  const auto words = all_.memory_of(at.node, at.local);
+  for (const auto slot : words.oldest_first()) {
+    const auto& says = words.snapshot(slot);
+    if (words.word(slot).state == ckpt::slot_state::ready && says.rank == part &&
+        says.step == what.step &&
+        ckpt::save_id{generation{says.generation}, says.save} == what.save)
+      return slot;
+  }
+  return std::nullopt;
+}
+
+void loads::take_from_peer(load& of, rank& r, const ckpt::load_plan& plan) {
+  auto made = snapshot_of(plan.what, r.number, of.ranks.size(), 0);
   made.bytes = all_.content_of(made).size();
+  const auto move =
+      std::find_if(plan.moves.begin(), plan.moves.end(),
+                   [&r](const ckpt::moved_snapshot& one) { return one.to == r.number; });
+  if (move != plan.moves.end()) {
+    const auto& source = of.ranks.at(move->source);
+    if (!slot_with(source, plan.what, r.number)) {
+      of.failed.insert({r.number, ckpt::source::peer, plan.what});
+      return;
+    }
+    all_.all().write(r.node, fmt::format("load   step {} of rank {} comes from {}, which had that "
+                                         "rank",
+                                         made.step, made.rank, source.node));
+  }
   keep(r, made);
 }
 
@@ -265,14 +317,8 @@ result<std::string> loads::memory_of_source(const load& of, const ckpt::transfer
     if (there)
       return *there;
   } else {
-    const auto words = all_.memory_of(from.node, from.local);
-    for (const auto slot : words.oldest_first()) {
-      const auto& says = words.snapshot(slot);
-      if (words.word(slot).state == ckpt::slot_state::ready && says.rank == t.source &&
-          says.step == what.step &&
-          ckpt::save_id{generation{says.generation}, says.save} == what.save)
-        return all_.content_of(says);
-    }
+    if (const auto slot = slot_with(from, what, t.of))
+      return all_.content_of(all_.memory_of(from.node, from.local).snapshot(*slot));
   }
   return failure(errc::invalid,
                  fmt::format("what rank {} was to send is not in memory any more", t.source));
@@ -293,7 +339,10 @@ void loads::read(load& of, rank& r, const ckpt::state_id& what) {
     const auto found = ckpt::find_shard(storage, what, number);
     if (!found)
       return tl::make_unexpected(found.error());
-    content.resize(found->which.file.bytes);
+    const auto bytes = ckpt::memory_of(storage, found->of, found->which);
+    if (!bytes)
+      return tl::make_unexpected(bytes.error());
+    content.resize(*bytes);
     return ckpt::load_shard(storage, found->of, found->which,
                             {reinterpret_cast<std::byte*>(content.data()), content.size()},
                             ports::never_stops);

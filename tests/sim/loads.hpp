@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace troupe::sim {
 
@@ -31,7 +32,11 @@ class loads {
   void see_disk(const load& of, rank& r);
   void plan(const load_ptr& of);
   void carry_out(const load_ptr& of, const ckpt::load_plan& plan);
-  void take_from_peer(const load& of, rank& r, const ckpt::state_id& what);
+  void take_from_peer(load& of, rank& r, const ckpt::load_plan& plan);
+  /// Of that rank's part; nothing if the node has it no more.
+  std::optional<std::size_t> slot_with(const rank& at, const ckpt::state_id& what,
+                                       global_rank part) const;
+  void set_sent(const load& of, const ckpt::load_plan& plan, bool begins);
   void rebuild(load& of, rank& r, const ckpt::load_plan& plan);
   result<std::string> summed(const load& of, const ckpt::rebuilt_snapshot& lost,
                              const ckpt::load_plan& plan);

@@ -85,6 +85,7 @@ constexpr kind kinds[] = {
     {1, "stranger says a huge length", nullptr},
     {1, "stranger says another version", nullptr},
     {6, "shell asks", nullptr},
+    {4, "shell scales ?", "shell scales back"},
     {2, "disk is slow", "disk recovers"},
     {2, "disk fails", "disk recovers"},
     {3, "actor master journal crashes", nullptr},

@@ -19,6 +19,8 @@ class probes {
   std::set<std::string> broken;       ///< nodes with a device that fails
   std::set<std::string> stuck;        ///< whose drivers never answer
   std::map<std::string, double> slow; ///< so many times slower than the others
+  /// The library for collectives of the one device that each node has. Empty: none has any.
+  std::string collectives;
 
   std::shared_ptr<probe::probe_host> host_of(const host_ptr& launcher);
 

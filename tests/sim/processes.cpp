@@ -71,6 +71,13 @@ class sim_process_host final : public ports::process_host {
     if (launcher_->alive())
       trainers_.signal(process, number);
   }
+  void signal_alone(ports::process_id process, int number) override {
+    if (launcher_->alive())
+      trainers_.signal_alone(process, number);
+  }
+  bool takes_signal(std::int32_t pid, int) override {
+    return trainers_.takes_signal(launcher_->name(), pid);
+  }
   void sweep(std::function<void(std::size_t killed)> done) override {
     trainers_.sweep(launcher_, std::move(done));
   }
@@ -160,7 +167,8 @@ result<ports::started> trainers::start(const host_ptr& launcher, const ports::pr
                               chance(options_.ignores_sigterm),
                               chance(options_.exits_on_sigterm),
                               chance(options_.leaves_stray),
-                              chance(options_.hard_to_kill)};
+                              chance(options_.hard_to_kill),
+                              options_.ends_when_asked > 0 && chance(options_.ends_when_asked)};
   kept_[p.node].insert(p.number);
   world_.write(p.node, fmt::format("run    g{} rank {} pid {}", at.which, p.rank, p.pid));
   world_.tell(&observer::process_started, p);
@@ -224,6 +232,25 @@ void trainers::signal(std::uint64_t process, int number) {
     end_in(world_.between(20ms, 900ms), process, {false, 128 + number});
   else
     end_in(world_.between(100us, 3ms), process, {true, number});
+}
+
+void trainers::signal_alone(std::uint64_t process, int number) {
+  const auto found = living_.find(process);
+  if (found == living_.end())
+    return;
+  const auto& life = found->second;
+  if (!life.ends_when_asked || !life.joined)
+    return signal(process, number);
+  const auto which = record(process).which;
+  if (auto& g = groups_[which]; !std::exchange(g.asked, true) && g.together_since)
+    save_and_end(which);
+}
+
+bool trainers::takes_signal(const std::string& node, std::int32_t pid) const {
+  return std::any_of(living_.begin(), living_.end(), [&](const auto& one) {
+    const auto& p = all_.at(one.first - 1);
+    return p.node == node && p.pid == pid && one.second.ends_when_asked && one.second.joined;
+  });
 }
 
 /// First those of an earlier supervisor that have not been adopted: their end is waited for.
@@ -333,64 +360,6 @@ std::vector<std::uint64_t> trainers::unwanted(const host_ptr& launcher) const {
     if (all_.at(number - 1).node == launcher->name() && !life.on_end)
       found.push_back(number);
   return found;
-}
-
-// ---- Training ----
-
-void trainers::join(std::uint64_t process) {
-  const auto found = living_.find(process);
-  if (found == living_.end())
-    return;
-  const auto which = record(process).which;
-  auto& g = groups_[which];
-  g.world_size = found->second.world_size;
-  found->second.joined = true;
-  if (g.broken) {
-    miss_a_peer(process);
-    return;
-  }
-  g.joined.insert(process);
-  if (g.joined.size() == g.world_size)
-    become_together(which, g);
-}
-
-void trainers::become_together(generation which, group& g) {
-  g.together_since = world_.events.now();
-  world_.write("-", fmt::format("run    g{} trains on {} ranks", which.value, g.world_size));
-  world_.events.in(std::max(options_.training - done_, duration(10ms)),
-                   [this, which] { finish_together(which); });
-  options_.when_together(which);
-}
-
-void trainers::finish_together(generation which) {
-  auto& g = groups_[which];
-  if (!g.together_since || g.broken)
-    return;
-  done_ = options_.training;
-  options_.before_end(which);
-  g.together_since.reset();
-  for (const auto process : g.joined)
-    end_in(world_.between(1ms, 50ms), process, {});
-}
-
-void trainers::break_up(generation which, std::uint64_t first_lost) {
-  auto& g = groups_[which];
-  if (std::exchange(g.broken, true))
-    return;
-  if (g.together_since) {
-    const auto since = world_.events.now() - *g.together_since;
-    done_ += since / options_.checkpoint_every * options_.checkpoint_every;
-    done_ = std::min(done_, options_.training);
-    g.together_since.reset();
-  }
-  for (const auto process : g.joined)
-    if (process != first_lost && living_.count(process))
-      miss_a_peer(process);
-}
-
-void trainers::miss_a_peer(std::uint64_t process) {
-  if (options_.hangs == 0 || !world_.random.chance(options_.hangs))
-    end_in(world_.between(options_.notices_min, options_.notices_max), process, {false, 1});
 }
 
 // ---- Questions ----

@@ -34,6 +34,10 @@ struct trainer_options {
   double exits_on_sigterm = 0; ///< with 143, after some time
   double leaves_stray = 0;
   double hard_to_kill = 0; ///< held by the kernel for a while after SIGKILL
+  /// Has a handler for the signal that asks for an end, once it takes part: all ranks save then,
+  /// and exit with 0, after this time at most.
+  double ends_when_asked = 0;
+  duration saves_within = 500ms;
   /// All ranks of a generation have found each other.
   std::function<void(generation)> when_together = [](generation) {};
   /// All has been done, and all ranks are there still.
@@ -103,6 +107,7 @@ class trainers {
     bool exits_on_sigterm = false;
     bool leaves_stray = false;
     bool hard_to_kill = false;
+    bool ends_when_asked = false;
   };
   /// One generation's ranks that have found each other.
   struct group {
@@ -110,11 +115,16 @@ class trainers {
     std::uint32_t world_size = 0;
     std::optional<instant> together_since;
     bool broken = false;
+    bool asked = false; ///< to save and end
   };
 
   result<ports::started> start(const host_ptr& launcher, const ports::process_spec& spec,
                                ports::process_host::ended on_end);
   void signal(std::uint64_t process, int number);
+  /// One process alone, which may have a handler: then its world ends.
+  void signal_alone(std::uint64_t process, int number);
+  bool takes_signal(const std::string& node, std::int32_t pid) const;
+  void save_and_end(generation which);
   process_record& enroll(const host_ptr& launcher);
   ports::started start_scripted(const host_ptr& launcher, const script& s,
                                 ports::process_host::ended on_end);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 
 namespace troupe::sim {
 
@@ -50,6 +51,15 @@ void draw_storage(cluster_options& c, random_source& random, std::uint32_t nodes
     draw_copies(k.copies, random, c.nodes_max);
   k.tracked_by_people = k.shared_with_people && random.chance(0.5);
   k.goes_back = random.chance(0.5) ? 0.5 : 0;
+}
+
+/// Some programs have no handler, at all ranks or at some; some take longer than they are waited
+/// for.
+void draw_planned_end(cluster_options& c, random_source& random) {
+  const auto within = std::chrono::milliseconds(500 + random.below(6'000));
+  c.planned_end = {std::chrono::milliseconds(200 + random.below(4'000)), within};
+  c.trainers.ends_when_asked = random.chance(0.7) ? 1 : random.unit();
+  c.trainers.saves_within = std::chrono::milliseconds(10 + random.below(6'000));
 }
 
 /// Options within sane limits, drawn by the seed: what works only with the defaults does not work.
@@ -101,6 +111,8 @@ cluster_options draw_options(const run_options& o) {
   draw_places(k, random);
   if (o.of == life::storage)
     draw_storage(c, random, o.nodes);
+  if (random.chance(0.3))
+    draw_planned_end(c, random);
   return c;
 }
 
@@ -126,6 +138,19 @@ void let_nodes_come(cluster& c) {
       if (!c.up(name))
         c.start_node(name);
     });
+}
+
+/// One node of a job whose workers can be asked to end is told to go, sometimes.
+void let_a_node_leave(cluster& c) {
+  auto& w = c.all();
+  if (!c.options().planned_end || !w.random.chance(0.7))
+    return;
+  const auto name =
+      cluster::node_name_of(1 + static_cast<std::uint32_t>(w.random.below(c.options().nodes)));
+  w.events.in(w.between(1s, faults_last), [&c, name] {
+    if (c.up(name))
+      c.interrupt(name, SIGTERM);
+  });
 }
 
 void heal(cluster& c) {
@@ -194,6 +219,7 @@ run_outcome run(const run_options& o) {
                            options.slots, options.max_restarts, faults.name));
   let_nodes_come(c);
   faults.schedule(c, faults_last);
+  let_a_node_leave(c);
   c.run_for(faults_last, [&c] { return c.over(); });
   if (!w.broken && !c.over())
     heal(c);

@@ -1,4 +1,5 @@
 #include "ckpt/catalog/ddp_layout.hpp"
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/catalog/step_names.hpp"
 #include "runtime/os/storage/posix_storage.hpp"

@@ -1,4 +1,5 @@
 // A load while savers complete steps and remove others.
+#include "ckpt/catalog/shard_files.hpp"
 #include "ckpt/catalog/step_catalog.hpp"
 #include "runtime/os/storage/posix_storage.hpp"
 #include "tests/storage/temporary_directory.hpp"

@@ -127,6 +127,7 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
   o.checkpoints.save_within = 600s;
   o.nodes = o.nodes_max = o.nodes_min = static_cast<std::uint32_t>(std::stoul(words.at(1)));
   std::optional<duration> steps, channel;
+  bool have_library = false;
   for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
     const auto& name = words[i];
     const auto time = sim::parse_duration(words[i + 1]);
@@ -153,6 +154,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
       channel = *time;
     else if (name == "check")
       o.checks_nodes = (o.check_bytes = number) > 0;
+    else if (name == "library")
+      have_library = number > 0;
     else if (name == "writes" && time)
       o.checkpoints.write_min = o.checkpoints.write_max = *time;
     else
@@ -160,6 +163,8 @@ result<void> scene::set_up(const std::vector<std::string>& words) {
   }
   cluster_ = std::make_unique<sim::cluster>(o);
   cluster_->pages().every = steps;
+  if (have_library)
+    cluster_->devices().collectives = "NCCL 2.27.3";
   cluster_->talk().dials_after = channel;
   cluster_->pages().world_size = o.nodes * o.slots;
   cluster_->net().everywhere().delay_min = cluster_->net().everywhere().delay_max = 1ms;

@@ -256,8 +256,8 @@ void diagnosis_core::remember(const std::string& sentence) {
 }
 
 void diagnosis_core::log_line(effects& out, log::level severity, const char* name,
-                              const std::string& text) const {
-  out.push_back(note{{severity, name, text, {}}});
+                              const std::string& text, decltype(log::event::fields) fields) const {
+  out.push_back(note{{severity, name, text, std::move(fields)}});
 }
 
 std::string diagnosis_core::in_words() const {

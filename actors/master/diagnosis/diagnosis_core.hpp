@@ -143,7 +143,8 @@ class diagnosis_core {
   std::vector<node_name> all_nodes() const;
   void forget();
   void remember(const std::string& sentence);
-  void log_line(effects& out, log::level severity, const char* name, const std::string& text) const;
+  void log_line(effects& out, log::level severity, const char* name, const std::string& text,
+                decltype(log::event::fields) fields = {}) const;
 
   messages::author author_;
   diagnosis_policy policy_;

@@ -109,7 +109,7 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   case_->told = told_verdict{v, number, now, now, acted, corrections};
   const auto sentence = sentence_of(v, ranks_, names_);
   send_diagnosed(out, number, v.kind, v.culprits, sentence, evidence_of(v, ranks_), v.stood, 0);
-  log_line(out, log::level::warning, "hang", sentence);
+  log_line(out, log::level::warning, "hang", sentence, {{"stood_ms", milliseconds_of(v.stood)}});
   for (const auto& line : evidence_of(v, ranks_))
     log_line(out, log::level::notice, "hang_evidence", line);
   if (again)

@@ -22,6 +22,8 @@ class newest_first {
       return first_of_its_kind(proposed_);
     if (record.is<GenerationSealed>())
       return first_of_its_kind(sealed_);
+    if (record.is<SizesChanged>())
+      return first_of_its_kind(sizes_);
     if (record.is<RestartCounted>())
       return says_something(*record.as<RestartCounted>().read());
     return true;
@@ -53,6 +55,7 @@ class newest_first {
   bool proposed_ = false;
   bool sealed_ = false;
   bool counted_ = false;
+  bool sizes_ = false;
   // Those of which a newer counted restart was seen.
   std::set<node_name> nodes_;
 };

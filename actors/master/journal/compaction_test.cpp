@@ -119,6 +119,17 @@ TEST_SUITE("journal: compaction") {
     CHECK(kept.back().as<messages::RestartCounted>().read()->getRestartCount() == all.size());
   }
 
+  TEST_CASE("of sizes the newest stay") {
+    messages::author author("test");
+    const auto sizes = [&](std::uint32_t most) {
+      return author.write<messages::SizesChanged>({}, [most](auto b) { b.setNodesMax(most); })
+          .any();
+    };
+    const auto kept = journal::compacted({sizes(2), sizes(3), counted(1, 1, "a", 1, 0), sizes(4)});
+    REQUIRE(kept.size() == 2);
+    CHECK(kept.back().as<messages::SizesChanged>().read()->getNodesMax() == 4);
+  }
+
   TEST_CASE("a verdict, and that it was told, stay; what came between does not") {
     messages::author author("test");
     const auto farewell = author.write<messages::FarewellEnded>({}, [](auto) {}).any();

@@ -195,8 +195,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, membership
       [self](const attend& a) { take_attendant(self, a); },
       [self](const messages::msg<messages::Evict>& m) {
         auto e = m.read();
-        perform(self, self->state->core.evict(sup::now(self), e->getNode().cStr(),
-                                              e->getReason().cStr(), e->getMayRejoin()));
+        perform(self,
+                self->state->core.evict(sup::now(self), e->getNode().cStr(), e->getReason().cStr(),
+                                        e->getMayRejoin(), e->getInShort().cStr()));
       },
       [self](const messages::msg<messages::JobOver>&) {
         perform(self, self->state->core.job_over(sup::now(self)));
@@ -220,11 +221,13 @@ static_assert(static_cast<int>(How::CLOSED) == static_cast<int>(link_end::closed
 } // namespace
 
 messages::msg<messages::Evict> evict(const std::string& sender, const node_name& node,
-                                     const std::string& reason, bool may_rejoin) {
+                                     const std::string& reason, bool may_rejoin,
+                                     const std::string& in_short) {
   return messages::local<messages::Evict>(sender, [&](auto b) {
     b.setNode(node);
     b.setReason(reason);
     b.setMayRejoin(may_rejoin);
+    b.setInShort(in_short);
   });
 }
 

@@ -55,7 +55,8 @@ using handle = sup::protocol<
     sup::ask<messages::msg<messages::ListNodes>>::yields<present>>;
 
 messages::msg<messages::Evict> evict(const std::string& sender, const node_name& node,
-                                     const std::string& reason, bool may_rejoin);
+                                     const std::string& reason, bool may_rejoin,
+                                     const std::string& in_short = {});
 messages::msg<messages::LinkLost> link_lost(const std::string& sender, session_id session,
                                             const ports::link_ending& how);
 

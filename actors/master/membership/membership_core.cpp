@@ -103,11 +103,12 @@ void membership_core::let_in(effects& out, instant now, session_id session, cons
 /// `retry` decides the launcher's fate: without it the launcher ends with the reason as its last
 /// line, with it the node ends what it runs and joins under a new incarnation.
 void membership_core::refuse_session(effects& out, session_id session, const node_name& node,
-                                     const refusal& why) {
+                                     const refusal& why, const std::string& in_short) {
   out.push_back(refuse{session, refusal_message(why)});
-  out.push_back(note{{log::level::warning,
+  const bool known = !in_short.empty();
+  out.push_back(note{{known ? log::level::info : log::level::warning,
                       "node_refused",
-                      fmt::format("node {} was refused: {}", node, why.reason),
+                      fmt::format("node {} was refused: {}", node, known ? in_short : why.reason),
                       {{"node", node}}}});
 }
 
@@ -271,15 +272,18 @@ membership_core::effects membership_core::departed(instant now, session_id sessi
 /// The planner's or a member's decision, with a reason that the node's user reads. The node that is
 /// not known has gone by itself meanwhile, and its loss was announced then.
 membership_core::effects membership_core::evict(instant now, const node_name& node,
-                                                const std::string& reason, bool may_rejoin) {
+                                                const std::string& reason, bool may_rejoin,
+                                                const std::string& in_short) {
   effects out;
   const auto known = members_.find(node);
   if (known == members_.end())
     return out;
   // Told now if there is a link; else its fenced incarnation makes the next hello hear it.
   if (known->second.session)
-    refuse_session(out, *known->second.session, node, refusal{reason, may_rejoin});
-  lose(out, now, node, reason, may_rejoin);
+    refuse_session(out, *known->second.session, node, refusal{reason, may_rejoin}, in_short);
+  lose(out, now, node, in_short.empty() ? reason : in_short, may_rejoin);
+  // That is for the log; a node that comes back hears all of it.
+  fenced_.back().reason = reason;
   return out;
 }
 

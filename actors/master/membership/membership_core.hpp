@@ -103,7 +103,9 @@ class membership_core {
   /// The node said it will not come back: lost without a grace period.
   effects departed(instant now, session_id session, const std::string& reason);
   /// The master gives a node up. With `may_rejoin` a new incarnation of it is welcome.
-  effects evict(instant now, const node_name& node, const std::string& reason, bool may_rejoin);
+  /// `in_short`: the reason, for a log that has the whole of it already.
+  effects evict(instant now, const node_name& node, const std::string& reason, bool may_rejoin,
+                const std::string& in_short = {});
   effects tick(instant now);
   /// The verdict is out: from now on a departing node is expected and not a loss. Nodes may take
   /// the time that their workers have to end, and then that for their last saves.
@@ -205,7 +207,8 @@ class membership_core {
   void extend_farewell(instant now, duration stop_within);
   void remind_of_farewell(effects& out, instant now);
   void welcome_to(effects& out, session_id session);
-  void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why);
+  void refuse_session(effects& out, session_id session, const node_name& node, const refusal& why,
+                      const std::string& in_short = {});
   void announce_present(effects& out, messages::Hello::Reader& hello);
   void tell_if_everyone_left(effects& out, instant now);
 

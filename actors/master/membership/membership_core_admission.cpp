@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "actors/master/membership/membership_core.hpp"
+#include "actors/words.hpp"
 #include "runtime/base/limits.hpp"
 
 #include <fmt/format.h>
@@ -14,14 +15,6 @@
 namespace troupe::actors {
 
 using namespace messages;
-
-namespace {
-
-std::string size_in_words(std::uint32_t low, std::uint32_t high) {
-  return low == high ? fmt::format("{} node(s)", low) : fmt::format("{} to {} nodes", low, high);
-}
-
-} // namespace
 
 /// Two kinds of refusal. What contradicts the job or a bound will not change by itself, so the
 /// launcher ends with the reason: a user who has mistyped an option sees it at once, and not after
@@ -55,8 +48,8 @@ membership_core::validation_error(instant now, Hello::Reader& hello) const {
   if (hello.getNodesMax() != 0 && options_.nodes_max != 0 &&
       (hello.getNodesMin() != options_.nodes_min || hello.getNodesMax() != options_.nodes_max))
     return refusal{fmt::format("this master's job has {}, the node was told {} (--nnodes)",
-                               size_in_words(options_.nodes_min, options_.nodes_max),
-                               size_in_words(hello.getNodesMin(), hello.getNodesMax()))};
+                               nodes_in_words(options_.nodes_min, options_.nodes_max),
+                               nodes_in_words(hello.getNodesMin(), hello.getNodesMax()))};
   if (const auto why = command_.validation_error(command_of(hello.getCommand()),
                                                  hello.getState().getGeneration() != 0))
     return refusal{*why};

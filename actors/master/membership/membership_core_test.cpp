@@ -131,7 +131,7 @@ TEST_SUITE("membership_core") {
                                })));
     };
     CHECK(told("a", 4, 4) ==
-          "refuse 1: this master's job has 2 to 4 nodes, the node was told 4 node(s) (--nnodes)");
+          "refuse 1: this master's job has 2 to 4 nodes, the node was told 4 nodes (--nnodes)");
     CHECK(told("a", 1, 4).find("refuse 1") == 0);
     CHECK(told("a", 2, 4).find("welcome 1") != std::string::npos);
     CHECK(told("b", 0, 0).find("welcome 1") != std::string::npos);
@@ -417,6 +417,16 @@ TEST_SUITE("membership_core") {
     const auto lost = s.core.gone_already("unknown", incarnation{});
     REQUIRE(lost);
     CHECK(lost->read()->getNode() == "unknown");
+  }
+
+  TEST_CASE("a reason that is in the log already is there in short; the node hears all of it") {
+    story s;
+    s.comes("a", 1, 1);
+    const auto said = text(
+        s.core.evict(s.now, "a", "node a is faulty: this and that", false, "it was found faulty"));
+    CHECK(said.find("refuse 1: node a is faulty: this and that") != std::string::npos);
+    CHECK(said.find("announce NodeLost a: it was found faulty") != std::string::npos);
+    CHECK(s.comes("a", 1, 2) == "refuse 2: node a is faulty: this and that");
   }
 
   TEST_CASE("an evicted node that is away hears why when it comes back") {

@@ -1,6 +1,7 @@
 #include "actors/master/network_check/check_run_core.hpp"
 
 #include "actors/master/network_check/network_check_core_evidence.hpp"
+#include "probe/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +18,25 @@ namespace {
 std::uint64_t milliseconds(duration d) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+}
+
+/// What a node says of itself goes into sentences.
+std::string shortened(std::string words) {
+  if (words.size() > limits::check_words_max) {
+    words.resize(limits::check_words_max);
+    // No half of a character.
+    while (!words.empty() && (words.back() & 0xC0) == 0x80)
+      words.pop_back();
+    if (!words.empty())
+      words.pop_back();
+  }
+  return words;
+}
+
+bool is_undecidable(const network_check::verdict& v) {
+  return std::any_of(v.findings.begin(), v.findings.end(), [](const auto& f) {
+    return f.what == network_check::finding::kind::undecidable;
+  });
 }
 
 } // namespace
@@ -39,7 +59,8 @@ check_run_core::effects check_run_core::wanted(instant now, const msg<CheckWante
     now_->results.nodes.emplace_back(n.getNode().cStr());
     now_->nodes.push_back({n.getAddress().cStr(), n.getBulkPort(), n.getTrained()});
   }
-  now_->results.alone.resize(now_->nodes.size());
+  now_->count = now_->nodes.size();
+  now_->results.alone.resize(now_->count);
   out.push_back(note{begun_in_words()});
   std::vector<index> all(now_->nodes.size());
   for (index n = 0; n < all.size(); ++n)
@@ -55,6 +76,8 @@ check_run_core::effects check_run_core::node_probed(instant now, const msg<NodeP
   if (!n || r->getCheck() != number_ || now_->open.count({0, *n}) == 0 ||
       (now_->at != step::alone && now_->at != step::alone_again))
     return out;
+  now_->nodes[*n].library = r->getCollectives().cStr();
+  now_->nodes[*n].ranks = r->getRanks() <= limits::probed_devices_max ? r->getRanks() : 0;
   const std::string failed = r->getFailed().cStr();
   probe_result found{failed.empty() ? probe_result::kind::passed : probe_result::kind::failed,
                      r->getSeconds(), failed};
@@ -71,8 +94,11 @@ check_run_core::effects check_run_core::group_probed(instant now, const msg<Grou
   effects out;
   auto r = m.read();
   const auto n = find(r->getNode().cStr());
-  if (!n || r->getCheck() != number_ || r->getRound() != now_->round ||
-      now_->open.count({r->getGroup(), *n}) == 0)
+  if (!n || r->getCheck() != number_)
+    return out;
+  if (r->getRound() < now_->round)
+    heard_late(*r, *n);
+  if (r->getRound() != now_->round || now_->open.count({r->getGroup(), *n}) == 0)
     return out;
   const bool passed = r->getFailed().size() == 0;
   if (!passed)
@@ -82,8 +108,9 @@ check_run_core::effects check_run_core::group_probed(instant now, const msg<Grou
   } else {
     auto& g = now_->groups[r->getGroup()];
     const auto at = std::find(g.members.begin(), g.members.end(), *n) - g.members.begin();
-    g.results[static_cast<std::size_t>(at)] = {
-        passed ? probe_result::kind::passed : probe_result::kind::failed, r->getSeconds(), {}};
+    g.results[static_cast<std::size_t>(at)] = {passed ? probe_result::kind::passed
+                                                      : probe_result::kind::failed,
+                                               r->getSeconds(), shortened(r->getFailed().cStr())};
     auto& of = now_->nodes[*n];
     if (passed && (of.best == 0 || r->getSeconds() < of.best)) {
       of.best = r->getSeconds();
@@ -92,6 +119,22 @@ check_run_core::effects check_run_core::group_probed(instant now, const msg<Grou
   }
   answered(out, now, r->getGroup(), *n);
   return out;
+}
+
+/// It stays silent in that round, which is over; but what had got through by then tells a cable
+/// that is slow from one that is cut.
+void check_run_core::heard_late(GroupProbed::Reader r, index n) {
+  const auto& rounds = now_->results.rounds;
+  if (r.getRound() == 0 || r.getRound() > rounds.size())
+    return;
+  auto& groups = now_->results.rounds[r.getRound() - 1];
+  if (r.getGroup() >= groups.size())
+    return;
+  auto& g = groups[r.getGroup()];
+  const auto at = static_cast<std::size_t>(std::find(g.members.begin(), g.members.end(), n) -
+                                           g.members.begin());
+  if (at < g.results.size() && g.results[at].what == probe_result::kind::silent)
+    g.results[at].why = shortened(r.getFailed().cStr());
 }
 
 /// It is in no further group. Its partners' probes fail by themselves.
@@ -169,40 +212,77 @@ msg<NodeProbeWanted> check_run_core::node_question(bool trained) {
   });
 }
 
+/// Libraries of two versions may not understand each other; that one node has another one is no
+/// fault of its network.
+check_run_core::means check_run_core::means_of(const std::vector<index>& members) const {
+  means by{now_->nodes[members.front()].library, 0};
+  for (const auto n : members) {
+    const auto& member = now_->nodes[n];
+    if (member.library.empty() || member.library != by.library || member.ranks == 0)
+      return {};
+    by.ranks += member.ranks;
+  }
+  return by;
+}
+
 void check_run_core::ask_groups(effects& out, instant now, const network_check::groups& wanted) {
   begin_step(now, step::groups, options_.within);
   ++now_->round;
   now_->groups.clear();
   for (const auto& members : wanted) {
-    ask_ring(out, now_->groups.size(), members, {options_.bytes}, options_.repeats,
-             options_.within);
+    const bool by_devices = means_of(members).ranks > 0;
+    ask_ring(out, now_->groups.size(), members,
+             {by_devices ? options_.device_bytes : options_.bytes},
+             by_devices ? options_.device_repeats : options_.repeats, options_.within);
     now_->groups.push_back(group_result{members, std::vector<probe_result>(members.size())});
+  }
+}
+
+/// Of a large group only the neighbours: what is sent to all would grow with its square.
+void check_run_core::write_members(GroupProbeWanted::Builder to, const std::vector<index>& members,
+                                   std::uint32_t place) const {
+  auto told = members;
+  if (const auto n = members.size(); n > 3) {
+    told = {members[(place + n - 1) % n], members[place], members[(place + 1) % n]};
+    to.setCount(static_cast<std::uint32_t>(n));
+  }
+  auto all = to.initMembers(static_cast<unsigned>(told.size()));
+  for (unsigned i = 0; i < told.size(); ++i) {
+    all[i].setNode(name_on_links(told[i]));
+    all[i].setAddress(now_->nodes[told[i]].address);
+    all[i].setPort(now_->nodes[told[i]].port);
   }
 }
 
 void check_run_core::ask_ring(effects& out, std::size_t group, const std::vector<index>& members,
                               const std::vector<std::uint64_t>& sizes, std::uint32_t repeats,
                               duration within) {
+  const auto by = means_of(members);
+  std::uint32_t first_rank = 0;
   for (std::uint32_t place = 0; place < members.size(); ++place) {
+    const auto devices = by.ranks > 0 ? now_->nodes[members[place]].ranks : 0;
     const auto request = author_.write<GroupProbeWanted>({}, [&](GroupProbeWanted::Builder b) {
       b.setCheck(number_);
       b.setRound(now_->round);
       b.setGroup(static_cast<std::uint32_t>(group));
       b.setPlace(place);
-      auto all = b.initMembers(static_cast<unsigned>(members.size()));
-      for (unsigned i = 0; i < members.size(); ++i) {
-        all[i].setNode(name(members[i]));
-        all[i].setAddress(now_->nodes[members[i]].address);
-        all[i].setPort(now_->nodes[members[i]].port);
-      }
+      write_members(b, members, place);
       auto bytes = b.initSizes(static_cast<unsigned>(sizes.size()));
       for (unsigned i = 0; i < sizes.size(); ++i)
         bytes.set(i, sizes[i]);
       b.setRepeats(repeats);
       b.setWithinMs(milliseconds(within));
+      b.setDevices(devices);
+      b.setFirstRank(first_rank);
+      b.setRanks(by.ranks);
+      b.setPaced(now_->alone);
     });
+    first_rank += devices;
     now_->open.emplace(std::pair{group, members[place]}, true);
-    out.push_back(say{name(members[place]), request.any()});
+    if (is_witness(members[place]))
+      out.push_back(ask_witness{request.any()});
+    else
+      out.push_back(say{name(members[place]), request.any()});
   }
   now_->asked += members.size();
 }
@@ -229,7 +309,7 @@ void check_run_core::end_step(effects& out, instant now) {
     return now_->at == step::alone ? after_alone(out, now) : next_round(out, now);
   case step::groups:
     for (const auto& [which, unused] : now_->open)
-      out.push_back(note{silent_in_words(name(which.second), now)});
+      out.push_back(note{silent_in_words(name_on_links(which.second), now)});
     now_->results.rounds.push_back(now_->groups);
     return next_round(out, now);
   case step::perf_test:
@@ -259,21 +339,40 @@ void check_run_core::after_alone(effects& out, instant now) {
 
 void check_run_core::next_round(effects& out, instant now) {
   auto next = network_check::next_step(now_->results, options_.policy);
+  if (const auto* v = std::get_if<network_check::verdict>(&next);
+      v && is_undecidable(*v) && call_witness())
+    next = network_check::next_step(now_->results, options_.policy);
   if (const auto* groups = std::get_if<network_check::groups>(&next))
     return ask_groups(out, now, *groups);
   now_->said = std::move(std::get<network_check::verdict>(next));
   measure_all(out, now);
 }
 
+/// Whether it is there now, and was not before.
+bool check_run_core::call_witness() {
+  const auto& w = options_.witness;
+  if (!w || now_->results.witness || now_->by_name.count(w->name) != 0 ||
+      std::any_of(now_->nodes.begin(), now_->nodes.end(),
+                  [&w](const node& n) { return w->is_beside(n.address); }))
+    return false;
+  const auto at = static_cast<index>(now_->count);
+  now_->results.witness = at;
+  now_->results.nodes.emplace_back("the master");
+  now_->results.alone.emplace_back();
+  now_->nodes.push_back({{}, w->port});
+  now_->by_name.emplace(w->name, at);
+  return true;
+}
+
 void check_run_core::measure_all(effects& out, instant now) {
-  auto good = now_->said->good;
-  good.resize(std::min(good.size(), limits::perf_test_nodes_max));
+  const auto& good = now_->said->good;
   if (options_.perf_test_sizes.empty() || now_->alone || good.size() < 2)
     return conclude(out, now);
   const auto within = limits::perf_test_patience * options_.within;
   begin_step(now, step::perf_test, within);
   ++now_->round;
   now_->measured_nodes = good.size();
+  now_->measured_by = means_of(good);
   ask_ring(out, 0, good, options_.perf_test_sizes, limits::perf_test_repeats, within);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,10 +23,13 @@ namespace troupe::actors {
 struct network_check_options {
   /// Nodes are checked before they may take part.
   bool wanted = false;
-  network_check::policy policy{12, 8, 3, 2, limits::check_slow_by_least, false};
+  network_check::policy policy{12, 8, 3, 2, limits::check_slow_by_least, false, 8};
   duration within = limits::check_probe_within; ///< each probe
   std::uint64_t bytes = limits::check_bytes;
   std::uint32_t repeats = limits::check_repeats;
+  /// Where devices do it by their own library.
+  std::uint64_t device_bytes = limits::check_device_bytes;
+  std::uint32_t device_repeats = limits::check_device_repeats;
   /// Bandwidths among all good nodes are measured for each of these sizes. Empty: they are not.
   std::vector<std::uint64_t> perf_test_sizes;
   struct box_pair {
@@ -35,6 +39,15 @@ struct network_check_options {
   std::vector<box_pair> box_pairs;
   std::uint64_t box_bandwidth_min = 0; ///< MB/s
   std::uint32_t box_channels_min = 0;
+  /// The master's own part in groups; nodes find it at the master's host.
+  struct third_party {
+    node_name name; ///< no node has it
+    std::uint16_t port = 0;
+    /// Whether a node of this address is on the master's machine: then the master sees what that
+    /// machine sees, and is no third party.
+    std::function<bool(const std::string&)> is_beside;
+  };
+  std::optional<third_party> witness = std::nullopt;
 };
 
 /// Carries out one check after the other: has nodes probed by themselves, then in groups, round by
@@ -43,10 +56,17 @@ struct network_check_options {
 /// Each step ends when all have answered or the time for it is over; once half of them have, the
 /// others' time shrinks to a multiple of theirs. So a node that is dead or cut off costs seconds
 /// and never the whole limit, which has to be long enough for the slowest driver.
+///
+/// The master is called as a witness once a verdict is undecidable without one, and only where no
+/// node of the check is on its machine.
 class check_run_core {
  public:
   struct say {
     node_name to;
+    messages::any_msg message;
+  };
+  /// For the master's own `witness`.
+  struct ask_witness {
     messages::any_msg message;
   };
   /// The check is over.
@@ -62,7 +82,7 @@ class check_run_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<say, answer, mark, note>;
+  using effect = std::variant<say, ask_witness, answer, mark, note>;
   using effects = std::vector<effect>;
 
   /// Checks have the numbers from `first_number` on.
@@ -89,6 +109,14 @@ class check_run_core {
     bool lost = false;
     double best = 0; ///< seconds of its best group; 0: none
     std::uint64_t latency_us = 0;
+    // What its devices can take part in a group by.
+    std::string library;
+    std::uint32_t ranks = 0;
+  };
+  /// How a group reduces and gathers: by the devices' library, or by its members' ring.
+  struct means {
+    std::string library; ///< empty: by the ring
+    std::uint32_t ranks = 0;
   };
   struct check {
     instant began;
@@ -97,10 +125,12 @@ class check_run_core {
     std::map<node_name, index> by_name;
     network_check::history results;
     step at = step::alone;
+    std::size_t count = 0;   ///< of nodes; the witness comes behind them
     std::uint32_t round = 0; ///< counts all requests to groups
     network_check::round groups;
     /// Of perf_test: among so many nodes, and what these said.
     std::size_t measured_nodes = 0;
+    means measured_by;
     std::vector<messages::msg<messages::GroupProbed>> measured;
     // Of the step.
     instant step_began, until;
@@ -110,22 +140,33 @@ class check_run_core {
   };
 
   const node_name& name(index n) const { return now_->results.nodes[n]; }
+  bool is_witness(index n) const { return n == now_->results.witness; }
+  /// As messages name it.
+  const node_name& name_on_links(index n) const {
+    return is_witness(n) ? options_.witness->name : name(n);
+  }
   std::optional<index> find(const std::string& name) const;
   void begin_step(instant now, step which, duration within);
   void ask_alone(effects& out, instant now, const std::vector<index>& nodes, step which);
   messages::msg<messages::NodeProbeWanted> node_question(bool trained);
+  means means_of(const std::vector<index>& members) const;
   void ask_groups(effects& out, instant now, const network_check::groups& wanted);
+  void write_members(messages::GroupProbeWanted::Builder to, const std::vector<index>& members,
+                     std::uint32_t place) const;
   void ask_ring(effects& out, std::size_t group, const std::vector<index>& members,
                 const std::vector<std::uint64_t>& sizes, std::uint32_t repeats, duration within);
   void answered(effects& out, instant now, std::size_t group, index n);
   void end_step(effects& out, instant now);
   void after_alone(effects& out, instant now);
   void next_round(effects& out, instant now);
+  bool call_witness();
+  void heard_late(messages::GroupProbed::Reader r, index n);
   void measure_all(effects& out, instant now);
   void conclude(effects& out, instant now);
 
   // Words (check_run_words.cpp).
   log::event begun_in_words() const;
+  std::string speaker_in_words(const std::string& name_on_links) const;
   log::event group_failed_in_words(messages::GroupProbed::Reader r) const;
   log::event silent_in_words(const node_name& silent, instant now) const;
   log::event in_words(const network_check::finding& f) const;

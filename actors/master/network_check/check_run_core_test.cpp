@@ -1,132 +1,13 @@
-#include "actors/master/network_check/check_run_core.hpp"
+#include "actors/master/network_check/testing/check_story.hpp"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <functional>
-#include <utility>
+#include <string>
 
 using namespace troupe;
 using namespace troupe::actors;
 using namespace troupe::messages;
-
-namespace {
-
-/// A check of nodes n0, n1, …, which answer as the story says.
-struct story {
-  explicit story(network_check_options o = {})
-      : core(author("master/network_check"), std::move(o), 100) {}
-
-  static std::string name(std::uint32_t n) { return fmt::format("n{}", n); }
-
-  std::string begins(std::uint32_t nodes, bool alone = false) {
-    return tell(core.wanted(now, local<CheckWanted>("planner", [&](CheckWanted::Builder b) {
-                              b.setAlone(alone);
-                              auto all = b.initNodes(nodes);
-                              for (std::uint32_t n = 0; n < nodes; ++n) {
-                                all[n].setNode(name(n));
-                                all[n].setAddress(fmt::format("10.0.0.{}", n));
-                                all[n].setBulkPort(4242);
-                                all[n].setTrained(n == 0);
-                              }
-                            })));
-  }
-
-  std::string probed(std::uint32_t n, double seconds = 0.1, const std::string& failed = {}) {
-    return tell(core.node_probed(now, local<NodeProbed>("prober", [&](NodeProbed::Builder b) {
-                                   b.setNode(name(n));
-                                   b.setCheck(check);
-                                   b.setSeconds(seconds);
-                                   b.setFailed(failed);
-                                 })));
-  }
-
-  std::string group(std::uint32_t n, std::uint32_t g, double seconds = 0.1,
-                    const std::string& failed = {}) {
-    return tell(core.group_probed(now, local<GroupProbed>("prober", [&](GroupProbed::Builder b) {
-                                    b.setNode(name(n));
-                                    b.setCheck(check);
-                                    b.setRound(round);
-                                    b.setGroup(g);
-                                    b.setSeconds(seconds);
-                                    b.setFailed(failed);
-                                    b.setLatencyUs(20);
-                                    auto sizes = b.initSizes(static_cast<unsigned>(asked_sizes));
-                                    for (unsigned i = 0; i < sizes.size(); ++i) {
-                                      sizes[i].setAllReduceUs(1'000 * (i + 1) + n);
-                                      sizes[i].setAllGatherUs(500 * (i + 1));
-                                    }
-                                  })));
-  }
-
-  std::string lost(std::uint32_t n) {
-    return tell(core.node_lost(now, local<NodeLost>("membership", [&](NodeLost::Builder b) {
-                                 b.setNode(name(n));
-                                 b.setReason("its link was silent");
-                               })));
-  }
-
-  std::string passes(duration d) {
-    now += d;
-    return tell(core.tick(now));
-  }
-
-  /// "alone n0 n1", "0: n0 n1 | 1: n2 n3", "good n0 n1; leave n2; undecided"
-  std::string tell(const check_run_core::effects& effects) {
-    std::string alone, groups, rest;
-    notes.clear();
-    std::uint32_t last = 0;
-    for (const auto& e : effects) {
-      if (const auto* s = std::get_if<check_run_core::say>(&e)) {
-        if (s->message.is<NodeProbeWanted>()) {
-          auto m = s->message.as<NodeProbeWanted>().read();
-          check = m->getCheck();
-          alone += (alone.empty() ? "alone " : " ") + s->to + (m->getTrained() ? "*" : "");
-          boxes = m->getBox().getPairs().size();
-        } else {
-          auto m = s->message.as<GroupProbeWanted>().read();
-          round = m->getRound();
-          asked_sizes = m->getSizes().size();
-          CHECK(m->getMembers()[m->getPlace()].getNode() == s->to);
-          CHECK(m->getMembers()[m->getPlace()].getPort() == 4242);
-          if (groups.empty() || m->getGroup() != last)
-            groups += fmt::format("{}{}:", groups.empty() ? "" : " | ", m->getGroup());
-          last = m->getGroup();
-          groups += " " + s->to;
-        }
-      } else if (const auto* a = std::get_if<check_run_core::answer>(&e)) {
-        auto m = a->message.read();
-        rest += "good";
-        for (const auto n : m->getGood())
-          rest += fmt::format(" {}", n.cStr());
-        rest += "; leave";
-        for (const auto f : m->getLeave())
-          rest += fmt::format(" {}", f.getNodes()[0].cStr());
-        rest += "; undecided";
-        for (const auto n : m->getUndecided())
-          rest += fmt::format(" {}", n.cStr());
-      } else if (const auto* m = std::get_if<check_run_core::mark>(&e)) {
-        rest += fmt::format("mark {} at {}; ", m->node, m->address);
-      } else {
-        const auto& event = std::get<check_run_core::note>(e).event;
-        if (event.severity >= log::level::notice)
-          notes += event.text + "\n";
-      }
-    }
-    return alone + groups + rest;
-  }
-
-  bool noted(const std::string& what) const { return notes.find(what) != std::string::npos; }
-
-  check_run_core core;
-  instant now{1s};
-  std::uint64_t check = 0;
-  std::uint32_t round = 0;
-  std::size_t asked_sizes = 0, boxes = 0;
-  std::string notes;
-};
-
-} // namespace
+using testing::story;
 
 TEST_SUITE("a check of nodes") {
   TEST_CASE("two good nodes: each by itself, then together") {
@@ -204,14 +85,7 @@ TEST_SUITE("a check of nodes") {
     std::string said;
     // n3 works by itself, and every group with it fails.
     for (int rounds = 0; rounds < 8 && said.find("good") == std::string::npos; ++rounds) {
-      std::vector<std::pair<std::uint32_t, std::uint32_t>> members;
-      const auto text = rounds == 0 ? std::string("0: n0 n1 | 1: n2 n3") : said;
-      std::uint32_t g = 0;
-      for (std::size_t i = 0; i < text.size(); ++i)
-        if (text[i] == ':')
-          g = static_cast<std::uint32_t>(text[i - 1] - '0');
-        else if (text[i] == 'n')
-          members.emplace_back(g, static_cast<std::uint32_t>(text[i + 1] - '0'));
+      const auto members = story::asked_in(rounds == 0 ? "0: n0 n1 | 1: n2 n3" : said);
       for (const auto& [group, n] : members) {
         const bool bad =
             std::find(members.begin(), members.end(), std::pair{group, 3u}) != members.end();
@@ -296,38 +170,6 @@ TEST_SUITE("a check of nodes") {
     story s;
     CHECK(s.begins(1, true) == "alone n0*");
     CHECK(s.probed(0) == "good n0; leave; undecided");
-  }
-
-  TEST_CASE("bandwidths are measured among all good nodes, and told by size") {
-    network_check_options o;
-    o.perf_test_sizes = {1u << 20, 64u << 20};
-    story s(o);
-    s.begins(2);
-    s.probed(0);
-    s.probed(1);
-    s.group(0, 0);
-    CHECK(s.group(1, 0) == "0: n0 n1");
-    CHECK(s.asked_sizes == 2);
-    s.group(0, 0);
-    CHECK(s.group(1, 0) == "good n0 n1; leave; undecided");
-    // 1 MiB in 1.001 ms, the slower of both.
-    CHECK(s.noted("all-reduce    1 MiB among 2 nodes:      1.00 ms,   1.048 GB/s,   1.048 GB/s"));
-    CHECK(s.noted("all-gather   64 MiB among 2 nodes:      1.00 ms,  67.109 GB/s,  33.554 GB/s"));
-  }
-
-  TEST_CASE("bandwidths that could not be measured are told as that") {
-    network_check_options o;
-    o.perf_test_sizes = {1u << 20};
-    story s(o);
-    s.begins(2);
-    s.probed(0);
-    s.probed(1);
-    s.group(0, 0);
-    s.group(1, 0);
-    s.asked_sizes = 0;
-    s.group(0, 0, 0, "the link was lost");
-    CHECK(s.group(1, 0, 0, "the link was lost") == "good n0 n1; leave; undecided");
-    CHECK(s.noted("bandwidths among 2 nodes could not be measured"));
   }
 
   TEST_CASE("a newer question takes the place of the one that is under way") {

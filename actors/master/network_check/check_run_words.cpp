@@ -36,19 +36,29 @@ std::string size_in_words(std::uint64_t bytes) {
   return bytes >= 1u << 10 ? fmt::format("{} KiB", bytes >> 10) : fmt::format("{} bytes", bytes);
 }
 
-/// In a ring of n each member sends 2(n − 1)/n of what is reduced, and (n − 1)/n of what is
-/// gathered: bandwidths that count that are comparable between jobs of any size.
-log::event bandwidth_in_words(const char* what, std::size_t nodes, std::uint64_t bytes,
-                              std::uint64_t us, double on_the_bus) {
+/// What bandwidths were measured among.
+struct measured_among {
+  std::size_t nodes = 0, ranks = 0; ///< devices, or nodes again
+  std::string by, by_in_words;
+};
+
+/// Among n ranks each one sends 2(n − 1)/n of what is reduced, and (n − 1)/n of what is gathered:
+/// bandwidths that count that are comparable between jobs of any size.
+log::event bandwidth_in_words(const char* what, const measured_among& among, std::uint64_t bytes,
+                              std::uint64_t us, double times) {
+  const auto n = static_cast<double>(among.ranks);
   const auto algorithm = us == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(us) / 1'000;
-  const auto bus = algorithm * on_the_bus;
+  const auto bus = algorithm * times * (n - 1) / n;
   return {log::level::notice,
           "communication_measured",
-          fmt::format(
-              "{:10} {:>8} among {} nodes: {:9.2f} ms, {:7.3f} GB/s, {:7.3f} GB/s on the bus", what,
-              size_in_words(bytes), nodes, static_cast<double>(us) / 1'000, algorithm, bus),
+          fmt::format("{:10} {:>8} among {} nodes: {:9.2f} ms, {:7.3f} GB/s, {:7.3f} GB/s on the "
+                      "bus ({})",
+                      what, size_in_words(bytes), among.nodes, static_cast<double>(us) / 1'000,
+                      algorithm, bus, among.by_in_words),
           {{"collective", std::string(what)},
-           {"nodes", static_cast<std::int64_t>(nodes)},
+           {"nodes", static_cast<std::int64_t>(among.nodes)},
+           {"ranks", static_cast<std::int64_t>(among.ranks)},
+           {"means", among.by},
            {"bytes", static_cast<std::int64_t>(bytes)},
            {"microseconds", static_cast<std::int64_t>(us)},
            {"algorithm_gb_per_second", double{algorithm}},
@@ -63,12 +73,12 @@ std::string check_run_core::in_words() const {
   const auto which = now_->at == step::groups      ? fmt::format("in groups, round {}", now_->round)
                      : now_->at == step::perf_test ? std::string("all together")
                                                    : std::string("each by itself");
-  return fmt::format("checks {} {}; {} of {} have answered", counted(now_->nodes.size(), "node"),
-                     which, now_->asked - now_->open.size(), now_->asked);
+  return fmt::format("checks {} {}; {} of {} have answered", counted(now_->count, "node"), which,
+                     now_->asked - now_->open.size(), now_->asked);
 }
 
 log::event check_run_core::begun_in_words() const {
-  const auto nodes = counted(now_->nodes.size(), "node");
+  const auto nodes = counted(now_->count, "node");
   return {
       log::level::notice,
       "check_begun",
@@ -76,13 +86,18 @@ log::event check_run_core::begun_in_words() const {
           ? fmt::format("checking {} beside the generation that runs: {}", nodes,
                         few_of(now_->results.nodes))
           : fmt::format("checking {} before the start: devices, then the network in groups", nodes),
-      {{"nodes", static_cast<std::int64_t>(now_->nodes.size())}}};
+      {{"nodes", static_cast<std::int64_t>(now_->count)}}};
+}
+
+std::string check_run_core::speaker_in_words(const std::string& name_on_links) const {
+  const auto n = find(name_on_links);
+  return n && is_witness(*n) ? name(*n) : "node " + name_on_links;
 }
 
 log::event check_run_core::group_failed_in_words(GroupProbed::Reader r) const {
   return {log::level::info,
           "group_failed",
-          fmt::format("round {}: node {} says: {}", r.getRound(), r.getNode().cStr(),
+          fmt::format("round {}: {} says: {}", r.getRound(), speaker_in_words(r.getNode().cStr()),
                       r.getFailed().cStr()),
           {{"round", std::int64_t{r.getRound()}},
            {"node", std::string(r.getNode().cStr())},
@@ -95,7 +110,8 @@ log::event check_run_core::silent_in_words(const node_name& silent, instant now)
       fmt::format("it did not answer within {}", troupe::in_words(now - now_->step_began));
   return {log::level::info,
           "group_failed",
-          fmt::format("round {}: of node {} nothing was heard: {}", now_->round, silent, reason),
+          fmt::format("round {}: of {} nothing was heard: {}", now_->round,
+                      speaker_in_words(silent), reason),
           {{"round", std::int64_t{now_->round}},
            {"node", silent},
            {"peer", std::string()},
@@ -136,7 +152,7 @@ void check_run_core::tell_findings(effects& out) const {
 }
 
 void check_run_core::tell_nodes(effects& out) const {
-  const auto many = std::min(now_->nodes.size(), limits::check_nodes_told_max);
+  const auto many = std::min(now_->count, limits::check_nodes_told_max);
   for (index n = 0; n < many; ++n) {
     const auto& alone = now_->results.alone[n];
     const auto& of = now_->nodes[n];
@@ -161,7 +177,13 @@ void check_run_core::tell_bandwidths(effects& out) const {
     return;
   const auto& all = now_->measured;
   const auto nodes = now_->measured_nodes;
-  const auto n = static_cast<double>(nodes);
+  const auto& by = now_->measured_by;
+  const std::string ring = "ring over TCP";
+  const auto among =
+      by.ranks == 0
+          ? measured_among{nodes, nodes, ring, ring}
+          : measured_among{nodes, by.ranks, by.library,
+                           fmt::format("{}, {}", by.library, counted(by.ranks, "device"))};
   bool told = false;
   for (unsigned i = 0; i < options_.perf_test_sizes.size(); ++i) {
     std::uint64_t reduce = 0, gather = 0;
@@ -173,8 +195,8 @@ void check_run_core::tell_bandwidths(effects& out) const {
     if (reduce == 0 && gather == 0)
       continue;
     const auto bytes = options_.perf_test_sizes[i];
-    out.push_back(note{bandwidth_in_words("all-reduce", nodes, bytes, reduce, 2 * (n - 1) / n)});
-    out.push_back(note{bandwidth_in_words("all-gather", nodes, bytes, gather, (n - 1) / n)});
+    out.push_back(note{bandwidth_in_words("all-reduce", among, bytes, reduce, 2)});
+    out.push_back(note{bandwidth_in_words("all-gather", among, bytes, gather, 1)});
     told = true;
   }
   if (!told)
@@ -192,7 +214,7 @@ log::event check_run_core::concluded_in_words(instant now) const {
   return {log::level::notice,
           "check_over",
           fmt::format("{} ({:.2f} s)", v.summary, seconds),
-          {{"nodes", static_cast<std::int64_t>(now_->nodes.size())},
+          {{"nodes", static_cast<std::int64_t>(now_->count)},
            {"good_nodes", static_cast<std::int64_t>(v.good.size())},
            {"leaving", static_cast<std::int64_t>(v.leave.size())},
            {"rounds", static_cast<std::int64_t>(now_->results.rounds.size())},

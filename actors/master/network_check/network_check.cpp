@@ -41,6 +41,9 @@ struct performer {
   void operator()(const check_run_core::say& e) const {
     sup::send(self, self->state->master.membership, membership::dispatch{{e.to}, e.message});
   }
+  void operator()(const check_run_core::ask_witness& e) const {
+    sup::send(self, self->state->master.witness, e.message.as<messages::GroupProbeWanted>());
+  }
   void operator()(const check_run_core::answer& e) const { self->state->asked.deliver(e.message); }
   void operator()(const check_run_core::mark& e) const {
     self->state->marks->mark_faulty(e.node, e.address, e.reason);

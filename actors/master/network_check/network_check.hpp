@@ -18,7 +18,7 @@ namespace troupe::actors::network_check {
 using handle = sup::protocol<
     // From the planner. The newest question counts: an older one fails.
     sup::ask<messages::msg<messages::CheckWanted>>::yields<messages::msg<messages::NodesChecked>>,
-    // From a node's network_prober, through its session.
+    // From a node's network_prober, through its session, and from the witness.
     sup::tell<messages::msg<messages::NodeProbed>>, sup::tell<messages::msg<messages::GroupProbed>>,
     // From membership.
     sup::tell<messages::msg<messages::NodeLost>>>;

@@ -24,6 +24,12 @@
 /// leave nodes out; there are at most `policy::rounds_max`. A fault-free job of many nodes has
 /// three rounds; one of two or three nodes has one.
 ///
+/// Where no two nodes work with each other, no number of rounds shows which of them is broken. Then
+/// a party that is no node of the job can: the witness, which is probed with one suspect a round
+/// and only there. With two nodes it is what a third node would be. Nothing is ever found about the
+/// witness itself, nor by how long a probe with it takes, and where it fails with all suspects that
+/// blames none of them: what leads to it may be closed to nodes that work.
+///
 /// What it finds, if faults do not come and go:
 /// - It calls no node faulty that works, unless every link from it to the cleared nodes that it was
 ///   probed with is broken (`policy::witnesses` of them, or all where there are fewer). No probe
@@ -31,7 +37,8 @@
 /// - A broken node is locatable, and found, if its own probe fails, or if there are two nodes that
 ///   work, are not slow, and have a link that is neither, and the rounds suffice to probe that pair
 ///   and then each suspect with its witnesses. For any two faults among up to eight nodes they do.
-///   Nothing of two nodes is locatable without their own probes: either may be broken, or the link.
+///   Nothing of two nodes is locatable without their own probes: either may be broken, or the link;
+///   unless one of them works with the witness.
 /// - A broken link is locatable, and found, if a group had both its ends, both ends work, and each
 ///   has another link to a node that works. A slow link: where ends and those other links are not
 ///   slow, and slow nodes are locatable. A round uses each node once, so of a large job little more
@@ -51,7 +58,7 @@ struct probe_result {
   enum class kind { passed, failed, silent };
   kind what = kind::silent;
   double seconds = 0; ///< of one that passed; not finite or negative: counts as failed
-  std::string why;    ///< of a node's own probe that failed: one line for people
+  std::string why;    ///< of one that failed, or what was heard of a silent one: for people
 };
 
 struct group_result {
@@ -62,10 +69,14 @@ struct group_result {
 using round = std::vector<group_result>;
 
 struct history {
-  std::vector<node_name> nodes; ///< in order of rank; at most limits::nodes_max
+  /// In order of rank; at most limits::nodes_max. The witness has the words for people that stand
+  /// for it.
+  std::vector<node_name> nodes;
   /// Each node's own probe, without partners: by index; absent where it had none.
   std::vector<std::optional<probe_result>> alone;
   std::vector<round> rounds; ///< that are over, with what `next_step` had asked for
+  /// Which of `nodes` is none of the job's; its group is one of two, in a round of its own.
+  std::optional<node_index> witness = std::nullopt;
 };
 
 struct policy {
@@ -81,6 +92,8 @@ struct policy {
   /// And by at least this many seconds: the times of short probes differ by chance.
   double slow_by_least = 0;
   bool exclude_straggler = false;
+  /// Rounds with the witness, beside the others.
+  unsigned witness_rounds_max = 8;
 };
 
 struct finding {

@@ -10,15 +10,17 @@ struct weighed_group {
   std::vector<node_index> members;
   std::vector<bool> answered;
   bool passed = true;
+  bool with_witness = false;
   double seconds = 0; ///< of its slowest member
 };
 
 /// Members that the history does not have are left out, so that no result can name them.
-weighed_group weighed(const group_result& g, const std::vector<node_evidence>& nodes) {
+weighed_group weighed(const group_result& g, const evidence& e) {
   weighed_group out;
   for (std::size_t i = 0; i < g.members.size(); ++i) {
-    if (g.members[i] >= nodes.size() || !nodes[g.members[i]].here)
+    if (g.members[i] >= e.nodes.size() || !e.nodes[g.members[i]].here)
       continue;
+    out.with_witness = out.with_witness || e.is_witness(g.members[i]);
     const auto r = i < g.results.size() ? g.results[i] : probe_result{};
     out.members.push_back(g.members[i]);
     out.answered.push_back(r.what != probe_result::kind::silent);
@@ -57,16 +59,30 @@ void enter(evidence& e, const weighed_group& g, outcome what) {
 std::vector<double> best_results(const evidence& e) {
   std::vector<double> all;
   for (const auto& n : e.nodes)
-    if (n.passed)
+    if (std::isfinite(n.best))
       all.push_back(n.best);
   return all;
+}
+
+/// How fast a probe with the witness is says where the witness is, and nothing about the node.
+void take_results(evidence& e, const std::vector<weighed_group>& all) {
+  for (const auto& g : all)
+    for (const auto member : g.members)
+      if (g.passed) {
+        auto& node = e.nodes[member];
+        node.passed = true;
+        if (!g.with_witness)
+          node.best = std::min(node.best, g.seconds);
+      }
+  e.median = quantile(best_results(e), 0.5);
+  e.quick = quantile(best_results(e), 0.25);
 }
 
 /// How many witnesses are needed follows from how many nodes are cleared, so this comes last.
 void decide(evidence& e, const policy& with) {
   const auto needed = std::min<std::size_t>(with.witnesses, e.cleared);
   for (auto& n : e.nodes) {
-    if (!n.here || n.cleared)
+    if (!n.here || n.cleared || (e.witness && &n == &e.nodes[*e.witness]))
       continue;
     n.witnesses = static_cast<unsigned>(
         std::count_if(n.partners.begin(), n.partners.end(),
@@ -103,36 +119,33 @@ const met* evidence::between(node_index a, node_index b) const {
 evidence weigh(const history& so_far, const policy& with) {
   evidence e;
   e.nodes.resize(so_far.nodes.size());
+  if (so_far.witness && *so_far.witness < e.nodes.size())
+    e.witness = so_far.witness;
   for (std::size_t i = 0; i < std::min(so_far.alone.size(), e.nodes.size()); ++i)
     e.nodes[i].here = !so_far.alone[i] || passed(*so_far.alone[i]);
   std::vector<weighed_group> all;
   for (const auto& probed : so_far.rounds)
     for (const auto& g : probed)
-      if (auto w = weighed(g, e.nodes); w.members.size() > 1)
+      if (auto w = weighed(g, e); w.members.size() > 1)
         all.push_back(std::move(w));
-  for (const auto& g : all)
-    for (const auto member : g.members)
-      if (g.passed) {
-        e.nodes[member].passed = true;
-        e.nodes[member].best = std::min(e.nodes[member].best, g.seconds);
-      }
-  e.median = quantile(best_results(e), 0.5);
-  e.quick = quantile(best_results(e), 0.25);
+  take_results(e, all);
   for (const auto& g : all) {
-    const bool fast = g.passed && !is_slow(g.seconds, e.quick, with);
+    const bool fast = g.passed && (g.with_witness || !is_slow(g.seconds, e.quick, with));
     for (const auto member : g.members)
       e.nodes[member].cleared = e.nodes[member].cleared || fast;
     enter(e, g, fast ? outcome::fast : g.passed ? outcome::slow : outcome::failed);
   }
-  for (const auto& n : e.nodes) {
-    e.here += n.here;
-    e.cleared += n.cleared;
+  for (node_index n = 0; n < e.nodes.size(); ++n) {
+    e.here += e.nodes[n].here && !e.is_witness(n);
+    e.cleared += e.nodes[n].cleared;
   }
   decide(e, with);
   return e;
 }
 
 bool failed_alone(const evidence& e, node_index a, const met& m) {
+  if (e.is_witness(a) || e.is_witness(m.partner))
+    return false;
   // Two nodes have no other partners that would show that they work.
   return m.what == outcome::failed &&
          (e.here == 2 || (e.nodes[a].passed && e.nodes[m.partner].passed));

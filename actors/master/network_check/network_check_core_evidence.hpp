@@ -33,14 +33,21 @@ struct evidence {
   std::vector<node_evidence> nodes;
   std::vector<std::vector<node_index>> threes; ///< groups of three that were not fast
   std::vector<outcome> of_threes;
-  std::size_t here = 0;
-  std::size_t cleared = 0;
-  double median = 0; ///< of the nodes' best results
+  std::optional<node_index> witness;
+  std::size_t here = 0;    ///< but for the witness
+  std::size_t cleared = 0; ///< and the witness, where it works with a node
+  double median = 0;       ///< of the nodes' best results
   /// What fast is measured by: the quarter of the nodes that is quickest, since a slow node in each
   /// of many groups slows half of all results and more.
   double quick = 0;
 
   const met* between(node_index a, node_index b) const;
+  bool is_witness(node_index n) const { return witness && *witness == n; }
+  /// Nothing is known of it but its failures, and more of these are needed to call it faulty.
+  bool is_open_suspect(node_index n) const {
+    const auto& of = nodes[n];
+    return of.here && !of.passed && !of.decided && !is_witness(n);
+  }
 };
 
 bool passed(const probe_result& r);
@@ -54,7 +61,7 @@ evidence weigh(const history& so_far, const policy& with);
 bool is_open_link(const evidence& e, std::size_t three, node_index a, node_index b);
 
 /// A link that has failed, though both its ends work: faulty if it failed twice. One failure may
-/// have passed by the next round, and must not cost a node.
+/// have passed by the next round, and must not cost a node. One to the witness never is.
 bool failed_alone(const evidence& e, node_index a, const met& m);
 inline constexpr unsigned link_failures_needed = 2;
 

@@ -39,7 +39,7 @@ class draft {
 groups neighbours(const evidence& e) {
   groups out;
   for (node_index i = 0; i < e.nodes.size(); ++i) {
-    if (!e.nodes[i].here)
+    if (!e.nodes[i].here || e.is_witness(i))
       continue;
     if (out.empty() || out.back().size() == 2)
       out.emplace_back();
@@ -58,7 +58,8 @@ groups neighbours(const evidence& e) {
 std::vector<node_index> sorted_by_time(const evidence& e, bool cleared) {
   std::vector<node_index> all;
   for (node_index i = 0; i < e.nodes.size(); ++i)
-    if (const auto& n = e.nodes[i]; n.here && !n.decided && n.cleared == cleared)
+    if (const auto& n = e.nodes[i];
+        n.here && !n.decided && n.cleared == cleared && !e.is_witness(i))
       all.push_back(i);
   std::stable_sort(all.begin(), all.end(),
                    [&](node_index a, node_index b) { return e.nodes[a].best < e.nodes[b].best; });
@@ -161,7 +162,7 @@ void probe_unused_links(draft& d, const std::vector<node_index>& cleared) {
 void probe_ring(draft& d, const evidence& e) {
   std::vector<node_index> ring;
   for (node_index n = 0; n < e.nodes.size(); ++n)
-    if (e.nodes[n].cleared)
+    if (e.nodes[n].cleared && !e.is_witness(n))
       ring.push_back(n);
   for (std::size_t i = 1; i <= ring.size(); ++i)
     if (const auto a = ring[i % ring.size()], b = ring[(i + 1) % ring.size()];
@@ -186,6 +187,17 @@ groups plan(const evidence& e, std::size_t round_number, const policy& with) {
   if (round_number >= 2 && e.here <= with.all_links_up_to)
     probe_unused_links(d, cleared);
   return std::move(d.out());
+}
+
+/// One suspect at a time: a witness is in one group at a time, and once one is cleared, the others
+/// have a partner of their own.
+groups plan_with_witness(const evidence& e) {
+  if (!e.witness || e.here < 2)
+    return {};
+  for (node_index n = 0; n < e.nodes.size(); ++n)
+    if (e.is_open_suspect(n) && !e.between(n, *e.witness))
+      return {{n, *e.witness}};
+  return {};
 }
 
 } // namespace troupe::actors::network_check

@@ -46,6 +46,27 @@ void add_faulty(judging& j, node_index n, std::string why) {
                             fmt::format("node {} is faulty: {}; it leaves", j.name(n), why)});
 }
 
+/// What was heard in its last probe with one that works: from itself, else from that one.
+std::string last_words(const judging& j, node_index n) {
+  for (auto r = j.so_far.rounds.rbegin(); r != j.so_far.rounds.rend(); ++r)
+    for (const auto& g : *r) {
+      const auto at = static_cast<std::size_t>(std::find(g.members.begin(), g.members.end(), n) -
+                                               g.members.begin());
+      if (at == g.members.size())
+        continue;
+      for (std::size_t i = 0; i < g.members.size(); ++i) {
+        const auto speaker = (at + i) % g.members.size();
+        if (speaker < g.results.size() && g.members[speaker] < j.e.nodes.size() &&
+            !g.results[speaker].why.empty())
+          return fmt::format("; {}: {}",
+                             speaker == at ? "it says of the last"
+                                           : j.name(g.members[speaker]) + " says of the last",
+                             g.results[speaker].why);
+      }
+    }
+  return {};
+}
+
 std::string failed_with(const judging& j, node_index n) {
   std::vector<node_index> witnesses;
   bool answered = false;
@@ -55,10 +76,14 @@ std::string failed_with(const judging& j, node_index n) {
       answered = answered || m.answered;
     }
   std::sort(witnesses.begin(), witnesses.end());
+  const bool by_witness = std::any_of(witnesses.begin(), witnesses.end(),
+                                      [&j](node_index w) { return j.e.is_witness(w); });
   return fmt::format(
-      "its probes {} {}, which work with other nodes{}",
+      "its probes {} {}, which work with {}{}{}",
       answered ? "failed with" : "did not end in time with", few_of(names(j, witnesses)),
-      witnesses.size() < j.with.witnesses ? " (or each of its links to them is faulty)" : "");
+      by_witness ? "others" : "other nodes",
+      witnesses.size() < j.with.witnesses ? " (or each of its links to them is faulty)" : "",
+      last_words(j, n));
 }
 
 std::string own_failure(const probe_result& r) {
@@ -182,8 +207,7 @@ void tell_what_becomes_of_slow_ones(judging& j) {
 std::vector<node_index> candidates(judging& j) {
   std::vector<node_index> out;
   for (node_index n = 0; n < j.e.nodes.size(); ++n)
-    j.candidate[n] = j.e.nodes[n].here && !j.e.nodes[n].passed && !j.e.nodes[n].decided &&
-                     !j.so_far.rounds.empty() && j.e.here > 1;
+    j.candidate[n] = j.e.is_open_suspect(n) && !j.so_far.rounds.empty() && j.e.here > 1;
   for (std::size_t t = 0; t < j.e.threes.size(); ++t)
     for (const auto a : j.e.threes[t])
       for (const auto b : j.e.threes[t])
@@ -201,28 +225,40 @@ std::vector<node_index> candidates(judging& j) {
   return out;
 }
 
+/// Why none of them is cleared, and what to do.
+std::string none_works(const judging& j, const std::vector<node_index>& all) {
+  const bool witness_asked = j.e.witness && std::any_of(all.begin(), all.end(), [&j](node_index n) {
+                               return j.e.between(n, *j.e.witness) != nullptr;
+                             });
+  return fmt::format(
+      "no two of the nodes work with each other{}; add a node that works",
+      witness_asked ? fmt::format(", and none with {}, whose port for this a firewall may close",
+                                  j.name(*j.e.witness))
+                    : "");
+}
+
 void find_undecidable(judging& j) {
   const auto all = candidates(j);
   if (all.empty())
     return;
-  const bool none_works = j.e.cleared == 0;
   j.out.findings.push_back(
       {finding::kind::undecidable, all, 0, 0,
        fmt::format("{} failed, and it cannot be told which node or link it was: {}",
                    few_of(names(j, all)),
-                   none_works ? "no two of the nodes work with each other; add a node that works"
-                              : fmt::format("{} were not enough; allow more rounds",
-                                            counted(j.so_far.rounds.size(), "round")))});
+                   j.e.cleared == 0 ? none_works(j, all)
+                                    : fmt::format("{} were not enough; allow more rounds",
+                                                  counted(j.so_far.rounds.size(), "round")))});
 }
 
 void sum_up(judging& j) {
   for (node_index n = 0; n < j.e.nodes.size(); ++n)
     if (j.leaves[n])
       j.out.leave.push_back(n);
-    else if (!j.candidate[n])
+    else if (!j.candidate[n] && !j.e.is_witness(n))
       j.out.good.push_back(n);
-  const auto checked = fmt::format("{} checked in {}", counted(j.e.nodes.size(), "node"),
-                                   counted(j.so_far.rounds.size(), "round"));
+  const auto checked =
+      fmt::format("{} checked in {}", counted(j.e.nodes.size() - j.e.witness.has_value(), "node"),
+                  counted(j.so_far.rounds.size(), "round"));
   if (j.out.findings.empty())
     j.out.summary = checked + ": all are good";
   else
@@ -231,7 +267,7 @@ void sum_up(judging& j) {
                     j.out.leave.empty() ? "" : fmt::format(" ({})", few_of(names(j, j.out.leave))),
                     counted(j.out.findings.size(), "finding"));
   for (node_index n = 0; n < j.leaves.size(); ++n)
-    if (j.e.here == 1 && j.e.nodes[n].here)
+    if (j.e.here == 1 && j.e.nodes[n].here && !j.e.is_witness(n))
       j.out.summary += fmt::format("; {} had no partner", j.name(n));
 }
 

@@ -121,6 +121,59 @@ void for_patterns(node_index nodes, F&& f) {
     }
 }
 
+/// All sets of the first `nodes`.
+template<class F>
+void for_sets(node_index nodes, F&& f) {
+  for (unsigned bits = 0; bits < 1u << nodes; ++bits) {
+    std::set<node_index> set;
+    for (node_index n = 0; n < nodes; ++n)
+      if (bits >> n & 1)
+        set.insert(n);
+    f(set);
+  }
+}
+
+/// With which nodes the witness was probed, in order.
+std::vector<node_index> asked_about(const outcome_of_check& done) {
+  std::vector<node_index> all;
+  for (const auto& r : done.all.rounds)
+    for (const auto& g : r)
+      if (g.members.back() == *done.all.witness)
+        all.push_back(g.members.front());
+  return all;
+}
+
+bool is_undecided(const outcome_of_check& done) {
+  return std::any_of(done.said.findings.begin(), done.said.findings.end(),
+                     [](const finding& f) { return f.what == finding::kind::undecidable; });
+}
+
+std::string reasons(const outcome_of_check& done) {
+  std::string all = done.said.summary;
+  for (const auto& f : done.said.findings)
+    all += "; " + f.reason;
+  return all;
+}
+
+/// The check of `t` with its witness keeps its promises, asks it only where nothing else tells, and
+/// decides nothing otherwise than without it where it is not asked.
+void hold_with_witness(tally& sum, truth t) {
+  t.witness = false;
+  const auto without = check(t, {});
+  t.witness = true;
+  const auto with = check(t, {});
+  sum.add(t, with);
+  const auto wrong = broken_promise(t, with);
+  REQUIRE_MESSAGE(wrong.empty(), fmt::format("{} [{}; {}]", wrong, t.in_words(), reasons(with)));
+  const auto why =
+      fmt::format("[{}; {}; without: {}]", t.in_words(), reasons(with), reasons(without));
+  const auto asked = asked_about(with);
+  REQUIRE_MESSAGE(!asked.empty() == is_undecided(without), why);
+  REQUIRE_MESSAGE(std::set<node_index>(asked.begin(), asked.end()).size() == asked.size(), why);
+  if (asked.empty())
+    REQUIRE_MESSAGE(reasons(with) == reasons(without), why);
+}
+
 /// Of so many nodes; half of the links are between neighbours, which round 0 sees.
 struct amounts {
   std::size_t broken = 0, slow = 0, links = 0;
@@ -165,6 +218,79 @@ TEST_SUITE("network_check patterns") {
       if (nodes > 3)
         CHECK(sum.undecidable == 0);
     }
+  }
+
+  TEST_CASE("with a witness: every pattern of two faults or fewer, and whatever is closed to it") {
+    for (node_index nodes = 2; nodes <= NODES_WITH_WITNESS_MAX; ++nodes) {
+      tally sum;
+      for_patterns(nodes, [&](truth t) {
+        for (const auto own : {own_probes::absent, own_probes::blind, own_probes::seeing})
+          for_sets(nodes, [&](const std::set<node_index>& closed) {
+            t.own = own;
+            t.witness_is_closed_to = closed;
+            hold_with_witness(sum, t);
+          });
+      });
+      MESSAGE(fmt::format("{} nodes and a witness: {}", nodes, sum.in_words()));
+    }
+  }
+
+  TEST_CASE("with a witness: nodes of which no two work with each other") {
+    // All links are broken, and any of the nodes as well.
+    for (node_index nodes = 2; nodes <= 5; ++nodes) {
+      tally sum;
+      truth t;
+      t.nodes = nodes;
+      for (node_index a = 0; a < nodes; ++a)
+        for (node_index b = a + 1; b < nodes; ++b)
+          t.broken_links.insert({a, b});
+      for_sets(nodes, [&](const std::set<node_index>& broken) {
+        for_sets(nodes, [&](const std::set<node_index>& closed) {
+          t.broken = broken;
+          t.witness_is_closed_to = closed;
+          hold_with_witness(sum, t);
+        });
+      });
+      MESSAGE(fmt::format("{} nodes and a witness: {}", nodes, sum.in_words()));
+    }
+  }
+
+  TEST_CASE("two nodes and a witness: which of them is broken, or their link") {
+    truth t;
+    t.nodes = 2;
+    t.witness = true;
+    const auto found = [&t](finding::kind what, const std::vector<node_index>& at) {
+      const auto done = check(t, {});
+      INFO(reasons(done));
+      REQUIRE(done.said.findings.size() == 1);
+      CHECK(done.said.findings.front().what == what);
+      CHECK(done.said.findings.front().nodes == at);
+      CHECK(done.said.leave == std::vector<node_index>{at.back()});
+      CHECK(done.said.good ==
+            std::vector<node_index>{at == std::vector<node_index>{1} || at.size() > 1 ? 0u : 1u});
+    };
+    for (const node_index broken : {0u, 1u}) {
+      t.broken = {broken};
+      found(finding::kind::faulty_node, {broken});
+    }
+    t.broken = {};
+    t.broken_links = {{0, 1}};
+    found(finding::kind::faulty_link, {0, 1});
+  }
+
+  TEST_CASE("two nodes that a witness reaches neither of: nothing is blamed") {
+    truth t;
+    t.nodes = 2;
+    t.witness = true;
+    t.witness_is_closed_to = {0, 1};
+    t.broken_links = {{0, 1}};
+    const auto done = check(t, {});
+    CHECK(done.said.leave.empty());
+    REQUIRE(done.said.findings.size() == 1);
+    CHECK(done.said.findings.front().reason ==
+          "n0, n1 failed, and it cannot be told which node or link it was: no two of the nodes "
+          "work with each other, and none with the witness, whose port for this a firewall may "
+          "close; add a node that works");
   }
 
   TEST_CASE("every pattern of three broken nodes or links, with witnesses and rounds to match") {

@@ -8,6 +8,7 @@
 #include "runtime/sup/gate.hpp"
 #include "runtime/sup/shell.hpp"
 
+#include <map>
 #include <optional>
 
 namespace troupe::actors::recovery {
@@ -28,6 +29,8 @@ namespace troupe::actors::recovery {
 
 namespace {
 
+using scale_report = messages::msg<messages::ScaleReport>;
+
 struct state;
 using private_handle = sup::widened<handle, sup::wake, job_fell, topology_known>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
@@ -38,8 +41,11 @@ struct state {
   duration check_within;
   recovery_core core;
   master_addresses master;
+  std::shared_ptr<ports::node_marks> marks;
   std::function<void(const recovery_core::verdict&)> on_verdict;
   journal::journalled<recovery_core, self_ptr> effects;
+  std::map<std::uint64_t, sup::promise<scale_report>> asked; ///< by a number of their own
+  std::uint64_t last_asked = 0;
   /// Closed until the journal has been read back.
   sup::gate recalled;
   sup::alarm alarm;
@@ -111,8 +117,12 @@ struct performer {
     sup::send(self, self->state->master.job, sup::recall_restarts{{e.used.begin(), e.used.end()}});
   }
   void operator()(const recovery_core::evict& e) const {
-    sup::send(self, self->state->master.membership,
-              membership::evict(self->state->ctx.path(), e.node, e.reason, e.may_rejoin));
+    sup::send(
+        self, self->state->master.membership,
+        membership::evict(self->state->ctx.path(), e.node, e.reason, e.may_rejoin, e.in_short));
+  }
+  void operator()(const recovery_core::mark& e) const {
+    self->state->marks->mark_faulty(e.node, e.address, e.reason);
   }
   void operator()(const recovery_core::check_nodes& e) const { check_nodes(self, e); }
   void operator()(const recovery_core::announce_end&) const {
@@ -120,6 +130,13 @@ struct performer {
               messages::local<messages::JobOver>(self->state->ctx.path()));
   }
   void operator()(const recovery_core::verdict& e) const { self->state->on_verdict(e); }
+  void operator()(const recovery_core::reply& e) const {
+    auto& asked = self->state->asked;
+    const auto open = asked.find(e.number);
+    invariant(open != asked.end(), "each question is answered once");
+    open->second.deliver(e.report);
+    asked.erase(open);
+  }
   void operator()(const recovery_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
   }
@@ -150,7 +167,8 @@ void recall(self_ptr self) {
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous_options sizes,
                                      recovery_options options, master_addresses master,
                                      std::function<void(const recovery_core::verdict&)> on_verdict,
-                                     const std::shared_ptr<topology_source>& topology) {
+                                     const std::shared_ptr<topology_source>& topology,
+                                     std::shared_ptr<ports::node_marks> marks) {
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
@@ -159,9 +177,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
             recovery_core(sizes, options, messages::author(ctx.path(), master.commands_as),
                           sup::now(self)),
             master,
+            std::move(marks),
             std::move(on_verdict),
             {self, master.journal,
              [self](const recovery_core::effect& e) { std::visit(performer{self}, e); }},
+            {},
+            0,
             {},
             {}});
   recall(self);
@@ -179,11 +200,25 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
       on(self, &recovery_core::failed),
       on(self, &recovery_core::finished),
       on(self, &recovery_core::stopped),
+      on(self, &recovery_core::end_answer),
       [self](const messages::msg<messages::SealedRequest>&) {
         self->state->recalled.pass([self] {
           if (const auto sealed = self->state->core.running_world())
             sup::send(self, self->state->master.diagnosis, *sealed);
         });
+      },
+      [self](const messages::msg<messages::ScaleRequest>& m) -> sup::answer<scale_report> {
+        auto promise = sup::promise_answer<scale_report>(self);
+        if (self->state->asked.size() >= limits::scale_requests_max) {
+          promise.deliver(sup::fail(errc::overloaded, "too many wishes wait for the journal"));
+          return promise;
+        }
+        const auto number = ++self->state->last_asked;
+        self->state->asked.emplace(number, promise);
+        self->state->recalled.pass([self, number, m] {
+          perform(self, self->state->core.scale_wanted(sup::now(self), number, m));
+        });
+        return promise;
       },
       [self](const sup::child_end& e) {
         self->state->recalled.pass([self, e] {
@@ -217,9 +252,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
 handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
              const master_addresses& master,
              std::function<void(const recovery_core::verdict&)> on_verdict,
-             std::shared_ptr<topology_source> topology) {
+             std::shared_ptr<topology_source> topology, std::shared_ptr<ports::node_marks> marks) {
   return ctx.spawn<handle>(behave, ctx, std::move(sizes), std::move(options), master,
-                           std::move(on_verdict), std::move(topology));
+                           std::move(on_verdict), std::move(topology), std::move(marks));
 }
 
 } // namespace troupe::actors::recovery

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/master/recovery/recovery_core.hpp"
+#include "runtime/ports/node_marks.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 #include "runtime/sup/report.hpp"
@@ -23,9 +24,11 @@ using handle = sup::protocol<
     // From the generation that is up.
     sup::tell<messages::msg<messages::Sealed>>, sup::tell<messages::msg<messages::Running>>,
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,
-    sup::tell<messages::msg<messages::Stopped>>,
+    sup::tell<messages::msg<messages::Stopped>>, sup::tell<messages::msg<messages::EndAnswer>>,
     // From diagnosis, when it begins: answered with Sealed if a generation runs.
     sup::tell<messages::msg<messages::SealedRequest>>,
+    // From a shell, through its session.
+    sup::ask<messages::msg<messages::ScaleRequest>>::yields<messages::msg<messages::ScaleReport>>,
     // From the tree: a generation has ended.
     sup::tell<sup::child_end>,
     // From whatever runs the master.
@@ -33,10 +36,11 @@ using handle = sup::protocol<
 
 /// `on_verdict` is called after the verdict was recorded and sent to the nodes; again if recovery
 /// starts anew later.
-/// `topology` is asked once it begins, if there is one and a file is to be read.
+/// `topology` is asked once it begins, if there is one and a file is to be read. `marks` hears of
+/// nodes that are excluded for their hardware.
 handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
              const master_addresses& master,
              std::function<void(const recovery_core::verdict&)> on_verdict,
-             std::shared_ptr<topology_source> topology = nullptr);
+             std::shared_ptr<topology_source> topology, std::shared_ptr<ports::node_marks> marks);
 
 } // namespace troupe::actors::recovery

@@ -34,10 +34,13 @@ TEST_SUITE("recovery_core: broken hardware") {
     auto s = planner_story::two_that_run(0);
     s.comes("c");
     CHECK(s.fails("a", {201}) == "");
-    CHECK(s.ends("it failed") ==
-          lines("evict a: rank 0 (node a, local rank 0, pid 100) failed: exit code 201 (its "
-                "hardware seems to be broken)",
-                "record GenerationProposed g2", "begin WorldProposed g2: c(0,1) b(2,3)"));
+    CHECK(
+        s.ends("it failed") ==
+        lines("mark the machine of a at a.lan: rank 0 (node a, local rank 0, pid 100) failed: exit "
+              "code 201 (its hardware seems to be broken)",
+              "evict a: rank 0 (node a, local rank 0, pid 100) failed: exit code 201 (its "
+              "hardware seems to be broken)",
+              "record GenerationProposed g2", "begin WorldProposed g2: c(0,1) b(2,3)"));
     CHECK(s.said.find("restarting without node a (not counted against --max-restarts)") !=
           std::string::npos);
     CHECK(s.is_lost("a") == "");

@@ -14,9 +14,10 @@ using namespace messages;
 
 recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
                              messages::author author, instant now)
-    : sizes_(std::move(sizes)), options_(std::move(options)), author_(std::move(author)),
-      phase_since_(now), began_(now), roster_(sizes_), growth_(sizes_.growth),
-      topology_(sizes_.topology, sizes_.unit, now), restarts_used_(options_.max_restarts) {
+    : sizes_(std::move(sizes)), started_with_(sizes_), options_(std::move(options)),
+      author_(std::move(author)), phase_since_(now), began_(now), roster_(sizes_),
+      growth_(sizes_.growth), topology_(sizes_.topology, sizes_.unit, now),
+      restarts_used_(options_.max_restarts) {
   waiting_.begin(now);
 }
 
@@ -78,6 +79,8 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
     if (roster_.size() > world_.size() && world_.size() < sizes_.nodes_max)
       growth_.newcomer(now);
     repeat_whether_dispensable(out, {node});
+    ask_to_end(out, {node});
+    consider_shrinking(out, now);
   } else {
     stop_what_has_ended(out, node, present->getState());
     take_newcomer(out, now, who);
@@ -85,17 +88,6 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   tell_whether_dispensable(out);
   check();
   return out;
-}
-
-/// Its old node supervisor is gone, and membership was not there to see it go.
-void recovery_core::replace_member(effects& out, instant now, const node_name& node) {
-  TROUPE_RARE("planner: a name has passed on while no master was there");
-  const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
-    b.setNode(node);
-    b.setReason("a newer node supervisor of this name is here");
-  });
-  for (auto& e : node_lost(now, lost))
-    out.push_back(std::move(e));
 }
 
 recovery_core::effects recovery_core::node_away(instant now, const msg<NodeAway>& m) {
@@ -135,6 +127,8 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
       note_failure(since);
       become_ending(now);
     }
+  } else {
+    consider_shrinking(out, now);
   }
   tell_whether_dispensable(out);
   check();
@@ -162,6 +156,7 @@ recovery_core::effects recovery_core::sealed(instant now, const msg<Sealed>& m) 
   // A member may have failed while the seal was on its way to the journal: it is ending then.
   if (phase_ == phase::forming)
     phase_.become(phase::running);
+  consider_shrinking(out, now);
   tell_whether_dispensable(out);
   check();
   return out;
@@ -196,11 +191,15 @@ recovery_core::effects recovery_core::failed(instant now, const msg<Failed>& m) 
   return {};
 }
 
-recovery_core::effects recovery_core::finished(instant, const msg<Finished>& m) {
+recovery_core::effects recovery_core::finished(instant now, const msg<Finished>& m) {
+  effects out;
   const node_name node = m.read()->getNode().cStr();
-  if (about_current(m.any()) && is_member(node))
-    finished_.insert(node);
-  return {};
+  if (!about_current(m.any()) || !is_member(node))
+    return out;
+  finished_.insert(node);
+  if (m.read()->getAsked())
+    take_asked(out, now, node);
+  return out;
 }
 
 recovery_core::effects recovery_core::stopped(instant now, const msg<Stopped>& m) {
@@ -269,6 +268,7 @@ recovery_core::effects recovery_core::tick(instant now) {
   } else if (const auto due = growth_due(); due && now >= *due) {
     consider_growing(out, now);
   }
+  consider_planned_end(out, now);
   if (phase_ == phase::gathering && waiting_.due(now))
     out.push_back(note{reminder_in_words(now)});
   check();
@@ -294,6 +294,8 @@ std::optional<instant> recovery_core::next_wakeup() const {
   }
   if (const auto growing = growth_due())
     consider(*growing);
+  if (const auto overdue = planned_end_due())
+    consider(*overdue);
   if (check_again_at_)
     consider(*check_again_at_);
   return first;
@@ -348,6 +350,8 @@ void recovery_core::forget_generation() {
   lost_.clear();
   failures_.clear();
   stopped_for_.reset();
+  planned_.reset();
+  asked_to_end_ = false;
   said_dispensable_.reset();
 }
 

@@ -2,7 +2,8 @@
 
 #include "actors/limits.hpp"
 #include "actors/master/recovery/failure_ledger.hpp"
-#include "actors/master/recovery/growth.hpp"
+#include "actors/master/recovery/planned_end.hpp"
+#include "actors/master/recovery/recovery_options.hpp"
 #include "actors/master/recovery/roster.hpp"
 #include "actors/master/recovery/run_account.hpp"
 #include "actors/master/recovery/topology_order.hpp"
@@ -23,50 +24,6 @@
 #include <vector>
 
 namespace troupe::actors {
-
-/// How large a world is, and how long nodes are waited for.
-struct rendezvous_options : world_sizes {
-  /// The first world, with MIN nodes here and not yet MAX: how long others are waited for. Nothing:
-  /// until no node has come for `settle`, but no longer than `settle_most`.
-  std::optional<duration> last_call;
-  duration settle = limits::settle;
-  duration settle_most = limits::settle_most;
-  growth_options growth;
-  /// How many nodes may have to be waited for after the first world, in the life of the job: those
-  /// without which fewer than MIN are left. Nothing: as many as it takes.
-  std::optional<std::uint32_t> relaunches_max;
-  duration join_timeout = limits::join_timeout;
-  /// How long a member may take from Prepare to Prepared, and from Stop to Stopped, beyond the time
-  /// that its workers may take to end.
-  duration prepare_slack = limits::prepare_slack;
-  /// That time for a node that does not say it.
-  duration stop_within = limits::stop_workers_within;
-  /// After a restart of the master: how long the members of the recalled generation may take to
-  /// come back.
-  duration recall_within = limits::recall_within;
-  /// The same when the job is over and only the verdict is left to be told.
-  duration recall_concluded_within = limits::return_to_sleeper_within;
-  topology_options topology;
-};
-
-/// What a failure costs.
-struct recovery_options {
-  /// How many failures of its workers each node may have in the life of the job (--max-restarts).
-  std::uint32_t max_restarts = 0;
-  /// The job ends, with an exit code of its own, when so many generations in a row have failed
-  /// without progress. Nothing: progress is not asked for.
-  std::optional<std::uint32_t> without_progress_max;
-  /// A generation has made progress when it ran for this long before its first failure.
-  duration progress_after = limits::progress_after;
-  /// How long a node may be silent before it is lost.
-  /// A loss that is noticed so much later than a failure may still be its cause.
-  duration lease = limits::lease;
-  hardware_signs hardware;
-  /// No node takes part before it was checked (--network-check).
-  bool checks_nodes = false;
-  /// How long a whole check may take.
-  duration check_within = limits::check_steps_max * limits::check_probe_within;
-};
 
 /// A check that was asked for, and of which life of each node.
 struct check_under_way {
@@ -158,9 +115,9 @@ class recovery_core {
     node_name node;
     std::string reason;
     bool may_rejoin;
+    std::string in_short = {}; ///< for a log that has the reason already
   };
-  /// Tell membership that the job is over.
-  /// From then on a node that goes is expected to, and the master stays until all have gone.
+  /// Tell membership that the job is over: nodes that go are expected to, and waited for.
   struct announce_end {};
   /// The job is over, for whatever runs the master.
   struct verdict {
@@ -175,11 +132,22 @@ class recovery_core {
     std::uint64_t number = 0;
     messages::msg<messages::CheckWanted> message;
   };
+  /// Its hardware is broken: nothing else is to be scheduled on its machine.
+  struct mark {
+    node_name node;
+    std::string address;
+    std::string reason;
+  };
+  /// Of scale_wanted() under this number.
+  struct reply {
+    std::uint64_t number = 0;
+    messages::msg<messages::ScaleReport> report;
+  };
   struct note {
     log::event event;
   };
   using effect = std::variant<record, direct, start_generation, stop_generation, recall_restarts,
-                              evict, check_nodes, announce_end, verdict, note>;
+                              evict, mark, check_nodes, announce_end, verdict, reply, note>;
   using effects = std::vector<effect>;
 
   recovery_core(rendezvous_options sizes, recovery_options options, messages::author author,
@@ -201,6 +169,7 @@ class recovery_core {
   effects running(instant now, const messages::msg<messages::Running>& m);
   effects failed(instant now, const messages::msg<messages::Failed>& m);
   effects finished(instant now, const messages::msg<messages::Finished>& m);
+  effects end_answer(instant now, const messages::msg<messages::EndAnswer>& m);
   /// Carries what failed while the node ended its processes: the end of the generation is judged
   /// with all of it.
   effects stopped(instant now, const messages::msg<messages::Stopped>& m);
@@ -215,6 +184,10 @@ class recovery_core {
   effects check_failed(instant now, std::uint64_t number, const std::string& why);
   /// What the file says of the network, or why it says nothing.
   effects topology_known(instant now, const topology_answer& answer);
+
+  /// A person says how large the job may be.
+  effects scale_wanted(instant now, std::uint64_t number,
+                       const messages::msg<messages::ScaleRequest>& m);
 
   /// The user, or whatever runs the master, ends the job.
   effects abandon(instant now, const std::string& reason);
@@ -251,6 +224,16 @@ class recovery_core {
   void consider_growing(effects& out, instant now);
   std::optional<instant> growth_due() const;
   void take_newcomer(effects& out, instant now, const candidate& who);
+
+  // The generation that runs is to end by a plan (recovery_core_planned.cpp).
+  void end_as_planned(effects& out, instant now, const std::string& reason);
+  void ask_to_end(effects& out, std::vector<node_name> members);
+  void stop_as_planned(effects& out, instant now, const std::string& reason);
+  void as_planned(effects& out, instant now);
+  void take_asked(effects& out, instant now, const node_name& node);
+  void consider_planned_end(effects& out, instant now);
+  std::optional<instant> planned_end_due() const;
+
   void tell_standbys(effects& out, const std::vector<candidate>& all);
   void tell_whether_dispensable(effects& out);
   void repeat_whether_dispensable(effects& out, std::vector<node_name> members);
@@ -260,6 +243,13 @@ class recovery_core {
   void consider_relaunches(effects& out, instant now);
   void stop_waiting_for_return(effects& out, instant now);
   void stop_what_has_ended(effects& out, const node_name& node, messages::NodeState::Reader state);
+
+  // Sizes that change while the job runs (recovery_core_scaling.cpp).
+  std::optional<std::string> scale_validation_error(const world_sizes& wanted) const;
+  void resize(std::uint32_t nodes_min, std::uint32_t nodes_max);
+  /// Stops a generation that is larger than it may be now.
+  void consider_shrinking(effects& out, instant now);
+  std::string scaled_in_words() const;
 
   // The check before nodes take part (recovery_core_checking.cpp).
   /// Whether no world may be proposed yet, since these have to be checked first.
@@ -318,6 +308,7 @@ class recovery_core {
   std::string standby_in_words(std::size_t present) const;
 
   rendezvous_options sizes_;
+  world_sizes started_with_; ///< what nodes go by that were told the same (--nnodes)
   recovery_options options_;
   messages::author author_;
   phase_of<phases> phase_{phase::gathering};
@@ -371,6 +362,9 @@ class recovery_core {
   failure_ledger failures_;
   /// Kept until the end is judged: without it that end would look like a bug of the master.
   std::optional<std::string> stopped_for_; ///< this planner's own reason to stop it
+  /// The workers were asked to end by themselves. A node that says so speaks for an earlier master.
+  std::optional<planned_end> planned_;
+  bool asked_to_end_ = false;
   /// A world that was never sealed has trained nothing, so its end is no restart for the user.
   bool was_sealed_ = false;
   /// What the members know of whether one of them is dispensable.

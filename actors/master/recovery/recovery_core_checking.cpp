@@ -17,6 +17,22 @@ namespace troupe::actors {
 
 using namespace messages;
 
+namespace {
+
+/// The whole finding is in the log before its node leaves.
+const char* in_short(CheckFinding what) {
+  switch (what) {
+  case CheckFinding::FAULTY_LINK:
+    return "the check found one of its links faulty";
+  case CheckFinding::SLOW_NODE:
+    return "the check found it slow";
+  default:
+    return "the check found it faulty";
+  }
+}
+
+} // namespace
+
 /// All that are here are checked together, also those that were found good before: a newcomer needs
 /// partners, and a machine that was good may be so no more.
 bool recovery_core::checks_first(effects& out, instant now, const std::vector<candidate>& present) {
@@ -82,7 +98,7 @@ recovery_core::effects recovery_core::nodes_checked(instant now, std::uint64_t n
       judge(n.cStr(), node_standing::suspect);
       if (!asked.alone && found_faulty_.size() < limits::check_faulty_kept)
         found_faulty_.insert(n.cStr());
-      out.push_back(evict{n.cStr(), f.getReason().cStr(), false});
+      out.push_back(evict{n.cStr(), f.getReason().cStr(), false, in_short(f.getKind())});
     }
   for (const auto n : said->getGood()) {
     judge(n.cStr(), asked.alone ? node_standing::alone : node_standing::good);

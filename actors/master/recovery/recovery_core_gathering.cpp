@@ -177,11 +177,8 @@ void recovery_core::consider_growing(effects& out, instant now) {
   if (!finished_.empty())
     return;
   const auto more = size - world_.size();
-  // The reason is kept for the judgement: an end without a failure and without a reason is a bug.
   TROUPE_RARE("planner: a world that runs is stopped to grow");
-  stopped_for_ = fmt::format("{} more node{} here", more, more == 1 ? " is" : "s are");
-  out.push_back(stop_generation{current_, *stopped_for_});
-  become_ending(now);
+  end_as_planned(out, now, fmt::format("{} more node{} here", more, more == 1 ? " is" : "s are"));
 }
 
 /// Once for each link. A launcher that hears nothing looks to its user like one that hangs.
@@ -208,7 +205,7 @@ void recovery_core::tell_whether_dispensable(effects& out) {
     return;
   // Of the job as it is now, and not of its options: standbys come and go while a world runs.
   const bool others_suffice = roster_.one_is_dispensable();
-  const bool may_shrink = sizes_.nodes_min != sizes_.nodes_max;
+  const bool may_shrink = started_with_.nodes_min != started_with_.nodes_max;
   if (others_suffice == said_dispensable_.value_or(may_shrink))
     return;
   TROUPE_RARE_IF(others_suffice, "planner: members hear that others could take their place");

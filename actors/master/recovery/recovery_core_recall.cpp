@@ -60,6 +60,10 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   decided = verdict{recorded->getSuccess(), recorded->getReason().cStr(),
                                     recorded->getExitCode()};
                 },
+                [&](const msg<SizesChanged>& m) {
+                  auto sizes = m.read();
+                  resize(sizes->getNodesMin(), sizes->getNodesMax());
+                },
                 [](const msg<FarewellEnded>&) { /* said to the journal's next opening */ },
                 [](const msg<Opened>&) { /* retired */ }};
   // What was proposed before the verdict came through is of no use any more.
@@ -161,6 +165,17 @@ void recovery_core::stop_waiting_for_return(effects& out, instant now) {
     for (auto& e : node_lost(now, lost))
       out.push_back(std::move(e));
   }
+}
+
+/// Its old node supervisor is gone, and membership was not there to see it go.
+void recovery_core::replace_member(effects& out, instant now, const node_name& node) {
+  TROUPE_RARE("planner: a name has passed on while no master was there");
+  const auto lost = author_.write<NodeLost>(current_, [&](auto b) {
+    b.setNode(node);
+    b.setReason("a newer node supervisor of this name is here");
+  });
+  for (auto& e : node_lost(now, lost))
+    out.push_back(std::move(e));
 }
 
 } // namespace troupe::actors

@@ -20,8 +20,10 @@ using namespace messages;
 /// since something may fail while a generation is being stopped, and that is a failure like any
 /// other.
 void recovery_core::judge(effects& out, instant now, const std::optional<std::string>& why) {
-  if (finished_.size() == members_.size())
+  if (finished_.size() == members_.size() && !planned_ && !asked_to_end_)
     return conclude(out, now, ending::finished, "every worker finished");
+  if (finished_.size() == members_.size())
+    return as_planned(out, now);
   const bool explained = !lost_.empty() || !failures_.empty() || stopped_for_;
   unexplained_ = explained ? 0 : unexplained_ + 1;
   // A member that fell by a bug has stopped nothing.
@@ -91,16 +93,19 @@ void recovery_core::exclude_node(effects& out, instant now) {
   TROUPE_RARE("planner: a node is excluded for its hardware");
   const auto cause = failures_.root_cause_in_words();
   account_.restarted(treatment_of(failures_.root_cause().judged.which).name);
-  out.push_back(note{{log::level::notice,
-                      "node_excluded",
-                      fmt::format("{}; restarting without node {} (not counted against "
-                                  "--max-restarts)",
-                                  cause, node),
-                      {{"generation", static_cast<std::int64_t>(current_.value)},
-                       {"node", node},
-                       {"cause", cause}}}});
+  out.push_back(note{
+      {log::level::notice,
+       "node_excluded",
+       fmt::format("{}; restarting without node {} (not counted against "
+                   "--max-restarts)",
+                   cause, node),
+       {{"generation", static_cast<std::int64_t>(current_.value)},
+        {"node", node},
+        {"cause", cause},
+        {"exit_class", std::string(treatment_of(failures_.root_cause().judged.which).name)}}}});
   // Forgotten at once, and not by the NodeLost that follows: the next line would give it its ranks
   // again. That NodeLost then finds a node that is not known, and means nothing.
+  out.push_back(mark{node, roster_.address(node), cause});
   out.push_back(evict{node, cause, false});
   roster_.forget(now, node);
   become_gathering(out, now);
@@ -194,6 +199,7 @@ void recovery_core::restart_free(effects& out, const std::string& cause,
                                   cause),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
+                       {"exit_class", in_a_word},
                        {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
 }
 

@@ -10,12 +10,25 @@ namespace troupe::actors {
 
 /// A rank stays taken while its node is away, since that node may be back any moment and go on with
 /// it. When the node is lost the rank is free.
+void roster::resize(std::uint32_t nodes_min, std::uint32_t nodes_max) {
+  sizes_.nodes_min = nodes_min;
+  sizes_.nodes_max = nodes_max;
+  ranks_max_ = std::max(ranks_max_, nodes_max);
+  most_nodes_.reset();
+}
+
+bool roster::possible(const world_sizes& sizes) const {
+  if (nodes_.empty())
+    return sizes.nodes_max >= sizes.unit;
+  return sizes.most(nodes_.begin()->second.who.slots) > 0;
+}
+
 std::string roster::validation_error(const candidate& c) const {
   if (!c.wanted_rank)
     return {};
-  if (*c.wanted_rank >= sizes_.nodes_max)
+  if (*c.wanted_rank >= ranks_max_)
     return fmt::format("node rank {} does not exist among {} nodes (--node-rank)", *c.wanted_rank,
-                       sizes_.nodes_max);
+                       ranks_max_);
   const auto taken = wanted_ranks_.find(*c.wanted_rank);
   // The node itself says hello again on each new link.
   if (taken != wanted_ranks_.end() && taken->second != c.node)
@@ -135,6 +148,11 @@ std::optional<duration> roster::stop_within(const node_name& node) const {
   if (known == nodes_.end())
     return std::nullopt;
   return known->second.who.stop_within;
+}
+
+std::string roster::address(const node_name& node) const {
+  const auto known = nodes_.find(node);
+  return known == nodes_.end() ? std::string() : known->second.who.address;
 }
 
 std::vector<node_name> roster::everyone() const {

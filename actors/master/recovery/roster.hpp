@@ -33,7 +33,12 @@ enum class node_standing : std::uint8_t {
 /// member.
 class roster {
  public:
-  explicit roster(world_sizes sizes) : sizes_(std::move(sizes)) {}
+  explicit roster(world_sizes sizes) : sizes_(std::move(sizes)), ranks_max_(sizes_.nodes_max) {}
+
+  /// How large worlds may be from now on. Ranks that could be asked for before still can.
+  void resize(std::uint32_t nodes_min, std::uint32_t nodes_max);
+  /// Whether a world of such sizes is possible at all with nodes like those that are here.
+  bool possible(const world_sizes& sizes) const;
 
   /// Why the node cannot have the rank it asks for; empty if it can.
   std::string validation_error(const candidate& c) const;
@@ -49,6 +54,8 @@ class roster {
   bool knows(const node_name& node) const { return nodes_.count(node) != 0; }
   bool is_away(const node_name& node) const;
   std::optional<duration> stop_within(const node_name& node) const;
+  /// As others reach it; empty if it is not known.
+  std::string address(const node_name& node) const;
   std::vector<node_name> everyone() const;
   /// After a restart of the master: those that have not come back when their time is over.
   std::vector<node_name> all_away() const;
@@ -99,6 +106,7 @@ class roster {
   std::size_t suspects_here() const;
 
   world_sizes sizes_;
+  std::uint32_t ranks_max_; ///< --node-rank is below that
   std::map<node_name, entry> nodes_;
   std::size_t away_count_ = 0; ///< among nodes_
   std::set<node_name> suspects_;

@@ -1,6 +1,5 @@
 #include "actors/node_supervisor/network_prober/network_prober.hpp"
 
-#include "actors/node_supervisor/addresses.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -30,6 +29,14 @@ struct gone {
 struct node_probed {
   messages::msg<messages::NodeProbed> report;
 };
+struct key_made {
+  std::uint64_t number = 0;
+  std::string key;
+};
+struct devices_probed {
+  std::uint64_t number = 0;
+  messages::msg<messages::GroupProbed> report;
+};
 
 } // namespace troupe::actors::network_prober
 
@@ -38,6 +45,8 @@ TROUPE_LOCAL_MESSAGE(troupe::actors::network_prober::dialled)
 TROUPE_LOCAL_MESSAGE(troupe::actors::network_prober::said)
 TROUPE_LOCAL_MESSAGE(troupe::actors::network_prober::gone)
 TROUPE_LOCAL_MESSAGE(troupe::actors::network_prober::node_probed)
+TROUPE_LOCAL_MESSAGE(troupe::actors::network_prober::key_made)
+TROUPE_LOCAL_MESSAGE(troupe::actors::network_prober::devices_probed)
 
 namespace troupe::actors::network_prober {
 
@@ -48,13 +57,14 @@ struct state {
   network_prober_core core;
   std::shared_ptr<probe::probe_host> host;
   std::shared_ptr<ports::bulk_links> bulk;
-  node_addresses at;
+  std::function<void(const messages::any_msg&)> report;
   std::map<link_id, ports::connection_ptr> links; ///< bounded by what the core lets wait
   link_id last_arrived = 0;
   sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, arrived, dialled, said, gone, node_probed, sup::wake>;
+using private_handle = sup::widened<handle, arrived, dialled, said, gone, node_probed, key_made,
+                                    devices_probed, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 void open(self_ptr self, link_id link, const ports::connection_ptr& connection) {
@@ -79,6 +89,18 @@ struct performer {
           sup::post(me, node_probed{report});
         });
   }
+  void operator()(const network_prober_core::probe_devices& e) const {
+    const private_handle me{self};
+    self->state->host->probe_group(
+        e.wanted,
+        [me, number = e.number](const std::string& key) {
+          sup::post(me, key_made{number, key});
+        },
+        [me, number = e.number](const messages::msg<messages::GroupProbed>& report) {
+          sup::post(me, devices_probed{number, report});
+        });
+  }
+  void operator()(const network_prober_core::end_probe&) const { self->state->host->end_probe(); }
   void operator()(const network_prober_core::dial& e) const {
     self->state->bulk->dial(
         {e.host, e.port}, ports::bulk_purpose::PROBE,
@@ -96,9 +118,7 @@ struct performer {
     if (!closed.empty())
       closed.mapped()->close(e.reason);
   }
-  void operator()(const network_prober_core::report& e) const {
-    sup::send(self, self->state->at.uplink, e.message);
-  }
+  void operator()(const network_prober_core::report& e) const { self->state->report(e.message); }
 };
 
 void perform(self_ptr self, const network_prober_core::effects& effects) {
@@ -135,7 +155,7 @@ void hear(self_ptr self, const said& m) {
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name node,
                                      std::shared_ptr<probe::probe_host> host,
-                                     std::shared_ptr<ports::bulk_links> bulk, node_addresses at) {
+                                     std::shared_ptr<ports::bulk_links> bulk, master_place master) {
   sup::harden(self, ctx);
   const auto pay = [bulk](instant now, std::uint64_t bytes) {
     const auto when = bulk->may_send(now, bytes);
@@ -145,14 +165,15 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
   };
   bulk->serve(ports::bulk_purpose::PROBE,
               [me = private_handle{self}](ports::peer p) { sup::post(me, arrived{std::move(p)}); });
-  self->state.emplace(state{ctx,
-                            network_prober_core(std::move(node), messages::author(ctx.path()), pay),
-                            std::move(host),
-                            std::move(bulk),
-                            std::move(at),
-                            {},
-                            0,
-                            {}});
+  self->state.emplace(
+      state{ctx,
+            network_prober_core(std::move(node), messages::author(ctx.path()), pay, master.host),
+            std::move(host),
+            std::move(bulk),
+            std::move(master.report),
+            {},
+            0,
+            {}});
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::NodeProbeWanted>& m) {
@@ -171,6 +192,12 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
       [self](const node_probed& p) {
         perform(self, self->state->core.node_probed(sup::now(self), p.report));
       },
+      [self](const key_made& k) {
+        perform(self, self->state->core.key_made(sup::now(self), k.number, k.key));
+      },
+      [self](const devices_probed& p) {
+        perform(self, self->state->core.devices_probed(sup::now(self), p.number, p.report));
+      },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))
           perform(self, self->state->core.tick(sup::now(self)));
@@ -182,8 +209,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, node_name 
 
 handle start(sup::context& ctx, const node_name& node,
              const std::shared_ptr<probe::probe_host>& host,
-             const std::shared_ptr<ports::bulk_links>& bulk, const node_addresses& at) {
-  return ctx.spawn<handle>(behave, ctx, node, host, bulk, at);
+             const std::shared_ptr<ports::bulk_links>& bulk, master_place master) {
+  return ctx.spawn<handle>(behave, ctx, node, host, bulk, std::move(master));
 }
 
 } // namespace troupe::actors::network_prober

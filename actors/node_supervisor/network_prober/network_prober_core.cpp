@@ -11,18 +11,40 @@ using namespace messages;
 using probe::ring_core;
 
 network_prober_core::network_prober_core(node_name node, messages::author author,
-                                         ring_core::pay pay)
-    : node_(std::move(node)), author_(std::move(author)), pay_(std::move(pay)) {}
+                                         ring_core::pay pay, std::string master_host)
+    : node_(std::move(node)), author_(std::move(author)), pay_(std::move(pay)),
+      master_host_(std::move(master_host)) {}
 
-network_prober_core::effects network_prober_core::node_probe_wanted(instant,
+/// The host carries out one probe at a time, and a group of an older check is waited for no longer.
+network_prober_core::effects network_prober_core::node_probe_wanted(instant now,
                                                                     const msg<NodeProbeWanted>& m) {
+  effects out;
+  if (group_)
+    perform(out, group_->ring.abandon(now, "the node is probed by itself"));
   probing_node_ = true;
-  return {probe_node{m}};
+  out.push_back(probe_node{m});
+  return out;
 }
 
 network_prober_core::effects network_prober_core::node_probed(instant, const msg<NodeProbed>& m) {
   probing_node_ = false;
   return {report{m.any()}};
+}
+
+network_prober_core::effects network_prober_core::key_made(instant now, std::uint64_t number,
+                                                           const std::string& key) {
+  effects out;
+  if (group_ && group_->devices == number)
+    perform(out, group_->ring.key_made(now, key));
+  return out;
+}
+
+network_prober_core::effects network_prober_core::devices_probed(instant now, std::uint64_t number,
+                                                                 const msg<GroupProbed>& m) {
+  effects out;
+  if (group_ && group_->devices == number)
+    perform(out, group_->ring.devices_probed(now, m));
+  return out;
 }
 
 network_prober_core::effects
@@ -46,16 +68,16 @@ network_prober_core::group_probe_wanted(instant now, const msg<GroupProbeWanted>
     return out;
   if (group_)
     perform(out, group_->ring.abandon(now, "another group is probed"));
-  const auto members = wanted->getMembers();
-  const auto next = members[(wanted->getPlace() + 1) % members.size()];
+  const auto next = ring_core::neighbour(*wanted, 1);
   group_.emplace(group{ring_core(author_, m, now, pay_),
                        wanted->getCheck(),
                        wanted->getRound(),
-                       next.getAddress().cStr(),
+                       next.getAddress().size() > 0 ? next.getAddress().cStr() : master_host_,
                        next.getPort(),
                        0,
                        0,
-                       {}});
+                       {},
+                       0});
   perform(out, group_->ring.begin());
   adopt_waiting(out, now);
   return out;
@@ -72,6 +94,11 @@ void network_prober_core::perform(effects& out, const ring_core::effects& wanted
       out.push_back(say{group_->next, m->message});
     } else if (const auto* back = std::get_if<ring_core::to_previous>(&e)) {
       out.push_back(say{group_->previous, back->message});
+    } else if (const auto* devices = std::get_if<ring_core::probe_devices>(&e)) {
+      group_->devices = ++last_devices_;
+      out.push_back(probe_devices{group_->devices, devices->wanted});
+    } else if (std::holds_alternative<ring_core::end_devices>(e)) {
+      out.push_back(end_probe{});
     } else {
       const auto& ended = std::get<ring_core::done>(e).report;
       out.push_back(report{ended.any()});
@@ -164,6 +191,12 @@ void network_prober_core::hear(effects& out, instant now, link_id link, const an
     return;
   if (link == group_->previous && m.is<ProbePart>())
     perform(out, group_->ring.part(now, m.as<ProbePart>()));
+  else if (link == group_->previous && m.is<ProbeKey>())
+    perform(out, group_->ring.key(now, m.as<ProbeKey>()));
+  else if (link == group_->previous && m.is<ProbePassed>())
+    perform(out, group_->ring.previous_passed(now));
+  else if (link == group_->next && m.is<ProbePassed>())
+    perform(out, group_->ring.next_passed(now));
   else if (link == group_->next && m.is<ProbeTaken>())
     perform(out, group_->ring.taken(now, m.as<ProbeTaken>()));
   else if (link == group_->next && m.is<Refused>())

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,6 +28,14 @@ class network_prober_core {
   struct probe_node {
     messages::msg<messages::NodeProbeWanted> wanted;
   };
+  /// This node's devices, with those of the group. Answered with devices_probed(), and before that
+  /// with key_made() where no key is given, under this number.
+  struct probe_devices {
+    std::uint64_t number = 0;
+    messages::msg<messages::DevicesProbeWanted> wanted;
+  };
+  /// The probe that is under way is not waited for.
+  struct end_probe {};
   /// Answered with connected() or not_connected(), unless the link is closed before.
   struct dial {
     link_id link = 0;
@@ -45,16 +54,21 @@ class network_prober_core {
   struct report {
     messages::any_msg message;
   };
-  using effect = std::variant<probe_node, dial, say, close, report>;
+  using effect = std::variant<probe_node, probe_devices, end_probe, dial, say, close, report>;
   using effects = std::vector<effect>;
 
-  network_prober_core(node_name node, messages::author author, probe::ring_core::pay pay);
+  /// A member without an address is at `master_host`.
+  network_prober_core(node_name node, messages::author author, probe::ring_core::pay pay,
+                      std::string master_host);
 
   // From the master.
   effects node_probe_wanted(instant now, const messages::msg<messages::NodeProbeWanted>& m);
   effects group_probe_wanted(instant now, const messages::msg<messages::GroupProbeWanted>& m);
   /// From the host.
   effects node_probed(instant now, const messages::msg<messages::NodeProbed>& m);
+  effects key_made(instant now, std::uint64_t number, const std::string& key);
+  effects devices_probed(instant now, std::uint64_t number,
+                         const messages::msg<messages::GroupProbed>& m);
 
   // Links. Numbers of those that come in are the caller's, from `first_own_link` down.
   static constexpr link_id first_own_link = link_id{1} << 63;
@@ -84,6 +98,7 @@ class network_prober_core {
     std::uint16_t port = 0;
     link_id next = 0, previous = 0; ///< 0: there is none
     std::optional<messages::msg<messages::ProbeBegin>> begin;
+    std::uint64_t devices = 0; ///< the number under which its devices are probed
   };
 
   void perform(effects& out, const probe::ring_core::effects& wanted);
@@ -94,10 +109,12 @@ class network_prober_core {
   const node_name node_;
   messages::author author_;
   const probe::ring_core::pay pay_;
+  const std::string master_host_;
   std::optional<group> group_;
   link_id last_own_ = first_own_link;
   std::map<link_id, waiting_link> waiting_;
   bool probing_node_ = false;
+  std::uint64_t last_devices_ = 0;
 };
 
 } // namespace troupe::actors

@@ -20,14 +20,16 @@ using core = network_prober_core;
 using link_id = core::link_id;
 
 messages::msg<GroupProbeWanted> wanted(std::uint32_t members, std::uint32_t place,
-                                       std::uint64_t check = 1, std::uint32_t round = 1) {
+                                       std::uint64_t check = 1, std::uint32_t round = 1,
+                                       bool with_addresses = true) {
   return local<GroupProbeWanted>("master/network_check", [&](GroupProbeWanted::Builder b) {
     b.setCheck(check);
     b.setRound(round);
     auto all = b.initMembers(members);
     for (std::uint32_t m = 0; m < members; ++m) {
       all[m].setNode(fmt::format("n{}", m));
-      all[m].setAddress(fmt::format("10.0.0.{}", m));
+      if (with_addresses)
+        all[m].setAddress(fmt::format("10.0.0.{}", m));
       all[m].setPort(static_cast<std::uint16_t>(4'000 + m));
     }
     b.setPlace(place);
@@ -37,13 +39,25 @@ messages::msg<GroupProbeWanted> wanted(std::uint32_t members, std::uint32_t plac
   });
 }
 
+/// The same, of nodes with two devices each.
+messages::msg<GroupProbeWanted> wanted_of_devices(std::uint32_t members, std::uint32_t place,
+                                                  std::uint32_t round = 1) {
+  const auto m = wanted(members, place, 1, round);
+  return altered(m, m.envelope(), [&](GroupProbeWanted::Builder b) {
+    b.setDevices(2);
+    b.setFirstRank(2 * place);
+    b.setRanks(2 * members);
+  });
+}
+
 /// Probers of several nodes, with links between them that deliver one message after the other.
 class probers {
  public:
   explicit probers(std::uint32_t count) {
     for (std::uint32_t n = 0; n < count; ++n)
-      all_.emplace_back(fmt::format("n{}", n), author("network_prober"),
-                        [](instant at, std::uint64_t) { return at; });
+      all_.emplace_back(
+          fmt::format("n{}", n), author("network_prober"),
+          [](instant at, std::uint64_t) { return at; }, "10.0.0.99");
   }
 
   core& at(std::uint32_t n) { return all_[n]; }
@@ -58,8 +72,25 @@ class probers {
         close(n, c->link);
       else if (const auto* r = std::get_if<core::report>(&e))
         reports[n].push_back(r->message);
+      else if (const auto* devices = std::get_if<core::probe_devices>(&e))
+        asked[n] = *devices;
+      else if (std::holds_alternative<core::end_probe>(e))
+        ++ended[n];
       else
         ++own_probes;
+  }
+
+  void key_made(std::uint32_t n) {
+    perform(n, all_[n].key_made(now, asked.at(n).number, "key"));
+    run();
+  }
+  void devices_probed(std::uint32_t n, std::uint64_t number, const std::string& failed = {}) {
+    perform(n, all_[n].devices_probed(now, number,
+                                      local<GroupProbed>("probe", [&](GroupProbed::Builder b) {
+                                        b.setFailed(failed);
+                                        b.initSizes(1)[0].setBytes(4'096);
+                                      })));
+    run();
   }
 
   void ask(std::uint32_t n, const messages::msg<GroupProbeWanted>& m) {
@@ -83,6 +114,8 @@ class probers {
   std::map<std::uint32_t, std::vector<any_msg>> reports;
   std::set<std::uint32_t> unreachable;
   int own_probes = 0;
+  std::map<std::uint32_t, core::probe_devices> asked; ///< the newest
+  std::map<std::uint32_t, int> ended;
 
  private:
   using end = std::pair<std::uint32_t, link_id>;
@@ -140,6 +173,17 @@ TEST_SUITE("network_prober_core") {
     }
   }
 
+  TEST_CASE("a member without an address is where the master is") {
+    for (const bool said : {true, false}) {
+      core one(
+          "n0", author("network_prober"), [](instant at, std::uint64_t) { return at; }, "10.1.1.1");
+      const auto begun = one.group_probe_wanted(instant{1s}, wanted(2, 0, 1, 1, said));
+      const auto& d = std::get<core::dial>(begun.at(0));
+      CHECK(d.host == (said ? "10.0.0.1" : "10.1.1.1"));
+      CHECK(d.port == 4'001);
+    }
+  }
+
   TEST_CASE("the same request twice is one") {
     probers p(2);
     p.ask(0, wanted(2, 0));
@@ -159,7 +203,8 @@ TEST_SUITE("network_prober_core") {
       p.ask(1, wanted(2, 1, check, round));
       p.run();
       REQUIRE(p.reports[0].size() == 2);
-      CHECK(p.reports[0][0].as<GroupProbed>().read()->getFailed() == "another group is probed");
+      const std::string early = p.reports[0][0].as<GroupProbed>().read()->getFailed().cStr();
+      CHECK(early.find(": n1 did not connect; another group is probed") != std::string::npos);
       CHECK(p.failed(0).empty());
       CHECK(p.failed(1).empty());
     }
@@ -247,5 +292,60 @@ TEST_SUITE("network_prober_core") {
     CHECK(p.at(0).in_words() == "probes this node");
     p.perform(0, p.at(0).node_probed(p.now, local<NodeProbed>("n0")));
     CHECK(p.reports[0].size() == 1);
+  }
+
+  TEST_CASE("devices of a group find each other by a key that goes around") {
+    probers p(3);
+    for (std::uint32_t n = 0; n < 3; ++n)
+      p.ask(n, wanted_of_devices(3, n));
+    p.run();
+    CHECK(p.asked.size() == 1);
+    p.key_made(0);
+    REQUIRE(p.asked.size() == 3);
+    for (std::uint32_t n = 0; n < 3; ++n)
+      p.devices_probed(n, p.asked.at(n).number);
+    for (std::uint32_t n = 0; n < 3; ++n) {
+      REQUIRE(p.reports[n].size() == 1);
+      CHECK(p.failed(n).empty());
+      CHECK(p.at(n).in_words() == "idle");
+    }
+    CHECK(p.ended.empty());
+  }
+
+  TEST_CASE("devices that nothing waits for are told so, and what they answer is dropped") {
+    probers p(2);
+    for (std::uint32_t n = 0; n < 2; ++n)
+      p.ask(n, wanted_of_devices(2, n));
+    p.run();
+    p.key_made(0);
+    const auto old = p.asked.at(0).number;
+    for (std::uint32_t n = 0; n < 2; ++n)
+      p.ask(n, wanted_of_devices(2, n, 2));
+    p.run();
+    CHECK(p.ended[0] == 1);
+    CHECK(p.ended[1] == 1);
+    CHECK(p.asked.at(0).number != old);
+    p.devices_probed(0, old, "it was ended");
+    CHECK(p.reports[0].size() == 1);
+    p.key_made(0);
+    for (std::uint32_t n = 0; n < 2; ++n)
+      p.devices_probed(n, p.asked.at(n).number);
+    CHECK(p.failed(0).empty());
+    CHECK(p.failed(1).empty());
+  }
+
+  TEST_CASE("a node that is asked about itself leaves its group first") {
+    probers p(2);
+    for (std::uint32_t n = 0; n < 2; ++n)
+      p.ask(n, wanted_of_devices(2, n));
+    p.run();
+    p.key_made(0);
+    p.perform(0, p.at(0).node_probe_wanted(p.now, local<NodeProbeWanted>("master")));
+    p.run();
+    CHECK(p.failed(0).find("; the node is probed by itself") != std::string::npos);
+    CHECK(p.ended[0] == 1);
+    CHECK(p.own_probes == 1);
+    CHECK(p.failed(1).find("the link ") == 0);
+    CHECK(p.ended[1] == 1);
   }
 }

@@ -131,6 +131,35 @@ TEST_SUITE("uplink_core: without a master") {
       }
   }
 
+  TEST_CASE("a node is cut off from when nothing answers, and not from when its master went") {
+    auto o = uplink_told();
+    o.nodes_min = 2;
+    story s{uplink_core{o, messages::author("a/uplink"), random_source(1), incarnation{7}, dawn}};
+    s.links(running_in(3));
+    s.link_ends();
+    const auto try_for = [&s](duration time, errc code) {
+      std::optional<duration> ended;
+      for (const auto begin = s.now; s.now < begin + time && !ended;) {
+        s.waits();
+        s.knows(running_in(3));
+        if (s.not_dialled(code).find("start_over Stop g3: no network to the master") == 0)
+          ended = s.now - begin;
+      }
+      return ended;
+    };
+    // Its machine is there, and its next master is not yet.
+    CHECK_FALSE(try_for(5min, errc::closed));
+    // One attempt that gets no answer says little.
+    s.waits();
+    s.knows(running_in(3));
+    CHECK(s.not_dialled(errc::unavailable).find("start_over") == std::string::npos);
+    CHECK(s.core.current_phase() == phase::resting);
+    CHECK_FALSE(try_for(1min, errc::closed));
+    const auto ended = try_for(30s, errc::unavailable);
+    REQUIRE(ended);
+    CHECK(*ended >= limits::isolated_within - 6s);
+  }
+
   TEST_CASE("the master knows better than the size of the job whether others may replace it") {
     for (const bool others_suffice : {false, true})
       for (const bool may_shrink : {false, true}) {

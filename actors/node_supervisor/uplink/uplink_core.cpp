@@ -20,7 +20,7 @@ const char* const agent_restarted = "the node's agent has restarted";
 uplink_core::uplink_core(uplink_options options, messages::author author, random_source random,
                          incarnation which, instant now, std::optional<bool> dispensable)
     : options_(std::move(options)), author_(std::move(author)), random_(random), which_(which),
-      next_attempt_(now), trying_since_(now), idle_since_(now),
+      next_attempt_(now), trying_since_(now), idle_since_(now), unanswered_since_(now),
       redial_(options_.redial_first, options_.redial_max), welcomed_(author_.following() > term{}),
       dispensable_(dispensable) {}
 
@@ -112,6 +112,8 @@ uplink_core::effects uplink_core::dialled(instant now, const std::optional<error
   // Something answered at the address, so this node is not cut off: the master is away. Only where
   // nothing answers may the others have gone on without this node.
   master_absent_ = for_good || failure->code == errc::closed;
+  if (master_absent_)
+    unanswered_since_ = now;
   become_resting(out, now, failure->what);
   return out;
 }
@@ -154,7 +156,7 @@ uplink_core::effects uplink_core::received(instant now, const any_msg& m) {
 
 /// The time without a link begins.
 void uplink_core::lost_link(instant now) {
-  trying_since_ = idle_since_ = now;
+  trying_since_ = idle_since_ = unanswered_since_ = now;
   master_absent_ = false;
 }
 
@@ -166,8 +168,10 @@ bool uplink_core::trains_on() const {
 }
 
 instant uplink_core::gives_up_at() const {
-  return trains_on() ? trying_since_ + options_.train_on_within
-                     : idle_since_ + options_.connect_within;
+  if (trains_on())
+    return trying_since_ + options_.train_on_within;
+  return (trains_ ? std::max(idle_since_, unanswered_since_) : idle_since_) +
+         options_.connect_within;
 }
 
 /// An older master may be one that was cut off and does not know it. Neither its welcome nor its
@@ -242,6 +246,7 @@ void uplink_core::refused(effects& out, instant now, const msg<Refused>& m) {
   // about training of this one.
   if (has_followed() && !job.empty() && job != options_.job) {
     master_absent_ = true;
+    unanswered_since_ = now;
     return redial(out, now, fmt::format("the master there serves another job ('{}')", job));
   }
   if (!refusal->getRetry())
@@ -332,7 +337,7 @@ void uplink_core::become_resting(effects& out, instant now, const std::string& w
 void uplink_core::end_isolated_workers(effects& out, instant now) {
   // Longer than a master that was cut off itself forgives: before that this node has not been
   // replaced.
-  if (!trains_ || trains_on() || now < trying_since_ + options_.isolated_within)
+  if (!trains_ || trains_on() || now < unanswered_since_ + options_.isolated_within)
     return;
   trains_ = false;
   const auto why = fmt::format("no network to the master for {}, and the other nodes may have "

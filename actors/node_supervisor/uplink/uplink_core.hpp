@@ -191,8 +191,9 @@ class uplink_core {
   /// Both begin with an outage. The second moves on while workers train, so that a node which has
   /// just become idle has the whole of an idle node's patience.
   instant trying_since_;
-  instant idle_since_;      ///< without a link, and since when nothing ran here
-  instant welcome_until_{}; ///< greeting
+  instant idle_since_;       ///< without a link, and since when nothing ran here
+  instant unanswered_since_; ///< without a link, and since when nothing answers at the address
+  instant welcome_until_{};  ///< greeting
   back_off redial_;
   bool was_linked_ = false;
   /// By this an incarnation that was given up differs from one that was not taken yet.

@@ -5,9 +5,11 @@
 
 from .arena import Arena, View, complete_steps
 from .checkpointer import Checkpointer
+from .contents import File, Files, HeldFiles, Part
 from .ddp import DdpCheckpointer
 from .image import Destination, Image
 from .library import CheckpointError
+from .loads import FoundFiles
 from .retention import KeepLatestStep, KeepStepInterval, StorageType
 from .skeleton import Skeleton, pickled
 
@@ -17,9 +19,14 @@ __all__ = [
     "Checkpointer",
     "DdpCheckpointer",
     "Destination",
+    "File",
+    "Files",
+    "FoundFiles",
+    "HeldFiles",
     "Image",
     "KeepLatestStep",
     "KeepStepInterval",
+    "Part",
     "Skeleton",
     "StorageType",
     "View",

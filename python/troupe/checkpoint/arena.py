@@ -7,17 +7,21 @@ import contextlib
 import ctypes
 import logging
 import os
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import library
+from .contents import Files, HeldFiles
 from .devices import PATIENCE, Arrival, Devices, Pinning, is_elsewhere, left_of, module_of
 from .files import first_line
 from .image import Destination, Image, Unfinished
-from .skeleton import Skeleton, pickled
+from .kept_skeleton import Skeletons
+from .skeleton import MAIN_MEMORY, Skeleton
 from .stripes import Group
 
 if TYPE_CHECKING:
@@ -38,27 +42,32 @@ PATIENCE_AT_EXIT = 60.0  # seconds, with a device that copies
 class _Storages:
     """Of a skeleton, for the native library."""
 
-    addresses: ctypes.Array  # in main memory; 0 of those that are elsewhere
-    sizes: ctypes.Array  # in bytes
-    count: int
+    addresses: array[int]  # in main memory; 0 of those that are elsewhere
+    sizes: array[int]  # in bytes
     elsewhere: torch.device | None  # of the first such storage
 
     @classmethod
-    def of(cls, skeleton: Skeleton) -> _Storages:
-        count, elsewhere = len(skeleton.storages), None
-        numbers = ctypes.c_uint64 * count
-        addresses, sizes = numbers(), numbers()
-        for i, storage in enumerate(skeleton.storages):
-            sizes[i] = storage.nbytes()
-            if not is_elsewhere(storage):
-                addresses[i] = storage.data_ptr()
-            elif sizes[i]:
-                elsewhere = elsewhere or storage.device
-        return cls(addresses, sizes, count, elsewhere)
+    def of(cls, content: Skeleton | Files) -> _Storages:
+        if content.located:
+            return cls(content.located.addresses, content.located.sizes, None)
+        storages = content.storages
+        sizes = array("Q", map(methodcaller("nbytes"), storages))
+        elsewhere = None
+        if set(map(attrgetter("device"), storages)) <= {MAIN_MEMORY}:
+            addresses = array("Q", map(methodcaller("data_ptr"), storages))
+        else:
+            addresses = array("Q", bytes(sizes.itemsize * len(sizes)))
+            for i, storage in enumerate(storages):
+                if not is_elsewhere(storage):
+                    addresses[i] = storage.data_ptr()
+                elif sizes[i]:
+                    elsewhere = elsewhere or storage.device
+        return cls(addresses, sizes, elsewhere)
 
     @property
-    def arguments(self) -> tuple[ctypes.Array, ctypes.Array, int]:
-        return self.addresses, self.sizes, self.count
+    def arguments(self) -> tuple[int, int, int]:
+        """For as long as this lives."""
+        return self.addresses.buffer_info()[0], self.sizes.buffer_info()[0], len(self.sizes)
 
 
 def _inherited(variable: str, missing: str) -> list[int]:
@@ -141,14 +150,19 @@ class View:
 
         `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
         """
-        with self._mapped(image):
+        with self.mapped(image):
             return torch.load(
                 image.path, mmap=True, weights_only=weights_only, map_location=map_location
             )
 
+    def files(self, image: Image) -> HeldFiles:
+        """The files of an image that has several, without a copy. Raises CheckpointError if the image is no more."""
+        return HeldFiles(image, lambda: self.mapped(image))
+
     @contextlib.contextmanager
-    def _mapped(self, image: Image) -> Iterator[None]:
-        """While torch maps it. Torch lets the kernel choose where, which would not be where it maps huge pages."""
+    def mapped(self, image: Image) -> Iterator[None]:
+        """While torch maps it, or other ranks get it from here: no save takes its place. Torch lets the kernel choose where it maps
+        it, which would not be where it maps huge pages. Raises CheckpointError if the image is no more."""
         mapping = library.call("troupe_open_for_mapping", self._handle, image.slot, image.sequence)
         try:
             yield
@@ -178,8 +192,10 @@ class Arena(View):
         copy_on_write: bool = False,
         optimizers: Sequence[torch.optim.Optimizer] = (),
     ):
-        self._pending: Skeleton | None = None  # whose storages are being copied
+        self._skeletons = Skeletons()
+        self._pending: Skeleton | Files | None = None  # whose storages are being copied
         self._copy_on_write = copy_on_write
+        self._last_file_awaited = False
         self._arrival: Arrival | None = None  # of what devices copy
         self._pinning: Pinning | None = None
         self._pinning_is_chosen = False
@@ -254,9 +270,9 @@ class Arena(View):
 
         With copy-on-write it also moves the state's own memory to huge pages, where the system has some, without which
         protecting it takes about a sixth of the time that copying it does. For tensors of devices it also makes the memory
-        known to their driver.
+        known to their driver. And the state's structure is remembered: the first save is as one of a structure that has not changed.
         """
-        skeleton = pickled(state)
+        skeleton = self._skeletons.prepare(state)
         storages = _Storages.of(skeleton)
         self._pin_for(storages.elsewhere)
         more = len(skeleton.pickle) + 4096 + 512 * len(skeleton.storages)  # headers and directory
@@ -279,35 +295,55 @@ class Arena(View):
         wanted: bool = False,
     ) -> bool:
         """Returns when the state may be changed: when it is copied, or with copy-on-write or on devices earlier. What is kept is
-        the state at the moment of the call. Waits for the copy before it. `to`: where the image is written, if that is ever
-        wanted; `wanted`: it is as soon as it is whole, if that is behind the call. Returns whether it is.
+        the state at the moment of the call. Waits for the copy before it. `state`: anything that torch.save takes; `Files` for
+        files of other kinds, or several. `to`: where the image is written, if that is ever wanted; `wanted`: it is as soon as it
+        is whole, if that is behind the call. Returns whether it is.
 
         Raises CheckpointError if there is not enough memory for it, or all images are being read, or a tensor has no data; what
         was saved before is as it was. Raises what `pickled` raises.
         """
-        skeleton = pickled(state)
-        storages = _Storages.of(skeleton)
+        content = state if isinstance(state, Files) else self._skeletons.of(state)
+        storages = _Storages.of(content)
+        self._without_last_file()
         self.wait()  # before the last state's storages may go
         self._pin_for(storages.elsewhere)
-        behind = self._copy_on_write or storages.elsewhere is not None
+        self._last_file_awaited = isinstance(content, Files) and content.last_file_room > 0
+        behind = self._copy_on_write or storages.elsewhere is not None or self._last_file_awaited
         what = library.RawImage(step, generation, save, rank, world_size)
-        places = (ctypes.c_uint64 * storages.count)()
+        places = (ctypes.c_uint64 * len(storages.sizes))()
         left = library.RawLeft(places)
-        self._pending = skeleton
-        library.call(
-            "troupe_save",
-            self._handle,
-            ctypes.byref(what),
-            to.raw() if to else None,
-            wanted and behind,
-            skeleton.pickle,
-            len(skeleton.pickle),
-            *storages.arguments,
-            ctypes.byref(left),
-        )
-        self._fill(skeleton, places, left.pinned_end)
+        self._pending = content
+        where = (self._handle, ctypes.byref(what), to.raw() if to else None, wanted and behind)
+        if isinstance(content, Files):
+            files, file_count, parts, part_count = content.raw()
+            library.call(
+                *("troupe_save_files", *where, files, file_count, parts, part_count),
+                *(*storages.arguments, content.last_file_room, ctypes.byref(left)),
+            )
+            content.placed(parts)
+        else:
+            library.call(
+                *("troupe_save", *where, content.pickle, len(content.pickle)),
+                *(*storages.arguments, ctypes.byref(left)),
+            )
+        self._fill(content, places, left.pinned_end)
         self._tell()
         return behind
+
+    def last_file(self, name: str, content: bytes) -> None:
+        """The file for which the last save has kept room. Raises CheckpointError, and that save is lost, if it is larger, or its
+        name is another's; and if no save waits for one."""
+        self._last_file_awaited = False
+        library.call(
+            *("troupe_last_file", self._handle, name.encode(errors="surrogateescape")),
+            *(content, len(content)),
+        )
+
+    def _without_last_file(self) -> None:
+        if self._last_file_awaited:
+            self._last_file_awaited = False
+            why = b"its last file was never given"
+            library.load().troupe_no_last_file(self._handle, why)
 
     def _tell(self) -> None:
         """What the ranks of this node keep, if that has changed and no other process of the node has told it."""
@@ -326,9 +362,9 @@ class Arena(View):
             library.call("troupe_arena_pin_by", self._handle, pinning.pin, pinning.unpin)
             self._pinning = pinning
 
-    def _fill(self, skeleton: Skeleton, places: ctypes.Array, pinned_end: int) -> None:
+    def _fill(self, content: Skeleton | Files, places: ctypes.Array, pinned_end: int) -> None:
         """Has devices copy to the places that were left."""
-        left = left_of(skeleton.storages, places)
+        left = left_of(content.storages, places)
         if not left:
             return
         try:

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,17 @@ import torch
 
 from ..programs import ProgramNotFound
 from .arena import OF_OTHERS, Arena, View
+from .contents import Files, list_name
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
-from .files import load_file, placed, require_writable
-from .image import Destination
+from .files import directory_of, load_file, placed, require_writable
+from .image import DDP, Destination, Image
 from .library import CheckpointError
-from .plan import StateId
+from .loads import FoundFiles, Loads
 from .private_saver import PrivateSaver
 from .progress import tell_first_step
 from .ranks import Agreement, Rank, begun_now, summary
-from .recovery import Recovery
 from .retention import DeletionStrategy, StorageType, kept, require_positive
-from .saves import Saves, objections, require_valid
+from .saves import Names, Saves, objections, require_valid
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
@@ -56,7 +56,7 @@ class Checkpointer(ABC):
       that collects them itself, as FSDP and DeepSpeed do, does that before it calls `save_checkpoint`.
     """
 
-    framework = 0
+    framework = DDP
     _saves_begun = 0  # by this process, and by all ranks: with the generation it orders all states (docs/adr/0020)
 
     def __init__(
@@ -103,6 +103,7 @@ class Checkpointer(ABC):
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
         self._optimizers = tuple(optimizers)
         self._ranks = Agreement(self.me, max(save_timeout, PATIENCE))
+        self._names = Names(self._ranks)
         try:
             self._open(local_shard_num, images, copy_on_write)
             if redundancy and self.shards > 1:
@@ -174,6 +175,11 @@ class Checkpointer(ABC):
     def default_file(self, step: int) -> tuple[str, str]:
         """Directory of a step, and file of this rank's shard there."""
 
+    def found_file(self, step: int) -> tuple[str, str]:
+        """The same for a step that is loaded, which another process may have put elsewhere."""
+        directory, file = self.default_file(step)
+        return directory_of(self.place, step) or directory, file
+
     def restored(self, state: Any) -> Any:
         """What the user gets of a state that was read."""
         return state
@@ -205,6 +211,38 @@ class Checkpointer(ABC):
         pickle raises for what it cannot write, at the ranks where that happens; the others return False. Raises
         CheckpointError if the ranks have lost each other.
         """
+
+        def where() -> tuple[str, str]:
+            return placed(self.place, path) if path else self.default_file(step)
+
+        return self._save(step, state_dict, where, storage_type)
+
+    def save_files(
+        self, step: int, files: Files, storage_type: StorageType = StorageType.DISK
+    ) -> bool:
+        """As `save_checkpoint`, for a rank that has files of other kinds than torch.save's, or several. They are written to the step's
+        directory under their own names. Files of a rank without a shard are written nowhere.
+
+        With room for a last file, that is given by `last_file` when the save has returned True, at ranks that have one.
+        """
+        mine = files.names if self.shard is not None else []
+        if against := self._names.objections(mine):
+            log.error("rank %d: step %s is not saved: %s", self.me.rank, step, summary(against))
+            return False
+
+        def where() -> tuple[str, str]:
+            return self.default_file(step)[0], list_name(self.shard or 0)
+
+        return self._save(step, files, where, storage_type)
+
+    def last_file(self, name: str, content: bytes) -> None:
+        """See `Arena.last_file`. Not collective."""
+        if self._arena:
+            self._arena.last_file(name, content)
+
+    def _save(
+        self, step: int, content: Any, where: Callable[[], tuple[str, str]], storage_type: StorageType
+    ) -> bool:
         reason, wrong, to = "", None, None
         self._fresh = False
         Checkpointer._saves_begun += 1
@@ -214,10 +252,9 @@ class Checkpointer(ABC):
         disk = storage_type is StorageType.DISK
         try:
             require_valid(step, storage_type)
-            directory, file = placed(self.place, path) if path else self.default_file(step)
-            to = self._destination(directory, file)
+            to = self._destination(*where())
             if self._saves:
-                self._saves.keep(self.me, number, step, state_dict, to, disk)
+                self._saves.keep(self.me, number, step, content, to, disk)
         except CheckpointError as error:
             reason = str(error)
         except Exception as error:
@@ -343,47 +380,49 @@ class Checkpointer(ABC):
         shards and they were saved by a world of another size.
         """
         first, self._fresh = self._fresh, False
+
+        def read(seen: View, image: Image) -> Any:
+            return seen.load(image, weights_only=weights_only, map_location=map_location)
+
         if first or not resume_path:
-            found = self._newest(not resume_path, weights_only, map_location)
+            found = self._loads().newest(not resume_path, read)
+            if found:
+                self._has(found[0])
             if found or not resume_path:
-                return self.restored(found[0]) if found else {}
+                return self.restored(found[1]) if found else {}
         state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
         return self.restored(state)
 
-    def _newest(self, disk: bool, weights_only: bool, map_location: Any) -> list[Any]:
-        """The state alone, or nothing."""
-        arena, own = self._arena, None
-        if not arena and not self._view:  # without a launcher no other process holds it for this rank
-            arena = own = Arena()
-        try:
-            made = Recovery(
-                self._ranks,
-                arena,
-                self.place,
-                self.shards,
-                self.shard,
-                lambda step: self._destination(*self.default_file(step)),
-                self._others,
-                disk,
-            ).newest()
-            if made is None:
-                return []
-            # The ranks that only look come after those that hold it.
-            self._ranks.gather([0])
-            seen = arena or self._view
-            assert seen
-            for image in seen.found():
-                if StateId(image.generation, image.save, image.step) == made:
-                    state = seen.load(image, weights_only=weights_only, map_location=map_location)
-                    if self._saves:
-                        self._saves.agree(image)
-                    if self._copies:
-                        self._copies.want(image.step, image.generation, image)  # the nodes may be others
-                    return [state]
-            raise CheckpointError(f"rank {self.me.rank}: step {made.step} is not in memory any more")
-        finally:
-            if own:
-                own.close()
+    def load_files(self, *, disk: bool = True) -> FoundFiles | None:
+        """The newest step that was saved by `save_files`, from wherever it is to be had; None if there is none. If a world of another
+        size has saved it, each rank has some of its files. `disk`: steps at the place are looked for, not only memory. Collective.
+        Raises CheckpointError as `load_checkpoint` does."""
+        self._fresh = False
+        if not (found := self._loads().files_of_any_world(disk)):
+            return None
+        image, files = found
+        if image:
+            self._has(image)
+        return files
+
+    def _loads(self) -> Loads:
+        return Loads(
+            self._ranks,
+            self._arena,
+            self._view,
+            self._others,
+            self.place,
+            self.shards,
+            self.shard,
+            lambda step: self._destination(*self.found_file(step)),
+        )
+
+    def _has(self, image: Image) -> None:
+        """All ranks have the state of this image."""
+        if self._saves:
+            self._saves.agree(image)
+        if self._copies:
+            self._copies.want(image.step, image.generation, image)  # the nodes may be others
 
     def close(self) -> None:
         """Gives memory back, but for what loaded tensors use. Not collective. Without actor-launcher it waits until what is to

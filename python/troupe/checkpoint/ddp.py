@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
 
@@ -10,9 +9,8 @@ import torch
 
 from .checkpointer import Checkpointer
 from .copies import Redundancy
+from .ranks import tell_backend
 from .retention import DeletionStrategy
-
-log = logging.getLogger("troupe.checkpoint")
 
 
 class DdpCheckpointer(Checkpointer):
@@ -44,8 +42,7 @@ class DdpCheckpointer(Checkpointer):
         parity_group: int = 8,
         optimizers: Sequence[torch.optim.Optimizer] = (),
     ):
-        if comm_backend not in ("", "gloo"):
-            log.info("comm_backend: ranks agree on checkpoints through gloo, not %s", comm_backend)
+        tell_backend(comm_backend)
         super().__init__(
             checkpoint_dir,
             local_shard_num=local_shard_num,

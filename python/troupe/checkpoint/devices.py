@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import torch
@@ -241,8 +242,6 @@ class Arrival:
 
 
 def left_of(storages: Sequence[torch.UntypedStorage], places: ctypes.Array) -> list[Left]:
-    return [
-        Left(storage, address)
-        for storage, address in zip(storages, places, strict=True)
-        if address
-    ]
+    if not bytes(places).strip(b"\0"):
+        return []
+    return [Left(*one) for one in compress(zip(storages, places, strict=True), places)]

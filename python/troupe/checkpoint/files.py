@@ -19,6 +19,7 @@ from .library import CheckpointError
 
 IN_PLACE = "."  # the directory of a step whose files lie in the place itself
 OWN = ".troupe"  # what is Troupe's own at a place
+MANIFEST = ".troupe-manifest.json"  # in the directory of a complete step: ckpt/catalog/manifest.hpp
 NAME_BYTES = 255
 PLACE_BYTES = 1023
 LINES_BYTES = 4096  # of what is told of steps and other tools' checkpoints
@@ -47,6 +48,13 @@ def names_of_people(place: str) -> list[str]:
         if OWN not in names:
             return sorted(name for name in names if not name.startswith("."))
     return []
+
+
+def directory_of(place: str, step: int) -> str:
+    """That a step which was begun at a place is in; "" for one that was not, or could not be read."""
+    with contextlib.suppress(OSError, UnicodeError), open(os.path.join(place, OWN, "steps", str(step)), encoding="utf-8") as marker:
+        return marker.readline(PLACE_BYTES).rstrip("\n")
+    return ""
 
 
 def placed(place: str, path: str) -> tuple[str, str]:

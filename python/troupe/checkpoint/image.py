@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from . import library
 
 
+DDP, FSDP, MEGATRON, DEEPSPEED = range(4)  # whose trackers are written: see Destination
+
+
 @dataclass(frozen=True)
 class Image:
     """A whole state in memory, as a file of torch.save."""

@@ -64,6 +64,10 @@ class RawGroup(ctypes.Structure):
     ]
 
 
+class RawFile(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("parts", c_size_t)]
+
+
 class RawLeft(ctypes.Structure):
     _fields_ = [("places", POINTER(c_uint64)), ("pinned_end", c_uint64)]
 
@@ -88,6 +92,17 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
             *[c_void_p, c_void_p, c_size_t, POINTER(RawLeft)],
         ],
     ),
+    "troupe_save_files": (
+        c_int,
+        [
+            *[c_void_p, IMAGE, DESTINATION, c_int, POINTER(RawFile), c_size_t, c_void_p, c_size_t],
+            *[c_void_p, c_void_p, c_size_t, c_uint64, POINTER(RawLeft)],
+        ],
+    ),
+    "troupe_lay_out": (c_int, [POINTER(RawFile), c_size_t, c_void_p, c_size_t, c_void_p, c_size_t]),
+    "troupe_last_file": (c_int, [c_void_p, c_char_p, c_char_p, c_uint64]),
+    "troupe_files": (c_int, [c_void_p, c_uint64, c_char_p, c_size_t]),
+    "troupe_listed": (c_int, [c_void_p, c_uint64, c_char_p, c_size_t]),
     "troupe_saved": (c_int, [c_void_p]),
     "troupe_request_persist": (c_int, [c_void_p, c_uint64]),
     "troupe_finalized": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64]),
@@ -117,6 +132,8 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_arena_notice": (c_int, [c_void_p, c_char_p, c_size_t]),
     "troupe_end_mapping": (None, [c_void_p]),
     "troupe_filled": (None, [c_void_p, c_char_p]),
+    "troupe_no_last_file": (None, [c_void_p, c_char_p]),
+    "troupe_list_name": (None, [c_uint32, c_char_p]),
     "troupe_abandon": (None, [c_void_p, c_uint64]),
     "troupe_set_rollback_point": (None, [c_void_p, c_uint64]),
     "troupe_images": (c_int, [c_void_p, IMAGE]),
@@ -125,6 +142,8 @@ WITHOUT_WHY: dict[str, tuple[Any, list[Any]]] = {
     "troupe_target": (c_int32, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "troupe_accumulate": (None, [c_void_p, c_void_p, c_uint64, c_uint32]),
     "troupe_crc32": (c_uint32, [c_uint32, c_void_p, c_uint64]),
+    "troupe_same_pattern": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t]),
+    "troupe_in_order": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p]),
 }
 
 

@@ -16,7 +16,7 @@ FIRST_ROOM = 1 << 14  # numbers; a view or plan that has more is asked for again
 
 
 class Outcome(IntEnum):
-    NOTHING, LOAD, LOOK_AGAIN, LOOK_DEEPER, MISFIT = range(5)
+    NOTHING, LOAD, LOOK_AGAIN, LOOK_DEEPER, MISFIT, RESHARD = range(6)
 
 
 class Source(IntEnum):
@@ -34,9 +34,11 @@ class StateId:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Bytes `begin` to `end` of a rank's image, or of a parity that its node holds, times a factor, are added at `into`."""
+    """Bytes `begin` to `end` of an image, of rank `of`'s part, or of a parity that the source's node holds, times a factor, are
+    added at `into`."""
 
     source: int
+    of: int
     parity: tuple[int, int] | None  # slot and sequence at the source
     begin: int
     end: int
@@ -55,6 +57,23 @@ class Rebuilt:
 
 
 @dataclass(frozen=True)
+class Move:
+    """The part of rank `to` lies with rank `source`."""
+
+    source: int
+    to: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a state of another world."""
+
+    at: int  # the rank that has it in memory
+    of: int  # the rank that saved it, in that world
+
+
+@dataclass(frozen=True)
 class Plan:
     """The same at all ranks."""
 
@@ -67,6 +86,9 @@ class Plan:
     sources: list[Source | None]  # by rank; None: it holds no image, or waits
     rebuilt: list[Rebuilt]
     transfers: list[Transfer]
+    moves: list[Move]
+    parts: list[Part]  # by shard
+    lost: tuple[StateId, int] | None  # a state of several shards, and a rank whose part is nowhere
 
 
 @dataclass(frozen=True)
@@ -102,10 +124,11 @@ def plan(
     shards: int,
     seen_before: StateId | None = None,
     failed: Iterable[Failed] = (),
+    any_world: bool = False,
 ) -> Plan:
-    """`views`: of every rank, by rank."""
+    """`views`: of every rank, by rank. `any_world`: a state of another world is of use, too."""
     failures = list(failed)
-    question = [shards, *_maybe(seen_before), len(failures)]
+    question = [shards, any_world, *_maybe(seen_before), len(failures)]
     for one in failures:
         question += one.numbers()
     for each in views:
@@ -145,8 +168,11 @@ def _plan(numbers: Iterator[int]) -> Plan:
     rebuilt = [Rebuilt(*take(3)) for _ in range(next(numbers))]
     transfers = []
     for _ in range(next(numbers)):
-        source, of_parity, slot, sequence, *rest = take(9)
-        transfers.append(Transfer(source, (slot, sequence) if of_parity else None, *rest))
+        source, of, of_parity, slot, sequence, *rest = take(10)
+        transfers.append(Transfer(source, of, (slot, sequence) if of_parity else None, *rest))
+    moves = [Move(*take(3)) for _ in range(next(numbers))]
+    [is_lost], lost, [lacking] = take(1), StateId(*take(3)), take(1)
+    parts = [Part(*take(2)) for _ in range(next(numbers))]
     return Plan(
         Outcome(outcome),
         bool(done),
@@ -157,4 +183,7 @@ def _plan(numbers: Iterator[int]) -> Plan:
         sources,
         rebuilt,
         transfers,
+        moves,
+        parts,
+        (lost, lacking) if is_lost else None,
     )

@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -137,6 +137,15 @@ class Agreement:
             for theirs in self._gathered(mine)
         ]
 
+    def blobs(self, mine: bytes) -> list[bytes]:
+        """Of every rank its bytes, few enough that every rank may have those of all."""
+        sizes = [row[0] for row in self.gather([len(mine)])]
+        padded = torch.zeros(max(sizes), dtype=torch.uint8)
+        if mine:
+            padded[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
+        rows = self._gathered(padded) if len(padded) else [padded] * len(sizes)
+        return [row[:size].numpy().tobytes() for row, size in zip(rows, sizes, strict=True)]
+
     def objections(self, reason: str) -> list[str]:
         """The reasons of all ranks that have one, each with its rank's number; one gather if no rank has one."""
         if not any(flag for [flag] in self.gather([bool(reason)])):
@@ -151,6 +160,20 @@ class Agreement:
         """Raises CheckpointError at all ranks if any has a reason."""
         if found := self.objections(reason):
             raise CheckpointError(summary(found))
+
+    def said_by_first(self, text: str) -> str:
+        """Rank 0's, at all ranks. A path may be any bytes."""
+        return self.blobs(text.encode(errors="surrogateescape"))[0].decode(errors="surrogateescape")
+
+    def together(self, what: Callable[[], None]) -> None:
+        """Each rank does it, and none goes on before all have. Raises CheckpointError at all ranks, with file and reason, for an OSError
+        at any."""
+        reason = ""
+        try:
+            what()
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}"
+        self.require(reason)
 
     def send(self, memory: torch.Tensor | None, source: int, to: Sequence[int], piece: int) -> None:
         """From rank `source` to some others, `piece` bytes at once: the source and those ranks give memory of the same size, the other ranks give none."""
@@ -170,6 +193,30 @@ class Agreement:
                 dist.send(part, dst=to, group=self.group)
             else:
                 dist.recv(part, src=source, group=self.group)
+
+    def exchange(
+        self,
+        outgoing: Sequence[tuple[torch.Tensor, int]],
+        incoming: Sequence[tuple[torch.Tensor, int]],
+        piece: int,
+    ) -> None:
+        """Memory to, and into memory from, other ranks, all at once and `piece` elements at a time. What one rank has going out
+        to another is of the same size there, and only one at a time goes from a rank to another."""
+        longest = max((memory.numel() for memory, _ in (*outgoing, *incoming)), default=0)
+        with self._told():
+            for begin in range(0, longest, piece):
+                end = begin + piece
+                under_way = [
+                    dist.isend(memory[begin:end], dst=to, group=self.group)
+                    for memory, to in outgoing
+                    if begin < memory.numel()
+                ] + [
+                    dist.irecv(memory[begin:end], src=source, group=self.group)
+                    for memory, source in incoming
+                    if begin < memory.numel()
+                ]
+                for one in under_way:
+                    one.wait()
 
     def _gathered(self, mine: torch.Tensor) -> list[torch.Tensor]:
         if self.group is None:
@@ -192,6 +239,12 @@ class Agreement:
             ) from error
         finally:
             self._waiting_since = None
+
+
+def tell_backend(asked_for: str) -> None:
+    """DLRover's `comm_backend`: ranks agree through gloo, whatever it says."""
+    if asked_for not in ("", "gloo"):
+        log.info("comm_backend: ranks agree on checkpoints through gloo, not %s", asked_for)
 
 
 def summary(reasons: Sequence[str], most: int = 3) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
 from .arena import View
 from .image import Image, Unfinished
 from .library import CheckpointError
+from .moving import memory_of
 from .plan import Plan, Transfer
 from .ranks import Agreement
 from .stripes import accumulate, crc32
@@ -18,19 +18,24 @@ PIECE = 64 << 20  # bytes that are sent at once
 
 
 def rebuild(
-    ranks: Agreement, what: Plan, mine: Image | None, others: View | None, into: Unfinished | None
+    ranks: Agreement,
+    what: Plan,
+    own: Callable[[int], Image | None],
+    others: View | None,
+    into: Unfinished | None,
 ) -> str:
-    """All ranks call it. `mine`: this rank's image of that state; `into`: the memory of one that is lost. Returns why what was
-    summed is not what was saved, or nothing.
+    """All ranks call it. `own`: this rank's image of that state, of a rank's part; `into`: the memory of one that is lost. Returns
+    why what was summed is not what was saved, or nothing.
 
     Raises CheckpointError if the ranks lose each other.
     """
     me, reason = ranks.me.rank, ""
     lost = next((one for one in what.rebuilt if one.rank == me), None)
-    sources: dict[tuple[int, int] | None, torch.Tensor] = {}
+    sources: dict[tuple[int, int] | int, torch.Tensor] = {}
     try:
-        for number in {t.parity for t in what.transfers if t.source == me}:
-            sources[number] = _memory(_found(number, mine, others))
+        for which in {_key(t) for t in what.transfers if t.source == me}:
+            image = own(which) if isinstance(which, int) else _parity(which, others)
+            sources[which] = memory_of(image)
     except (CheckpointError, OSError, ValueError) as error:
         reason = str(error) or type(error).__name__
     ranks.require(reason)
@@ -44,27 +49,22 @@ def rebuild(
     return ""
 
 
-def _found(parity: tuple[int, int] | None, mine: Image | None, others: View | None) -> Image:
-    if parity is None:
-        if mine:
-            return mine
-    elif others:
-        for image in others.found():
-            if (image.slot, image.sequence) == parity:
-                return image
-    raise CheckpointError("what this rank was to send is not in memory any more")
+def _key(transfer: Transfer) -> tuple[int, int] | int:
+    """What the source has: a parity, or a rank's part."""
+    return transfer.of if transfer.parity is None else transfer.parity
 
 
-def _memory(image: Image) -> torch.Tensor:
-    # Of one's own, since torch asks for memory that can be written to.
-    mapped = mmap.mmap(image.descriptor, image.bytes, flags=mmap.MAP_PRIVATE)
-    return torch.frombuffer(mapped, dtype=torch.uint8)
+def _parity(number: tuple[int, int], others: View | None) -> Image | None:
+    for image in others.found() if others else []:
+        if (image.slot, image.sequence) == number:
+            return image
+    return None
 
 
 def _carry(
     ranks: Agreement,
     transfer: Transfer,
-    sources: dict[tuple[int, int] | None, torch.Tensor],
+    sources: dict[tuple[int, int] | int, torch.Tensor],
     memory: torch.Tensor,
 ) -> None:
     me = ranks.me.rank
@@ -72,7 +72,7 @@ def _carry(
         return
     for begin, size in _parts(transfer):
         if me == transfer.source:
-            part = sources[transfer.parity][begin : begin + size]
+            part = sources[_key(transfer)][begin : begin + size]
         else:
             part = torch.empty(size, dtype=torch.uint8)
         if transfer.source != transfer.to:

@@ -7,8 +7,9 @@ import logging
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
@@ -17,7 +18,8 @@ from .arena import Arena, View
 from .files import foreign_steps, names_of_people, steps_passed_over
 from .image import Destination, Image, Unfinished
 from .library import CheckpointError
-from .plan import Failed, Outcome, Plan, Source, StateId, plan, view
+from .moving import move
+from .plan import Failed, Outcome, Part, Plan, Source, StateId, plan, view
 from .progress import since_failure, tell
 from .ranks import Agreement, summary
 from .rebuilding import rebuild
@@ -32,12 +34,22 @@ ROOM_WITHIN = 60.0  # seconds, in which images that are still being written make
 ROUNDS = 200
 
 
+@dataclass(frozen=True)
+class OtherWorld:
+    """A state that was saved by a world of another size, or as another number of shards."""
+
+    what: StateId | None  # None: it is on the disk
+    step: int
+    world_size: int
+    parts: list[Part]  # by shard; none: it is on the disk
+
+
 @dataclass
 class Recovery:
     """One load. `arena`: where this rank holds its state; none if another of its node does that for it.
 
     A replicated state is the same at all ranks: a rank that lacks it gets it from a peer. Of any other state each rank has a
-    part of its own, which fits only into a world of the same size.
+    part of its own, which fits only into a world of the same size, and goes to whichever node has that rank now.
     """
 
     ranks: Agreement
@@ -50,25 +62,37 @@ class Recovery:
     disk: bool = True  # whether complete steps at `place` are looked for
     _failed: list[Failed] = field(default_factory=list)
     _unreadable: list[str] = field(default_factory=list)
+    _no_room: list[str] = field(default_factory=list)  # for parts that lie with other ranks
     _read_from_disk: set[StateId] = field(default_factory=set)
     _origin: str = "memory"
 
     def newest(self) -> StateId | None:
         """Collective. After it every arena holds the image of that state, if there is one."""
+        found = self._search(any_world=False)
+        assert not isinstance(found, OtherWorld)
+        return found
+
+    def newest_of_any_world(self) -> StateId | OtherWorld | None:
+        """The same, but that the newest state may be one that a world of another size has saved. Then nothing is moved."""
+        return self._search(any_world=True)
+
+    def _search(self, any_world: bool) -> StateId | OtherWorld | None:
         seen_before, listed = None, STEPS_LISTED
         for _ in range(ROUNDS):
-            what = self._planned(listed, seen_before)
+            what = self._planned(listed, seen_before, any_world)
             seen_before = what.newest_seen
             if what.outcome is Outcome.LOOK_AGAIN:
                 time.sleep(REST)
             elif what.outcome is Outcome.LOOK_DEEPER:
                 listed *= 8
+            elif what.outcome is Outcome.RESHARD or (any_world and what.outcome is Outcome.MISFIT):
+                return self._of_another_world(what)
             elif what.outcome is Outcome.MISFIT:
                 raise CheckpointError(self._misfit(*what.misfit))
             elif what.outcome is Outcome.NOTHING:
-                return self._nothing()
+                return self._nothing(what, any_world)
             elif what.done:
-                self._tell(what.what)
+                self._tell(what.what.step)
                 self._tell_of_passed_over(what.what)
                 return what.what
             else:
@@ -77,7 +101,7 @@ class Recovery:
 
     # ---- What there is ----
 
-    def _planned(self, listed: int, seen_before: StateId | None) -> Plan:
+    def _planned(self, listed: int, seen_before: StateId | None, any_world: bool) -> Plan:
         place = self.place if self.disk and self.arena else None
         mine: list[int] = []
         reason = ""
@@ -90,26 +114,45 @@ class Recovery:
             raise CheckpointError(summary(self.ranks.spoken(reason)))
         rows = self.ranks.gather([*mine, *[0] * (max(lengths) - len(mine))])
         views = [row[:length] for row, length in zip(rows, lengths, strict=True)]
-        return plan(views, self.shards, seen_before, self._failed)
+        return plan(views, self.shards, seen_before, self._failed, any_world)
 
-    def _nothing(self) -> None:
+    def _of_another_world(self, what: Plan) -> OtherWorld:
+        world_size, _, step = what.misfit
+        self._origin = "memory" if what.parts else "disk"
+        self._tell(step, f" of a world of {world_size}")
+        return OtherWorld(what.what if what.parts else None, step, world_size, what.parts)
+
+    def _nothing(self, what: Plan, any_world: bool) -> None:
+        if self._no_room:
+            raise CheckpointError(summary(self._no_room))
         if unreadable := self._unreadable or self._passed_over(None):
             raise CheckpointError(f"no step at {self.place} can be read: {summary(unreadable)}")
         moved = self._moved() if self.disk else ""
         if reasons := self.ranks.objections(moved):
-            raise CheckpointError(summary(reasons))
+            if not any_world:
+                raise CheckpointError(f"{summary(reasons)}: its shards fit only into a world of that size")
+            if self.ranks.me.rank == 0:
+                log.error(
+                    "%s. Not all shards of that world are in memory, and none are at %s. Training begins anew",
+                    summary(reasons), self.place,
+                )  # fmt: skip
         if self.disk and self.arena and self.ranks.me.rank == 0:
+            if what.lost:
+                log.error(
+                    "step %d is lost: rank %d's shard of it is in no memory and not at %s. Training begins anew",
+                    what.lost[0].step, what.lost[1], self.place,
+                )  # fmt: skip
             self._tell_of_foreign()
 
     def _moved(self) -> str:
         """Why what is in memory is of no use."""
         me = self.ranks.me
         image = self.arena.newest() if self.arena else None
-        if not image or self.replicated or (image.rank, image.world_size) == (me.rank, me.world_size):
+        if not image or self.replicated or image.world_size == me.world_size:
             return ""
         return (
             f"step {image.step} in memory is of rank {image.rank} of {image.world_size}, "
-            f"and this is rank {me.rank} of {me.world_size}: its shards fit only into a world of {image.world_size}"
+            f"and this is rank {me.rank} of {me.world_size}"
         )
 
     def _misfit(self, world_size: int, shards: int, step: int) -> str:
@@ -161,13 +204,16 @@ class Recovery:
     def _carry_out(self, what: Plan) -> None:
         source = what.sources[self.ranks.me.rank]
         reason = ""
-        if Source.DISK in what.sources:
-            self._read_from_disk.add(what.what)
-            reason = self._read(what.what, source is Source.DISK)
-        if Source.PEER in what.sources:
-            reason = self._share(what, source is Source.PEER) or reason
-        if what.rebuilt:
-            reason = self._rebuild(what) or reason
+        with self._staying(what):
+            if Source.DISK in what.sources:
+                self._read_from_disk.add(what.what)
+                reason = self._read(what.what, source is Source.DISK)
+            if what.moves:
+                reason = self._move(what) or reason
+            elif Source.PEER in what.sources:
+                reason = self._share(what, source is Source.PEER) or reason
+            if what.rebuilt:
+                reason = self._rebuild(what) or reason
         rows = self.ranks.gather([bool(reason)])
         failed = [rank for rank, [flag] in enumerate(rows) if flag]
         if not failed:
@@ -182,6 +228,40 @@ class Recovery:
             self._failed.append(Failed(rank, what.sources[rank], what.what))
         if Source.DISK in (what.sources[rank] for rank in failed):
             self._unreadable += reasons
+
+    @contextlib.contextmanager
+    def _staying(self, what: Plan) -> Iterator[None]:
+        """What this rank is to send stays until it has: what it gets itself would take the place of an older image."""
+        me, sent = self.ranks.me.rank, set()
+        sent |= {one.to for one in what.moves if one.source == me}
+        sent |= {t.of for t in what.transfers if t.source == me and t.parity is None}
+        with contextlib.ExitStack() as staying:
+            for rank in sent:
+                if (image := self._image(what.what, rank)) and self.arena:
+                    staying.enter_context(self.arena.mapped(image))
+            yield
+
+    def _move(self, what: Plan) -> str:
+        coming = next((one for one in what.moves if one.to == self.ranks.me.rank), None)
+        with contextlib.ExitStack() as undone:
+            into, reason = None, ""
+            try:
+                if coming and self.arena:
+                    into = self._begin(what.what, coming.bytes)
+                    undone.callback(self.arena.abandon, into)
+            except CheckpointError as error:
+                reason = str(error)
+            # Each has to have room, since a rank that has none would keep the others waiting. The disk may need less.
+            if full := self.ranks.objections(reason):
+                self._no_room = full
+                return reason or ("other ranks have no room for theirs" if coming else "")
+            if damaged := move(self.ranks, what, partial(self._image, what.what), into):
+                return damaged
+            undone.pop_all()
+        if into and coming and self.arena:
+            self.arena.finish(into, self.to(what.what.step))
+            self._origin = f"a peer, rank {coming.source}"
+        return ""
 
     def _read(self, what: StateId, mine: bool) -> str:
         """All ranks call it, those that read their shard into their arena and the others. Returns why it could not be read.
@@ -220,7 +300,8 @@ class Recovery:
 
     def _share(self, what: Plan, lacks: bool) -> str:
         """From the rank that has the image into the arenas of those that lack it. Returns why what came is not that."""
-        me, mine = self.ranks.me, self._image(what.what)
+        me = self.ranks.me
+        mine = self._image(what.what, me.rank)
         lacking = [rank for rank, source in enumerate(what.sources) if source is Source.PEER]
         sends = me.rank == what.sender
         size = self.ranks.gather([mine.bytes if mine and sends else 0])[what.sender][0]
@@ -267,7 +348,8 @@ class Recovery:
             except CheckpointError as error:
                 reason = str(error)
             self.ranks.require(reason)
-            if damaged := rebuild(self.ranks, what, self._image(what.what), self.others, into):
+            own = partial(self._image, what.what)
+            if damaged := rebuild(self.ranks, what, own, self.others, into):
                 return damaged
             undone.pop_all()
         if into and self.arena:
@@ -294,18 +376,26 @@ class Recovery:
                     raise
             time.sleep(REST)
 
-    def _image(self, what: StateId) -> Image | None:
+    def _image(self, what: StateId, of: int) -> Image | None:
+        """In this rank's arena, of a rank's part."""
         for image in self.arena.found() if self.arena else []:
-            if StateId(image.generation, image.save, image.step) == what:
+            if is_part(image, what, None if self.replicated else of):
                 return image
         return None
 
-    def _tell(self, what: StateId) -> None:
-        where = f" at {self.place}" if self._origin.startswith("disk") else ""
-        log.info("rank %d: step %d%s comes from %s", self.ranks.me.rank, what.step, where, self._origin)
+    def _tell(self, step: int, of: str = "") -> None:
+        where = of + (f" at {self.place}" if self._origin.startswith("disk") else "")
+        log.info("rank %d: step %d%s comes from %s", self.ranks.me.rank, step, where, self._origin)
         if self.ranks.me.rank == 0:
             later = f", {after}" if (after := since_failure()) else ""
-            tell(f"training goes on from step {what.step}{where}, which rank 0 has from {self._origin}{later}")
+            tell(f"training goes on from step {step}{where}, which rank 0 has from {self._origin}{later}")
+
+
+def is_part(image: Image, what: StateId, of: int | None) -> bool:
+    """Whether that is a state's image; of a rank's part where it is not the same at all ranks. A node that has had several ranks
+    may have the parts of all of them."""
+    is_state = StateId(image.generation, image.save, image.step) == what
+    return is_state and of in (None, image.rank)
 
 
 def counted(shards: int) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from .arena import Arena
 from .image import Destination, Image
 from .library import CheckpointError
-from .ranks import Agreement, Rank
+from .ranks import Agreement, Rank, summary
 from .retention import StorageType
 
 log = logging.getLogger("troupe.checkpoint")
@@ -68,6 +69,16 @@ class Saves:
         self._last = image
         try:
             self._arena.want(image)
+        except CheckpointError as error:
+            self._last = str(error)
+
+    def want_found(self, image: Image) -> None:
+        """An image that a process before this one has kept, as all ranks have: it is to be written, unless it was."""
+        self._last = image
+        try:
+            if not self._arena.settled(image, 0):
+                self._arena.want(image)
+            self._arena.agree(image)
         except CheckpointError as error:
             self._last = str(error)
 
@@ -132,6 +143,35 @@ def objections(
     storage = StorageType.DISK if disk else StorageType.MEMORY
     spoken = ranks.spoken(reason if failed else f"would save step {step} to {storage.name}{where}")
     return spoken, some_behind, states
+
+
+class Names:
+    """Of the files that ranks save: no two ranks write to one."""
+
+    def __init__(self, ranks: Agreement):
+        self._ranks = ranks
+        self._agreed: list[list[int]] = []  # of the last save, in short
+
+    def objections(self, mine: Sequence[str]) -> list[str]:
+        """Why these cannot be saved; the same at all ranks. Collective; one gather if no rank has other names than before."""
+        numbers = [number_of(name) for name in mine]
+        short = self._ranks.gather([len(mine), number_of("\0".join(mine))])
+        if short == self._agreed:
+            return []
+        most = max(count for count, _ in short)
+        rows = self._ranks.gather([*numbers, *[0] * (most - len(mine))])
+        owner: dict[int, int] = {}
+        twice: dict[int, tuple[int, int]] = {}
+        for rank, row in enumerate(rows):
+            for one in row[: short[rank][0]]:
+                if owner.setdefault(one, rank) != rank:
+                    twice[one] = (owner[one], rank)
+        if not twice:
+            self._agreed = short
+            return []
+        known = dict(zip(numbers, mine, strict=True))
+        spoken = [f"'{known[n]}' is a file of rank {a} and of rank {b}" for n, (a, b) in twice.items() if n in known]
+        return self._ranks.spoken(summary(spoken))
 
 
 def number_of(name: str) -> int:

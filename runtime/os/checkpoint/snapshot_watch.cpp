@@ -1,7 +1,7 @@
 #include "runtime/os/checkpoint/snapshot_watch.hpp"
 
 #include "ckpt/limits.hpp"
-#include "ckpt/snapshot/archive.hpp"
+#include "ckpt/snapshot/snapshot_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -136,7 +136,7 @@ result<os::shared_memory> snapshot_watch::sealed(const snapshot_here& snapshot) 
                                               snapshot.step, snapshot.rank));
   const std::lock_guard lock(*there.sealing);
   if (!words.word(snapshot.slot).sealed) {
-    if (const auto done = seal(memory->data(), memory->bytes()); !done)
+    if (const auto done = seal_snapshot(memory->data(), memory->bytes()); !done)
       return tl::make_unexpected(done.error());
     words.mark_sealed(snapshot.slot);
   }

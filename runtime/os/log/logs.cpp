@@ -78,7 +78,7 @@ result<std::shared_ptr<spdlog::sinks::sink>> make_file(const std::string& path) 
 class logs::outputs {
  public:
   outputs(const log_options& options, std::shared_ptr<spdlog::sinks::sink> file)
-      : least_(least_told(options.console)), origin_(options.origin),
+      : least_(least_told(options.console)), also_(options.also), origin_(options.origin),
         writer_(make_writer(options.queue_max)),
         screen_(std::make_shared<console_sink>(options.stream)),
         console_(logger("console", screen_, writer_)),
@@ -109,6 +109,8 @@ class logs::outputs {
       console_->log(mark_of(event.severity), std::string_view(line));
     }
     write_to_file(component, event);
+    if (also_)
+      also_(component, event);
   }
 
   /// How long close() may take.
@@ -168,6 +170,7 @@ class logs::outputs {
   }
 
   log::level least_;
+  log::sink also_;
   log_origin origin_;
   std::shared_mutex closing_;
   bool told_ = false; ///< the file's thread's

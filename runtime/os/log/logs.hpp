@@ -27,6 +27,8 @@ struct log_options {
   /// Past this many lines that wait for a slow place, the oldest is dropped. Each takes 250 bytes
   /// from the start.
   std::size_t queue_max = limits::log_queue_max;
+  /// Gets each event as well, on the thread that tells it, and must not wait; empty: none.
+  log::sink also;
   /// In each line of the file.
   log_origin origin;
 };

@@ -11,8 +11,10 @@ namespace {
 
 /// Of a thread's turn: long enough that the next is no cost, short enough that all end together.
 constexpr std::uint64_t turn_bytes = 4u << 20;
-/// Below this a piece may be read again soon, and a line that is written whole gains nothing.
-constexpr std::uint64_t stream_from = 256u << 10;
+/// Below this a piece may be read again soon, and a line that is written whole gains nothing; but
+/// of a copy that no cache would hold anyway only pieces that are too short for it are not worth
+/// it.
+constexpr std::uint64_t stream_from = 256u << 10, stream_from_if_much = 4u << 10;
 
 /// Those this thread may run on: glibc asks for its affinity.
 unsigned processors() {
@@ -47,6 +49,7 @@ void copier::run(const std::vector<piece>& pieces) {
   pieces_ = &pieces;
   next_ = 0;
   const auto helped = total_ > turn_bytes;
+  stream_from_ = helped ? stream_from_if_much : stream_from;
   if (helped) {
     {
       const std::lock_guard lock(mutex_);
@@ -90,7 +93,7 @@ void copier::work() {
       const auto& p = (*pieces_)[i];
       const auto skip = at - begins_[i];
       const auto bytes = std::min(p.bytes - skip, end - at);
-      if (p.bytes >= stream_from)
+      if (p.bytes >= stream_from_)
         stream_copy(p.to + skip, p.from + skip, bytes);
       else if (bytes != 0)
         std::memcpy(p.to + skip, p.from + skip, bytes);

@@ -13,8 +13,9 @@
 namespace troupe::ckpt {
 
 /// Copies many pieces as fast as memory allows: threads that wait for the next copy, each taking
-/// the next few MiB until nothing is left. Large pieces go past the caches, which saves reading
-/// what is about to be overwritten and leaves the caches to the threads that compute.
+/// the next few MiB until nothing is left. Large pieces, and of a large copy all but the smallest,
+/// go past the caches, which saves reading what is about to be overwritten and leaves the caches
+/// to the threads that compute.
 class copier {
  public:
   /// `threads` in all, the caller's among them. 0: as many as this process may run on, at most
@@ -37,6 +38,7 @@ class copier {
   const std::vector<piece>* pieces_ = nullptr;
   std::vector<std::uint64_t> begins_; ///< of each piece, if all lay behind one another
   std::uint64_t total_ = 0;
+  std::uint64_t stream_from_ = 0; ///< bytes of a piece
   std::atomic<std::uint64_t> next_{0};
 
   std::mutex mutex_;

@@ -181,7 +181,7 @@ TEST_SUITE("the probe in a process of its own") {
     host->probe_node(wanted(600'000), first.take());
     wait_for(begun);
     host->probe_node(wanted(), second.take());
-    CHECK(first.failed() == std::string(sentence) + " was ended: another one was asked for");
+    CHECK(first.failed() == std::string(sentence) + " was ended: nothing waits for it any more");
     CHECK(second.failed().find("exit code 0") != std::string::npos);
   }
 

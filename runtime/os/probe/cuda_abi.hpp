@@ -16,7 +16,8 @@ using context = struct context_of_cuda*;
 using event = struct event_of_cuda*;
 using stream = struct stream_of_cuda*; ///< null: the context's default one
 using pointer = unsigned long long;    ///< of a device's memory
-inline constexpr driver_result success = 0, no_device = 100, peer_access_already_enabled = 704;
+inline constexpr driver_result success = 0, no_device = 100, not_ready = 600,
+                               peer_access_already_enabled = 704;
 inline constexpr int attribute_multiprocessors = 16, attribute_capability_major = 75;
 /// "0000:3B:00.0" and its end.
 inline constexpr std::size_t bus_id_size = 32;
@@ -41,6 +42,16 @@ struct nvml_pci {
   char legacy_bus_id[16];
   unsigned domain, bus, device, device_id, subsystem_id;
   char bus_id[32];
+};
+
+// NCCL.
+using nccl_result = int;
+using nccl_communicator = struct communicator_of_nccl*;
+inline constexpr nccl_result nccl_success = 0, nccl_in_progress = 7;
+inline constexpr int nccl_float = 7, nccl_sum = 0;
+/// Passed by value.
+struct nccl_unique_id {
+  char internal[128];
 };
 
 /// By the names under which the libraries have them.
@@ -69,6 +80,7 @@ using cuEventDestroy_v2 = driver_result(event);
 using cuEventRecord = driver_result(event, stream);
 using cuEventSynchronize = driver_result(event);
 using cuEventElapsedTime = driver_result(float*, event, event);
+using cuStreamQuery = driver_result(stream);
 
 using cublasCreate_v2 = int(blas_handle*);
 using cublasDestroy_v2 = int(blas_handle);
@@ -86,7 +98,19 @@ using nvmlDeviceGetNvLinkState = nvml_result(nvml_device, unsigned, int*);
 using nvmlDeviceGetNvLinkRemotePciInfo_v2 = nvml_result(nvml_device, unsigned, nvml_pci*);
 using nvmlDeviceGetNvLinkRemoteDeviceType = nvml_result(nvml_device, unsigned, int*);
 
-using ncclGetVersion = int(int*);
+using ncclGetVersion = nccl_result(int*); ///< 22703: 2.27.3
+using ncclGetUniqueId = nccl_result(nccl_unique_id*);
+using ncclCommInitRank = nccl_result(nccl_communicator*, int, nccl_unique_id, int);
+using ncclCommDestroy = nccl_result(nccl_communicator);
+using ncclCommAbort = nccl_result(nccl_communicator);
+using ncclCommGetAsyncError = nccl_result(nccl_communicator, nccl_result*);
+using ncclGetErrorString = const char*(nccl_result);
+using ncclGetLastError = const char*(nccl_communicator); ///< since 2.13
+using ncclGroupStart = nccl_result();
+using ncclGroupEnd = nccl_result();
+using ncclAllReduce = nccl_result(const void*, void*, std::size_t, int, int, nccl_communicator,
+                                  stream);
+using ncclAllGather = nccl_result(const void*, void*, std::size_t, int, nccl_communicator, stream);
 
 } // namespace signatures
 

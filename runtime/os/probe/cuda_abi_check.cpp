@@ -1,38 +1,15 @@
 // Where the headers of CUDA's driver and of NVML are, they say the same as cuda_abi.hpp. Compiled,
 // never run. cuBLAS's function is compared by trace/abi_check.cpp.
 
+#include "runtime/os/probe/abi_compared.hpp"
 #include "runtime/os/probe/cuda_abi.hpp"
 
 #include <cuda.h>
 #include <nvml.h>
 
-#include <type_traits>
-
 namespace {
 
 using namespace troupe::os::cuda;
-
-/// Passed in the same registers: pointers, and whole numbers of a size.
-template<class Real, class Ours>
-constexpr bool
-    passed_alike = sizeof(Real) == sizeof(Ours) &&
-                   std::is_pointer_v<Real> == std::is_pointer_v<Ours>&& std::is_class_v<Real> ==
-                       std::is_class_v<Ours>;
-
-template<class Real, class Ours>
-struct compared : std::false_type {};
-template<class RealAnswer, class... Real, class OurAnswer, class... Ours>
-struct compared<RealAnswer(Real...), OurAnswer(Ours...)> {
-  static constexpr bool value = [] {
-    if constexpr (sizeof...(Real) == sizeof...(Ours))
-      return passed_alike<RealAnswer, OurAnswer> && (passed_alike<Real, Ours> && ...);
-    else
-      return false;
-  }();
-};
-
-#define TROUPE_SAME(function)                                                                      \
-  static_assert(compared<decltype(::function), signatures::function>::value, #function)
 
 TROUPE_SAME(cuInit);
 TROUPE_SAME(cuDriverGetVersion);
@@ -57,6 +34,7 @@ TROUPE_SAME(cuEventDestroy_v2);
 TROUPE_SAME(cuEventRecord);
 TROUPE_SAME(cuEventSynchronize);
 TROUPE_SAME(cuEventElapsedTime);
+TROUPE_SAME(cuStreamQuery);
 
 TROUPE_SAME(nvmlInit_v2);
 TROUPE_SAME(nvmlDeviceGetHandleByPciBusId_v2);
@@ -68,7 +46,8 @@ TROUPE_SAME(nvmlDeviceGetNvLinkState);
 TROUPE_SAME(nvmlDeviceGetNvLinkRemotePciInfo_v2);
 TROUPE_SAME(nvmlDeviceGetNvLinkRemoteDeviceType);
 
-static_assert(CUDA_SUCCESS == success && CUDA_ERROR_NO_DEVICE == no_device);
+static_assert(CUDA_SUCCESS == success && CUDA_ERROR_NO_DEVICE == no_device &&
+              CUDA_ERROR_NOT_READY == not_ready);
 static_assert(static_cast<int>(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) ==
               peer_access_already_enabled);
 static_assert(static_cast<int>(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) ==

@@ -3,6 +3,9 @@
 #include "probe/known_product.hpp"
 #include "probe/limits.hpp"
 #include "runtime/os/probe/cuda_driver.hpp"
+#include "runtime/os/probe/cuda_memory.hpp"
+#include "runtime/os/probe/nccl.hpp"
+#include "runtime/os/probe/nccl_group.hpp"
 #include "runtime/os/probe/nvml.hpp"
 #include "runtime/os/probe/timed_products.hpp"
 
@@ -52,26 +55,6 @@ class calls {
  private:
   const cuda_driver& driver_;
   result<void> outcome_;
-};
-
-/// Memory of the device whose context is current when it is allocated.
-class device_memory {
- public:
-  explicit device_memory(const cuda_driver& driver) : driver_(driver) {}
-  ~device_memory() {
-    if (at_ != 0)
-      driver_.release(at_);
-  }
-  device_memory(const device_memory&) = delete;
-  device_memory& operator=(const device_memory&) = delete;
-
-  driver_result allocate(std::size_t bytes) { return driver_.allocate(&at_, bytes); }
-  pointer at() const { return at_; }
-  void* address() const { return reinterpret_cast<void*>(at_); } // NOLINT: as cuBLAS takes it
-
- private:
-  const cuda_driver& driver_;
-  pointer at_ = 0;
 };
 
 /// Points of time in the work of the current context.
@@ -158,7 +141,10 @@ class nvidia_devices final : public probe::device_port {
   result<std::uint32_t> channels(std::uint32_t first, std::uint32_t second) override {
     return nvml_.links(all_.at(first).bus, all_.at(second).bus);
   }
-  std::string collectives() override;
+  std::string collectives() override { return library().name(); }
+  result<std::string> make_group_key() override { return make_nccl_key(library()); }
+  result<std::unique_ptr<probe::device_group>> join_group(const std::string& key,
+                                                          const probe::group_place& place) override;
 
  private:
   struct known_device {
@@ -167,6 +153,11 @@ class nvidia_devices final : public probe::device_port {
     context its_context = nullptr;
   };
 
+  const nccl& library() {
+    if (!nccl_)
+      nccl_.emplace(own_program_);
+    return *nccl_;
+  }
   bool find(std::size_t index, probe::device_facts& facts, calls& c);
   /// What follows is done on this device.
   bool enter(std::uint32_t index, calls& c);
@@ -177,6 +168,7 @@ class nvidia_devices final : public probe::device_port {
   std::vector<known_device> all_;
   const std::string own_program_;
   nvml nvml_;
+  std::optional<nccl> nccl_;
   std::optional<blas> blas_;
   std::optional<probe::known_product> known_;
 };
@@ -324,13 +316,18 @@ result<std::uint64_t> nvidia_devices::copy_bandwidth(std::uint32_t from, std::ui
   return seconds > 0 ? static_cast<std::uint64_t>(copied_bytes * copies / seconds / megabyte) : 0;
 }
 
-std::string nvidia_devices::collectives() {
-  const loaded_library library(nvidia_libraries(own_program_, "nccl", "libnccl.so.2"));
-  const auto ask = library.function<signatures::ncclGetVersion>("ncclGetVersion");
-  int version = 0;
-  if (ask == nullptr || ask(&version) != 0)
-    return {};
-  return fmt::format("NCCL {}.{}.{}", version / 10'000, version / 100 % 100, version % 100);
+result<std::unique_ptr<probe::device_group>>
+nvidia_devices::join_group(const std::string& key, const probe::group_place& place) {
+  if (const auto usable = library().usable(); !usable)
+    return tl::make_unexpected(usable.error());
+  calls c(*driver_);
+  std::vector<context> contexts;
+  for (std::uint32_t index = 0; index < all_.size(); ++index) {
+    if (!enter(index, c))
+      return failure(errc::refused, fmt::format("device {}: {}", index, c.failed().value().what));
+    contexts.push_back(all_[index].its_context);
+  }
+  return join_nccl_group(*driver_, library(), contexts, key, place);
 }
 
 bool has_device_files() {

@@ -40,6 +40,7 @@ result<std::unique_ptr<cuda_driver>> cuda_driver::load() {
   take(driver->record, "cuEventRecord");
   take(driver->wait_for, "cuEventSynchronize");
   take(driver->elapsed, "cuEventElapsedTime");
+  take(driver->ask_stream, "cuStreamQuery");
   if (!missing.empty())
     return failure(errc::refused, fmt::format("the NVIDIA driver (libcuda.so.1) is too old: it has "
                                               "no {}",

@@ -40,6 +40,7 @@ struct cuda_driver {
   cuda::signatures::cuEventRecord* record;
   cuda::signatures::cuEventSynchronize* wait_for;
   cuda::signatures::cuEventElapsedTime* elapsed;
+  cuda::signatures::cuStreamQuery* ask_stream;
 };
 
 } // namespace troupe::os

@@ -19,6 +19,10 @@ error none_between() {
   return {errc::absent, "there is nothing between processors that could be measured"};
 }
 
+error no_library() {
+  return {errc::absent, "processors have no library for collectives"};
+}
+
 } // namespace
 
 result<std::vector<probe::device_facts>> processors::list() {
@@ -57,6 +61,15 @@ result<std::uint64_t> processors::copy_bandwidth(std::uint32_t, std::uint32_t) {
 
 result<std::uint32_t> processors::channels(std::uint32_t, std::uint32_t) {
   return tl::make_unexpected(none_between());
+}
+
+result<std::string> processors::make_group_key() {
+  return tl::make_unexpected(no_library());
+}
+
+result<std::unique_ptr<probe::device_group>> processors::join_group(const std::string&,
+                                                                    const probe::group_place&) {
+  return tl::make_unexpected(no_library());
 }
 
 } // namespace troupe::os

@@ -17,6 +17,9 @@ class processors final : public probe::device_port {
   result<std::uint64_t> copy_bandwidth(std::uint32_t from, std::uint32_t to) override;
   result<std::uint32_t> channels(std::uint32_t first, std::uint32_t second) override;
   std::string collectives() override { return {}; }
+  result<std::string> make_group_key() override;
+  result<std::unique_ptr<probe::device_group>> join_group(const std::string& key,
+                                                          const probe::group_place& place) override;
 };
 
 } // namespace troupe::os

@@ -174,7 +174,10 @@ class running_child {
       if (::poll(ready.data(), ready.size(), static_cast<int>(left().count())) < 0 &&
           errno != EINTR)
         return cause::late;
+      const auto known = end.output.size();
       writes = writes && take(output_.get(), end.output, task_.output_max);
+      if (task_.heard && end.output.size() > known)
+        task_.heard(end.output);
       complains = complains && hear();
       if (end.output.size() > task_.output_max)
         return cause::too_much;

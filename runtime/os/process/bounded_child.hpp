@@ -4,6 +4,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct child_task {
   std::size_t output_max = 0;     ///< more ends it
   duration within{};              ///< longer ends it
   int stop = -1;                  ///< a descriptor: as soon as it can be read, that ends it
+  /// Told all that it has written so far, whenever there is more. May be empty.
+  std::function<void(const std::string& output)> heard;
 };
 
 struct child_end {

@@ -40,6 +40,20 @@ TEST_SUITE("a child that is bounded") {
     CHECK(end.last_error == " last");
   }
 
+  TEST_CASE("what it writes is heard while it runs") {
+    const int stop = ::eventfd(0, EFD_CLOEXEC);
+    const unique_fd owned(stop);
+    auto task = shell("echo key; exec sleep 1000");
+    task.stop = stop;
+    std::string heard;
+    task.heard = [&heard, stop](const std::string& output) {
+      heard = output;
+      ::eventfd_write(stop, 1);
+    };
+    CHECK(run(task).how == cause::stopped);
+    CHECK(heard == "key\n");
+  }
+
   /// Those that this test was given.
   int files_of_every_child() {
     int count = 0;

@@ -19,10 +19,11 @@ def begin(torch: Any, finder: Any, folder: str) -> None:
     leave_environment(folder)
     if not native.begin():
         return
-    from . import stacks, torch_groups, torch_phases
+    from . import deepspeed_checkpoints, stacks, torch_groups, torch_phases
 
     attempt(torch_phases.hook, torch, finder)
     attempt(torch_groups.hook, torch)
+    attempt(deepspeed_checkpoints.hook, torch, finder)
     attempt(stacks.prepare)
     attempt(native.begin_channel, torch)
 

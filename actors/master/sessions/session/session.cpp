@@ -180,8 +180,8 @@ void answer_shell(self_ptr self, const tree_request& question) {
       });
 }
 
-/// Diagnosis, unlike the gateway, says itself what it could not do; only its own silence is an
-/// error.
+/// Diagnosis and the planner, unlike the gateway, say themselves what they could not do; only their
+/// own silence is an error.
 void answer_stacks(self_ptr self, const messages::msg<messages::StacksRequest>& question) {
   const auto asked = question.envelope();
   sup::request(
@@ -198,11 +198,31 @@ void answer_stacks(self_ptr self, const messages::msg<messages::StacksRequest>& 
       });
 }
 
+void answer_scale(self_ptr self, const messages::msg<messages::ScaleRequest>& question) {
+  const auto asked = question.envelope();
+  sup::request(
+      self, self->state->master.recovery, limits::scale_answer_within, question,
+      [self, asked](const messages::msg<messages::ScaleReport>& answer) {
+        put_on_link(self, messages::with_correlation(answer, asked.correlation).any());
+      },
+      [self, asked](const error& e) {
+        put_on_link(self,
+                    self->state->author
+                        .answer<messages::ScaleReport>(
+                            asked,
+                            [&e](auto b) {
+                              b.setText("the planner did not answer, and may yet do it: " + e.what);
+                            })
+                        .any());
+      });
+}
+
 void dispatch_from_shell(self_ptr self, const messages::any_msg& said) {
   using namespace messages;
   if (!route(said, shell_questions{},
              receivers{[self](const tree_request& m) { answer_shell(self, m); },
-                       [self](const msg<StacksRequest>& m) { answer_stacks(self, m); }}))
+                       [self](const msg<StacksRequest>& m) { answer_stacks(self, m); },
+                       [self](const msg<ScaleRequest>& m) { answer_scale(self, m); }}))
     ++self->state->unknown_kinds;
 }
 

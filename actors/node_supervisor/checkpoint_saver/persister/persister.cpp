@@ -137,6 +137,8 @@ private_handle::behavior_type behave(self_ptr self, const sup::context& ctx, nod
         return promise;
       },
       [self](const persist_requested& w) {
+        sup::send(self, self->state->node.agent,
+                  messages::local<messages::SnapshotWanted>(self->state->ctx.path()));
         perform(self, self->state->core.persist_requested(sup::now(self), w.snapshot));
       },
       [self](const written& w) {

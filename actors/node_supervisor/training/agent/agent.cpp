@@ -25,6 +25,11 @@ struct store_opened {
   std::shared_ptr<ports::open_store> store; ///< null, and why not
   std::string why;
 };
+struct handler_looked_for {
+  generation which;
+  local_rank local = 0;
+  bool there = false;
+};
 /// The supervisor of all generations has ended, and they with it.
 struct group_gone {};
 
@@ -33,6 +38,7 @@ struct group_gone {};
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::strays_swept)
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::drain_due)
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::store_opened)
+TROUPE_LOCAL_MESSAGE(troupe::actors::agent::handler_looked_for)
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::group_gone)
 
 namespace troupe::actors::agent {
@@ -61,8 +67,8 @@ struct state {
   sup::alarm alarm;
 };
 
-using private_handle =
-    sup::widened<handle, strays_swept, drain_due, store_opened, group_gone, sup::wake>;
+using private_handle = sup::widened<handle, strays_swept, drain_due, store_opened,
+                                    handler_looked_for, group_gone, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
 void perform(self_ptr self, const agent_core::effects& effects);
@@ -164,6 +170,13 @@ void pick_port(self_ptr self, const agent_core::pick_port& e) {
   perform(self, s.core.store_placed(sup::now(self), e.which, port.value_or(0)));
 }
 
+void look_for_handler(self_ptr self, const agent_core::look_for_handler& e) {
+  const auto& processes = self->state->of.processes;
+  processes->aside([me = private_handle{self}, processes, e] {
+    sup::post(me, handler_looked_for{e.which, e.local, processes->takes_signal(e.pid, e.signal)});
+  });
+}
+
 struct performer {
   self_ptr self;
 
@@ -171,10 +184,13 @@ struct performer {
   void operator()(const agent_core::stop_generation& e) const { stop_generation(self, e); }
   void operator()(const agent_core::signal_worker& e) const {
     auto& s = *self->state;
-    sup::send(
-        self, s.workers.at(e.local),
-        s.author.write<messages::WorkerSignal>(s.started, [&](auto b) { b.setNumber(e.signal); }));
+    sup::send(self, s.workers.at(e.local),
+              s.author.write<messages::WorkerSignal>(s.started, [&](auto b) {
+                b.setNumber(e.signal);
+                b.setAlone(e.alone);
+              }));
   }
+  void operator()(const agent_core::look_for_handler& e) const { look_for_handler(self, e); }
   void operator()(const agent_core::sweep&) const {
     self->state->of.processes->sweep(
         [me = private_handle{self}](std::size_t killed) { sup::post(me, strays_swept{killed}); });
@@ -262,6 +278,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       on(self, &agent_core::prepare),
       on(self, &agent_core::start),
       on(self, &agent_core::stop),
+      on(self, &agent_core::end_wanted),
       on(self, &agent_core::stand_by),
       on(self, &agent_core::conclude),
       on(self, &agent_core::end_worker),
@@ -273,6 +290,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       [self](const msg<messages::WorkerEnded>& m) {
         perform(self, self->state->core.worker_ended(sup::now(self), m));
         return self->state->author.answer<messages::WorkerEndNoted>(m.envelope(), [](auto) {});
+      },
+      [self](const msg<messages::SnapshotWanted>&) {
+        perform(self, self->state->core.snapshot_wanted(sup::now(self)));
       },
       [self](const msg<messages::WatchRequest>&) { return self->state->core.watched(); },
       [self](const msg<messages::GenerationEnded>& m) {
@@ -294,6 +314,10 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       },
       [self](drain_due d) { ask_persister(self, d.which, d.within); },
       [self](const store_opened& o) { take(self, o); },
+      [self](handler_looked_for h) {
+        perform(self,
+                self->state->core.handler_looked_for(sup::now(self), h.which, h.local, h.there));
+      },
       [self](group_gone) {
         self->state->group = sup::dynamic_handle{};
         generation_ended(self, self->state->started);

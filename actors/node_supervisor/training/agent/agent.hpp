@@ -27,8 +27,9 @@ namespace troupe::actors::agent {
 using handle = sup::protocol<
     // Directives of the master.
     sup::tell<messages::msg<messages::Prepare>>, sup::tell<messages::msg<messages::Start>>,
-    sup::tell<messages::msg<messages::Stop>>, sup::tell<messages::msg<messages::StandBy>>,
-    sup::tell<messages::msg<messages::Conclude>>, sup::tell<messages::msg<messages::EndWorker>>,
+    sup::tell<messages::msg<messages::Stop>>, sup::tell<messages::msg<messages::EndWanted>>,
+    sup::tell<messages::msg<messages::StandBy>>, sup::tell<messages::msg<messages::Conclude>>,
+    sup::tell<messages::msg<messages::EndWorker>>,
     // What to say in a hello.
     sup::ask<messages::msg<messages::StateRequest>>::yields<messages::msg<messages::NodeState>>,
     // From the workers.
@@ -36,6 +37,8 @@ using handle = sup::protocol<
     sup::ask<messages::msg<messages::WorkerEnded>>::yields<messages::msg<messages::WorkerEndNoted>>,
     // From the hang watchdog, when it begins.
     sup::ask<messages::msg<messages::WatchRequest>>::yields<messages::msg<messages::Watched>>,
+    // From the persister.
+    sup::tell<messages::msg<messages::SnapshotWanted>>,
     // From worker_group.
     sup::tell<messages::msg<messages::GenerationEnded>>,
     // From this node.

@@ -98,12 +98,14 @@ agent_core::effects agent_core::stop(instant now, const msg<Stop>& m) {
   if (compare(which) == fence::older || outcome_) {
     TROUPE_RARE_IF(outcome_, "agent: Stop comes to a node that leaves");
     // What there is of it is on its way down.
-    if (holds_processes_of(which))
+    if (holds_processes_of(which)) {
       // The newest open Stop stands for those before it: its answer says that nothing older is
       // left.
       stop_open_ = std::max(stop_open_, which);
-    else
+      cut_parting_short(out, m.read()->getReason().cStr());
+    } else {
       say_stopped(out, now, which);
+    }
     return checked(std::move(out));
   }
   // A Stop may overtake its Prepare. That Prepare is no news then, and gets no workers ready for a
@@ -146,9 +148,11 @@ agent_core::effects agent_core::stand_by(instant, const msg<StandBy>& m) {
 /// of an interrupted job.
 agent_core::effects agent_core::conclude(instant now, const msg<Conclude>& m) {
   effects out;
-  if (outcome_)
-    return checked(std::move(out));
   auto verdict = m.read();
+  if (outcome_) {
+    cut_parting_short(out, verdict->getReason().cStr());
+    return checked(std::move(out));
+  }
   // A job succeeds when every node has finished, and a node finishes when its saves are finalized.
   // After a failure the last of them may still be on their way to the disk.
   saves_last_ = !verdict->getSuccess();

@@ -12,6 +12,7 @@
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
 
+#include <csignal>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,6 +35,11 @@ struct agent_options {
   std::uint16_t store_port = 0;
   /// What is in memory of a generation that failed or is stopped is written out as well.
   bool save_at_breakpoint = false;
+  /// By which one worker is told that all of them are to save and end.
+  int end_signal = SIGUSR1;
+  /// When this node is to leave: how long its workers are left alone after they were told so.
+  /// Nothing: they are not told, and have `stop_within`.
+  std::optional<duration> leave_within;
 };
 
 /// How this node's part in the job ended.
@@ -122,6 +128,14 @@ class agent_core {
   struct signal_worker {
     local_rank local;
     int signal;
+    bool alone = false; ///< its process, and not what that has started
+  };
+  /// Find out whether the process has a handler for the signal; answered by handler_looked_for.
+  struct look_for_handler {
+    generation which;
+    local_rank local;
+    std::int32_t pid;
+    int signal;
   };
   struct sweep {};
   /// Open the workers' store of this generation; answered by store_placed.
@@ -170,9 +184,9 @@ class agent_core {
   struct note {
     log::event event;
   };
-  using effect = std::variant<start_generation, stop_generation, signal_worker, sweep, open_store,
-                              adopt_store, close_store, pick_port, drain, save_newest, report,
-                              remember, watch, node_over, note>;
+  using effect = std::variant<start_generation, stop_generation, signal_worker, look_for_handler,
+                              sweep, open_store, adopt_store, close_store, pick_port, drain,
+                              save_newest, report, remember, watch, node_over, note>;
   using effects = std::vector<effect>;
 
   /// `leftovers`: an earlier incarnation may have left processes behind.
@@ -187,6 +201,8 @@ class agent_core {
   effects prepare(instant now, const messages::msg<messages::Prepare>& m);
   effects start(instant now, const messages::msg<messages::Start>& m);
   effects stop(instant now, const messages::msg<messages::Stop>& m);
+  /// The workers are to save and end by themselves, if they know how. The generation runs on.
+  effects end_wanted(instant now, const messages::msg<messages::EndWanted>& m);
   /// This node takes no part for now.
   effects stand_by(instant now, const messages::msg<messages::StandBy>& m);
   effects conclude(instant now, const messages::msg<messages::Conclude>& m);
@@ -197,6 +213,10 @@ class agent_core {
   // From the workers; the envelope names the generation they were started for.
   effects worker_started(instant now, const messages::msg<messages::WorkerStarted>& m);
   effects worker_ended(instant now, const messages::msg<messages::WorkerEnded>& m);
+
+  /// A worker has asked for its state to be written.
+  effects snapshot_wanted(instant now);
+  effects handler_looked_for(instant now, generation which, local_rank local, bool there);
 
   // From the supervisors.
   /// It could not be started at all.
@@ -248,6 +268,19 @@ class agent_core {
     instant shown_at{};
     bool stopped = false; ///< It had shown, but what ended the process was our signal.
     std::string hung;     ///< It was ended for this reason; empty: it ended by itself.
+  };
+  /// How far an EndWanted, or this node's own wish to leave, has come with the workers of started_.
+  enum class asking {
+    none,
+    looking, ///< whether one of them takes the signal
+    asked,   ///< it was sent
+    begun,   ///< and something has come of it, which the master knows
+  };
+  /// This node leaves, and its workers may save first.
+  struct parting {
+    instant until;
+    int signal;        ///< the user's; that is when they get it
+    bool clean = true; ///< those that have ended did so with 0
   };
   /// After a signal: when the user is told next what is waited for.
   struct patience {
@@ -302,6 +335,15 @@ class agent_core {
   messages::msg<messages::Underway> underway(const messages::msg<messages::Start>& m);
   assignment place_of(local_rank local, const messages::msg<messages::Start>& m) const;
   bool any_worker(worker_phase in) const;
+  // Workers are asked to end (agent_core_asking.cpp).
+  bool ask_workers(effects& out);
+  void say_begun(effects& out);
+  void say_end_answer(effects& out, bool begun);
+  void say_finished(effects& out, bool asked);
+  bool may_part(int signal) const;
+  void part(effects& out, instant now, int signal);
+  /// What this node is waited for has changed: its workers are ended now.
+  void cut_parting_short(effects& out, const std::string& reason);
   void await_patiently(instant now, duration within);
   std::string workers_left() const;
 
@@ -333,6 +375,9 @@ class agent_core {
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;
   std::optional<patience> patience_;
+  asking asking_ = asking::none;
+  std::optional<parting> parting_;
+  bool parted_well_ = false; ///< all of its workers have saved and ended by themselves
 };
 
 } // namespace troupe::actors

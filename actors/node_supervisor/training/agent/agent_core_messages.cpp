@@ -184,6 +184,7 @@ msg<NodeState> agent_core::state(instant now) {
       break;
     case phase::finished:
       b.setPhase(NodeState::Phase::FINISHED);
+      b.setAsked(asking_ == asking::asked || asking_ == asking::begun);
       break;
     }
   });

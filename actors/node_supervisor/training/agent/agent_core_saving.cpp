@@ -53,12 +53,21 @@ void agent_core::become_saving(effects& out, duration within) {
 void agent_core::become_finished(effects& out, instant) {
   phase_.become(phase::finished);
   says_stopped_ = false;
-  out.push_back(
-      report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
+  say_finished(out, asking_ == asking::asked || asking_ == asking::begun);
   out.push_back(note{{log::level::info,
                       "workers_finished",
                       "all local workers have finished",
                       {{"generation", static_cast<std::int64_t>(current_.value)}}}});
+}
+
+void agent_core::say_finished(effects& out, bool asked) {
+  out.push_back(report{author_
+                           .write<Finished>(started_,
+                                            [&](auto b) {
+                                              b.setNode(options_.node);
+                                              b.setAsked(asked);
+                                            })
+                           .any()});
 }
 
 } // namespace troupe::actors

@@ -32,6 +32,7 @@ agent_core::effects agent_core::checked(effects out) const {
   invariant(!remembered_ || phase_.in(phase::running, phase::saving, phase::finished),
             "a successor would adopt what is being ended");
   invariant(phase_ != phase::over || outcome_, "over without an outcome");
+  invariant(!parting_ || phase_ == phase::draining, "a node parts from workers that are gone");
   return out;
 }
 
@@ -49,7 +50,8 @@ void agent_core::become_draining(effects& out, instant now, const std::string& r
   // A second order does not restart the clock: the user is told how long the end took in all.
   if (!draining_since_)
     draining_since_ = now;
-  stop_workers(out, reason, signal, within);
+  if (!parting_)
+    stop_workers(out, reason, signal, within);
 }
 
 /// No process is alive. Once nothing they left behind is either, goes on to what is next.
@@ -124,6 +126,7 @@ void agent_core::become_running(effects& out, const msg<Start>& m) {
   started_ = current_;
   seat_ = *next_seat_;
   up_ = dirty_ = says_stopped_ = true;
+  asking_ = asking::none;
   workers_.assign(options_.slots, worker{});
   remembered_ = true;
   out.push_back(remember{underway(m)});
@@ -160,6 +163,9 @@ void agent_core::become_over(effects& out, instant now) {
   patience_.reset();
   if (!failures_.empty())
     outcome_->failures = failures(now);
+  // Else it would be a loss, for which the others are stopped, in the middle of their saves.
+  if (parted_well_)
+    say_finished(out, true);
   out.push_back(
       report{author_.write<Goodbye>({}, [&](auto b) { b.setReason(outcome_->reason); }).any()});
   out.push_back(node_over{*outcome_});

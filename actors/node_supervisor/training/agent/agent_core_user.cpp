@@ -47,6 +47,7 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
     TROUPE_RARE("agent: a second signal, or one while the node leaves");
     // The second signal, or one when the node was leaving anyway: no more patience.
     patience_.reset();
+    parting_.reset();
     if (up_)
       out.push_back(note{{log::level::notice,
                           "interrupted_again",
@@ -60,15 +61,20 @@ agent_core::effects agent_core::interrupted(instant now, int signal) {
   }
   // A wish to end is no wish to lose the last checkpoint.
   saves_last_ = true;
-  out.push_back(
-      note{{log::level::notice,
-            "interrupted",
-            fmt::format("{}: the job ends. {}", name_of(signal),
-                        up_ ? fmt::format("Workers have {} to end; {} kills them now",
-                                          in_whole_seconds(options_.stop_within), again(signal))
-                            : "No worker runs here"),
-            {{"signal", std::int64_t{signal}}}}});
-  await_patiently(now, options_.stop_within);
+  const bool parts = may_part(signal);
+  const auto within = options_.stop_within + (parts ? *options_.leave_within : duration{});
+  out.push_back(note{
+      {log::level::notice,
+       "interrupted",
+       fmt::format("{}: {}. {}", name_of(signal),
+                   parts ? "this node leaves, and its workers are asked to save" : "the job ends",
+                   up_ ? fmt::format("Workers have {} to end; {} kills them now",
+                                     in_whole_seconds(within), again(signal))
+                       : "No worker runs here"),
+       {{"signal", std::int64_t{signal}}}}});
+  await_patiently(now, within);
+  if (parts)
+    part(out, now, signal);
   leave(
       out, now,
       node_outcome{false, fmt::format("the launcher received {}", name_of(signal)), {}, {}, signal},
@@ -105,12 +111,18 @@ void agent_core::await_patiently(instant now, duration within) {
 }
 
 std::optional<instant> agent_core::next_wakeup() const {
+  if (patience_ && parting_)
+    return std::min(patience_->next, parting_->until);
   return patience_ ? std::optional(patience_->next) : std::nullopt;
 }
 
 /// A user who has asked for the end sees what it waits for, and for how long at most.
 agent_core::effects agent_core::tick(instant now) {
   effects out;
+  if (parting_ && now >= parting_->until) {
+    TROUPE_RARE("agent: workers do not end by themselves, and the user's signal is passed on");
+    cut_parting_short(out, outcome_->reason);
+  }
   if (!patience_ || now < patience_->next)
     return checked(std::move(out));
   const auto left = patience_->until - now;

@@ -68,6 +68,9 @@ agent_core::effects agent_core::worker_ended(instant now, const msg<WorkerEnded>
   if (!w || w->phase == worker_phase::ended)
     return checked(std::move(out));
   w->phase = worker_phase::ended;
+  say_begun(out);
+  if (parting_ && !status_of(r).success())
+    parting_->clean = false;
   const std::chrono::microseconds ago(r.getAgoUs());
   // An error file that is older than our signal: the worker had failed by then, and its interpreter
   // was only slow to end.
@@ -184,6 +187,8 @@ void agent_core::say_watched(effects& out) {
 /// The last worker of the generation has ended, however that was. A generation that still runs when
 /// its last worker ends has ended well: any other end would have made it fail before.
 void agent_core::processes_gone(effects& out, instant now) {
+  parted_well_ = parting_ && parting_->clean;
+  parting_.reset();
   if (phase_ == phase::draining)
     return become_swept(out, now);
   if (phase_ == phase::running)

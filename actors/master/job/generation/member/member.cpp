@@ -94,6 +94,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, member_opt
       on(self, &member_core::failed),
       on(self, &member_core::finished),
       on(self, &member_core::stopped),
+      on(self, &member_core::end_answer),
       on(self, &member_core::start),
       [self](sup::wake w) {
         if (self->state->alarm.due(w))

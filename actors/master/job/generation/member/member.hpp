@@ -21,7 +21,7 @@ using handle = sup::protocol<
     // From the node, through its session.
     sup::tell<messages::msg<messages::Prepared>>, sup::tell<messages::msg<messages::Running>>,
     sup::tell<messages::msg<messages::Failed>>, sup::tell<messages::msg<messages::Finished>>,
-    sup::tell<messages::msg<messages::Stopped>>,
+    sup::tell<messages::msg<messages::Stopped>>, sup::tell<messages::msg<messages::EndAnswer>>,
     // From rendezvous, once the world is sealed.
     sup::tell<messages::msg<messages::Start>>>;
 

@@ -147,8 +147,13 @@ void member_core::compare(effects& out, const msg<NodePresent>& m) {
                         first_in_words(state.getFailures(), options_.node));
   case NodeState::Phase::FINISHED:
     TROUPE_RARE("member: Finished was lost with the link, and the hello says it");
-    out.push_back(
-        report{author_.write<Finished>(current_, [&](auto b) { b.setNode(options_.node); }).any()});
+    out.push_back(report{author_
+                             .write<Finished>(current_,
+                                              [&](auto b) {
+                                                b.setNode(options_.node);
+                                                b.setAsked(state.getAsked());
+                                              })
+                             .any()});
     return finish(out, std::nullopt);
   default:
     TROUPE_RARE("member: a node is back and has ended the generation already");
@@ -222,6 +227,12 @@ void member_core::tell_start(effects& out) const {
 
 /// No phase changes with it: a member told to start counts as running from then on.
 member_core::effects member_core::running(const msg<Running>& m) {
+  if (!about_this(m.any()))
+    return {};
+  return {report{m.any()}};
+}
+
+member_core::effects member_core::end_answer(const msg<EndAnswer>& m) {
   if (!about_this(m.any()))
     return {};
   return {report{m.any()}};

@@ -83,7 +83,8 @@ class member_core {
   struct tell_rendezvous {
     messages::msg<messages::Prepared> message;
   };
-  /// What the planner judges by: Running, Failed, Finished, Stopped, as the node has said it.
+  /// What the planner judges by: Running, Failed, EndAnswer, Finished, Stopped, as the node has
+  /// said it.
   struct report {
     messages::any_msg message;
   };
@@ -125,6 +126,8 @@ class member_core {
   effects prepared(const messages::msg<messages::Prepared>& m);
   /// For the planner, which says how long training stood still.
   effects running(const messages::msg<messages::Running>& m);
+  /// For the planner, which had the node's workers asked to end.
+  effects end_answer(const messages::msg<messages::EndAnswer>& m);
   /// The generation fails at once, and this member goes on until its node is clean.
   effects failed(const messages::msg<messages::Failed>& m);
   /// The only good end that was not asked for.

@@ -133,6 +133,21 @@ TEST_SUITE("member_core: a generation that runs") {
     CHECK(s.is_lost() == "");
   }
 
+  TEST_CASE("what becomes of workers that are asked to end is the planner's to know") {
+    auto s = that_runs();
+    CHECK(text(s.core.end_answer(end_answer("b", 2, true))) == "to planner: EndAnswer g2 b: begun");
+    CHECK(text(s.core.end_answer(end_answer("b", 1, true))) == "");
+    CHECK(text(s.core.finished(finished("b", 2, true))) ==
+          lines("to planner: Finished g2 b, asked to", "ends"));
+  }
+
+  TEST_CASE("that they had been asked is said by the hello as well") {
+    auto s = that_runs();
+    CHECK(text(s.core.present(s.now, present("b", finished_in(2), [](auto b) {
+                                b.getState().setAsked(true);
+                              }))) == lines("to planner: Finished g2 b, asked to", "ends"));
+  }
+
   TEST_CASE("a node that has finished is done, whatever becomes of it") {
     auto s = that_runs();
     CHECK(s.finishes() == lines("to planner: Finished g2 b", "ends"));

@@ -43,7 +43,7 @@ class owned_process {
   owned_process& operator=(const owned_process&) = delete;
   /// However the actor ends: its process does not outlive it.
   ~owned_process() {
-    signal(SIGKILL);
+    signal(SIGKILL, false);
     end();
   }
 
@@ -64,8 +64,10 @@ class owned_process {
     host_->adopt(left.process, on_end);
     return left.pid;
   }
-  void signal(int number) const {
-    if (id_)
+  void signal(int number, bool alone) const {
+    if (id_ && alone)
+      host_->signal_alone(*id_, number);
+    else if (id_)
       host_->signal(*id_, number);
   }
   /// It is gone, or will never be.
@@ -120,7 +122,7 @@ struct performer {
 
   void operator()(const worker_core::signal& e) const {
     if (self->state->process)
-      self->state->process->signal(e.number);
+      self->state->process->signal(e.number, e.alone);
   }
   void operator()(const worker_core::tell_start& e) const {
     sup::send(self, self->state->agent, e.message);
@@ -208,7 +210,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, worker_slo
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const msg<messages::WorkerSignal>& m) {
-        perform(self, self->state->core.pass_on(m.read()->getNumber()));
+        perform(self, self->state->core.pass_on(m.read()->getNumber(), m.read()->getAlone()));
       },
       [self](const exited& e) {
         perform(self, self->state->core.exited(sup::now(self), e.status));

@@ -163,10 +163,10 @@ worker_core::effects worker_core::shut_down(instant now) {
 }
 
 /// For a process that is to end such a signal comes too late.
-worker_core::effects worker_core::pass_on(int signal_number) {
+worker_core::effects worker_core::pass_on(int signal_number, bool alone) {
   effects out;
   if (phase_ == phase::running)
-    out.push_back(signal{signal_number});
+    out.push_back(signal{signal_number, alone});
   return out;
 }
 

@@ -50,6 +50,7 @@ class worker_core {
 
   struct signal {
     int number;
+    bool alone = false; ///< for the process, and not for its group
   };
   /// For the agent.
   struct tell_start {
@@ -97,7 +98,7 @@ class worker_core {
   effects shut_down(instant now);
 
   // The agent.
-  effects pass_on(int signal_number);
+  effects pass_on(int signal_number, bool alone = false);
   effects noted();
 
   effects tick(instant now);

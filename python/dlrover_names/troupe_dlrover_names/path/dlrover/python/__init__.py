@@ -1,0 +1,5 @@
+"""What scripts import of the rest of DLRover."""
+
+from troupe_dlrover_names.missing import names_of
+
+__getattr__ = names_of(__name__)

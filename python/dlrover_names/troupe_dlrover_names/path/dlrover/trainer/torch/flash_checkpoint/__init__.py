@@ -1,0 +1,5 @@
+"""Checkpoints in memory: names of `troupe.checkpoint`."""
+
+from troupe_dlrover_names.missing import names_of
+
+__getattr__ = names_of(__name__)

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "runtime/base/time.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::limits {
+
+/// From the name of the server to the last byte of its answer.
+inline constexpr auto api_call_within = 15s;
+inline constexpr std::size_t api_calls_max = 64;
+/// A list of pods is the largest answer.
+inline constexpr std::uint64_t api_answer_max = 16u << 20;
+inline constexpr std::uint32_t api_header_max = 64u << 10;
+inline constexpr std::size_t api_token_max = 64u << 10;
+/// How long the end of a master waits for machines that are being marked.
+inline constexpr auto marks_end_within = 5s;
+
+} // namespace troupe::limits
