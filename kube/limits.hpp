@@ -17,4 +17,17 @@ inline constexpr auto mark_again_most = 60s;
 /// What a server may ask for by Retry-After.
 inline constexpr auto mark_retry_after_most = 120s;
 
+/// Objects of one answer to a list.
+inline constexpr std::size_t page_of_list = 500;
+/// Objects of one collection; further ones are told once and not followed.
+inline constexpr std::size_t objects_followed_max = 50'000;
+inline constexpr auto watch_again_first = 500ms;
+inline constexpr auto watch_again_most = 30s;
+/// A server ends a watch after a time that is asked for: this much, and up to twice as much.
+inline constexpr auto watch_for = 240s;
+/// One that does not end it in time is taken for gone.
+inline constexpr auto watch_ends_late = 30s;
+/// A watch that ended sooner is opened again after a wait.
+inline constexpr auto watch_least = 2s;
+
 } // namespace troupe::limits

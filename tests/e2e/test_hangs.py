@@ -30,7 +30,7 @@ WORK = 0.02  # seconds of a step
 NEVER = 1_000_000
 TOLD = re.compile(r"warning: (.*)")
 # What is said of a rank that stands still or is slow, whichever it is.
-VERDICT = re.compile(r"\bwaits? in \w+ #|\bhas been in |\bhas been stopped|\bis slow\b|\bhave all entered|stand still")
+VERDICT = re.compile(r"\bwaits? in \w+ #|\bhas been in |\bhas been stopped|\bis slow\b|\bhave all entered|\bhave entered, for|stand still")
 
 
 @dataclass
@@ -169,7 +169,10 @@ def test_a_link_that_is_cut_between_nodes_is_told(
     for rule in (f"--sport {PORT} -j ACCEPT", f"--dport {PORT} -j ACCEPT", "-j DROP"):
         command(f"ip netns exec {machines[1]} iptables -A INPUT -i {CABLE} -p tcp {rule}")
     told = job.sentence()
-    assert re.match(r"ranks 0-3 have all entered all_reduce #\d+ of group default_pg and none has left it for ", told)
+    # A rank may be cut off just before it leaves a collective that the others have left.
+    all_inside = r"ranks 0-3 have all entered all_reduce #\d+ of group default_pg and none has left it for "
+    some_behind = r"ranks? [0-3, -]+ ha(s|ve) not left all_reduce #\d+ of group default_pg, which all have entered, for "
+    assert re.match(f"{all_inside}|{some_behind}", told)
     assert re.search(r"the connections to .*10\.0\.0\.\d:\d+.* are unanswered", told)
     command(f"ip netns exec {machines[1]} iptables -F INPUT")
     until(lambda: "the standstill of the network is over" in nodes[0].err(), WITHIN, nodes[0].err())

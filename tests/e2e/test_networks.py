@@ -208,7 +208,8 @@ def test_a_node_that_is_cut_off_trains_on_unless_a_standby_takes_its_place(
             until(lambda: len(pids.read_text().split()) == 2, WITHIN, "the standby's worker")
             until(lambda: not alive(first), WITHIN, f"the end of the first\n{node.err()}")
             assert time.monotonic() - cut < 30
-            assert "may have formed a world without this one" in node.err()
+            why = "may have formed a world without this one"
+            until(lambda: why in node.err(), WITHIN, f"the reason\n{node.err()}")
         else:
             until(lambda: time.monotonic() > cut + 25, WITHIN, "the time in which it would end")
             assert alive(first)

@@ -163,6 +163,7 @@ TEST_SUITE("sentence") {
     s.v.kind = HangKind::LINK;
     s.v.culprits = {};
     s.v.waits.ranks = {0, 1, 2, 3};
+    s.v.other = s.v.waits;
     CHECK(s.text() == "ranks 0-3 have all entered all_reduce #4812 of group tp0 and none has left "
                       "it for 14 s: look at the network between their nodes");
     s.v.culprits = {2};
@@ -170,6 +171,15 @@ TEST_SUITE("sentence") {
     CHECK(s.text() == "ranks 0-3 have all entered all_reduce #4812 of group tp0 and none has left "
                       "it for 14 s: the connection to 10.0.0.2:4242 is unanswered, most of all "
                       "those of rank 2");
+  }
+
+  TEST_CASE("names the ranks behind a link that are a collective behind the others") {
+    scene s;
+    s.v.kind = HangKind::LINK;
+    s.v.culprits = {};
+    s.v.other = {0, 4811, diag::collective::all_reduce, {2}, 15s};
+    CHECK(s.text() == "rank 2 has not left all_reduce #4811 of group tp0, which all have entered, "
+                      "for 15 s: look at the network between their nodes");
   }
 
   TEST_CASE("says that a rank stands alone, or all do") {

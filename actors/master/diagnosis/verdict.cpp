@@ -195,6 +195,7 @@ class judge_of {
     }
     auto v = of(HangKind::LINK, with_most == 1 ? list{rank} : list{});
     v.moves = false;
+    v.other = graph_.other;
     std::size_t top = 0;
     for (const auto& [peer, n] : named)
       top = std::max(top, n);

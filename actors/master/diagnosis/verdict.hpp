@@ -19,7 +19,9 @@ struct verdict {
   /// Which of them the sentence is about.
   std::uint32_t first = 0;
   wait_graph::wait waits; ///< no ranks: none is known to wait
-  wait_graph::wait other; ///< OTHER_COLLECTIVE: where the culprits are
+  /// OTHER_COLLECTIVE: where the culprits are. LINK: which all have entered and `other.ranks` have
+  /// not left; the ranks of `waits` may be a collective further.
+  wait_graph::wait other;
   duration stood{};
   bool moves = false;     ///< the culprits move, and have reported nothing for very long
   bool goes_on = false;   ///< the culprits make steps without the others
@@ -28,6 +30,10 @@ struct verdict {
   bool inside = false;
   std::vector<std::string> slow_peers; ///< a link: the peers that are named most
 
+  /// `other` is another collective than `waits`.
+  bool elsewhere() const {
+    return other.communicator != waits.communicator || other.number != waits.number;
+  }
   bool same_as(const verdict& other_one) const {
     return kind == other_one.kind && culprits == other_one.culprits;
   }

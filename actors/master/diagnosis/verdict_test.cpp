@@ -46,6 +46,18 @@ TEST_SUITE("a collective that all have entered") {
     CHECK(v->stood == 2s);
   }
 
+  TEST_CASE("and one has not left, while the others wait in the next, is a link's fault") {
+    scene s(2s);
+    for (const auto further : {0, 1, 2})
+      s.all[further].rows[0].entered = 48, s.all[further].rows[0].left = 47;
+    const auto v = s.judged();
+    REQUIRE(v);
+    CHECK(v->kind == HangKind::LINK);
+    CHECK(v->elsewhere());
+    CHECK(v->other.number == 47);
+    CHECK(v->other.ranks == std::vector<std::uint32_t>{3});
+  }
+
   TEST_CASE("of which one has left just now is about to end") {
     scene s(8s);
     s.leaves(0, 10ms);

@@ -65,6 +65,7 @@ class wait_graph_builder {
   void find_circle(wait_graph& out) const;
   wait_graph::wait wait_in(std::uint32_t communicator, std::uint64_t number) const;
   void name_wait(wait_graph& out) const;
+  void name_inside(wait_graph& out) const;
 
   const std::vector<rank_facts>& ranks_;
   const communicator_names& names_;
@@ -283,6 +284,20 @@ void wait_graph_builder::name_wait(wait_graph& out) const {
     out.waits = wait_in(which.first, which.second);
 }
 
+/// Where most of `inside` wait.
+void wait_graph_builder::name_inside(wait_graph& out) const {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::size_t> waiting;
+  for (const auto r : out.inside)
+    for (const auto& row : ranks_[r].rows)
+      if (const auto n = waits_in(ranks_[r], row))
+        ++waiting[{row.communicator, n}];
+  const auto most = std::max_element(waiting.begin(), waiting.end(), [](auto& a, auto& b) {
+    return a.second < b.second;
+  });
+  if (most != waiting.end())
+    out.other = wait_in(most->first.first, most->first.second);
+}
+
 wait_graph wait_graph_builder::build() {
   wait_graph out;
   count();
@@ -294,6 +309,8 @@ wait_graph wait_graph_builder::build() {
     find_circle(out);
   if (!out.waits)
     name_wait(out);
+  if (!out.inside.empty())
+    name_inside(out);
   return out;
 }
 

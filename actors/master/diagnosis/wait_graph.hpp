@@ -33,7 +33,7 @@ struct wait_graph {
   std::vector<std::uint32_t> out_of_order;
   /// Wait for each other in a circle; the smallest side of it.
   std::vector<std::uint32_t> in_circle;
-  wait other; ///< of `out_of_order` and `in_circle`: where these ranks are
+  wait other; ///< of `out_of_order`, `in_circle` and `inside`: where these ranks are
   /// So many members of the collective have never been seen in its communicator.
   std::uint32_t unseen = 0;
 };

@@ -90,6 +90,8 @@ TEST_CASE("a rank that others wait for is itself in a collective that all of its
   const auto g = j.graph();
   CHECK(g.outside.empty());
   CHECK(g.inside == ranks{1});
+  CHECK(g.other.communicator == tp);
+  CHECK(g.other.ranks == ranks{1});
   REQUIRE(g.waits);
   CHECK(g.waits->communicator == world);
   CHECK(g.waits->ranks == ranks{0, 2, 3});
