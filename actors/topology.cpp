@@ -177,4 +177,24 @@ sup::tree node_tree(const node_world& world, const node_options& options, const 
       .at(at.root);
 }
 
+sup::tree operator_tree(const operator_options& options, const operator_world& world,
+                        const operator_addresses& at) {
+  // Nothing acts that does not lead, and no job is told anything but by the informer; so a crash
+  // takes along everything below it, and all of it is read again from the cluster.
+  return sup::rest_for_one(
+      "operator", patience,
+      {
+          sup::worker("election", restart::permanent, stop_within{1s}, at.election,
+                      [options, world, at](sup::context& ctx) {
+                        return election::start(ctx, options, world, at);
+                      }),
+          sup::worker("informer", restart::permanent, stop_within{1s}, at.informer,
+                      [options, world, at](sup::context& ctx) {
+                        return informer::start(ctx, options, world, at);
+                      }),
+          // children: job, one per ElasticJob
+          sup::dynamic("jobs", patience, at.jobs),
+      });
+}
+
 } // namespace troupe::actors

@@ -2,6 +2,7 @@
 
 #include "actors/master/addresses.hpp"
 #include "actors/node_supervisor/addresses.hpp"
+#include "actors/operator/addresses.hpp"
 #include "ckpt/catalog/checkpoint_host.hpp"
 #include "ckpt/copies/replication_host.hpp"
 #include "diag/progress_host.hpp"
@@ -19,7 +20,7 @@
 #include <functional>
 #include <memory>
 
-/// Both supervision trees, as data. The first file to read: which actors exist, which of them
+/// The supervision trees, as data. The first file to read: which actors exist, which of them
 /// supervises which, in which order they start, and why.
 namespace troupe::actors {
 
@@ -83,5 +84,9 @@ struct node_events {
 
 sup::tree node_tree(const node_world& world, const node_options& options, const node_addresses& at,
                     const node_events& events);
+
+/// Of actor-operator, which makes what jobs need in Kubernetes.
+sup::tree operator_tree(const operator_options& options, const operator_world& world,
+                        const operator_addresses& at);
 
 } // namespace troupe::actors

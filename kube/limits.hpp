@@ -3,6 +3,7 @@
 #include "runtime/base/time.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace troupe::limits {
 
@@ -29,5 +30,16 @@ inline constexpr auto watch_for = 240s;
 inline constexpr auto watch_ends_late = 30s;
 /// A watch that ended sooner is opened again after a wait.
 inline constexpr auto watch_least = 2s;
+
+/// Nodes of one job.
+inline constexpr std::uint32_t job_nodes_max = 10'000;
+/// What a job may allow for each of its pods.
+inline constexpr std::uint32_t pod_restarts_max = 100'000;
+
+/// Others may take a lease that was not renewed for so long; its holder gives it up before.
+inline constexpr duration lease_lasts = 15s;
+inline constexpr duration lease_renewed_within = 10s;
+inline constexpr duration lease_renewed_every = 3s;
+inline constexpr duration lease_again = 2s;
 
 } // namespace troupe::limits

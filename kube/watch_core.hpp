@@ -92,7 +92,7 @@ class watch_core {
   void watch(effects& out, instant now);
   void take_page(effects& out, instant now, const api_answer& a);
   void take_event(effects& out, instant now, const boost::json::value& event);
-  void take(effects& out, const boost::json::value& object, bool from_list);
+  void take(effects& out, const boost::json::value& object);
   void take_gone(effects& out, const boost::json::value& object);
   void drop_unseen(effects& out);
   void rest(effects& out, instant now, const api_answer& a, bool list_anew);

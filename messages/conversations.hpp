@@ -80,6 +80,10 @@ using worker_requests = kind_list<FlightRecordRequest, GoOn>;
 /// The workers' store, a process of its own, answers the supervisor that ordered it.
 using store_answers = kind_list<StoreOpened, StoreRefused>;
 
+/// The operator's actors tell each other.
+using operator_internal =
+    kind_list<LeadAsked, Leading, JobBegins, JobObject, PodObject, PodGone, PodsTold>;
+
 namespace detail {
 
 template<class T>
@@ -107,7 +111,8 @@ static_assert(detail::each_in_one_of<
                   all_kinds, handshake, node_reports, uplink_directives, directives,
                   shell_questions, shell_answers, copies, group_probe, probe_wishes, probe_answers,
                   dump_kinds, membership_news, master_internal, node_internal, journal_records,
-                  keeper_orders, keeper_news, worker_news, worker_requests, store_answers>,
+                  keeper_orders, keeper_news, worker_news, worker_requests, store_answers,
+                  operator_internal>,
               "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);

@@ -7,6 +7,7 @@
 #include "messages/keeper.capnp.h"
 #include "messages/membership.capnp.h"
 #include "messages/network_check.capnp.h"
+#include "messages/operator.capnp.h"
 #include "messages/rendezvous.capnp.h"
 #include "messages/shell.capnp.h"
 #include "messages/stacks.capnp.h"
@@ -59,7 +60,9 @@ using all_kinds = kind_list<
     StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,
     StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace,
     // worker
-    WorkerHello, FirstStep, FlightRecord, FlightRecordRequest, FatalSignal, GoOn>;
+    WorkerHello, FirstStep, FlightRecord, FlightRecordRequest, FatalSignal, GoOn,
+    // operator
+    LeadAsked, Leading, JobBegins, JobObject, PodObject, PodGone, PodsTold>;
 
 /// The schema of a kind, or nothing for a kind this build does not know.
 std::optional<capnp::StructSchema> schema_of(std::uint64_t kind);

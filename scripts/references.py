@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "docs/configuration.md"
 BARE_BAR, BAR = r"(?<!\\)\|", r"\\|"
 PROGRAMS = (
-    *("actor-launcher", "actor-master", "actor-shell", "actor-stacks"),
+    *("actor-launcher", "actor-master", "actor-operator", "actor-shell", "actor-stacks"),
     *("troupe-dump", "troupe-probe"),
 )
 

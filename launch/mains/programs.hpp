@@ -7,6 +7,7 @@ int actor_launcher(int argc, char** argv);
 /// `actor-launcher doctor`; the arguments are those behind the word.
 int doctor_program(int argc, char** argv);
 int actor_master(int argc, char** argv);
+int actor_operator(int argc, char** argv);
 int actor_shell(int argc, char** argv);
 int actor_stacks(int argc, char** argv);
 int troupe_saver(int argc, char** argv);

@@ -31,6 +31,7 @@ constexpr std::array parts{
          doctor_program},
     part{"master", "actor-master", "be the master of a job, on a machine that trains nothing",
          false, actor_master},
+    part{"operator", "actor-operator", "run ElasticJobs in Kubernetes", false, actor_operator},
     part{"shell", "actor-shell", "look into a running job", false, actor_shell},
     part{"ps", "actor-shell ps", "list this user's jobs on this machine", true, actor_shell},
     part{"tree", "actor-shell tree", "show the only one, or that of --master", true, actor_shell},

@@ -52,7 +52,9 @@ result<void> derive_ranks_request(launcher_options& o, const torchrun_arguments&
 
 /// What is only ours.
 void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std::string>& python);
-/// What all programs have.
+/// How much a program tells.
+void declare_talk(argument_grammar& d, common_options& c);
+/// What all programs have that speak with each other.
 void declare_common(argument_grammar& d, common_options& c);
 /// Options that only print: help, version, and documents (completion, manual) of a program that has
 /// some of its own.

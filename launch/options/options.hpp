@@ -169,6 +169,23 @@ struct master_program_options {
   std::string journal;
 };
 
+/// actor-operator.
+struct operator_program_options {
+  enum class gang { none, volcano, scheduler_plugins };
+
+  common_options common;
+  std::string name_space; ///< whose jobs; empty: of all namespaces
+  std::string master_image, master_image_pull_policy;
+  std::string lease = "troupe-operator";
+  gang scheduling = gang::none;
+  std::uint32_t group_size = 0;
+  std::string group_label;
+  std::string topology_config = "node-topology-config";
+  /// How masters mark machines ("taint", "cordon"; empty: not at all), and by which ClusterRole.
+  std::string mark_faulty, machines_role;
+  std::string service_account;
+};
+
 struct shell_options {
   common_options common;
   /// The jobs on this machine, instead of the tree of one.
@@ -269,6 +286,9 @@ parsed<doctor_options> parse_doctor(const std::vector<std::string>& arguments,
                                     const machine_facts& machine);
 parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
                                             const machine_facts& machine);
+parsed<operator_program_options> parse_operator(const std::vector<std::string>& arguments,
+                                                const machine_facts& machine);
+
 parsed<shell_options> parse_shell(const std::vector<std::string>& arguments,
                                   const machine_facts& machine);
 parsed<stacks_options> parse_stacks(const std::vector<std::string>& arguments,

@@ -82,25 +82,36 @@ std::optional<error> derive_master_away(launcher_options& o) {
   return std::nullopt;
 }
 
-void declare_common(argument_grammar& d, common_options& c) {
+namespace {
+
+std::vector<option> talk_options(common_options& c) {
   const auto verbosity = [&c](os::verbosity v) {
     return [&c, v](const std::string&) {
       c.talk = v;
       return std::nullopt;
     };
   };
-  d.add(in_full(option_group{
+  return {{{"-q", "--quiet"}, "", "Only warnings and errors", verbosity(os::verbosity::quiet)},
+          {{"-v", "--verbose"},
+           "",
+           "Also what a closer look wants",
+           verbosity(os::verbosity::verbose)},
+          {{"--json-log"},
+           "FILE",
+           "Write every event as a line of JSON to this file",
+           into(c.json_log)}};
+}
+
+} // namespace
+
+void declare_talk(argument_grammar& d, common_options& c) {
+  d.add(in_full(option_group{"What it tells", talk_options(c)}));
+}
+
+void declare_common(argument_grammar& d, common_options& c) {
+  option_group group{
       "What it tells, and whom it trusts",
-      {{{"-q", "--quiet"}, "", "Only warnings and errors", verbosity(os::verbosity::quiet)},
-       {{"-v", "--verbose"},
-        "",
-        "Also what a closer look wants",
-        verbosity(os::verbosity::verbose)},
-       {{"--json-log"},
-        "FILE",
-        "Write every event as a line of JSON to this file",
-        into(c.json_log)},
-       {{"--certificate"}, "FILE", "This process's TLS certificate (PEM)", into(c.certificate)},
+      {{{"--certificate"}, "FILE", "This process's TLS certificate (PEM)", into(c.certificate)},
        {{"--key"}, "FILE", "Its private key (PEM)", into(c.key)},
        {{"--authority"},
         "FILE",
@@ -116,7 +127,10 @@ void declare_common(argument_grammar& d, common_options& c) {
             "The job's token, instead of certificates (TROUPE_TOKEN_FILE, or itself in "
             "TROUPE_TOKEN, else ~/.config/troupe/token where other machines are to be reached). "
             "With none of them, one is made that serves this machine only",
-            into(c.token_file)})}}));
+            into(c.token_file)})}};
+  auto talk = talk_options(c);
+  group.options.insert(group.options.begin(), talk.begin(), talk.end());
+  d.add(in_full(group));
 }
 
 std::optional<error> derive_common(common_options& c, const machine_facts& machine) {

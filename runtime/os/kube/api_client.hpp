@@ -9,6 +9,9 @@
 
 namespace troupe::os {
 
+struct api_shared;
+class api_exchange;
+
 /// Calls to the API of Kubernetes, by HTTP/1.1 over TLS 1.2 or newer. The server must prove the
 /// name or address that it was called by.
 class api_client {
@@ -22,12 +25,14 @@ class api_client {
   /// On the I/O thread, which calls `answered` as well: once, within limits::api_call_within.
   void call(const kube::api_request& what, done answered);
 
- private:
-  class one_call;
-  struct shared;
-  explicit api_client(std::shared_ptr<shared> s) : shared_(std::move(s)) {}
+  using line = std::function<void(std::string)>;
+  /// The same for a watch: `told` for each line, then `ended`; it may be forgotten before.
+  std::shared_ptr<api_exchange> watch(const kube::api_request& what, line told, done ended);
 
-  std::shared_ptr<shared> shared_;
+ private:
+  explicit api_client(std::shared_ptr<api_shared> s) : shared_(std::move(s)) {}
+
+  std::shared_ptr<api_shared> shared_;
 };
 
 } // namespace troupe::os

@@ -10,6 +10,9 @@ namespace troupe::limits {
 /// From the name of the server to the last byte of its answer.
 inline constexpr auto api_call_within = 15s;
 inline constexpr std::size_t api_calls_max = 64;
+/// Of one program: further ones wait, up to so many.
+inline constexpr std::size_t api_calls_at_once = 16;
+inline constexpr std::size_t api_calls_waiting_max = 4'096;
 /// A list of pods is the largest answer.
 inline constexpr std::uint64_t api_answer_max = 16u << 20;
 inline constexpr std::uint32_t api_header_max = 64u << 10;

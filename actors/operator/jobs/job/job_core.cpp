@@ -1,0 +1,503 @@
+#include "actors/operator/jobs/job/job_core.hpp"
+
+#include "actors/limits.hpp"
+#include "kube/limits.hpp"
+#include "kube/objects.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+namespace json = boost::json;
+using kube::text;
+
+/// Ends of a master that the next one would not mend.
+const char* why_for_good(std::int64_t exit_code) {
+  switch (exit_code) {
+  case 1:
+    return "training has failed for good: the log of the master's pod says which rank was first";
+  case 2:
+    return "the master's command line is wrong: its log says which word";
+  case 3:
+    return "training has made no progress (--no-progress-limit)";
+  default:
+    return nullptr;
+  }
+}
+
+bool was_killed_by_cluster(const job_pod& p) {
+  return p.reason == "Evicted" || p.reason == "Preempting" || p.reason == "NodeLost" ||
+         p.reason == "Shutdown" || p.reason == "OOMKilled";
+}
+
+} // namespace
+
+job_core::job_core(options o)
+    : options_(std::move(o)), again_(limits::job_again_first, limits::job_again_most),
+      master_again_(limits::job_again_first, limits::job_again_most), random_(options_.seed) {}
+
+std::string job_core::path() const {
+  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", kube::elastic_job_group,
+                     job_.name_space, job_.name);
+}
+
+job_core::effects job_core::job_is(const moment& now, const json::value& object) {
+  effects out;
+  auto identity = kube::elastic_job_identity(object);
+  const bool is_new = !is_known_ || identity.generation != judged_generation_;
+  if (!is_known_)
+    status_.take_up(object);
+  is_known_ = true;
+  if (!is_new) {
+    job_.version = identity.version;
+    job_.finalizers = identity.finalizers;
+    job_.is_being_deleted = identity.is_being_deleted;
+    go_on(out, now);
+    return out;
+  }
+  judged_generation_ = identity.generation;
+  auto read = kube::read_elastic_job(object);
+  mistake_ = read ? std::nullopt : std::optional(read.error().what);
+  job_ = read ? std::move(*read) : std::move(identity);
+  needs_ = read ? kube::what_a_master_needs(job_, options_.policy)
+                : std::vector<kube::api_request>();
+  needs_done_ = 0;
+  for (const auto& remark : job_.remarks)
+    say(now, "TakenOtherwise", remark, true);
+  again_at_.reset();
+  go_on(out, now);
+  return out;
+}
+
+job_core::effects job_core::pod_is(const moment& now, const json::value& object) {
+  effects out;
+  auto p = read_job_pod(object);
+  if (p.role == kube::master_role) {
+    if (p.name == created_)
+      created_.clear();
+    attempt_ = std::max(attempt_, p.attempt + 1);
+    if (p.phase == "Running" && !runs_since_)
+      runs_since_ = now.at;
+  }
+  if (pods_.size() < limits::job_pods_max || pods_.count(p.uid) != 0)
+    pods_[p.uid] = std::move(p);
+  go_on(out, now);
+  return out;
+}
+
+job_core::effects job_core::pod_gone(const moment& now, const std::string& uid) {
+  effects out;
+  pods_.erase(uid);
+  go_on(out, now);
+  return out;
+}
+
+job_core::effects job_core::all_told(const moment& now) {
+  effects out;
+  pods_told_ = true;
+  go_on(out, now);
+  return out;
+}
+
+job_core::effects job_core::tick(const moment& now) {
+  effects out;
+  go_on(out, now);
+  return out;
+}
+
+std::optional<instant> job_core::next_wakeup() const {
+  if (asked_)
+    return std::nullopt;
+  std::optional<instant> at = again_at_;
+  if (!at)
+    for (const auto& other : {created_until_, next_master_at_, status_at_, over_at_})
+      if (other && (!at || *other < *at))
+        at = other;
+  return at;
+}
+
+void job_core::go_on(effects& out, const moment& now) {
+  if (!is_known_ || !pods_told_)
+    return;
+  judge(out, now);
+  if (asked_ || (again_at_ && now.at < *again_at_))
+    return;
+  again_at_.reset();
+  if (auto following = next(now)) {
+    asked_ = {++last_number_, following->first};
+    out.push_back(call{last_number_, std::move(following->second)});
+  }
+}
+
+// ---- What is so ----
+
+void job_core::judge(effects& out, const moment& now) {
+  status_.count(pods_);
+  if (job_.is_being_deleted)
+    return;
+  if (mistake_)
+    return enter(out, now, "Failed", "InvalidSpec", *mistake_);
+  if (status_.is_over() && status_.reason() != "InvalidSpec") {
+    if (!over_at_)
+      over_at_ = now.at;
+    return;
+  }
+  const bool any_live = std::any_of(pods_.begin(), pods_.end(),
+                                    [](const auto& p) { return !p.second.has_ended(); });
+  if (job_.is_suspended && !any_live)
+    return enter(out, now, "Suspended", "Suspended", "spec.suspend is set: it has no pods");
+  if (job_.is_suspended)
+    return;
+  if (status_.phase().empty() || status_.reason() == "InvalidSpec")
+    enter(out, now, "Created", "Accepted", "the operator makes its master's pod");
+  judge_master(out, now);
+  if (!status_.is_over())
+    judge_nodes(out, now);
+}
+
+const job_pod* job_core::newest_master() const {
+  const job_pod* newest = nullptr;
+  for (const auto& [uid, p] : pods_)
+    if (p.role == kube::master_role && (newest == nullptr || p.attempt > newest->attempt))
+      newest = &p;
+  return newest;
+}
+
+void job_core::judge_master(effects& out, const moment& now) {
+  const auto* newest = newest_master();
+  if (newest != nullptr && newest->is_live()) {
+    next_master_at_.reset();
+    return;
+  }
+  if (newest != nullptr && newest->phase == "Succeeded")
+    return enter(out, now, "Succeeded", "Trained", "training has ended with success");
+  if (newest != nullptr && newest->exit_code && !was_killed_by_cluster(*newest))
+    if (const auto* why = why_for_good(*newest->exit_code))
+      return enter(out, now, "Failed", "TrainingFailed",
+                   fmt::format("{} (pod {})", why, newest->name));
+  if (next_master_at_ || !created_.empty())
+    return;
+  // One that has run for long ends by bad luck, and its successor is made at once.
+  if (runs_since_ && now.at - *runs_since_ >= limits::master_ran_long)
+    master_again_.reset();
+  const bool is_first = attempt_ == 0;
+  next_master_at_ = now.at + (is_first ? duration::zero() : master_again_.next());
+  runs_since_.reset();
+  if (!is_first)
+    say(now, "MasterGone",
+        fmt::format("the master's pod has ended or is gone ({}): the next one takes up its "
+                    "journal; training goes on meanwhile",
+                    newest == nullptr          ? "deleted"
+                    : !newest->reason.empty()  ? newest->reason
+                    : newest->exit_code        ? fmt::format("exit code {}", *newest->exit_code)
+                                               : "being deleted"),
+        true);
+}
+
+void job_core::judge_nodes(effects& out, const moment& now) {
+  std::uint32_t active = 0;
+  std::string waits_for;
+  for (const auto& [uid, p] : pods_) {
+    active += p.role == kube::worker_role && p.phase == "Running" && !p.is_being_deleted;
+    if (waits_for.empty() && !p.waits_for.empty())
+      waits_for = fmt::format("pod {} is pending: {}", p.name, p.waits_for);
+  }
+  const auto& phase = status_.phase();
+  if (active != 0)
+    enter(out, now, "Running", "NodesRun", "pods of its nodes run");
+  else if (phase == "Running")
+    enter(out, now, "Restarting", "NoNodes", "no pod of a node runs any more; they are replaced");
+  else if (phase != "Restarting")
+    enter(out, now, "Pending", "NoNodesYet", "its pods do not run yet");
+  if (!waits_for.empty())
+    blocked(out, now, "PodPending", waits_for);
+  else if (trouble_.rfind("PodPending", 0) == 0)
+    blocked(out, now, "", "");
+}
+
+void job_core::enter(effects& out, const moment& now, const std::string& phase,
+                     const std::string& reason, const std::string& message) {
+  if (!status_.enter(phase, reason, message, now.utc))
+    return;
+  const bool is_bad = phase == "Failed" || phase == "Restarting";
+  say(now, reason, message, is_bad);
+  out.push_back(note{{is_bad ? log::level::warning : log::level::notice,
+                      "job_phase",
+                      fmt::format("ElasticJob {}/{} is {}: {}", job_.name_space, job_.name, phase,
+                                  message),
+                      {{"job", job_.name}, {"namespace", job_.name_space}, {"phase", phase}}}});
+}
+
+/// Told once; an empty reason is the end of it.
+void job_core::blocked(effects& out, const moment& now, const std::string& reason,
+                       const std::string& message) {
+  const auto told = reason.empty() ? std::string() : reason + ": " + message;
+  if (told == trouble_)
+    return;
+  trouble_ = told;
+  status_.trouble(reason, message, now.utc);
+  if (reason.empty())
+    return;
+  say(now, reason, message, true);
+  out.push_back(note{{log::level::warning,
+                      "job_blocked",
+                      fmt::format("ElasticJob {}/{} does not go on: {}", job_.name_space,
+                                  job_.name, message),
+                      {{"job", job_.name}, {"namespace", job_.name_space}, {"reason", reason}}}});
+}
+
+void job_core::say(const moment& now, const std::string& reason, const std::string& message,
+                   bool is_warning) {
+  if (events_.size() < limits::job_events_max)
+    events_.push_back({reason, message, now.utc, is_warning});
+}
+
+// ---- What is done ----
+
+job_core::next_step job_core::next(const moment& now) {
+  if (job_.is_being_deleted)
+    return next_of_deleted();
+  if (auto body = status_.patch(); body != status_written_) {
+    if (!status_at_ || now.at >= *status_at_) {
+      status_at_.reset();
+      status_written_ = body;
+      return {{step::status,
+               {"PATCH", path() + "/status", "application/merge-patch+json", std::move(body)}}};
+    }
+  } else {
+    status_at_.reset();
+  }
+  if (auto more = status_.is_over() ? next_of_over(now) : next_of_live(now))
+    return more;
+  if (!events_.empty())
+    return {{step::event, event_of(events_.front())}};
+  return std::nullopt;
+}
+
+job_core::next_step job_core::next_of_deleted() const {
+  const auto& all = job_.finalizers;
+  if (std::find(all.begin(), all.end(), kube::finalizer) == all.end())
+    return std::nullopt;
+  if (!binding_removed_)
+    return {{step::remove_binding, kube::remove_machines_binding(job_)}};
+  return {{step::let_go, change_finalizers("remove")}};
+}
+
+/// A pod that waits for room would be started for nothing; one that runs is about to end.
+job_core::next_step job_core::next_of_over(const moment& now) {
+  const auto age = over_at_ ? now.at - *over_at_ : duration::zero();
+  for (const auto& [uid, p] : pods_)
+    if (p.is_live() && (p.phase == "Pending" || age >= limits::pods_end_within))
+      return {{step::remove_pod, remove_pod(p)}};
+  if (job_.keep_for && over_at_ && age >= *job_.keep_for)
+    return {{step::remove_job, {"DELETE", path(), "", ""}}};
+  return std::nullopt;
+}
+
+job_core::next_step job_core::next_of_live(const moment& now) {
+  const auto& all = job_.finalizers;
+  if (!options_.policy.machines_role.empty() &&
+      std::find(all.begin(), all.end(), kube::finalizer) == all.end())
+    return {{step::finalizer, change_finalizers("add")}};
+  if (job_.is_suspended) {
+    for (const auto& [uid, p] : pods_)
+      if (p.is_live())
+        return {{step::remove_pod, remove_pod(p)}};
+    return std::nullopt;
+  }
+  if (needs_done_ < needs_.size())
+    return {{step::need, needs_[needs_done_]}};
+  if (!token_done_)
+    return {{step::token, kube::create_token(job_, options_.token)}};
+  return next_of_master(now);
+}
+
+job_core::next_step job_core::next_of_master(const moment& now) {
+  if (created_until_ && now.at >= *created_until_) {
+    // It was gone before it was told, or is another's.
+    created_until_.reset();
+    if (!std::exchange(created_, {}).empty())
+      ++attempt_;
+  }
+  const auto* newest = newest_master();
+  if (!created_.empty() || (newest != nullptr && newest->is_live()) ||
+      (next_master_at_ && now.at < *next_master_at_))
+    return std::nullopt;
+  const auto& config = options_.policy.topology_config;
+  if (!config.empty() && !topology_)
+    return {{step::topology,
+             {"GET", fmt::format("/api/v1/namespaces/{}/configmaps/{}", job_.name_space, config),
+              "", ""}}};
+  return {{step::master,
+           kube::create_master_pod(job_, options_.policy, attempt_, topology_.value_or(false))}};
+}
+
+kube::api_request job_core::remove_pod(const job_pod& p) const {
+  return {"DELETE", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, p.name),
+          "application/json",
+          json::serialize(json::object{{"preconditions", json::object{{"uid", p.uid}}}})};
+}
+
+/// Of the version that was read: others have finalizers, too.
+kube::api_request job_core::change_finalizers(const char* op) const {
+  json::array list;
+  for (const auto& f : job_.finalizers)
+    if (f != kube::finalizer)
+      list.emplace_back(f);
+  if (op == std::string_view("add"))
+    list.emplace_back(kube::finalizer);
+  const json::object body{{"metadata", json::object{{"resourceVersion", job_.version},
+                                                    {"finalizers", std::move(list)}}}};
+  return {"PATCH", path(), "application/merge-patch+json", json::serialize(body)};
+}
+
+kube::api_request job_core::event_of(const told_event& e) const {
+  const json::object about{{"apiVersion", kube::elastic_job_group}, {"kind", "ElasticJob"},
+                           {"name", job_.name}, {"namespace", job_.name_space}, {"uid", job_.uid}};
+  const json::object body{
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata", json::object{{"generateName", kube::label_of(job_.name) + "."},
+                                {"namespace", job_.name_space}}},
+      {"involvedObject", about},
+      {"reason", e.reason},
+      {"message", e.message},
+      {"type", e.is_warning ? "Warning" : "Normal"},
+      {"source", json::object{{"component", "troupe-operator"}}},
+      {"firstTimestamp", e.utc},
+      {"lastTimestamp", e.utc},
+      {"count", 1}};
+  return {"POST", fmt::format("/api/v1/namespaces/{}/events", job_.name_space), "application/json",
+          json::serialize(body)};
+}
+
+// ---- What came of it ----
+
+job_core::effects job_core::answered(const moment& now, std::uint64_t number,
+                                     const kube::api_answer& a) {
+  effects out;
+  if (!asked_ || asked_->first != number)
+    return out;
+  const auto s = std::exchange(asked_, std::nullopt)->second;
+  if (a.status >= 200 && a.status < 300) {
+    done(s, a, now);
+    if (s != step::status && s != step::event) {
+      again_.reset();
+      if (trouble_.rfind("PodPending", 0) != 0)
+        blocked(out, now, "", "");
+    }
+  } else {
+    refused(out, now, s, a);
+  }
+  go_on(out, now);
+  return out;
+}
+
+void job_core::done(step s, const kube::api_answer& a, const moment& now) {
+  switch (s) {
+  case step::need:
+    ++needs_done_;
+    break;
+  case step::token:
+    token_done_ = true;
+    break;
+  case step::topology: {
+    const auto config = kube::parsed(a.body);
+    topology_ = config && text(*config, {"data", "topology_config"})
+                                  .find_first_not_of(" \t\r\n") != std::string::npos;
+    break;
+  }
+  case step::master:
+    created_ = kube::master_pod_name(job_.name, attempt_);
+    created_until_ = now.at + limits::pod_told_within;
+    topology_.reset(); // by the next master it may be another
+    break;
+  case step::remove_binding:
+    binding_removed_ = true;
+    break;
+  case step::status:
+    status_at_ = now.at + limits::status_again;
+    break;
+  case step::event:
+    events_.pop_front();
+    break;
+  case step::none:
+  case step::finalizer:
+  case step::remove_pod:
+  case step::let_go:
+  case step::remove_job:
+    break;
+  }
+  // What was changed is told by the watch; until then the same would be asked for again.
+  if (s == step::finalizer || s == step::remove_pod || s == step::let_go || s == step::remove_job)
+    again_at_ = now.at + limits::job_again_first;
+}
+
+void job_core::refused(effects& out, const moment& now, step s, const kube::api_answer& a) {
+  const bool is_gone = a.status == 404;
+  if (s == step::event && !kube::is_passing(a) && a.status != 401) {
+    events_.pop_front(); // an event is for people; that it may not be written is in the log
+    out.push_back(note{{log::level::debug, "event_refused", kube::in_words(a), {}}});
+    return;
+  }
+  if (s == step::status)
+    status_written_.clear();
+  if (s == step::token && a.status == 409) {
+    token_done_ = true;
+    return;
+  }
+  if (s == step::topology && is_gone) {
+    topology_ = false;
+    return;
+  }
+  if (s == step::remove_binding && is_gone) {
+    binding_removed_ = true;
+    return;
+  }
+  if (s == step::master && a.status == 409) {
+    // Its watch event is late; if it does not come, the name is another's.
+    created_ = kube::master_pod_name(job_.name, attempt_);
+    created_until_ = now.at + limits::pod_told_within;
+    return;
+  }
+  if (s == step::need && is_gone && needs_[needs_done_].target.find("disruption") != std::string::npos) {
+    say(now, "NoDisruptionBudget", "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take "
+                              "several pods at once", true);
+    ++needs_done_;
+    return;
+  }
+  rest(now, duration::zero(), a);
+  if (kube::is_passing(a) || a.status == 401 || a.status == 409 ||
+      (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
+    return;
+  rest(now, limits::job_again_most, a);
+  blocked(out, now, a.status == 403 ? "Forbidden" : is_gone ? "NotFound" : "Refused",
+          fmt::format("{} {}: {}", s == step::need ? "applying" : "asking for",
+                      s == step::need || s == step::master ? "what its master needs" : "a change",
+                      kube::in_words(a)));
+}
+
+void job_core::rest(const moment& now, duration at_least, const kube::api_answer& a) {
+  auto wait = std::max(at_least, again_.next());
+  wait += std::chrono::duration_cast<duration>(wait * random_.unit() / 2);
+  if (a.retry_after)
+    wait = std::max(wait, std::min<duration>(*a.retry_after, limits::mark_retry_after_most));
+  again_at_ = now.at + wait;
+}
+
+std::string job_core::in_words() const {
+  if (!is_known_)
+    return "waits to hear of its job";
+  return fmt::format("{}/{}: {}{}", job_.name_space, job_.name,
+                     status_.phase().empty() ? "new" : status_.phase(),
+                     trouble_.empty() ? "" : ", " + trouble_);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,149 @@
+#include "actors/operator/jobs/job/job_status.hpp"
+
+#include "kube/job_objects.hpp"
+#include "kube/objects.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+
+namespace troupe::actors {
+
+namespace {
+
+namespace json = boost::json;
+using kube::items;
+using kube::text;
+
+/// What keeps a job from going on.
+constexpr auto blocked = "Blocked";
+
+std::string waiting_reason(const json::value& pod) {
+  for (const auto& c : items(pod, {"status", "containerStatuses"}))
+    if (auto reason = text(c, {"state", "waiting", "reason"});
+        !reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing")
+      return reason + ": " + text(c, {"state", "waiting", "message"});
+  for (const auto& c : items(pod, {"status", "conditions"}))
+    if (text(c, {"type"}) == "PodScheduled" && text(c, {"status"}) == "False")
+      return text(c, {"reason"}) + ": " + text(c, {"message"});
+  return {};
+}
+
+std::uint32_t attempt_of(const std::string& label) {
+  std::uint32_t attempt = 0;
+  std::from_chars(label.data(), label.data() + label.size(), attempt);
+  return attempt;
+}
+
+} // namespace
+
+job_pod read_job_pod(const json::value& pod) {
+  job_pod p;
+  p.uid = text(pod, {"metadata", "uid"});
+  p.name = text(pod, {"metadata", "name"});
+  p.role = kube::label(pod, kube::role_label);
+  p.phase = text(pod, {"status", "phase"});
+  p.reason = text(pod, {"status", "reason"});
+  p.is_being_deleted = !text(pod, {"metadata", "deletionTimestamp"}).empty();
+  p.attempt = attempt_of(kube::label(pod, kube::index_label));
+  if (p.phase == "Pending")
+    p.waits_for = waiting_reason(pod);
+  if (const auto& all = items(pod, {"status", "containerStatuses"}); !all.empty()) {
+    p.exit_code = kube::number(all[0], {"state", "terminated", "exitCode"});
+    if (const auto why = text(all[0], {"state", "terminated", "reason"}); p.reason.empty())
+      p.reason = why;
+  }
+  return p;
+}
+
+void job_status::take_up(const json::value& object) {
+  phase_ = text(object, {"status", "phase"});
+  started_ = text(object, {"status", "status", "startTime"});
+  completed_ = text(object, {"status", "status", "completionTime"});
+  for (const auto& c : items(object, {"status", "status", "conditions"}))
+    conditions_[text(c, {"type"})] = {text(c, {"status"}) == "True", text(c, {"reason"}),
+                                      text(c, {"message"}), text(c, {"lastTransitionTime"})};
+}
+
+void job_status::set(const std::string& type, bool is, const std::string& reason,
+                     const std::string& message, const std::string& now) {
+  auto& c = conditions_[type];
+  if (c.is != is || c.changed.empty())
+    c.changed = now;
+  c.is = is;
+  c.reason = reason;
+  c.message = message;
+}
+
+bool job_status::enter(const std::string& phase, const std::string& reason,
+                       const std::string& message, const std::string& now) {
+  if (phase == phase_)
+    return false;
+  for (auto& [type, c] : conditions_)
+    if (c.is && type != "Created" && type != blocked)
+      set(type, false, c.reason, c.message, now);
+  set(phase, true, reason, message, now);
+  phase_ = phase;
+  if (started_.empty() && phase == "Running")
+    started_ = now;
+  completed_ = is_over() ? now : std::string();
+  return true;
+}
+
+void job_status::trouble(const std::string& reason, const std::string& message,
+                         const std::string& now) {
+  if (!reason.empty())
+    set(blocked, true, reason, message, now);
+  else if (const auto found = conditions_.find(blocked);
+           found != conditions_.end() && found->second.is)
+    set(blocked, false, found->second.reason, found->second.message, now);
+}
+
+std::string job_status::reason() const {
+  const auto found = conditions_.find(phase_);
+  return found == conditions_.end() ? std::string() : found->second.reason;
+}
+
+void job_status::count(const std::map<std::string, job_pod>& pods) {
+  std::map<std::string, std::map<std::string, int>> counts;
+  for (const auto* role : {kube::worker_role, kube::master_role})
+    counts[role] = {{"active", 0}, {"failed", 0}, {"pending", 0}, {"succeeded", 0}};
+  for (const auto& [key, p] : pods) {
+    auto& of = counts[p.role];
+    of["active"] += p.phase == "Running" && !p.is_being_deleted;
+    of["pending"] += p.phase == "Pending" && !p.is_being_deleted;
+    of["succeeded"] += p.phase == "Succeeded";
+    of["failed"] += p.phase == "Failed";
+  }
+  replicas_.clear();
+  for (const auto& [role, of] : counts) {
+    json::object each;
+    for (const auto& [what, n] : of)
+      each[what] = n;
+    replicas_[role] = std::move(each);
+  }
+}
+
+std::string job_status::patch() const {
+  json::array conditions;
+  for (const auto& [type, c] : conditions_)
+    conditions.push_back(json::object{{"type", type},
+                                      {"status", c.is ? "True" : "False"},
+                                      {"reason", c.reason},
+                                      {"message", c.message},
+                                      {"lastTransitionTime", c.changed},
+                                      {"lastUpdateTime", c.changed}});
+  json::object status{{"conditions", std::move(conditions)}, {"replicaStatuses", replicas_}};
+  const auto time = [](const std::string& at) {
+    return at.empty() ? json::value(nullptr) : json::value(at);
+  };
+  status["startTime"] = time(started_);
+  status["completionTime"] = time(completed_);
+  return json::serialize(
+      json::object{{"status", json::object{{"phase", phase_}, {"status", std::move(status)}}}});
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,119 @@
+#include "launch/options/arguments.hpp"
+#include "launch/options/values.hpp"
+#include "runtime/base/limits.hpp"
+
+#include <fmt/format.h>
+
+/// actor-operator's command line.
+namespace troupe::launch {
+
+namespace {
+
+struct operator_arguments {
+  std::string gang = "none", mark_faulty = "none";
+  std::int64_t group_size = 0;
+};
+
+option_group jobs_group(operator_program_options& o) {
+  return {"Jobs",
+          {{{"--namespace"}, "NAME", "Only of this namespace (all)", into(o.name_space)},
+           {{"--master-image"},
+            "IMAGE",
+            "Of masters: an image with actor-master; needed",
+            into(o.master_image)},
+           among({"Always", "IfNotPresent", "Never"},
+                 {{"--master-image-pull-policy"},
+                  "POLICY",
+                  "When it is pulled (as the cluster does by itself)",
+                  into(o.master_image_pull_policy)}),
+           {{"--topology-config-map"},
+            "NAME",
+            "ConfigMap in a job's namespace whose topology_config says where machines are in the "
+            "network (node-topology-config)",
+            into(o.topology_config)}}};
+}
+
+option_group gang_group(operator_program_options& o, operator_arguments& w) {
+  return {"Gangs",
+          {among({"none", "volcano", "scheduler-plugins"},
+                 {{"--gang"},
+                  "SCHEDULER",
+                  "Have the pods of a job placed together, or none of them (none)",
+                  into(w.gang)}),
+           {{"--group-size"},
+            "N",
+            "With Volcano: so many nodes within one group of a dragonfly network (0: any)",
+            into(w.group_size)},
+           {{"--group-label"},
+            "KEY",
+            "The machines' label that tells these groups apart",
+            into(o.group_label)}}};
+}
+
+option_group cluster_rights_group(operator_program_options& o, operator_arguments& w) {
+  return {"Rights",
+          {among({"none", "taint", "cordon"},
+                 {{"--mark-faulty"},
+                  "HOW",
+                  "What jobs' masters do with a machine whose hardware is broken (none)",
+                  into(w.mark_faulty)}),
+           {{"--machines-role"},
+            "NAME",
+            "With --mark-faulty: the ClusterRole that masters are given for it",
+            into(o.machines_role)},
+           {{"--lease-name"},
+            "NAME",
+            "Of several operators the one that holds this lease acts (troupe-operator)",
+            into(o.lease)},
+           {{"--service-account"},
+            "DIR",
+            "Where the pod has its service account (/var/run/secrets/kubernetes.io/serviceaccount)",
+            into(o.service_account)}}};
+}
+
+std::optional<std::string> derive(operator_program_options& o, const operator_arguments& w) {
+  if (o.master_image.empty())
+    return "--master-image is needed: an image with actor-master";
+  if (w.group_size < 0 || w.group_size > limits::nodes_max)
+    return fmt::format("--group-size: {}; 0 to {} are possible", w.group_size, limits::nodes_max);
+  using gang = operator_program_options::gang;
+  o.scheduling = w.gang == "volcano"             ? gang::volcano
+                 : w.gang == "scheduler-plugins" ? gang::scheduler_plugins
+                                                 : gang::none;
+  if (w.group_size != 0 && o.scheduling != gang::volcano)
+    return "--group-size needs --gang volcano";
+  o.group_size = static_cast<std::uint32_t>(w.group_size);
+  o.mark_faulty = w.mark_faulty == "none" ? "" : w.mark_faulty;
+  if (o.mark_faulty.empty() != o.machines_role.empty())
+    return "--mark-faulty and --machines-role belong together: masters need a role for it";
+  return std::nullopt;
+}
+
+} // namespace
+
+parsed<operator_program_options> parse_operator(const std::vector<std::string>& arguments,
+                                                const machine_facts& machine) {
+  operator_program_options o;
+  o.service_account = cluster_arguments().service_account;
+  operator_arguments w;
+  argument_grammar d("actor-operator", "[options]",
+                     "Runs DLRover's ElasticJobs in Kubernetes: makes for each a master, which "
+                     "makes the pods of its nodes. Runs in a pod itself; see docs/kubernetes.md.");
+  d.add(jobs_group(o));
+  d.add(gang_group(o, w));
+  d.add(cluster_rights_group(o, w));
+  declare_talk(d, o.common);
+  declare_answers(d, machine.columns);
+  auto said = d.parse(arguments, machine.environment);
+  if (auto* text = std::get_if<just_print>(&said))
+    return *text;
+  if (auto* wrong = std::get_if<refusal>(&said))
+    return *wrong;
+  if (const auto& rest = std::get<argument_grammar::positional>(said).rest; !rest.empty())
+    return refusal{fmt::format("'{}' is no option of actor-operator (see --help)", rest.front())};
+  if (auto wrong = derive(o, w))
+    return refusal{*wrong};
+  return o;
+}
+
+} // namespace troupe::launch
