@@ -51,9 +51,9 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                              [at](sup::context& ctx) { return catalog::start(ctx, at); }),
                  sup::worker("recovery", restart::permanent, stop_within{1s}, at.recovery,
                              [o = options, at, tell = events.on_verdict, topology = world.topology,
-                              marks = world.marks](sup::context& ctx) {
+                              cluster = world.cluster](sup::context& ctx) {
                                return recovery::start(ctx, o.rendezvous, o.recovery, at, tell,
-                                                      topology, marks);
+                                                      topology, cluster);
                              }),
                  // children: generation/rendezvous
                  // children: generation/member
@@ -79,8 +79,8 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  // The planner asks it, and asks again if it falls.
                  sup::worker(
                      "network_check", restart::permanent, stop_within{1s}, at.network_check,
-                     [o = options.network_check, at, marks = world.marks](sup::context& ctx) {
-                       return network_check::start(ctx, o, marks, at);
+                     [o = options.network_check, at, cluster = world.cluster](sup::context& ctx) {
+                       return network_check::start(ctx, o, cluster, at);
                      }),
                  // What it was asked for is silent for network_check when it falls.
                  sup::worker("witness", restart::permanent, stop_within{1s}, at.witness,

@@ -10,7 +10,7 @@
 #include "runtime/ports/bulk_links.hpp"
 #include "runtime/ports/journal_store.hpp"
 #include "runtime/ports/keeping.hpp"
-#include "runtime/ports/node_marks.hpp"
+#include "runtime/ports/cluster.hpp"
 #include "runtime/ports/process.hpp"
 #include "runtime/ports/store.hpp"
 #include "runtime/ports/transport.hpp"
@@ -29,7 +29,7 @@ struct master_world {
   std::shared_ptr<ports::journal_store> journal;
   /// Null: nothing is read of the network.
   std::shared_ptr<topology_source> topology = nullptr;
-  std::shared_ptr<ports::node_marks> marks = std::make_shared<ports::no_node_marks>();
+  std::shared_ptr<ports::cluster> cluster = std::make_shared<ports::no_cluster>();
   /// Of a master that is the witness of its network_check.
   std::shared_ptr<ports::bulk_links> bulk = std::make_shared<ports::no_bulk_links>();
 };

@@ -4,12 +4,12 @@
 
 namespace troupe::launch {
 
-result<std::shared_ptr<ports::node_marks>> node_marks_of(const cluster_options& o,
+result<std::shared_ptr<ports::cluster>> node_marks_of(const cluster_options& o,
                                                          const machine_facts& machine,
                                                          const std::string& job,
                                                          const log::sink& log) {
   if (o.marks == faulty_machine::is_left)
-    return std::make_shared<ports::no_node_marks>();
+    return std::make_shared<ports::no_cluster>();
   const auto wrong = [](const error& why) {
     return failure(why.code, "--mark-faulty: " + why.what);
   };
@@ -23,7 +23,7 @@ result<std::shared_ptr<ports::node_marks>> node_marks_of(const cluster_options& 
                                        {name_space, machine.host, job, how, random_seed()}, log);
   if (!marks)
     return wrong(marks.error());
-  return std::shared_ptr<ports::node_marks>(std::move(*marks));
+  return std::shared_ptr<ports::cluster>(std::move(*marks));
 }
 
 } // namespace troupe::launch

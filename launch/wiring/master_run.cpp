@@ -66,7 +66,7 @@ actors::recovery_core::verdict master_run::farewell() {
   everyone_left().wait();
   shutdown();
   record_end();
-  world_.marks->end();
+  world_.cluster->end();
   return v;
 }
 

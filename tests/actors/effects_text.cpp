@@ -118,6 +118,8 @@ struct in_text {
   std::string operator()(const recovery_core::mark& e) const {
     return fmt::format("mark the machine of {} at {}: {}", e.node, e.address, e.reason);
   }
+  // The stories tell of the job; what the cluster hears of it has a test of its own.
+  std::string operator()(const recovery_core::lose&) const { return {}; }
   std::string operator()(const recovery_core::reply& e) const {
     auto report = e.report.read();
     return fmt::format("answer {}: {}, {}", e.number,

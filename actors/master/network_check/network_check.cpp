@@ -26,7 +26,7 @@ std::uint64_t first_number(const master_addresses& master, const sup::context& c
 struct state {
   sup::context ctx;
   check_run_core core;
-  std::shared_ptr<ports::node_marks> marks;
+  std::shared_ptr<ports::cluster> cluster;
   master_addresses master;
   sup::promise<checked> asked; ///< the newest question
   sup::alarm alarm;
@@ -46,7 +46,7 @@ struct performer {
   }
   void operator()(const check_run_core::answer& e) const { self->state->asked.deliver(e.message); }
   void operator()(const check_run_core::mark& e) const {
-    self->state->marks->mark_faulty(e.node, e.address, e.reason);
+    self->state->cluster->mark_faulty(e.node, e.address, e.reason);
   }
   void operator()(const check_run_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
@@ -67,14 +67,14 @@ auto on(self_ptr self, check_run_core::effects (check_run_core::*event)(instant,
 }
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, network_check_options options,
-                                     std::shared_ptr<ports::node_marks> marks,
+                                     std::shared_ptr<ports::cluster> cluster,
                                      master_addresses master) {
   sup::harden(self, ctx);
   const auto first = first_number(master, ctx);
   self->state.emplace(state{
       ctx,
       check_run_core(messages::author(ctx.path(), master.commands_as), std::move(options), first),
-      std::move(marks),
+      std::move(cluster),
       std::move(master),
       {},
       {}});
@@ -100,8 +100,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, network_ch
 } // namespace
 
 handle start(sup::context& ctx, const network_check_options& options,
-             const std::shared_ptr<ports::node_marks>& marks, const master_addresses& master) {
-  return ctx.spawn<handle>(behave, ctx, options, marks, master);
+             const std::shared_ptr<ports::cluster>& cluster, const master_addresses& master) {
+  return ctx.spawn<handle>(behave, ctx, options, cluster, master);
 }
 
 } // namespace troupe::actors::network_check

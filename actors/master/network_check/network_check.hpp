@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/master/network_check/check_run_core.hpp"
-#include "runtime/ports/node_marks.hpp"
+#include "runtime/ports/cluster.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 
@@ -24,6 +24,6 @@ using handle = sup::protocol<
     sup::tell<messages::msg<messages::NodeLost>>>;
 
 handle start(sup::context& ctx, const network_check_options& options,
-             const std::shared_ptr<ports::node_marks>& marks, const master_addresses& master);
+             const std::shared_ptr<ports::cluster>& cluster, const master_addresses& master);
 
 } // namespace troupe::actors::network_check

@@ -41,7 +41,7 @@ struct state {
   duration check_within;
   recovery_core core;
   master_addresses master;
-  std::shared_ptr<ports::node_marks> marks;
+  std::shared_ptr<ports::cluster> cluster;
   std::function<void(const recovery_core::verdict&)> on_verdict;
   journal::journalled<recovery_core, self_ptr> effects;
   std::map<std::uint64_t, sup::promise<scale_report>> asked; ///< by a number of their own
@@ -121,8 +121,11 @@ struct performer {
         self, self->state->master.membership,
         membership::evict(self->state->ctx.path(), e.node, e.reason, e.may_rejoin, e.in_short));
   }
+  void operator()(const recovery_core::lose& e) const {
+    self->state->cluster->node_lost(e.node, e.address, e.reason);
+  }
   void operator()(const recovery_core::mark& e) const {
-    self->state->marks->mark_faulty(e.node, e.address, e.reason);
+    self->state->cluster->mark_faulty(e.node, e.address, e.reason);
   }
   void operator()(const recovery_core::check_nodes& e) const { check_nodes(self, e); }
   void operator()(const recovery_core::announce_end&) const {
@@ -168,7 +171,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
                                      recovery_options options, master_addresses master,
                                      std::function<void(const recovery_core::verdict&)> on_verdict,
                                      const std::shared_ptr<topology_source>& topology,
-                                     std::shared_ptr<ports::node_marks> marks) {
+                                     std::shared_ptr<ports::cluster> cluster) {
   sup::harden(self, ctx);
   self->state.emplace(
       state{ctx,
@@ -177,7 +180,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
             recovery_core(sizes, options, messages::author(ctx.path(), master.commands_as),
                           sup::now(self)),
             master,
-            std::move(marks),
+            std::move(cluster),
             std::move(on_verdict),
             {self, master.journal,
              [self](const recovery_core::effect& e) { std::visit(performer{self}, e); }},
@@ -252,9 +255,9 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
 handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
              const master_addresses& master,
              std::function<void(const recovery_core::verdict&)> on_verdict,
-             std::shared_ptr<topology_source> topology, std::shared_ptr<ports::node_marks> marks) {
+             std::shared_ptr<topology_source> topology, std::shared_ptr<ports::cluster> cluster) {
   return ctx.spawn<handle>(behave, ctx, std::move(sizes), std::move(options), master,
-                           std::move(on_verdict), std::move(topology), std::move(marks));
+                           std::move(on_verdict), std::move(topology), std::move(cluster));
 }
 
 } // namespace troupe::actors::recovery

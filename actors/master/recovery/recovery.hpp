@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/master/recovery/recovery_core.hpp"
-#include "runtime/ports/node_marks.hpp"
+#include "runtime/ports/cluster.hpp"
 #include "runtime/sup/context.hpp"
 #include "runtime/sup/protocol.hpp"
 #include "runtime/sup/report.hpp"
@@ -36,11 +36,11 @@ using handle = sup::protocol<
 
 /// `on_verdict` is called after the verdict was recorded and sent to the nodes; again if recovery
 /// starts anew later.
-/// `topology` is asked once it begins, if there is one and a file is to be read. `marks` hears of
+/// `topology` is asked once it begins, if there is one and a file is to be read. `cluster` hears of
 /// nodes that are excluded for their hardware.
 handle start(sup::context& ctx, rendezvous_options sizes, recovery_options options,
              const master_addresses& master,
              std::function<void(const recovery_core::verdict&)> on_verdict,
-             std::shared_ptr<topology_source> topology, std::shared_ptr<ports::node_marks> marks);
+             std::shared_ptr<topology_source> topology, std::shared_ptr<ports::cluster> cluster);
 
 } // namespace troupe::actors::recovery

@@ -104,10 +104,13 @@ recovery_core::effects recovery_core::node_lost(instant now, const msg<NodeLost>
   const node_name node = lost->getNode().cStr();
   if (!roster_.knows(node))
     return out;
+  const auto address = roster_.address(node);
   roster_.forget(now, node);
   standing_by_.erase(node);
   if (phase_ == phase::concluded)
     return out; // it has heard the verdict and left
+  if (!address.empty())
+    out.push_back(lose{node, address, lost->getReason().cStr()});
   out.push_back(note{{log::level::notice,
                       "node_lost",
                       fmt::format("node {} is lost: {}", node, lost->getReason().cStr()),

@@ -138,6 +138,12 @@ class recovery_core {
     std::string address;
     std::string reason;
   };
+  /// It is not heard any more: another one is wanted in its place.
+  struct lose {
+    node_name node;
+    std::string address;
+    std::string reason;
+  };
   /// Of scale_wanted() under this number.
   struct reply {
     std::uint64_t number = 0;
@@ -147,7 +153,7 @@ class recovery_core {
     log::event event;
   };
   using effect = std::variant<record, direct, start_generation, stop_generation, recall_restarts,
-                              evict, mark, check_nodes, announce_end, verdict, reply, note>;
+                              evict, mark, lose, check_nodes, announce_end, verdict, reply, note>;
   using effects = std::vector<effect>;
 
   recovery_core(rendezvous_options sizes, recovery_options options, messages::author author,
