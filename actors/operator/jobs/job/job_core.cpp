@@ -32,6 +32,15 @@ const char* why_for_good(std::int64_t exit_code) {
   }
 }
 
+/// All of it that people write: the annotations, which no generation counts, and the spec.
+std::string what_is_said(const json::value& object) {
+  std::string said;
+  for (const auto* part : {kube::member(object, {"metadata", "annotations"}),
+                           kube::member(object, {"spec"})})
+    said += part != nullptr ? json::serialize(*part) : "-";
+  return said;
+}
+
 bool was_killed_by_cluster(const job_pod& p) {
   return p.reason == "Evicted" || p.reason == "Preempting" || p.reason == "NodeLost" ||
          p.reason == "Shutdown" || p.reason == "OOMKilled";
@@ -51,7 +60,8 @@ std::string job_core::path() const {
 job_core::effects job_core::job_is(const moment& now, const json::value& object) {
   effects out;
   auto identity = kube::elastic_job_identity(object);
-  const bool is_new = !is_known_ || identity.generation != judged_generation_;
+  auto said = what_is_said(object);
+  const bool is_new = !is_known_ || said != said_;
   if (!is_known_)
     status_.take_up(object);
   is_known_ = true;
@@ -62,7 +72,7 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
     go_on(out, now);
     return out;
   }
-  judged_generation_ = identity.generation;
+  said_ = std::move(said);
   auto read = kube::read_elastic_job(object);
   mistake_ = read ? std::nullopt : std::optional(read.error().what);
   job_ = read ? std::move(*read) : std::move(identity);
@@ -72,12 +82,19 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
   for (const auto& remark : job_.remarks)
     say(now, "TakenOtherwise", remark, true);
   again_at_.reset();
+  refused_until_.reset();
   go_on(out, now);
   return out;
 }
 
 job_core::effects job_core::pod_is(const moment& now, const json::value& object) {
   effects out;
+  take_pod(now, object);
+  go_on(out, now);
+  return out;
+}
+
+void job_core::take_pod(const moment& now, const json::value& object) {
   auto p = read_job_pod(object);
   if (p.role == kube::master_role) {
     if (p.name == created_)
@@ -88,8 +105,6 @@ job_core::effects job_core::pod_is(const moment& now, const json::value& object)
   }
   if (pods_.size() < limits::job_pods_max || pods_.count(p.uid) != 0)
     pods_[p.uid] = std::move(p);
-  go_on(out, now);
-  return out;
 }
 
 job_core::effects job_core::pod_gone(const moment& now, const std::string& uid) {
@@ -112,28 +127,45 @@ job_core::effects job_core::tick(const moment& now) {
   return out;
 }
 
-std::optional<instant> job_core::next_wakeup() const {
+/// What was due by now has been looked at.
+void job_core::plan_wakeup(const moment& now) {
+  wakeup_.reset();
   if (asked_)
-    return std::nullopt;
-  std::optional<instant> at = again_at_;
-  if (!at)
-    for (const auto& other : {created_until_, next_master_at_, status_at_, over_at_})
-      if (other && (!at || *other < *at))
-        at = other;
-  return at;
+    return;
+  const auto later = [&](std::optional<instant> at) {
+    if (at && *at > now.at && (!wakeup_ || *at < *wakeup_))
+      wakeup_ = at;
+  };
+  later(again_at_);
+  if (again_at_)
+    return;
+  later(status_at_);
+  later(refused_until_);
+  if (refused_until_)
+    return;
+  for (const auto& at : {created_until_, next_master_at_})
+    later(at);
+  if (over_at_) {
+    later(*over_at_ + limits::pods_end_within);
+    if (job_.keep_for)
+      later(*over_at_ + *job_.keep_for);
+  }
 }
 
 void job_core::go_on(effects& out, const moment& now) {
   if (!is_known_ || !pods_told_)
     return;
   judge(out, now);
-  if (asked_ || (again_at_ && now.at < *again_at_))
-    return;
-  again_at_.reset();
-  if (auto following = next(now)) {
-    asked_ = {++last_number_, following->first};
-    out.push_back(call{last_number_, std::move(following->second)});
+  if (!asked_ && (!again_at_ || now.at >= *again_at_)) {
+    again_at_.reset();
+    if (refused_until_ && now.at >= *refused_until_)
+      refused_until_.reset();
+    if (auto following = next(now)) {
+      asked_ = {++last_number_, following->first};
+      out.push_back(call{last_number_, std::move(following->second)});
+    }
   }
+  plan_wakeup(now);
 }
 
 // ---- What is so ----
@@ -263,7 +295,7 @@ void job_core::say(const moment& now, const std::string& reason, const std::stri
 
 job_core::next_step job_core::next(const moment& now) {
   if (job_.is_being_deleted)
-    return next_of_deleted();
+    return refused_until_ ? std::nullopt : next_of_deleted();
   if (auto body = status_.patch(); body != status_written_) {
     if (!status_at_ || now.at >= *status_at_) {
       status_at_.reset();
@@ -274,8 +306,9 @@ job_core::next_step job_core::next(const moment& now) {
   } else {
     status_at_.reset();
   }
-  if (auto more = status_.is_over() ? next_of_over(now) : next_of_live(now))
-    return more;
+  if (!refused_until_)
+    if (auto more = status_.is_over() ? next_of_over(now) : next_of_live(now))
+      return more;
   if (!events_.empty())
     return {{step::event, event_of(events_.front())}};
   return std::nullopt;
@@ -320,12 +353,11 @@ job_core::next_step job_core::next_of_live(const moment& now) {
 }
 
 job_core::next_step job_core::next_of_master(const moment& now) {
-  if (created_until_ && now.at >= *created_until_) {
-    // It was gone before it was told, or is another's.
-    created_until_.reset();
-    if (!std::exchange(created_, {}).empty())
-      ++attempt_;
-  }
+  // Its watch event is late, or it was gone before it could be told, or the name is another's.
+  if (!created_.empty() && created_until_ && now.at >= *created_until_)
+    return {{step::look,
+             {"GET", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, created_), "",
+              ""}}};
   const auto* newest = newest_master();
   if (!created_.empty() || (newest != nullptr && newest->is_live()) ||
       (next_master_at_ && now.at < *next_master_at_))
@@ -419,6 +451,9 @@ void job_core::done(step s, const kube::api_answer& a, const moment& now) {
     created_until_ = now.at + limits::pod_told_within;
     topology_.reset(); // by the next master it may be another
     break;
+  case step::look:
+    take_looked_at(a, now);
+    break;
   case step::remove_binding:
     binding_removed_ = true;
     break;
@@ -440,6 +475,18 @@ void job_core::done(step s, const kube::api_answer& a, const moment& now) {
     again_at_ = now.at + limits::job_again_first;
 }
 
+void job_core::take_looked_at(const kube::api_answer& a, const moment& now) {
+  const auto pod = kube::parsed(a.body);
+  created_until_ = now.at + limits::pod_told_within;
+  if (pod && kube::label(*pod, kube::job_label) == kube::label_of(job_.name) &&
+      kube::label(*pod, kube::role_label) == kube::master_role) {
+    take_pod(now, *pod);
+  } else {
+    created_.clear();
+    ++attempt_;
+  }
+}
+
 void job_core::refused(effects& out, const moment& now, step s, const kube::api_answer& a) {
   const bool is_gone = a.status == 404;
   if (s == step::event && !kube::is_passing(a) && a.status != 401) {
@@ -451,6 +498,11 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
     status_written_.clear();
   if (s == step::token && a.status == 409) {
     token_done_ = true;
+    return;
+  }
+  if (s == step::look && is_gone) {
+    created_.clear();
+    ++attempt_;
     return;
   }
   if (s == step::topology && is_gone) {
@@ -473,19 +525,20 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
     ++needs_done_;
     return;
   }
-  rest(now, duration::zero(), a);
+  rest(now, a);
   if (kube::is_passing(a) || a.status == 401 || a.status == 409 ||
       (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
     return;
-  rest(now, limits::job_again_most, a);
+  refused_until_ = now.at + limits::job_again_most;
+  again_at_.reset();
   blocked(out, now, a.status == 403 ? "Forbidden" : is_gone ? "NotFound" : "Refused",
           fmt::format("{} {}: {}", s == step::need ? "applying" : "asking for",
                       s == step::need || s == step::master ? "what its master needs" : "a change",
                       kube::in_words(a)));
 }
 
-void job_core::rest(const moment& now, duration at_least, const kube::api_answer& a) {
-  auto wait = std::max(at_least, again_.next());
+void job_core::rest(const moment& now, const kube::api_answer& a) {
+  auto wait = again_.next();
   wait += std::chrono::duration_cast<duration>(wait * random_.unit() / 2);
   if (a.retry_after)
     wait = std::max(wait, std::min<duration>(*a.retry_after, limits::mark_retry_after_most));

@@ -60,7 +60,7 @@ class job_core {
   effects answered(const moment& now, std::uint64_t number,
                    const kube::api_answer& a);
   effects tick(const moment& now);
-  std::optional<instant> next_wakeup() const;
+  std::optional<instant> next_wakeup() const { return wakeup_; }
   std::string in_words() const;
 
  private:
@@ -71,6 +71,7 @@ class job_core {
     token,
     topology,
     master,
+    look,
     remove_pod,
     remove_binding,
     let_go,
@@ -85,6 +86,7 @@ class job_core {
   };
 
   void go_on(effects& out, const moment& now);
+  void plan_wakeup(const moment& now);
   /// The next request; none: nothing is to be done now.
   next_step next(const moment& now);
   next_step next_of_deleted() const;
@@ -100,7 +102,9 @@ class job_core {
   void refused(effects& out, const moment& now, step s, const kube::api_answer& a);
   void blocked(effects& out, const moment& now, const std::string& reason,
                const std::string& message);
-  void rest(const moment& now, duration at_least, const kube::api_answer& a);
+  void rest(const moment& now, const kube::api_answer& a);
+  void take_pod(const moment& now, const boost::json::value& object);
+  void take_looked_at(const kube::api_answer& a, const moment& now);
   void say(const moment& now, const std::string& reason, const std::string& message,
            bool is_warning);
   const job_pod* newest_master() const;
@@ -113,7 +117,7 @@ class job_core {
   kube::elastic_job job_;
   bool is_known_ = false;
   std::optional<std::string> mistake_; ///< in the spec
-  std::int64_t judged_generation_ = -1;
+  std::string said_; ///< by people, as it was last read
   bool pods_told_ = false;
   std::map<std::string, job_pod> pods_; ///< by uid
   std::vector<kube::api_request> needs_;
@@ -131,7 +135,9 @@ class job_core {
 
   std::uint64_t last_number_ = 0;
   std::optional<std::pair<std::uint64_t, step>> asked_;
-  std::optional<instant> again_at_;
+  std::optional<instant> again_at_, wakeup_;
+  /// What makes and removes rests until then; status and events do not.
+  std::optional<instant> refused_until_;
   std::string trouble_; ///< that was told
   back_off again_, master_again_;
   random_source random_;

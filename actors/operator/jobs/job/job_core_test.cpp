@@ -1,0 +1,457 @@
+#include "actors/operator/jobs/job/job_core.hpp"
+
+#include "actors/limits.hpp"
+#include "kube/objects.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::actors;
+namespace json = boost::json;
+using kube::api_answer;
+using kube::api_request;
+
+namespace {
+
+/// A job whose requests are answered at once, by a server that has everything; what is asked of it
+/// is kept as "METHOD last/words".
+struct operated {
+  job_core core;
+  instant now{};
+  json::value object = json::parse(R"({
+    "metadata": {"name": "words", "namespace": "jobs", "uid": "u1", "generation": 1,
+                 "resourceVersion": "7"},
+    "spec": {"replicaSpecs": {"worker": {"replicas": 2, "template": {"spec": {"containers": [
+      {"name": "main", "image": "words:1"}]}}}}}})");
+  std::vector<std::string> asked;
+  std::vector<api_request> requests;
+  std::vector<log::event> notes;
+  json::value status;
+  std::vector<std::string> events;
+  std::string made; ///< the newest pod
+  /// Instead of success, if it answers.
+  std::function<std::optional<api_answer>(const api_request&)> instead;
+
+  explicit operated(kube::operator_policy policy = {})
+      : core({[&] {
+                policy.master_image = "troupe:1";
+                return policy;
+              }(),
+              "secret", 3}) {}
+
+  job_core::moment moment() const {
+    return {now, fmt::format("T{}", std::chrono::duration_cast<std::chrono::seconds>(
+                                        now.time_since_epoch())
+                                        .count())};
+  }
+  api_answer answer(const api_request& r) {
+    if (instead)
+      if (auto other = instead(r))
+        return *other;
+    if (r.target.find("/status") != std::string::npos)
+      status = *kube::parsed(r.body);
+    if (r.target.find("/events") != std::string::npos)
+      events.push_back(kube::text(*kube::parsed(r.body), {"reason"}));
+    if (r.method == "POST" && r.target.find("/pods") != std::string::npos)
+      made = r.body;
+    if (r.method == "GET" && r.target.find("/pods/") != std::string::npos)
+      return made.empty() ? api_answer{404, "", {}} : api_answer{200, made, {}};
+    return {r.method == "POST" ? 201u : 200u, "{}", {}};
+  }
+  void perform(const job_core::effects& effects) {
+    for (const auto& e : effects)
+      if (const auto* n = std::get_if<job_core::note>(&e)) {
+        notes.push_back(n->event);
+      } else {
+        const auto& c = std::get<job_core::call>(e);
+        const auto target = c.what.target.substr(0, c.what.target.find('?'));
+        const auto cut = target.rfind('/', target.rfind('/') - 1);
+        asked.push_back(c.what.method + " " + target.substr(cut + 1));
+        requests.push_back(c.what);
+        perform(core.answered(moment(), c.number, answer(c.what)));
+      }
+  }
+  /// Until it has nothing to do for so long.
+  void passes(duration d) {
+    const auto until = now + d;
+    while (core.next_wakeup() && *core.next_wakeup() <= until) {
+      now = std::max(now + 1ms, *core.next_wakeup());
+      perform(core.tick(moment()));
+    }
+    now = until;
+  }
+  void is_told() {
+    perform(core.job_is(moment(), object));
+    perform(core.all_told(moment()));
+    passes(5s);
+  }
+  void changes(std::function<void(json::value&)> what, bool spec = true) {
+    what(object);
+    if (spec) {
+      auto& meta = object.at("metadata").as_object();
+      meta["generation"] = meta["generation"].as_int64() + 1;
+    }
+    perform(core.job_is(moment(), object));
+  }
+  void pod(const std::string& name, const std::string& role, const std::string& phase,
+           std::optional<int> code = {}, const std::string& reason = "", bool going = false) {
+    const auto index = name.substr(name.rfind('-') + 1);
+    json::object meta{{"name", name},
+                      {"namespace", "jobs"},
+                      {"uid", name + "-uid"},
+                      {"labels", json::object{{kube::role_label, role}, {kube::index_label, index}}}};
+    if (going)
+      meta["deletionTimestamp"] = "T1";
+    json::object state{{"phase", phase}, {"reason", reason}};
+    if (code)
+      state["containerStatuses"] = json::array{json::object{
+          {"state", json::object{{"terminated", json::object{{"exitCode", *code}}}}}}};
+    perform(core.pod_is(moment(), json::object{{"metadata", meta}, {"status", state}}));
+  }
+  void master(int attempt, const std::string& phase, std::optional<int> code = {},
+              const std::string& reason = "") {
+    pod(kube::master_pod_name("words", attempt), kube::master_role, phase, code, reason);
+  }
+  void worker(int id, const std::string& phase) {
+    pod(fmt::format("words-edljob-worker-{}", id), kube::worker_role, phase);
+  }
+  std::size_t count(const std::string& what) const {
+    return static_cast<std::size_t>(std::count(asked.begin(), asked.end(), what));
+  }
+  std::string phase() const {
+    return status.is_object() ? kube::text(status, {"status", "phase"}) : "";
+  }
+  json::value condition(const std::string& type) const {
+    for (const auto& c : kube::items(status, {"status", "status", "conditions"}))
+      if (kube::text(c, {"type"}) == type)
+        return c;
+    return nullptr;
+  }
+
+  /// Its master and one node run.
+  static operated running() {
+    operated o;
+    o.is_told();
+    o.master(0, "Running");
+    o.worker(0, "Running");
+    o.passes(5s);
+    return o;
+  }
+};
+
+constexpr auto makes_master = "POST jobs/pods";
+
+} // namespace
+
+TEST_SUITE("job_core: what a job needs") {
+  TEST_CASE("is made in order, once, and the master's pod last") {
+    operated o;
+    o.is_told();
+    std::vector<std::string> made;
+    for (const auto& a : o.asked)
+      if (a.find("status") == std::string::npos && a.find("events") == std::string::npos)
+        made.push_back(a);
+    CHECK(made == std::vector<std::string>{
+                      "PATCH serviceaccounts/elasticjob-words-dlrover-master",
+                      "PATCH roles/elasticjob-words-dlrover-master",
+                      "PATCH rolebindings/elasticjob-words-dlrover-master",
+                      "PATCH services/elasticjob-words-dlrover-master",
+                      "PATCH poddisruptionbudgets/elasticjob-words", "POST jobs/secrets",
+                      makes_master});
+    CHECK(o.phase() == "Pending");
+    o.master(0, "Pending");
+    o.passes(5min);
+    CHECK(o.count(makes_master) == 1);
+  }
+
+  TEST_CASE("is not made before the pods that are there have been told") {
+    operated o;
+    o.perform(o.core.job_is(o.moment(), o.object));
+    CHECK(o.asked.empty());
+  }
+
+  TEST_CASE("has the secret in no place but the Secret") {
+    operated o;
+    o.is_told();
+    for (const auto& r : o.requests)
+      CHECK((r.body.find("\"secret\"") == std::string::npos ||
+             r.target.find("/secrets") != std::string::npos ||
+             r.body.find("\"secret\":{\"secretName\"") != std::string::npos));
+  }
+
+  TEST_CASE("a token that is there stays") {
+    operated o;
+    o.instead = [](const api_request& r) -> std::optional<api_answer> {
+      if (r.target.find("/secrets") == std::string::npos)
+        return std::nullopt;
+      return api_answer{409, R"({"message":"already exists"})", {}};
+    };
+    o.is_told();
+    CHECK(o.count("POST jobs/secrets") == 1);
+    CHECK(o.count(makes_master) == 1);
+  }
+
+  TEST_CASE("is made again when the spec has changed, but for what is there") {
+    auto o = operated::running();
+    o.asked.clear();
+    o.changes([](auto& j) {
+      j.at("spec").at("replicaSpecs").at("worker").as_object()["replicas"] = 3;
+    });
+    o.passes(5s);
+    CHECK(o.count("PATCH services/elasticjob-words-dlrover-master") == 1);
+    CHECK(o.count(makes_master) == 0);
+  }
+
+  TEST_CASE("that lacks a right is told once, with the server's words, and tried again") {
+    operated o;
+    int refused = 0;
+    o.instead = [&](const api_request& r) -> std::optional<api_answer> {
+      if (r.target.find("/roles/") == std::string::npos || refused++ >= 3)
+        return std::nullopt;
+      return api_answer{403, R"({"message":"cannot patch resource \"roles\""})", {}};
+    };
+    o.is_told();
+    CHECK(kube::text(o.condition("Blocked"), {"status"}) == "True");
+    CHECK(kube::text(o.condition("Blocked"), {"message"}).find("cannot patch resource") !=
+          std::string::npos);
+    o.passes(5min);
+    CHECK(o.count(makes_master) == 1);
+    CHECK(kube::text(o.condition("Blocked"), {"status"}) == "False");
+    CHECK(std::count(o.events.begin(), o.events.end(), "Forbidden") == 1);
+  }
+
+  TEST_CASE("goes on where the server is away for a while") {
+    operated o;
+    const auto back = o.now + 40s;
+    o.instead = [&](const api_request&) -> std::optional<api_answer> {
+      if (o.now >= back)
+        return std::nullopt;
+      return api_answer{0, "nothing listens", {}};
+    };
+    o.is_told();
+    o.passes(3min);
+    CHECK(o.count(makes_master) == 1);
+    CHECK(o.asked.size() < 40);
+    CHECK(o.events.size() >= 2);
+  }
+}
+
+TEST_SUITE("job_core: the master's pod") {
+  TEST_CASE("is made anew when it is killed or gone, under another name") {
+    for (const bool gone : {true, false}) {
+      auto o = operated::running();
+      o.asked.clear();
+      if (gone)
+        o.perform(o.core.pod_gone(o.moment(), kube::master_pod_name("words", 0) + "-uid"));
+      else
+        o.master(0, "Failed", 137);
+      o.passes(2s);
+      CHECK(o.count(makes_master) == 1);
+      CHECK(o.requests.back().target.find("/") != std::string::npos);
+      CHECK(std::any_of(o.requests.begin(), o.requests.end(), [](const auto& r) {
+        return r.body.find(R"("name":"elasticjob-words-dlrover-master-1")") != std::string::npos;
+      }));
+      CHECK(o.phase() == "Running");
+    }
+  }
+
+  TEST_CASE("that ends again and again is made anew ever later, and soon if it ran for long") {
+    auto o = operated::running();
+    const auto until_next = [&](int attempt) {
+      const auto before = o.count(makes_master);
+      o.master(attempt, "Failed", 137);
+      const auto ended = o.now;
+      while (o.count(makes_master) == before && o.now < ended + 5min)
+        o.passes(100ms);
+      const auto took = o.now - ended;
+      o.master(attempt + 1, "Running");
+      return took;
+    };
+    CHECK(until_next(0) < 1s);
+    for (int attempt = 1; attempt < 6; ++attempt)
+      until_next(attempt);
+    CHECK(until_next(6) >= 30s);
+    o.passes(limits::master_ran_long + 1s);
+    CHECK(until_next(7) < 1s);
+  }
+
+  TEST_CASE("is not made twice where its watch event is late") {
+    operated o;
+    o.is_told();
+    o.passes(10min);
+    CHECK(o.count(makes_master) == 1);
+  }
+
+  TEST_CASE("is made anew where it was gone before it was told") {
+    operated o;
+    o.is_told();
+    o.made.clear();
+    o.passes(limits::pod_told_within + 1s);
+    CHECK(o.count(makes_master) == 2);
+  }
+
+  TEST_CASE("is made under another name where the name is another's") {
+    operated o;
+    o.instead = [](const api_request& r) -> std::optional<api_answer> {
+      if (r.method != "POST" || r.body.find("master-0") == std::string::npos ||
+          r.target.find("/pods") == std::string::npos)
+        return std::nullopt;
+      return api_answer{409, R"({"message":"already exists"})", {}};
+    };
+    o.is_told();
+    CHECK(o.count(makes_master) == 1);
+    o.passes(limits::pod_told_within * 2);
+    CHECK(o.count(makes_master) == 2);
+  }
+}
+
+TEST_SUITE("job_core: the end of a job") {
+  TEST_CASE("is what its master's exit code says") {
+    struct {
+      int code;
+      const char *phase, *reason;
+    } const ends[] = {{0, "Succeeded", "Trained"},
+                      {1, "Failed", "TrainingFailed"},
+                      {2, "Failed", "TrainingFailed"},
+                      {3, "Failed", "TrainingFailed"}};
+    for (const auto& e : ends) {
+      auto o = operated::running();
+      o.master(0, e.code == 0 ? "Succeeded" : "Failed", e.code);
+      o.passes(5s);
+      CHECK(o.phase() == e.phase);
+      CHECK(kube::text(o.condition(e.phase), {"reason"}) == e.reason);
+      CHECK(o.count(makes_master) == 1);
+      o.passes(1min);
+      CHECK(o.phase() == e.phase);
+    }
+  }
+
+  TEST_CASE("of an evicted master is none, whatever its code") {
+    auto o = operated::running();
+    o.master(0, "Failed", 1, "Evicted");
+    o.passes(5s);
+    CHECK(o.phase() == "Running");
+    CHECK(o.count(makes_master) == 2);
+  }
+
+  TEST_CASE("removes pods that wait for room, and later those that do not end") {
+    auto o = operated::running();
+    o.worker(1, "Pending");
+    o.master(0, "Succeeded", 0);
+    o.passes(5s);
+    CHECK(o.count("DELETE pods/words-edljob-worker-1") >= 1);
+    CHECK(o.count("DELETE pods/words-edljob-worker-0") == 0);
+    o.perform(o.core.pod_gone(o.moment(), "words-edljob-worker-1-uid"));
+    o.passes(limits::pods_end_within + 5s);
+    CHECK(o.count("DELETE pods/words-edljob-worker-0") >= 1);
+  }
+
+  TEST_CASE("removes the job itself after the time that it asks for") {
+    auto o = operated::running();
+    o.changes([](auto& j) {
+      j.at("metadata").as_object()["annotations"] =
+          json::object{{"troupe/ttl-seconds-after-finished", "300"}};
+    });
+    o.master(0, "Succeeded", 0);
+    o.worker(0, "Succeeded");
+    o.passes(290s);
+    CHECK(o.count("DELETE elasticjobs/words") == 0);
+    o.passes(20s);
+    CHECK(o.count("DELETE elasticjobs/words") >= 1);
+  }
+
+  TEST_CASE("is known to an operator that comes later") {
+    operated o;
+    o.object.as_object()["status"] = json::parse(
+        R"({"phase":"Succeeded","status":{"conditions":[{"type":"Succeeded","status":"True",
+            "reason":"Trained","message":"x","lastTransitionTime":"T0"}],"replicaStatuses":{}}})");
+    o.is_told();
+    CHECK(o.count(makes_master) == 0);
+    CHECK(kube::text(o.condition("Succeeded"), {"lastTransitionTime"}) == "T0");
+  }
+}
+
+TEST_SUITE("job_core: what a user says") {
+  TEST_CASE("a spec with a mistake is told with its field, and taken up once it is mended") {
+    operated o;
+    o.object.at("spec").as_object()["distributionStrategy"] = "ParameterServerStrategy";
+    o.is_told();
+    CHECK(o.phase() == "Failed");
+    CHECK(kube::text(o.condition("Failed"), {"message"}).find("spec.distributionStrategy") == 0);
+    CHECK(o.count(makes_master) == 0);
+    o.changes([](auto& j) { j.at("spec").as_object().erase("distributionStrategy"); });
+    o.passes(5s);
+    CHECK(o.phase() == "Pending");
+    CHECK(o.count(makes_master) == 1);
+  }
+
+  TEST_CASE("suspended: its pods are removed, and made again when it goes on") {
+    auto o = operated::running();
+    o.changes([](auto& j) { j.at("spec").as_object()["suspend"] = true; });
+    o.passes(1s);
+    CHECK(o.asked.back().find("DELETE pods/") == 0);
+    o.pod(kube::master_pod_name("words", 0), kube::master_role, "Running", {}, "", true);
+    o.pod("words-edljob-worker-0", kube::worker_role, "Running", {}, "", true);
+    o.passes(5s);
+    CHECK(o.phase() != "Suspended");
+    for (const auto& uid :
+         {kube::master_pod_name("words", 0) + "-uid", std::string("words-edljob-worker-0-uid")})
+      o.perform(o.core.pod_gone(o.moment(), uid));
+    o.passes(5s);
+    CHECK(o.phase() == "Suspended");
+    const auto before = o.count(makes_master);
+    o.passes(5min);
+    CHECK(o.count(makes_master) == before);
+    o.changes([](auto& j) { j.at("spec").as_object()["suspend"] = false; });
+    o.passes(5s);
+    CHECK(o.count(makes_master) == before + 1);
+    CHECK(o.phase() == "Pending");
+  }
+
+  TEST_CASE("deleted: what no owner reference covers goes first, then its finalizer") {
+    operated o({"", "", kube::gang::none, 0, "", "", "machines", "taint"});
+    o.is_told();
+    CHECK(o.asked[1] == "PATCH elasticjobs/words");
+    o.changes(
+        [](auto& j) {
+          auto& meta = j.at("metadata").as_object();
+          meta["finalizers"] = json::array{"others", kube::finalizer};
+          meta["deletionTimestamp"] = "T9";
+          meta["resourceVersion"] = "99";
+        },
+        false);
+    o.passes(5s);
+    REQUIRE(o.count("DELETE clusterrolebindings/troupe-jobs-words-machines") == 1);
+    const auto& last = o.requests.back();
+    CHECK(o.asked.back() == "PATCH elasticjobs/words");
+    CHECK(last.body == R"({"metadata":{"resourceVersion":"99","finalizers":["others"]}})");
+  }
+
+  TEST_CASE("pods that are pending say why, once") {
+    auto o = operated::running();
+    for (int i = 0; i < 3; ++i) {
+      auto p = json::parse(R"({"metadata":{"name":"words-edljob-worker-1","uid":"w1","labels":
+          {"elasticjob.dlrover/replica-type":"worker"}},"status":{"phase":"Pending","conditions":[
+          {"type":"PodScheduled","status":"False","reason":"Unschedulable",
+           "message":"0/4 nodes are available"}]}})");
+      o.perform(o.core.pod_is(o.moment(), p));
+      o.passes(10s);
+    }
+    CHECK(std::count(o.events.begin(), o.events.end(), "PodPending") == 1);
+    CHECK(kube::text(o.condition("Blocked"), {"message"}) ==
+          "pod words-edljob-worker-1 is pending: Unschedulable: 0/4 nodes are available");
+    o.pod("words-edljob-worker-1", kube::worker_role, "Running");
+    o.perform(o.core.pod_gone(o.moment(), "w1"));
+    o.passes(5s);
+    CHECK(kube::text(o.condition("Blocked"), {"status"}) == "False");
+  }
+}
