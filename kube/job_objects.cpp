@@ -139,6 +139,8 @@ json::array master_command(const elastic_job& job, const operator_policy& policy
                     "--rdzv-conf=join_timeout=1800"};
   if (!policy.machines_role.empty())
     words.emplace_back("--mark-faulty=" + policy.mark_faulty);
+  if (policy.gang != gang::none)
+    words.emplace_back(policy.gang == gang::volcano ? "--gang=volcano" : "--gang=scheduler-plugins");
   if (topology)
     words.emplace_back(fmt::format("--topology={}/topology_config", topology_directory));
   for (const auto& word : job.master_arguments)
@@ -264,6 +266,12 @@ api_request create_master_pod(const elastic_job& job, const operator_policy& pol
   auto& labels = pod["metadata"].as_object()["labels"].as_object();
   labels[role_label] = master_role;
   labels[index_label] = std::to_string(attempt);
+  const auto group = name_of_part("elasticjob", job.name, "");
+  if (policy.gang == gang::volcano)
+    pod["metadata"].as_object()["annotations"] =
+        json::object{{"scheduling.k8s.io/group-name", group}};
+  else if (policy.gang == gang::scheduler_plugins)
+    labels["scheduling.x-k8s.io/pod-group"] = group;
   json::array volumes{json::object{
       {"name", "token"},
       {"secret",

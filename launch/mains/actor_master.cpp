@@ -1,7 +1,7 @@
 #include "launch/mains/programs.hpp"
 #include "launch/wiring/default_token.hpp"
-#include "launch/wiring/faulty_machines.hpp"
 #include "launch/wiring/hang_findings.hpp"
+#include "launch/wiring/job_cluster.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/master_journal.hpp"
 #include "launch/wiring/master_run.hpp"
@@ -46,11 +46,15 @@ int run(const master_program_options& o, const machine_facts& machine,
     return report_error(program, options.error().what, exit_failure);
   options->journal = journal->options;
   take_hang_options(o.hangs, directory->stacks(), log->sink(), options->diagnosis);
-  const auto marks = node_marks_of(o.cluster, machine, o.rdzv_id, log->sink());
-  if (!marks)
-    return report_error(program, marks.error().what, exit_failure);
+  const auto cluster =
+      cluster_of(o.cluster, machine, o.rdzv_id, o.nodes_min, o.nodes_max, log->sink());
+  if (!cluster)
+    return report_error(program, cluster.error().what, exit_failure);
   actors::master_world world{*transport, journal->store,
-                             topology_file::of(o.policy.topology, log->sink()), *marks};
+                             topology_file::of(o.policy.topology, log->sink()), *cluster};
+  // As many as its ElasticJob says, which may change; a launcher says what its pod was made with.
+  if (!o.cluster.elastic_job.empty())
+    options->membership.nodes_min = options->membership.nodes_max = 0;
   if (witness)
     witness->take_part(*options, world);
   auto master = master_run::start(engine.system(), world, *options, log->sink());

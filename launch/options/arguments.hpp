@@ -45,6 +45,8 @@ option_group topology_group(topology_arguments& w);
 option_group planned_end_group(planned_end_arguments& w);
 option_group metrics_group(std::string& listen);
 option_group cluster_group(cluster_arguments& w);
+/// Of actor-master only.
+option_group elastic_job_group(cluster_arguments& w);
 /// Of the launcher only.
 void declare_own_place(argument_grammar& d, launcher_options& o, std::optional<std::string>& above);
 result<void> derive_ranks_request(launcher_options& o, const torchrun_arguments& w,

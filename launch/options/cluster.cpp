@@ -20,11 +20,25 @@ option_group cluster_group(cluster_arguments& w) {
         into(w.service_account)}}});
 }
 
+option_group elastic_job_group(cluster_arguments& w) {
+  return in_full(option_group{
+      "Told by actor-operator",
+      {typed_only({{"--elastic-job"},
+                   "NAME",
+                   "The ElasticJob, in this pod's namespace, whose pods this master keeps",
+                   into(w.elastic_job)}),
+       typed_only(among({"none", "volcano", "scheduler-plugins"},
+                        {{"--gang"},
+                         "SCHEDULER",
+                         "Whose gang the pods belong to (none)",
+                         into(w.gang)}))}});
+}
+
 cluster_options derive_cluster(const cluster_arguments& w) {
   return {w.mark_faulty == "taint"    ? faulty_machine::is_tainted
           : w.mark_faulty == "cordon" ? faulty_machine::is_cordoned
                                       : faulty_machine::is_left,
-          w.service_account};
+          w.service_account, w.elastic_job, w.gang};
 }
 
 } // namespace troupe::launch

@@ -237,6 +237,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   d.add(planned_end_group(policy.planned_end));
   d.add(metrics_group(metrics));
   d.add(cluster_group(cluster));
+  d.add(elastic_job_group(cluster));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
   if (auto over = read<master_program_options>(d, arguments, machine, rest))

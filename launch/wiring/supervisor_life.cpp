@@ -1,3 +1,4 @@
+#include "launch/wiring/job_cluster.hpp"
 #include "launch/wiring/supervisor_life.hpp"
 
 #include "actors/node_supervisor/training/agent/agent.hpp"
@@ -8,7 +9,6 @@
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
-#include "launch/wiring/faulty_machines.hpp"
 #include "launch/wiring/hang_findings.hpp"
 #include "launch/wiring/last_checkpoint.hpp"
 #include "launch/wiring/master_address.hpp"
@@ -377,15 +377,16 @@ class life {
     if (if_able && !options_.journal.empty())
       await_free_address(*transport, where.master);
     options->journal = journal->options;
-    const auto marks = node_marks_of(options_.cluster, machine_, options_.rdzv_id, log_->sink());
-    if (!marks)
-      return tl::make_unexpected(marks.error());
+    const auto cluster = cluster_of(options_.cluster, machine_, options_.rdzv_id,
+                                    options_.nodes_min, options_.nodes_max, log_->sink());
+    if (!cluster)
+      return tl::make_unexpected(cluster.error());
     take_hang_options(options_.hangs, facts_.directory.stacks(), log_->sink(), options->diagnosis);
     masters_engine_.emplace(master_run::threads);
     auto started =
         master_run::start(masters_engine_->system(),
                           {transport, journal->store,
-                           topology_file::of(options_.policy.topology, log_->sink()), *marks},
+                           topology_file::of(options_.policy.topology, log_->sink()), *cluster},
                           *options, log_->sink());
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};

@@ -45,6 +45,7 @@ struct state {
   std::function<void(const recovery_core::verdict&)> on_verdict;
   journal::journalled<recovery_core, self_ptr> effects;
   std::map<std::uint64_t, sup::promise<scale_report>> asked; ///< by a number of their own
+  std::uint32_t wanted = 0; ///< nodes, as the cluster was told
   std::uint64_t last_asked = 0;
   /// Closed until the journal has been read back.
   sup::gate recalled;
@@ -154,12 +155,20 @@ auto on(self_ptr self,
   };
 }
 
+/// To the cluster, whenever it is another number.
+void tell_wanted(self_ptr self) {
+  const auto nodes = self->state->core.nodes_max();
+  if (std::exchange(self->state->wanted, nodes) != nodes)
+    self->state->cluster->want(nodes);
+}
+
 void recall(self_ptr self) {
   sup::request(
       self, self->state->master.journal, limits::journal_within,
       messages::local<messages::ReadBack>(self->state->ctx.path()),
       [self](const journal::history& h) {
         perform(self, self->state->core.recall(sup::now(self), h.records));
+        tell_wanted(self);
         self->state->recalled.open();
       },
       [self](const error& e) {
@@ -189,6 +198,13 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
             {},
             {}});
   recall(self);
+  self->state->cluster->listen(
+      [planner = master.recovery, path = ctx.path()](std::uint32_t min, std::uint32_t max) {
+        sup::post(planner, messages::local<messages::ScaleRequest>(path, [&](auto b) {
+                    b.setNodesMin(min);
+                    b.setNodesMax(max);
+                  }));
+      });
   if (topology && sizes.topology.file)
     topology->read([me = private_handle{self}](const topology_answer& answer) {
       sup::post(me, topology_known{answer});
@@ -220,6 +236,7 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
         self->state->asked.emplace(number, promise);
         self->state->recalled.pass([self, number, m] {
           perform(self, self->state->core.scale_wanted(sup::now(self), number, m));
+          tell_wanted(self);
         });
         return promise;
       },

@@ -192,6 +192,8 @@ class recovery_core {
   effects topology_known(instant now, const topology_answer& answer);
 
   /// A person says how large the job may be.
+  /// Of a world, from now on.
+  std::uint32_t nodes_max() const { return sizes_.nodes_max; }
   effects scale_wanted(instant now, std::uint64_t number,
                        const messages::msg<messages::ScaleRequest>& m);
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "launch/options/cluster.hpp"
+#include "launch/wiring/machine.hpp"
+#include "runtime/base/log.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/ports/cluster.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace troupe::launch {
+
+/// The cluster that a job's master knows: Kubernetes (--mark-faulty, --elastic-job), or none. The
+/// error names the option, and what this process lacks for it.
+result<std::shared_ptr<ports::cluster>> cluster_of(const cluster_options& o,
+                                                   const machine_facts& machine,
+                                                   const std::string& job, std::uint32_t nodes_min,
+                                                   std::uint32_t nodes_max, const log::sink& log);
+
+} // namespace troupe::launch
