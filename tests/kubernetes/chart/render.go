@@ -105,14 +105,13 @@ func checked(all values, file string) {
 	if err != nil {
 		fail(file, err)
 	}
-	if found.Valid() {
-		return
-	}
 	var wrong []string
 	for _, each := range found.Errors() {
-		wrong = append(wrong, fmt.Sprintf("- %s", each))
+		wrong = append(wrong, each.String())
 	}
-	fail("values don't meet the specifications of the schema", "\n"+strings.Join(wrong, "\n"))
+	if len(wrong) > 0 {
+		fail("values are not what the schema says", strings.Join(wrong, "; "))
+	}
 }
 
 func toYaml(value interface{}) (string, error) {
@@ -139,7 +138,7 @@ func withoutCluster(_, _, _, _ string) values {
 	return values{}
 }
 
-// Missing keys of untyped maps print this in spite of the option.
+// What a missing key prints in spite of the option.
 func printed(text string) string {
 	return strings.ReplaceAll(text, "<no value>", "")
 }
@@ -164,11 +163,7 @@ func engine(of string) *template.Template {
 		return text.String(), err
 	}
 	functions["tpl"] = func(text string, data values) (string, error) {
-		copied, err := made.Clone()
-		if err != nil {
-			return "", err
-		}
-		parsed, err := copied.New("tpl").Parse(text)
+		parsed, err := template.Must(made.Clone()).New("tpl").Parse(text)
 		if err != nil {
 			return "", err
 		}
@@ -201,8 +196,7 @@ func render(chart string, asked request) result {
 	chosen := merged(asked.Values, defaults)
 	checked(chosen, filepath.Join(chart, "values.schema.json"))
 
-	release := values{"Name": asked.Release, "Namespace": asked.Namespace, "Service": "Helm", "Revision": 1,
-		"IsInstall": true, "IsUpgrade": false}
+	release := values{"Name": asked.Release, "Namespace": asked.Namespace, "Service": "Helm", "IsInstall": true}
 	parsed := engine(about.Name)
 	files := templates(chart)
 	for _, file := range files {
@@ -248,6 +242,5 @@ func main() {
 	if err != nil {
 		fail("request", err)
 	}
-	out, _ := json.Marshal(render(os.Args[1], asked))
-	os.Stdout.Write(out)
+	json.NewEncoder(os.Stdout).Encode(render(os.Args[1], asked))
 }
