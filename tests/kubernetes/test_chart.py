@@ -45,13 +45,13 @@ SCOPES = {
 }
 COMMANDS = {
     "defaults": (
-        "actor-operator --master-image=troupe-launcher:0.1.0 --master-image-pull-policy=IfNotPresent --lease-name=troupe"
-        " --topology-config-map=node-topology-config --mark-faulty=none --gang=none"
+        "actor-operator --master-image=troupe-launcher:0.1.0 --master-image-pull-policy=IfNotPresent"
+        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none --gang=none"
     ),
     "guide": (
         "actor-operator --master-image=registry.local/dlrover-master:v0.7.0 --master-image-pull-policy=IfNotPresent"
-        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none --gang=volcano --group-size=8"
-        " --group-label=example.com/group"
+        " --lease-name=troupe --topology-config-map=node-topology-config --mark-faulty=none --gang=volcano"
+        " --group-size=8 --group-label=example.com/group"
     ),
     "marks-of-one-namespace": (
         "actor-operator --namespace=training --master-image=troupe-launcher:0.1.0"
@@ -109,8 +109,8 @@ def test_names_are_short_and_used_once(name: str) -> None:
         about = document["metadata"]
         assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", about["name"])
         assert all(len(value) <= 63 for value in about["labels"].values())
-        of_the_cluster = document["kind"].startswith("ClusterRole")
-        assert about.get("namespace") in ([None] if of_the_cluster else [case.namespace, case.values.get("watchNamespace")])
+        own = [case.namespace, case.values.get("watchNamespace")]
+        assert about.get("namespace") in ([None] if document["kind"].startswith("ClusterRole") else own)
         found.append((document["kind"], about.get("namespace"), about["name"]))
     assert len(set(found)) == len(found)
 
@@ -204,7 +204,7 @@ def test_a_right_names_what_it_is_for(name: str) -> None:
         words = list(itertools.chain.from_iterable(rule.values()))
         assert not any("*" in word for word in words)
         assert not {"escalate", "impersonate", "deletecollection"} & set(rule["verbs"])
-        assert not {"pods/exec", "serviceaccounts/token", "clusterroles"} & set(rule["resources"]) or "bind" in rule["verbs"]
+        assert not {"pods/exec", "serviceaccounts/token"} & set(rule["resources"])
 
 
 @of_each_case
@@ -232,7 +232,8 @@ def test_only_its_own_lease_is_changed(name: str) -> None:
 
 @of_each_case
 def test_machines_are_changed_by_masters_and_only_on_request(name: str) -> None:
-    of_machines = [rule for rule in all_rules(name) if {"nodes", "clusterrolebindings", "clusterroles"} & set(rule["resources"])]
+    outside = {"nodes", "clusterrolebindings", "clusterroles"}
+    of_machines = [rule for rule in all_rules(name) if outside & set(rule["resources"])]
     if CASES[name].values.get("machines", {}).get("markFaulty", "none") == "none":
         assert of_machines == []
         return
@@ -270,7 +271,7 @@ def test_groups_of_pods_are_of_the_scheduler_that_is_chosen(name: str, groups: s
         ({"registry": "https://registry.local"}, "registry: Does not match pattern"),
         ({"registry": "registry.local:port"}, "registry: Does not match pattern"),
         ({"controller": {"image": {"tag": "a tag"}}}, "controller.image.tag: Does not match pattern"),
-        ({"controller": {"image": {"tag": 1.1}}}, "controller.image.tag: Invalid type. Expected: string, given: number"),
+        ({"controller": {"image": {"tag": 1.1}}}, "controller.image.tag: Invalid type. Expected: string"),
         ({"controller": {"image": "Upper/Case"}}, "controller.image: Does not match pattern"),
         ({"dlroverMaster": {"image": {"name": ""}}}, "dlroverMaster.image.name: Does not match pattern"),
         ({"imagePullPolicy": "Sometimes"}, "imagePullPolicy: imagePullPolicy must be one of the following"),
@@ -278,12 +279,12 @@ def test_groups_of_pods_are_of_the_scheduler_that_is_chosen(name: str, groups: s
         ({"topoMapper": {"topologyConfig": "a b c"}}, "topoMapper: Additional property topologyConfig is not allowed"),
         ({"topoMapper": {"topology_config": ["a b c"]}}, "topoMapper.topology_config: Invalid type"),
         ({"gangScheduling": {"enabled": "yes"}}, "gangScheduling.enabled: Invalid type. Expected: boolean"),
-        ({"gangScheduling": {"scheduler": "kueue"}}, "gangScheduling.scheduler: gangScheduling.scheduler must be one of"),
+        ({"gangScheduling": {"scheduler": "kueue"}}, "gangScheduling.scheduler must be one of"),
         ({"gangScheduling": {"groupSize": 0}}, "gangScheduling.groupSize: Must be greater than or equal to 1"),
-        ({"gangScheduling": {"topologyLabelKey": "a key"}}, "gangScheduling.topologyLabelKey: Does not match pattern"),
+        ({"gangScheduling": {"topologyLabelKey": "a b"}}, "gangScheduling.topologyLabelKey: Does not match pattern"),
         ({"watchNamespace": "a,b"}, "watchNamespace: Does not match pattern"),
         ({"watchNamespace": "n" * 64}, "watchNamespace: String length must be less than or equal to 63"),
-        ({"machines": {"markFaulty": "drain"}}, "machines.markFaulty: machines.markFaulty must be one of the following"),
+        ({"machines": {"markFaulty": "drain"}}, "machines.markFaulty must be one of the following"),
         ({"resources": {"limit": {}}}, "resources: Additional property limit is not allowed"),
         ({"metrics": {"port": 80}}, "metrics.port: Must be greater than or equal to 1024"),
     ],
@@ -328,11 +329,11 @@ def test_the_docs_have_each_value() -> None:
     rows = re.findall(r"^\| (`.*?) \|", section, re.M)
     told = {value for row in rows for value in re.findall(r"`([\w.]+)`", row)}
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    there = set(leaves({**values, "resources": "", "rbacProxy": ""}))
-    assert told == there
+    assert told == set(leaves(values | {"resources": "", "rbacProxy": ""}))
 
 
 def test_what_apis_are_asked_for_is_known() -> None:
     """A misspelt one would be asked for in vain, and silently so."""
-    asked = re.findall(r"APIVersions\.Has \"([^\"]+)\"", "".join(f.read_text() for f in CHART.rglob("*.*") if f.is_file()))
+    templates = "".join(file.read_text() for file in (CHART / "templates").rglob("*.*"))
+    asked = re.findall(r"APIVersions\.Has \"([^\"]+)\"", templates)
     assert asked and set(asked) <= set(APIS)

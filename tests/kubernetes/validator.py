@@ -43,7 +43,8 @@ def crd(name: str) -> Schema:
 @cache
 def custom_resources() -> list[Schema]:
     """Their definitions: those that others install, and the chart's own."""
-    return [crd(name) for name in CRDS] + [yaml.safe_load(file.read_text()) for file in sorted(OF_THE_CHART.glob("*.yaml"))]
+    own = [yaml.safe_load(file.read_text()) for file in sorted(OF_THE_CHART.glob("*.yaml"))]
+    return [crd(name) for name in CRDS] + own
 
 
 def training_runtime() -> Schema:

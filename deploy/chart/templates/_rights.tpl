@@ -1,5 +1,5 @@
-{{/* What the operator may do where its jobs are. It gives each job's master a Role, and may give no right that it does not
-have itself: these are marked "as masters". */}}
+{{/* What the operator may do where its jobs are. It gives each job's master a Role, and may give no
+right that it does not have itself: these are marked "as masters". */}}
 {{- define "troupe.rules" -}}
 - apiGroups: [elastic.iml.github.io]
   resources: [elasticjobs, scaleplans] # as masters
@@ -20,8 +20,8 @@ have itself: these are marked "as masters". */}}
 - apiGroups: [""]
   resources: [configmaps] # as masters
   verbs: [get, list, watch, create, update, patch, delete]
-# A job's token. Each is asked for by the name that the operator gave it; without list and watch no answer holds
-# what others keep.
+# A job's token. Each is asked for by the name that the operator gave it; without list and watch no
+# answer holds what others keep.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create, patch, delete]

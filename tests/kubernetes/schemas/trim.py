@@ -29,13 +29,14 @@ CRDS = {
 INSTALLED = {"elasticjob": "elasticjobs.yaml", "scaleplan": "scaleplans.yaml"}
 CHART = HERE.parents[2] / "deploy/chart/crds"
 HEADER = """\
-# Made by tests/kubernetes/schemas/trim.py, not by hand. The definition is that of DLRover (the project
-# intelligent-machine-learning/dlrover, under the Apache License 2.0; tests/kubernetes/schemas/README.md has path and
-# commit). {changes}
+# Made by tests/kubernetes/schemas/trim.py, not by hand. The definition is that of DLRover (the
+# project intelligent-machine-learning/dlrover, under the Apache License 2.0;
+# tests/kubernetes/schemas/README.md has path and commit). {changes}
 """
 CHANGES = {
-    "elasticjob": """Changed: descriptions within pod templates are left out; the field restartCounts, the status
-# restarts, the short name ej and the columns Nodes and Restarts were added.""",
+    "elasticjob": """Changed: descriptions within pod
+# templates are left out; the field restartCounts, the status restarts, the short name ej and the
+# columns Nodes and Restarts were added.""",
     "scaleplan": "Nothing of its schema was changed.",
 }
 OPENAPI = "kubernetes_openapi_v2.json.gz"
@@ -74,7 +75,7 @@ def with_additions(name: str, published: Any) -> Any:
     made["spec"]["names"]["shortNames"] = ["ej"]
     [version] = made["spec"]["versions"]
     phase, age = version["additionalPrinterColumns"]
-    nodes = {"name": "Nodes", "type": "integer", "jsonPath": ".status.replicaStatuses.worker.active"}
+    nodes = {"name": "Nodes", "type": "integer", "jsonPath": ".status.status.replicaStatuses.worker.active"}
     restarts = {"name": "Restarts", "type": "integer", "jsonPath": ".status.restarts"}
     version["additionalPrinterColumns"] = [phase, nodes, restarts, age]
     top = version["schema"]["openAPIV3Schema"]["properties"]
