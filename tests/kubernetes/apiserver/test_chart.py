@@ -1,4 +1,4 @@
-"""A real API server takes deploy/chart as it is rendered, and lets the operator do what its rights are for, and no more."""
+"""A real API server takes deploy/chart as it is rendered, and the operator may do there what it is for, and no more."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from rendering import CASES, Case, Document, missing, rendered
 from server import Server
 from test_admission import lost
@@ -38,12 +39,13 @@ def namespaces(server: Server, *names: str) -> None:
 def test_it_is_admitted(server: Server, name: str) -> None:
     case = CASES[name]
     namespaces(server, case.namespace, case.values.get("watchNamespace") or case.namespace)
-    for document in rendered(case, APIS).documents:
-        done = server.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", input=json.dumps(document))
-        assert done.returncode == 0, done.stderr
-        assert lost(document, json.loads(done.stdout)) == []
-        done = server.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", input=json.dumps(document))
-        assert done.returncode == 0, done.stderr
+    documents = rendered(case, APIS).documents
+    sent = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
+    done = server.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", input=sent)
+    assert done.returncode == 0, done.stderr
+    assert lost(documents, list(yaml.safe_load_all(done.stdout))) == []
+    done = server.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", input=sent)
+    assert done.returncode == 0, done.stderr
 
 
 class Operator:
@@ -52,18 +54,14 @@ class Operator:
     def __init__(self, server: Server, case: Case) -> None:
         self.server, self.case = server, case
         namespaces(server, case.namespace, "training", "elsewhere")
-        self.documents = rendered(case, APIS).documents
         self.account = PERSON.format(case.namespace, case.release)
-        self.apply(*(d for d in self.documents if d["kind"] != "Pod"))
-
-    def apply(self, *documents: Document) -> None:
-        for document in documents:
-            done = self.server.kubectl("apply", "-f", "-", input=json.dumps(document))
-            assert done.returncode == 0, done.stderr
+        installed = [document for document in rendered(case, APIS).documents if document["kind"] != "Pod"]
+        self.sent = json.dumps({"apiVersion": "v1", "kind": "List", "items": installed})
+        done = server.kubectl("apply", "-f", "-", input=self.sent)
+        assert done.returncode == 0, done.stderr
 
     def remove(self) -> None:
-        for document in self.documents:
-            self.server.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", input=json.dumps(document))
+        self.server.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", input=self.sent)
 
     def may(self, what: str, account: str = "") -> bool:
         asked = self.server.kubectl("auth", "can-i", *what.split(), "--as", account or self.account)
