@@ -13,7 +13,7 @@ import yaml
 from conftest import TOKEN
 from controllers import Pod, documents, pods
 from kubelet import MANIFESTS, ROOT
-from validator import wrong
+from validator import OF_THE_CHART, crd, custom_resources, wrong
 
 OF_JOBS = [manifest for manifest in MANIFESTS if pods(documents(manifest))]
 OBJECTS = [
@@ -62,6 +62,9 @@ def set_in(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("network-policy", "spec/ingres", [], "NetworkPolicy.spec.ingres: there is no such field"),
         ("hypernodes", "spec/members/0/type", "Switch", "HyperNode.spec.members[0].type: 'Switch' is none of"),
         ("trainjob", "spec/trainer/numNodes", 4.5, "TrainJob.spec.trainer.numNodes: no integer: 4.5"),
+        ("elasticjob-guide", "spec/replicaSpecs/worker/restartCounts", "3", "worker.restartCounts: no integer: '3'"),
+        ("elasticjob-guide", "spec/replicaSpecs/worker/restarts", 3, "worker.restarts: there is no such field"),
+        ("elasticjob-swift", "spec/replicaSpecs/worker/template/spec/volumes/0/name", None, "[0]: name is missing"),
         ("storage", "apiVersion", "v2", "there is no schema for PersistentVolumeClaim of v2"),
     ],
 )
@@ -69,6 +72,59 @@ def test_what_is_wrong_is_found(file: str, path: str, value: Any, told: str) -> 
     manifest = next(m for m in MANIFESTS if m.stem == file)
     document = documents(manifest)[-1]
     assert any(told in line for line in wrong(set_in(document, path, value))), wrong(set_in(document, path, value))
+
+
+def told_to_machines(schema: Any, at: str = "") -> dict[str, Any]:
+    """Each of its values by the path: all but descriptions, which are for people."""
+    if not isinstance(schema, dict) or not schema:
+        return {at: schema}
+    parts = [
+        told_to_machines(value, f"{at}/{key}")
+        for key, value in schema.items()
+        # A dictionary is a property that is called so.
+        if key != "description" or isinstance(value, dict)
+    ]
+    return {path: value for part in parts for path, value in part.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "added"),
+    [
+        (
+            "elasticjob",
+            {
+                "/spec/properties/replicaSpecs/additionalProperties/properties/restartCounts",
+                "/status/properties/restarts",
+            },
+        ),
+        ("scaleplan", set()),
+    ],
+)
+def test_the_chart_defines_what_was_published_and_little_more(name: str, added: set[str]) -> None:
+    definition = yaml.safe_load((OF_THE_CHART / f"{name}s.yaml").read_text())
+    assert wrong(definition) == []
+    published, own = crd(name)["spec"], definition["spec"]
+    for part in ("group", "scope"):
+        assert own[part] == published[part]
+    assert published["names"].items() <= own["names"].items()
+    [theirs], [ours] = published["versions"], own["versions"]
+    assert theirs["name"] == ours["name"] and theirs["subresources"] == ours["subresources"] == {"status": {}}
+    before, after = (told_to_machines(v["schema"]["openAPIV3Schema"]["properties"]) for v in (theirs, ours))
+    assert before.items() <= after.items()
+    assert {path.rpartition("/")[0] for path in after.keys() - before.keys()} == added
+
+
+def test_a_job_is_listed_with_what_a_user_asks_first() -> None:
+    of_jobs = next(d["spec"] for d in custom_resources() if d["spec"]["names"]["kind"] == "ElasticJob")
+    [version] = of_jobs["versions"]
+    columns = version["additionalPrinterColumns"]
+    assert of_jobs["names"]["shortNames"] == ["ej"]
+    assert [column["name"] for column in columns] == ["Phase", "Nodes", "Restarts", "Age"]
+    for column in columns[:-1]:
+        place = version["schema"]["openAPIV3Schema"]
+        for word in column["jsonPath"].removeprefix(".").split("."):
+            place = place["properties"][word] if "properties" in place else place["additionalProperties"]
+        assert place["type"] == column["type"]
 
 
 def all_pods() -> list[Any]:

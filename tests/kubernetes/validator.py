@@ -13,9 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 Schema = dict[str, Any]
 HERE = Path(__file__).resolve().parent / "schemas"
 CRDS = ("volcano_job", "hypernode", "jobset", "trainjob")
+OF_THE_CHART = Path(__file__).resolve().parents[2] / "deploy/chart/crds"
 METADATA = {"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 TYPES = {
     "object": dict,
@@ -37,6 +40,13 @@ def crd(name: str) -> Schema:
     return json.loads((HERE / f"{name}.json").read_text())
 
 
+@cache
+def custom_resources() -> list[Schema]:
+    """Their definitions: those that others install, and the chart's own."""
+    own = [yaml.safe_load(file.read_text()) for file in sorted(OF_THE_CHART.glob("*.yaml"))]
+    return [crd(name) for name in CRDS] + own
+
+
 def training_runtime() -> Schema:
     """Its definition is a JobSet's within a little more; of that little, what the Trainer's plug-in for torch reads."""
     of_jobset = crd("jobset")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -55,8 +65,8 @@ def schemas() -> dict[tuple[str, str], Schema]:
         for kind in schema.get("x-kubernetes-group-version-kind", []):
             version = f"{kind['group']}/{kind['version']}".removeprefix("/")
             found[version, kind["kind"]] = schema
-    for name in CRDS:
-        spec = crd(name)["spec"]
+    for definition in custom_resources():
+        spec = definition["spec"]
         for version in spec["versions"]:
             of_version = version["schema"]["openAPIV3Schema"]
             found[f"{spec['group']}/{version['name']}", spec["names"]["kind"]] = of_version

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from validator import CRDS, crd, training_runtime
+from validator import custom_resources, training_runtime
 
 Document = dict[str, Any]
 WITHIN = 120.0
@@ -37,7 +37,7 @@ def free_ports(number: int) -> list[int]:
 
 def definitions() -> list[Document]:
     """Of the custom resources, as this server takes them."""
-    found = [for_1_20(crd(name)) for name in CRDS]
+    found = [for_1_20(definition) for definition in custom_resources()]
     # The Trainer's other kind, whose definition is none of schemas/.
     runtime = copy.deepcopy(next(d for d in found if d["spec"]["names"]["kind"] == "TrainJob"))
     names = {"kind": "TrainingRuntime", "listKind": "TrainingRuntimeList"}

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """trim.py FOLDER: makes the files of this folder of the schemas of FOLDER, as they were published (README.md has where).
 
-Kept is what decides whether an object is valid, for the kinds that the manifests and their tests use. Descriptions, most
-of the bytes, are not.
+Kept is what decides whether an object is valid, for the kinds that the manifests, the chart and their tests use.
+Descriptions, most of the bytes, are not. Of DLRover's two definitions it also makes those that the chart installs, in
+deploy/chart/crds, with what Troupe adds to them.
 """
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import sys
@@ -21,9 +23,27 @@ CRDS = {
     "hypernode": "topology.volcano.sh_hypernodes.yaml",
     "jobset": "jobset.x-k8s.io_jobsets.yaml",
     "trainjob": "trainer.kubeflow.org_trainjobs.yaml",
+    "elasticjob": "elastic.iml.github.io_elasticjobs.yaml",
+    "scaleplan": "elastic.iml.github.io_scaleplans.yaml",
+}
+INSTALLED = {"elasticjob": "elasticjobs.yaml", "scaleplan": "scaleplans.yaml"}
+CHART = HERE.parents[2] / "deploy/chart/crds"
+HEADER = """\
+# Made by tests/kubernetes/schemas/trim.py, not by hand. The definition is that of DLRover (the
+# project intelligent-machine-learning/dlrover, under the Apache License 2.0;
+# tests/kubernetes/schemas/README.md has path and commit). {changes}
+"""
+CHANGES = {
+    "elasticjob": """Changed: descriptions within pod
+# templates are left out; the field restartCounts, the status restarts, the short name ej and the
+# columns Nodes and Restarts were added.""",
+    "scaleplan": "Nothing of its schema was changed.",
 }
 OPENAPI = "kubernetes_openapi_v2.json.gz"
 BUILT_IN = {
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+    ("apps", "v1", "Deployment"),
+    ("policy", "v1", "PodDisruptionBudget"),
     *(("", "v1", kind) for kind in ("ConfigMap", "PersistentVolumeClaim", "Pod", "Secret", "Service", "ServiceAccount")),
     ("batch", "v1", "Job"),
     ("networking.k8s.io", "v1", "NetworkPolicy"),
@@ -44,6 +64,27 @@ def undescribed(schema: Any, names: bool = False) -> Any:
         for key, value in schema.items()
         if names or key != "description"
     }
+
+
+def with_additions(name: str, published: Any) -> Any:
+    """As the chart installs it: pods are described by Kubernetes itself."""
+    made = copy.deepcopy(published)
+    made["metadata"].pop("creationTimestamp", None)
+    if name != "elasticjob":
+        return made
+    made["spec"]["names"]["shortNames"] = ["ej"]
+    [version] = made["spec"]["versions"]
+    phase, age = version["additionalPrinterColumns"]
+    nodes = {"name": "Nodes", "type": "integer", "jsonPath": ".status.status.replicaStatuses.worker.active"}
+    restarts = {"name": "Restarts", "type": "integer", "jsonPath": ".status.restarts"}
+    version["additionalPrinterColumns"] = [phase, nodes, restarts, age]
+    top = version["schema"]["openAPIV3Schema"]["properties"]
+    replica = top["spec"]["properties"]["replicaSpecs"]["additionalProperties"]["properties"]
+    replica["template"] = {"description": replica["template"]["description"]} | undescribed(replica["template"])
+    replica["restartCounts"] = {"description": "RestartCounts is another name of restartCount.", "type": "integer"}
+    told = "Restarts is the number of times that the workers of the job were started once more."
+    top["status"]["properties"]["restarts"] = {"description": told, "format": "int32", "type": "integer"}
+    return made
 
 
 def references(schema: Any) -> set[str]:
@@ -81,7 +122,11 @@ def write(name: str, content: Any) -> None:
 
 def main(folder: Path) -> None:
     for name, file in CRDS.items():
-        write(f"{name}.json", undescribed(yaml.safe_load((folder / file).read_text())))
+        published = yaml.safe_load((folder / file).read_text())
+        write(f"{name}.json", undescribed(published))
+        if name in INSTALLED:
+            text = yaml.safe_dump(with_additions(name, published), sort_keys=False, width=120)
+            (CHART / INSTALLED[name]).write_text(HEADER.format(changes=CHANGES[name]) + text)
     with gzip.open(folder / OPENAPI) as text:
         definitions = json.load(text)["definitions"]
     write("kubernetes.json", {"definitions": undescribed(reached(definitions), names=True)})
