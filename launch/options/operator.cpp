@@ -55,15 +55,13 @@ option_group cluster_rights_group(operator_program_options& o, operator_argument
           {among({"none", "taint", "cordon"},
                  {{"--mark-faulty"},
                   "HOW",
-                  "What jobs' masters do with a machine whose hardware is broken (none)",
+                  "What jobs' masters do with a machine whose hardware is broken (none): they are bound "
+                  "to the ClusterRole LEASE-machines for it",
                   into(w.mark_faulty)}),
-           {{"--machines-role"},
-            "NAME",
-            "With --mark-faulty: the ClusterRole that masters are given for it",
-            into(o.machines_role)},
            {{"--lease-name"},
             "NAME",
-            "Of several operators the one that holds this lease acts (troupe-operator)",
+            "Of several operators the one that holds this lease, in their namespace, acts "
+            "(troupe-operator)",
             into(o.lease)},
            {{"--service-account"},
             "DIR",
@@ -84,8 +82,6 @@ std::optional<std::string> derive(operator_program_options& o, const operator_ar
     return "--group-size needs --gang volcano";
   o.group_size = static_cast<std::uint32_t>(w.group_size);
   o.mark_faulty = w.mark_faulty == "none" ? "" : w.mark_faulty;
-  if (o.mark_faulty.empty() != o.machines_role.empty())
-    return "--mark-faulty and --machines-role belong together: masters need a role for it";
   return std::nullopt;
 }
 

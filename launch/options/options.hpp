@@ -181,8 +181,7 @@ struct operator_program_options {
   std::uint32_t group_size = 0;
   std::string group_label;
   std::string topology_config = "node-topology-config";
-  /// How masters mark machines ("taint", "cordon"; empty: not at all), and by which ClusterRole.
-  std::string mark_faulty, machines_role;
+  std::string mark_faulty; ///< how masters mark machines: "taint", "cordon"; empty: not at all
   std::string service_account;
 };
 

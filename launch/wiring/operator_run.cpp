@@ -44,7 +44,8 @@ actors::operator_options options_of(const operator_program_options& o,
   out.policy.group_label = o.group_label;
   out.policy.topology_config = o.topology_config;
   out.policy.mark_faulty = o.mark_faulty;
-  out.policy.machines_role = o.machines_role;
+  if (!o.mark_faulty.empty())
+    out.policy.machines_role = o.lease + "-machines";
   out.name_space = o.name_space;
   out.lease_name_space = name_space;
   out.lease = o.lease;

@@ -78,7 +78,6 @@ CASES = {
                 {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
                 {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30},
             ],
-            "metrics": {"enabled": True, "port": 9501},
         }
     ),
 }

@@ -61,8 +61,7 @@ COMMANDS = {
     "all": (
         "actor-operator --master-image=registry.example.com:5000/a_team/ai/troupe-launcher:0.1.0"
         " --master-image-pull-policy=Always --lease-name=troupe --topology-config-map=node-topology-config"
-        " --mark-faulty=none --gang=scheduler-plugins --group-size=10000 --group-label=topology.kubernetes.io/zone"
-        " --metrics-listen=9501"
+        " --mark-faulty=none --gang=scheduler-plugins"
     ),
 }
 
@@ -181,13 +180,6 @@ def test_the_lists_of_values_arrive() -> None:
     assert operator("all")["resources"] == {"requests": values["resources"]["requests"]}
 
 
-def test_metrics_are_off_by_default() -> None:
-    template = made("defaults").of("Deployment")["spec"]["template"]
-    assert "annotations" not in template["metadata"] and "ports" not in operator("defaults")
-    told = made("all").of("Deployment")["spec"]["template"]["metadata"]["annotations"]
-    assert told["prometheus.io/port"] == "9501" and operator("all")["ports"][0]["containerPort"] == 9501
-
-
 def test_the_network_is_as_it_was_given() -> None:
     for name, lines in (("defaults", ""), ("guide", TEN_NODES)):
         config = made(name).of("ConfigMap")
@@ -286,7 +278,6 @@ def test_groups_of_pods_are_of_the_scheduler_that_is_chosen(name: str, groups: s
         ({"watchNamespace": "n" * 64}, "watchNamespace: String length must be less than or equal to 63"),
         ({"machines": {"markFaulty": "drain"}}, "machines.markFaulty must be one of the following"),
         ({"resources": {"limit": {}}}, "resources: Additional property limit is not allowed"),
-        ({"metrics": {"port": 80}}, "metrics.port: Must be greater than or equal to 1024"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(values: Document, told: str) -> None:
