@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 namespace troupe::kube {
 
@@ -26,6 +27,30 @@ std::optional<std::uint32_t> whole(const std::string& text) {
   const auto* end = text.data() + text.size();
   const auto [stop, bad] = std::from_chars(text.data(), end, value);
   return bad == std::errc() && stop == end && !text.empty() ? std::optional(value) : std::nullopt;
+}
+
+/// MIN of the first --nnodes that a command or its arguments have, as far as it can be told without
+/// a shell: "2:4" and "2:$NODE_NUM" say 2; one number, or one variable, is all nodes. 1: none has
+/// it.
+std::uint32_t typed_min(const json::value& pod, std::uint32_t all) {
+  std::string words;
+  for (const auto& container : items(pod, {"spec", "containers"}))
+    for (const char* field : {"command", "args"})
+      for (const auto& word : items(container, {field}))
+        if (word.is_string())
+          words += std::string(word.as_string()) + " ";
+  constexpr std::string_view option = "--nnodes";
+  auto at = words.find(option);
+  if (at == std::string::npos)
+    return 1;
+  at = words.find_first_not_of(" =\"'", at + option.size());
+  if (at == std::string::npos)
+    return 1;
+  const auto value = words.substr(at, words.find_first_of(" \"'\n\\", at) - at);
+  const auto colon = value.find(':');
+  if (colon == std::string::npos)
+    return all;
+  return whole(value.substr(0, colon)).value_or(1);
 }
 
 /// Reads on after a mistake; the first one counts.
@@ -81,8 +106,7 @@ class reader {
                                 "taken as single-job");
     // The second is how DLRover spells it.
     else if (!mode.empty() && mode != "single-job" && mode != "manunal" && mode != "manual")
-      refuse("spec.optimizeMode",
-             fmt::format("is {}: single-job and manual are possible", mode));
+      refuse("spec.optimizeMode", fmt::format("is {}: single-job and manual are possible", mode));
   }
 
   void read_worker(const json::value& spec) {
@@ -126,8 +150,10 @@ class reader {
   void read_nodes() {
     const auto nodes = annotation(object_, nodes_annotation);
     const auto range = read_node_range(nodes);
-    if (nodes.empty())
+    if (nodes.empty()) {
+      job_.nodes.min = std::min(job_.nodes.max, typed_min(job_.pod_template, job_.nodes.max));
       return;
+    }
     if (range && range->max == job_.nodes.max)
       job_.nodes = *range;
     else

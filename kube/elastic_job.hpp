@@ -23,17 +23,17 @@ struct node_range {
 /// What an ElasticJob (elastic.iml.github.io/v1alpha1, DLRover's) says of a job.
 struct elastic_job {
   std::string name, name_space, uid;
-  std::string version; ///< resourceVersion
+  std::string version;         ///< resourceVersion
   std::int64_t generation = 0; ///< of the spec
   bool is_suspended = false;
   bool is_being_deleted = false;
   std::vector<std::string> finalizers;
 
-  /// MAX is the number of workers' replicas. MIN is 1, as DLRover's users write `--nnodes 1:N`,
-  /// unless the annotation troupe/nnodes says MIN:MAX.
+  /// MAX is the number of workers' replicas. MIN is what the annotation troupe/nnodes says, else
+  /// --nnodes in the containers' command, else 1, as DLRover's users write `--nnodes 1:N`.
   node_range nodes;
-  boost::json::object pod_template; ///< of the workers, as it is
-  std::uint32_t restarts = 3;       ///< of each worker's pod
+  boost::json::object pod_template;          ///< of the workers, as it is
+  std::uint32_t restarts = 3;                ///< of each worker's pod
   std::vector<std::string> master_arguments; ///< annotation troupe/master-args
   std::string memory_max; ///< annotation troupe/memory-max: what out of memory may raise it to
   std::optional<std::chrono::seconds> keep_for; ///< troupe/ttl-seconds-after-finished

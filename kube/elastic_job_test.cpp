@@ -3,6 +3,7 @@
 #include "kube/job_objects.hpp"
 #include "kube/objects.hpp"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
@@ -71,14 +72,36 @@ TEST_SUITE("an ElasticJob") {
     }
   }
 
+  TEST_CASE("else its command may") {
+    const std::pair<const char*, node_range> commands[] = {
+        {"actor-launcher --nnodes=2:4 train.py", {2, 4}},
+        {"dlrover-run --nnodes 3:$NODE_NUM \\\n train.py", {3, 4}},
+        {"dlrover-run --nnodes=\"$NODE_NUM\" train.py", {4, 4}},
+        {"torchrun --nnodes 4 train.py", {4, 4}},
+        {"torchrun --nnodes $MIN:$MAX train.py", {1, 4}},
+        {"sh start.sh", {1, 4}},
+        {"torchrun --nnodes", {1, 4}},
+        {"torchrun --nnodes 9:12 train.py", {4, 4}},
+    };
+    for (const auto& [command, nodes] : commands) {
+      auto job = written();
+      worker(job)["template"].at("spec").at("containers").as_array()[0].as_object()["command"] =
+          json::array{"sh", "-c", command};
+      CHECK(read_elastic_job(job)->nodes == nodes);
+    }
+  }
+
   TEST_CASE("with a mistake names the field") {
     struct {
       std::function<void(json::value&)> make;
       const char* said;
     } const mistakes[] = {
         {[](json::value& j) { j.as_object().erase("spec"); }, "spec is missing"},
-        {[](json::value& j) { j.at("spec").as_object()["distributionStrategy"] = "ParameterServerStrategy"; },
-         "spec.distributionStrategy is ParameterServerStrategy: only AllreduceStrategy is possible"},
+        {[](json::value& j) {
+           j.at("spec").as_object()["distributionStrategy"] = "ParameterServerStrategy";
+         },
+         "spec.distributionStrategy is ParameterServerStrategy: only AllreduceStrategy is "
+         "possible"},
         {[](json::value& j) { j.at("spec").as_object()["optimizeMode"] = "magic"; },
          "spec.optimizeMode is magic: single-job and manual are possible"},
         {[](json::value& j) { j.at("spec").at("replicaSpecs").as_object().erase("worker"); },
@@ -88,11 +111,17 @@ TEST_SUITE("an ElasticJob") {
         {[](json::value& j) { worker(j)["replicas"] = 0; },
          "spec.replicaSpecs.worker.replicas is 0: a whole number from 1 to 10000 is possible"},
         {[](json::value& j) { worker(j)["replicas"] = "four"; },
-         "spec.replicaSpecs.worker.replicas is \"four\": a whole number from 1 to 10000 is possible"},
+         "spec.replicaSpecs.worker.replicas is \"four\": a whole number from 1 to 10000 is "
+         "possible"},
         {[](json::value& j) { worker(j)["template"].at("spec").as_object().erase("containers"); },
          "spec.replicaSpecs.worker.template.spec.containers is missing: one container trains"},
         {[](json::value& j) {
-           worker(j)["template"].at("spec").at("containers").as_array()[0].as_object().erase("image");
+           worker(j)["template"]
+               .at("spec")
+               .at("containers")
+               .as_array()[0]
+               .as_object()
+               .erase("image");
          },
          "spec.replicaSpecs.worker.template.spec.containers[0].image is missing"},
         {[](json::value& j) {

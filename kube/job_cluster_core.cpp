@@ -17,8 +17,7 @@ namespace {
 namespace json = boost::json;
 
 /// What a call is for. The first three are watches.
-constexpr std::size_t of_job = 0, of_pods = 1, of_plans = 2, of_marks = 3, of_nodes = 4,
-                      of_own = 5;
+constexpr std::size_t of_job = 0, of_pods = 1, of_plans = 2, of_marks = 3, of_nodes = 4, of_own = 5;
 
 std::string collection(const std::string& name_space, const char* plural) {
   return fmt::format("/apis/{}/namespaces/{}/{}", elastic_job_group, name_space, plural);
@@ -199,7 +198,7 @@ void job_cluster_core::take_watch(effects& out, instant now, std::size_t of,
     } else if (const auto* x = std::get_if<watch_core::cut>(&e)) {
       out.push_back(cut{of, x->number});
     } else if (const auto* is = std::get_if<watch_core::is>(&e)) {
-      of == of_job ? job_is(out, now, is->object)
+      of == of_job    ? job_is(out, now, is->object)
       : of == of_pods ? pod_is(out, now, is->object)
                       : plan_is(out, is->object);
     } else if (const auto* gone = std::get_if<watch_core::is_gone>(&e)) {
@@ -234,8 +233,7 @@ void job_cluster_core::take_pods(effects& out, instant now, node_pods_core::effe
       out.push_back(note{std::move(n->event)});
     else if (const auto* broken = std::get_if<node_pods_core::machine_faulty>(&e);
              broken != nullptr && marks_)
-      take_marks(out,
-                 marks_->mark_faulty(now, broken->machine, broken->address, broken->reason));
+      take_marks(out, marks_->mark_faulty(now, broken->machine, broken->address, broken->reason));
 }
 
 // ---- What the cluster says ----
@@ -295,7 +293,8 @@ void job_cluster_core::pod_is(effects& out, instant now, const json::value& obje
     pods_seen_[text(object, {"metadata", "uid"})] = object;
 }
 
-/// DLRover's way to scale a job by hand. What names single pods is not done: ranks are the master's.
+/// DLRover's way to scale a job by hand. What names single pods is not done: ranks are the
+/// master's.
 void job_cluster_core::plan_is(effects& out, const json::value& object) {
   const auto phase = text(object, {"status", "phase"});
   const auto uid = text(object, {"metadata", "uid"});
@@ -313,18 +312,18 @@ void job_cluster_core::plan_is(effects& out, const json::value& object) {
     const auto min = job_ ? job_->nodes.min : options_.nodes.min;
     out.push_back(scale{{std::min(min, max), max}});
   }
-  out.push_back(
-      note{{is_possible ? log::level::notice : log::level::warning,
-            is_possible ? "scale_plan_taken" : "scale_plan_refused",
-            is_possible
-                ? fmt::format("ScalePlan {}: the job is to have {} nodes at most", name, nodes)
-                : fmt::format("ScalePlan {} is not done: "
-                              "spec.replicaResourceSpecs.worker.replicas, from 1 to {}, is all "
-                              "that is possible",
-                              name, limits::job_nodes_max),
-            {{"plan", name}}}});
+  out.push_back(note{
+      {is_possible ? log::level::notice : log::level::warning,
+       is_possible ? "scale_plan_taken" : "scale_plan_refused",
+       is_possible ? fmt::format("ScalePlan {}: the job is to have {} nodes at most", name, nodes)
+                   : fmt::format("ScalePlan {} is not done: "
+                                 "spec.replicaResourceSpecs.worker.replicas, from 1 to {}, is all "
+                                 "that is possible",
+                                 name, limits::job_nodes_max),
+       {{"plan", name}}}});
   out.push_back(call{
-      of_own, ++last_number_,
+      of_own,
+      ++last_number_,
       {"PATCH", fmt::format("{}/{}/status", collection(options_.name_space, "scaleplans"), name),
        "application/merge-patch+json",
        json::serialize(json::object{

@@ -20,8 +20,8 @@
 
 namespace troupe::kube {
 
-/// What a master does in Kubernetes: marks the machines under broken nodes, and, where its job is an
-/// ElasticJob, keeps the pods of its nodes and follows what the job and its ScalePlans say.
+/// What a master does in Kubernetes: marks the machines under broken nodes, and, where its job is
+/// an ElasticJob, keeps the pods of its nodes and follows what the job and its ScalePlans say.
 ///
 ///     ElasticJob, ScalePlan ──▶ scale ──▶ (the planner) ──▶ want() ──▶ pods
 ///
@@ -33,7 +33,7 @@ class job_cluster_core {
     std::optional<machine_mark> marks;
     std::string elastic_job; ///< the name of the job's ElasticJob; empty: it has none
     node_range nodes;        ///< as the master was started with
-    std::string gang;        ///< "volcano", "scheduler-plugins": the pods belong to the job's PodGroup
+    std::string gang; ///< "volcano", "scheduler-plugins": the pods belong to the job's PodGroup
     std::uint64_t seed = 0;
   };
   /// Answered by answered() under the same two numbers, in any case.

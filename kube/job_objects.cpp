@@ -40,9 +40,8 @@ json::object rule(json::array groups, json::array resources, json::array verbs) 
 }
 
 json::array subject(const elastic_job& job) {
-  return {json::object{{"kind", "ServiceAccount"},
-                       {"name", master_name(job.name)},
-                       {"namespace", job.name_space}}};
+  return {json::object{
+      {"kind", "ServiceAccount"}, {"name", master_name(job.name)}, {"namespace", job.name_space}}};
 }
 
 std::string machines_binding_name(const elastic_job& job) {
@@ -98,12 +97,12 @@ json::object volcano_group(const elastic_job& job, const operator_policy& policy
   auto group = object("scheduling.volcano.sh/v1beta1", "PodGroup",
                       metadata(job, name_of_part("elasticjob", job.name, "")));
   json::object spec{{"minMember", job.nodes.min + 1}, {"queue", "default"}};
-  if (policy.group_size != 0) {
-    json::object sub{{"name", "group"},
-                     {"subGroupSize", policy.group_size},
-                     {"labelSelector",
-                      json::object{{"matchLabels", json::object{{role_label, worker_role}}}}},
-                     {"networkTopology", json::object{{"mode", "hard"}}}};
+  if (policy.group_size > 1) {
+    json::object sub{
+        {"name", "group"},
+        {"subGroupSize", policy.group_size},
+        {"labelSelector", json::object{{"matchLabels", json::object{{role_label, worker_role}}}}},
+        {"networkTopology", json::object{{"mode", "hard"}}}};
     if (!policy.group_label.empty())
       sub["matchLabelKeys"] = json::array{policy.group_label};
     spec["subGroupPolicy"] = json::array{std::move(sub)};
@@ -120,11 +119,10 @@ json::object plugins_group(const elastic_job& job) {
 }
 
 json::object machines_binding(const elastic_job& job, const operator_policy& policy) {
-  auto binding =
-      object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding",
-             {{"name", machines_binding_name(job)}, {"labels", labels_of(job)}});
-  binding["roleRef"] = json::object{
-      {"apiGroup", rights}, {"kind", "ClusterRole"}, {"name", policy.machines_role}};
+  auto binding = object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding",
+                        {{"name", machines_binding_name(job)}, {"labels", labels_of(job)}});
+  binding["roleRef"] =
+      json::object{{"apiGroup", rights}, {"kind", "ClusterRole"}, {"name", policy.machines_role}};
   binding["subjects"] = subject(job);
   return binding;
 }
@@ -140,7 +138,8 @@ json::array master_command(const elastic_job& job, const operator_policy& policy
   if (!policy.machines_role.empty())
     words.emplace_back("--mark-faulty=" + policy.mark_faulty);
   if (policy.gang != gang::none)
-    words.emplace_back(policy.gang == gang::volcano ? "--gang=volcano" : "--gang=scheduler-plugins");
+    words.emplace_back(policy.gang == gang::volcano ? "--gang=volcano"
+                                                    : "--gang=scheduler-plugins");
   if (topology)
     words.emplace_back(fmt::format("--topology={}/topology_config", topology_directory));
   for (const auto& word : job.master_arguments)
@@ -173,9 +172,8 @@ json::object master_container(const elastic_job& job, const operator_policy& pol
       {"env", json::array{json::object{{"name", "TROUPE_TOKEN_FILE"},
                                        {"value", fmt::format("{}/token", token_directory)}},
                           json::object{{"name", "ELASTIC_JOB_NAME"}, {"value", job.name}}}},
-      {"resources",
-       json::object{{"requests", json::object{{"cpu", "250m"}, {"memory", "256Mi"}}},
-                    {"limits", json::object{{"memory", "2Gi"}}}}},
+      {"resources", json::object{{"requests", json::object{{"cpu", "250m"}, {"memory", "256Mi"}}},
+                                 {"limits", json::object{{"memory", "2Gi"}}}}},
       {"securityContext",
        json::object{{"allowPrivilegeEscalation", false},
                     {"capabilities", json::object{{"drop", json::array{"ALL"}}}}}},
@@ -216,9 +214,12 @@ std::string pods_of(const std::string& job) {
 }
 
 json::object owned_by(const elastic_job& job) {
-  return {{"apiVersion", elastic_job_group}, {"kind", "ElasticJob"},
-          {"name", job.name},                {"uid", job.uid},
-          {"controller", true},              {"blockOwnerDeletion", true}};
+  return {{"apiVersion", elastic_job_group},
+          {"kind", "ElasticJob"},
+          {"name", job.name},
+          {"uid", job.uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
 }
 
 api_request apply(const json::object& what, const std::string& plural,
@@ -236,8 +237,8 @@ std::vector<api_request> what_a_master_needs(const elastic_job& job,
                                              const operator_policy& policy) {
   const auto& in = job.name_space;
   std::vector<api_request> all{
-      apply(object("v1", "ServiceAccount", metadata(job, master_name(job.name))),
-            "serviceaccounts", in),
+      apply(object("v1", "ServiceAccount", metadata(job, master_name(job.name))), "serviceaccounts",
+            in),
       apply(role_of(job), "roles", in),
       apply(binding_of(job), "rolebindings", in),
       apply(service_of(job), "services", in),
@@ -272,25 +273,25 @@ api_request create_master_pod(const elastic_job& job, const operator_policy& pol
         json::object{{"scheduling.k8s.io/group-name", group}};
   else if (policy.gang == gang::scheduler_plugins)
     labels["scheduling.x-k8s.io/pod-group"] = group;
-  json::array volumes{json::object{
-      {"name", "token"},
-      {"secret",
-       json::object{{"secretName", token_secret_name(job.name)}, {"defaultMode", 0440}}}}};
+  json::array volumes{
+      json::object{{"name", "token"},
+                   {"secret", json::object{{"secretName", token_secret_name(job.name)},
+                                           {"defaultMode", 0440}}}}};
   if (topology)
-    volumes.push_back(json::object{
-        {"name", "topology"}, {"configMap", json::object{{"name", policy.topology_config}}}});
-  pod["spec"] = json::object{
-      {"serviceAccountName", master_name(job.name)},
-      // What ends is made anew by the operator, perhaps on another machine.
-      {"restartPolicy", "Never"},
-      {"enableServiceLinks", false},
-      // A master that is ended has nothing to do before: what runs goes on without it.
-      {"terminationGracePeriodSeconds", 1},
-      {"securityContext", security()},
-      {"tolerations", json::array{toleration("node.kubernetes.io/unreachable"),
-                                  toleration("node.kubernetes.io/not-ready")}},
-      {"containers", json::array{master_container(job, policy, topology)}},
-      {"volumes", std::move(volumes)}};
+    volumes.push_back(json::object{{"name", "topology"},
+                                   {"configMap", json::object{{"name", policy.topology_config}}}});
+  pod["spec"] =
+      json::object{{"serviceAccountName", master_name(job.name)},
+                   // What ends is made anew by the operator, perhaps on another machine.
+                   {"restartPolicy", "Never"},
+                   {"enableServiceLinks", false},
+                   // A master that is ended has nothing to do before: what runs goes on without it.
+                   {"terminationGracePeriodSeconds", 1},
+                   {"securityContext", security()},
+                   {"tolerations", json::array{toleration("node.kubernetes.io/unreachable"),
+                                               toleration("node.kubernetes.io/not-ready")}},
+                   {"containers", json::array{master_container(job, policy, topology)}},
+                   {"volumes", std::move(volumes)}};
   if (policy.gang == gang::volcano)
     pod["spec"].as_object()["schedulerName"] = "volcano";
   return {"POST", fmt::format("/api/v1/namespaces/{}/pods", job.name_space), "application/json",

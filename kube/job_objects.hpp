@@ -39,7 +39,7 @@ inline constexpr std::uint16_t master_port = 50001;
 inline constexpr auto finalizer = "troupe/machines";
 
 /// Names of what belongs to a job.
-std::string label_of(const std::string& job);  ///< the value of job_label
+std::string label_of(const std::string& job);    ///< the value of job_label
 std::string master_name(const std::string& job); ///< service, account, role, role binding
 std::string master_pod_name(const std::string& job, std::uint32_t attempt);
 std::string token_secret_name(const std::string& job);

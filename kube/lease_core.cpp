@@ -71,8 +71,7 @@ lease_core::effects lease_core::answered(instant now, const std::string& utc, st
   return out;
 }
 
-void lease_core::take_read(effects& out, instant now, const std::string& utc,
-                           const api_answer& a) {
+void lease_core::take_read(effects& out, instant now, const std::string& utc, const api_answer& a) {
   if (a.status == 404)
     return write(out, utc, nullptr);
   const auto lease = a.status == 200 ? parsed(a.body) : std::nullopt;
@@ -102,11 +101,11 @@ void lease_core::take_read(effects& out, instant now, const std::string& utc,
 
 /// With the version that was read: of two that take it at once, one is refused.
 void lease_core::write(effects& out, const std::string& utc, const json::value* lease) {
-  json::object body =
-      lease != nullptr ? lease->as_object()
-                       : json::object{{"apiVersion", "coordination.k8s.io/v1"},
-                                      {"kind", "Lease"},
-                                      {"metadata", json::object{{"name", options_.name}}}};
+  json::object body = lease != nullptr
+                          ? lease->as_object()
+                          : json::object{{"apiVersion", "coordination.k8s.io/v1"},
+                                         {"kind", "Lease"},
+                                         {"metadata", json::object{{"name", options_.name}}}};
   json::object spec;
   if (const auto* old = body.if_contains("spec"); old != nullptr && old->is_object())
     spec = old->as_object();
@@ -150,13 +149,13 @@ void lease_core::tell(effects& out, const api_answer& a) {
   const auto why = kube::in_words(a);
   if (std::exchange(trouble_, why) == why)
     return;
-  out.push_back(note{{log::level::warning,
-                      "lease_refused",
-                      fmt::format("the lease {}/{} cannot be had: {}; without it this operator "
-                                  "does nothing, and tries again every {} s",
-                                  options_.name_space, options_.name, why,
-                                  seconds_of(limits::lease_again)),
-                      {{"lease", options_.name}}}});
+  out.push_back(
+      note{{log::level::warning,
+            "lease_refused",
+            fmt::format("the lease {}/{} cannot be had: {}; without it this operator "
+                        "does nothing, and tries again every {} s",
+                        options_.name_space, options_.name, why, seconds_of(limits::lease_again)),
+            {{"lease", options_.name}}}});
 }
 
 std::string lease_core::in_words() const {

@@ -68,12 +68,12 @@ class lease_core {
 
   options options_;
   bool is_leader_ = false;
-  instant renewed_{};    ///< when the renewal that holds was asked for
+  instant renewed_{}; ///< when the renewal that holds was asked for
   instant asked_at_{};
-  std::string holder_;   ///< as last read
-  std::string version_;  ///< as last read, of another's
+  std::string holder_;  ///< as last read
+  std::string version_; ///< as last read, of another's
   instant unchanged_since_{};
-  std::string trouble_;  ///< that was told
+  std::string trouble_; ///< that was told
   std::uint64_t last_number_ = 0;
   std::optional<std::pair<std::uint64_t, step>> asked_;
   std::optional<instant> again_at_;

@@ -79,13 +79,12 @@ void watch_core::watch(effects& out, instant now) {
       limits::watch_for + limits::watch_for * random_.unit());
   watched_until_ = now + lasts + limits::watch_ends_late;
   asked_ = ++last_number_;
-  out.push_back(
-      open{asked_,
-           {"GET",
-            query(fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}"
-                              "&timeoutSeconds={}",
-                              escaped(from_), lasts.count())),
-            "", ""}});
+  out.push_back(open{asked_,
+                     {"GET",
+                      query(fmt::format("watch=1&allowWatchBookmarks=true&resourceVersion={}"
+                                        "&timeoutSeconds={}",
+                                        escaped(from_), lasts.count())),
+                      "", ""}});
 }
 
 void watch_core::leave_watch(effects& out) {
@@ -193,7 +192,8 @@ void watch_core::take_event(effects& out, instant now, const json::value& event)
     const auto code = object != nullptr ? number(*object, {"code"}) : std::nullopt;
     return rest(out, now,
                 {static_cast<unsigned>(code.value_or(500)),
-                 object != nullptr ? json::serialize(*object) : "", {}},
+                 object != nullptr ? json::serialize(*object) : "",
+                 {}},
                 true);
   }
   // A watch tells changes in their order, so what is not newer was told before.
@@ -243,17 +243,16 @@ void watch_core::rest(effects& out, instant now, const api_answer& a, bool list_
 void watch_core::tell_refused(effects& out, const api_answer& a) {
   if (std::exchange(refused_told_, true))
     return;
-  out.push_back(note{
-      {log::level::error,
-       "watch_refused",
-       fmt::format("{} cannot be watched: {}; {}. It is tried again every {} s",
-                   options_.collection, in_words(a),
-                   a.status == 403
-                       ? "the service account needs the verbs list and watch for it"
-                       : "is its definition (CRD) installed?",
-                   std::chrono::duration_cast<std::chrono::seconds>(limits::watch_again_most)
-                       .count()),
-       {{"collection", options_.collection}}}});
+  out.push_back(
+      note{{log::level::error,
+            "watch_refused",
+            fmt::format(
+                "{} cannot be watched: {}; {}. It is tried again every {} s", options_.collection,
+                in_words(a),
+                a.status == 403 ? "the service account needs the verbs list and watch for it"
+                                : "is its definition (CRD) installed?",
+                std::chrono::duration_cast<std::chrono::seconds>(limits::watch_again_most).count()),
+            {{"collection", options_.collection}}}});
 }
 
 std::optional<instant> watch_core::next_wakeup() const {

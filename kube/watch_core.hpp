@@ -107,7 +107,7 @@ class watch_core {
   std::string continue_;    ///< the next page
   std::string from_;        ///< a watch goes on from this resourceVersion; empty: by a list
   std::optional<instant> again_at_;
-  instant opened_{};      ///< the watch
+  instant opened_{};        ///< the watch
   instant watched_until_{}; ///< it is cut if it has not ended by then
   bool refused_told_ = false;
   bool full_told_ = false;

@@ -16,8 +16,8 @@ namespace {
 
 std::string object(const std::string& name, int version, const std::string& uid = "") {
   return fmt::format(
-      R"({{"metadata":{{"name":"{}","namespace":"jobs","uid":"{}","resourceVersion":"{}"}}}})", name,
-      uid.empty() ? name + "-uid" : uid, version);
+      R"({{"metadata":{{"name":"{}","namespace":"jobs","uid":"{}","resourceVersion":"{}"}}}})",
+      name, uid.empty() ? name + "-uid" : uid, version);
 }
 
 std::string page(const std::vector<std::string>& objects, int version,
@@ -35,7 +35,7 @@ struct following {
   watch_core core{{"/api/v1/namespaces/jobs/pods", "app=words", "", 7}};
   instant now{};
   std::vector<std::string> told;
-  std::string asked;  ///< the target of the last call or watch
+  std::string asked; ///< the target of the last call or watch
   std::uint64_t number = 0;
   bool watches = false;
   std::vector<log::event> notes;
@@ -49,7 +49,8 @@ struct following {
       } else if (std::get_if<watch_core::cut>(&e)) {
         told.emplace_back("cut");
       } else if (const auto* is = std::get_if<watch_core::is>(&e)) {
-        told.push_back(key_of(is->object) + "@" + text(is->object, {"metadata", "resourceVersion"}));
+        told.push_back(key_of(is->object) + "@" +
+                       text(is->object, {"metadata", "resourceVersion"}));
       } else if (const auto* gone = std::get_if<watch_core::is_gone>(&e)) {
         told.push_back("-" + gone->key);
       } else if (const auto* n = std::get_if<watch_core::note>(&e)) {
@@ -139,8 +140,7 @@ TEST_SUITE("watch_core") {
 
   TEST_CASE("lists again where the version is too old, and finds what has gone") {
     auto f = following::started();
-    f.line(
-        event("ERROR", R"({"kind":"Status","code":410,"message":"too old resource version"})"));
+    f.line(event("ERROR", R"({"kind":"Status","code":410,"message":"too old resource version"})"));
     CHECK(f.news() == list{"cut"});
     f.wait();
     CHECK(f.asked.find("limit=500") != std::string::npos);

@@ -107,13 +107,13 @@ inline constexpr bool each_in_one_of<kind_list<Kinds...>, Conversations...> =
 
 } // namespace detail
 
-static_assert(detail::each_in_one_of<
-                  all_kinds, handshake, node_reports, uplink_directives, directives,
-                  shell_questions, shell_answers, copies, group_probe, probe_wishes, probe_answers,
-                  dump_kinds, membership_news, master_internal, node_internal, journal_records,
-                  keeper_orders, keeper_news, worker_news, worker_requests, store_answers,
-                  operator_internal>,
-              "a new kind of message is said in no conversation: add it to one");
+static_assert(
+    detail::each_in_one_of<all_kinds, handshake, node_reports, uplink_directives, directives,
+                           shell_questions, shell_answers, copies, group_probe, probe_wishes,
+                           probe_answers, dump_kinds, membership_news, master_internal,
+                           node_internal, journal_records, keeper_orders, keeper_news, worker_news,
+                           worker_requests, store_answers, operator_internal>,
+    "a new kind of message is said in no conversation: add it to one");
 static_assert(detail::each_in_one_of<part_reports, node_reports> &&
               detail::each_in_one_of<judged_reports, part_reports>);
 

@@ -27,11 +27,9 @@ option_group elastic_job_group(cluster_arguments& w) {
                    "NAME",
                    "The ElasticJob, in this pod's namespace, whose pods this master keeps",
                    into(w.elastic_job)}),
-       typed_only(among({"none", "volcano", "scheduler-plugins"},
-                        {{"--gang"},
-                         "SCHEDULER",
-                         "Whose gang the pods belong to (none)",
-                         into(w.gang)}))}});
+       typed_only(among(
+           {"none", "volcano", "scheduler-plugins"},
+           {{"--gang"}, "SCHEDULER", "Whose gang the pods belong to (none)", into(w.gang)}))}});
 }
 
 cluster_options derive_cluster(const cluster_arguments& w) {

@@ -51,22 +51,24 @@ option_group gang_group(operator_program_options& o, operator_arguments& w) {
 }
 
 option_group cluster_rights_group(operator_program_options& o, operator_arguments& w) {
-  return {"Rights",
-          {among({"none", "taint", "cordon"},
-                 {{"--mark-faulty"},
-                  "HOW",
-                  "What jobs' masters do with a machine whose hardware is broken (none): they are bound "
-                  "to the ClusterRole LEASE-machines for it",
-                  into(w.mark_faulty)}),
-           {{"--lease-name"},
-            "NAME",
-            "Of several operators the one that holds this lease, in their namespace, acts "
-            "(troupe-operator)",
-            into(o.lease)},
-           {{"--service-account"},
-            "DIR",
-            "Where the pod has its service account (/var/run/secrets/kubernetes.io/serviceaccount)",
-            into(o.service_account)}}};
+  return {
+      "Rights",
+      {among(
+           {"none", "taint", "cordon"},
+           {{"--mark-faulty"},
+            "HOW",
+            "What jobs' masters do with a machine whose hardware is broken (none): they are bound "
+            "to the ClusterRole LEASE-machines for it",
+            into(w.mark_faulty)}),
+       {{"--lease-name"},
+        "NAME",
+        "Of several operators the one that holds this lease, in their namespace, acts "
+        "(troupe-operator)",
+        into(o.lease)},
+       {{"--service-account"},
+        "DIR",
+        "Where the pod has its service account (/var/run/secrets/kubernetes.io/serviceaccount)",
+        into(o.service_account)}}};
 }
 
 std::optional<std::string> derive(operator_program_options& o, const operator_arguments& w) {

@@ -91,15 +91,13 @@ std::vector<option> talk_options(common_options& c) {
       return std::nullopt;
     };
   };
-  return {{{"-q", "--quiet"}, "", "Only warnings and errors", verbosity(os::verbosity::quiet)},
-          {{"-v", "--verbose"},
-           "",
-           "Also what a closer look wants",
-           verbosity(os::verbosity::verbose)},
-          {{"--json-log"},
-           "FILE",
-           "Write every event as a line of JSON to this file",
-           into(c.json_log)}};
+  return {
+      {{"-q", "--quiet"}, "", "Only warnings and errors", verbosity(os::verbosity::quiet)},
+      {{"-v", "--verbose"}, "", "Also what a closer look wants", verbosity(os::verbosity::verbose)},
+      {{"--json-log"},
+       "FILE",
+       "Write every event as a line of JSON to this file",
+       into(c.json_log)}};
 }
 
 } // namespace

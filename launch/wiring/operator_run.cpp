@@ -31,8 +31,8 @@ std::string utc_now() {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(whole)), part);
 }
 
-actors::operator_options options_of(const operator_program_options& o,
-                                    const machine_facts& machine, const std::string& name_space) {
+actors::operator_options options_of(const operator_program_options& o, const machine_facts& machine,
+                                    const std::string& name_space) {
   actors::operator_options out;
   out.policy.master_image = o.master_image;
   out.policy.master_image_pull_policy = o.master_image_pull_policy;
@@ -79,12 +79,12 @@ result<void> run_operator(const operator_program_options& o, const machine_facts
                                     "lead by now, so this one ends"));
       }};
   sup::engine engine(operator_threads);
-  auto root = sup::spawn_root(
-      engine.system(),
-      actors::operator_tree(options_of(o, machine, name_space), world, actors::operator_addresses{}),
-      log, [tell](const sup::ending& end) {
-        tell(end ? failure(errc::unavailable, end->what) : result<void>());
-      });
+  auto root = sup::spawn_root(engine.system(),
+                              actors::operator_tree(options_of(o, machine, name_space), world,
+                                                    actors::operator_addresses{}),
+                              log, [tell](const sup::ending& end) {
+                                tell(end ? failure(errc::unavailable, end->what) : result<void>());
+                              });
   os::io_thread io;
   const signal_watch signals(io, parse_signals(signals_by_default)->ending,
                              [tell](int) { tell({}); });

@@ -1,4 +1,3 @@
-#include "launch/wiring/job_cluster.hpp"
 #include "launch/wiring/supervisor_life.hpp"
 
 #include "actors/node_supervisor/training/agent/agent.hpp"
@@ -10,6 +9,7 @@
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
 #include "launch/wiring/hang_findings.hpp"
+#include "launch/wiring/job_cluster.hpp"
 #include "launch/wiring/last_checkpoint.hpp"
 #include "launch/wiring/master_address.hpp"
 #include "launch/wiring/master_journal.hpp"

@@ -144,14 +144,13 @@ std::string other_order(const verdict& v, const communicator_names& names) {
 }
 
 std::string slow_link(const verdict& v, const communicator_names& names) {
-  auto text =
-      v.elsewhere()
-          ? fmt::format("{} {} not left {}, which all have entered, for {}",
-                        ranks_named(v.other.ranks), verb_of(v.other.ranks, "has", "have"),
-                        collective_of(v.other, names), for_people(v.other.shortest))
-          : fmt::format("{} have all entered {} and none has left it for {}",
-                        ranks_named(v.waits.ranks), collective_of(v.waits, names),
-                        for_people(v.stood));
+  auto text = v.elsewhere()
+                  ? fmt::format("{} {} not left {}, which all have entered, for {}",
+                                ranks_named(v.other.ranks), verb_of(v.other.ranks, "has", "have"),
+                                collective_of(v.other, names), for_people(v.other.shortest))
+                  : fmt::format("{} have all entered {} and none has left it for {}",
+                                ranks_named(v.waits.ranks), collective_of(v.waits, names),
+                                for_people(v.stood));
   if (v.slow_peers.empty())
     return text + ": look at the network between their nodes";
   text += fmt::format(": the connection{} to {} {} unanswered", v.slow_peers.size() == 1 ? "" : "s",

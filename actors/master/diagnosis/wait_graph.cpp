@@ -291,9 +291,8 @@ void wait_graph_builder::name_inside(wait_graph& out) const {
     for (const auto& row : ranks_[r].rows)
       if (const auto n = waits_in(ranks_[r], row))
         ++waiting[{row.communicator, n}];
-  const auto most = std::max_element(waiting.begin(), waiting.end(), [](auto& a, auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::max_element(waiting.begin(), waiting.end(),
+                                     [](auto& a, auto& b) { return a.second < b.second; });
   if (most != waiting.end())
     out.other = wait_in(most->first.first, most->first.second);
 }

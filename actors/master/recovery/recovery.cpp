@@ -45,7 +45,7 @@ struct state {
   std::function<void(const recovery_core::verdict&)> on_verdict;
   journal::journalled<recovery_core, self_ptr> effects;
   std::map<std::uint64_t, sup::promise<scale_report>> asked; ///< by a number of their own
-  std::uint32_t wanted = 0; ///< nodes, as the cluster was told
+  std::uint32_t wanted = 0;                                  ///< nodes, as the cluster was told
   std::uint64_t last_asked = 0;
   /// Closed until the journal has been read back.
   sup::gate recalled;

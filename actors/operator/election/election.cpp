@@ -69,8 +69,7 @@ void perform(self_ptr self, const lease_core::effects& effects) {
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, lease_core::options o,
                                      operator_world world, operator_addresses at) {
   sup::harden(self, ctx);
-  self->state.emplace(
-      state{ctx, lease_core(std::move(o)), std::move(world), std::move(at), {}});
+  self->state.emplace(state{ctx, lease_core(std::move(o)), std::move(world), std::move(at), {}});
   perform(self, self->state->core.tick(sup::now(self), self->state->world.utc()));
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
@@ -79,8 +78,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, lease_core
           tell_informer(self);
       },
       [self](const answered& m) {
-        perform(self, self->state->core.answered(sup::now(self), self->state->world.utc(),
-                                                 m.number, m.answer));
+        perform(self, self->state->core.answered(sup::now(self), self->state->world.utc(), m.number,
+                                                 m.answer));
       },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))
@@ -93,9 +92,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, lease_core
 
 handle start(sup::context& ctx, const operator_options& o, const operator_world& world,
              const operator_addresses& at) {
-  return ctx.spawn<handle>(behave, ctx,
-                           lease_core::options{o.lease_name_space, o.lease, o.self, o.seed}, world,
-                           at);
+  return ctx.spawn<handle>(
+      behave, ctx, lease_core::options{o.lease_name_space, o.lease, o.self, o.seed}, world, at);
 }
 
 } // namespace troupe::actors::election

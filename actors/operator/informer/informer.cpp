@@ -110,8 +110,7 @@ struct performer {
   void operator()(const informer_core::end_job& e) const {
     self->state->jobs.erase(e.route);
     sup::request(
-        self, self->state->at.jobs, limits::request_within,
-        sup::stop_child{e.route},
+        self, self->state->at.jobs, limits::request_within, sup::stop_child{e.route},
         [](const sup::done&) {}, [](const error&) {});
   }
   void operator()(const informer_core::tell_job& e) const {

@@ -62,8 +62,8 @@ informer_core::informer_core(const options& o)
     : watches_{kube::watch_core({collection(fmt::format("/apis/{}", kube::elastic_job_group),
                                             o.name_space, "elasticjobs"),
                                  "", "", o.seed}),
-               kube::watch_core(
-                   {collection("/api/v1", o.name_space, "pods"), kube::job_label, "", o.seed + 1})} {}
+               kube::watch_core({collection("/api/v1", o.name_space, "pods"), kube::job_label, "",
+                                 o.seed + 1})} {}
 
 informer_core::effects informer_core::start(instant now) {
   effects out;
@@ -159,8 +159,8 @@ void informer_core::job_gone(effects& out, const std::string& key) {
 void informer_core::take_pod(effects& out, const json::value& object) {
   const auto uid = text(object, {"metadata", "uid"});
   auto& pod = pods_[uid];
-  pod.route = route_of(text(object, {"metadata", "namespace"}),
-                       kube::label(object, kube::job_label));
+  pod.route =
+      route_of(text(object, {"metadata", "namespace"}), kube::label(object, kube::job_label));
   auto json = json::serialize(slim_pod(object));
   if (std::exchange(pod.json, json) == json)
     return;

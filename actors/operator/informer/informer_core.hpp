@@ -98,9 +98,9 @@ class informer_core {
   std::array<kube::watch_core, 2> watches_;
   bool started_ = false;
   std::array<bool, 2> told_{};
-  std::map<std::string, known_job> jobs_; ///< by route
+  std::map<std::string, known_job> jobs_;     ///< by route
   std::map<std::string, std::string> routes_; ///< by key of the ElasticJob
-  std::map<std::string, known_pod> pods_; ///< by uid
+  std::map<std::string, known_pod> pods_;     ///< by uid
 };
 
 /// Of a pod what a job's actor reads.

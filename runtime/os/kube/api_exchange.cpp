@@ -53,8 +53,7 @@ void notice_the_dead(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
-  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms,
-               sizeof unacknowledged_ms);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
 }
 
 } // namespace

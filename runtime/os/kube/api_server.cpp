@@ -54,11 +54,11 @@ class api_server::shell {
   std::uint64_t next_watch() { return ++last_watch_; }
 
   void watch(std::uint64_t id, const kube::api_request& what, on_line line, on_answer ended) {
-    watches_[id] = client_->watch(what, std::move(line),
-                                  [this, id, ended = std::move(ended)](const auto& a) {
-                                    post([this, id] { watches_.erase(id); });
-                                    ended(a);
-                                  });
+    watches_[id] =
+        client_->watch(what, std::move(line), [this, id, ended = std::move(ended)](const auto& a) {
+          post([this, id] { watches_.erase(id); });
+          ended(a);
+        });
   }
 
   void cut(std::uint64_t id) {
@@ -102,9 +102,10 @@ api_server::api_server(std::unique_ptr<shell> s) : shell_(std::move(s)) {}
 api_server::~api_server() = default;
 
 void api_server::call(kube::api_request what, on_answer answered) {
-  shell_->post([s = shell_.get(), what = std::move(what), answered = std::move(answered)]() mutable {
-    s->call(std::move(what), std::move(answered));
-  });
+  shell_->post(
+      [s = shell_.get(), what = std::move(what), answered = std::move(answered)]() mutable {
+        s->call(std::move(what), std::move(answered));
+      });
 }
 
 std::uint64_t api_server::watch(kube::api_request what, on_line line, on_answer ended) {

@@ -172,9 +172,8 @@ class job_cluster::shell {
   std::unique_ptr<api_client> client_;
 };
 
-result<std::shared_ptr<job_cluster>> job_cluster::open(api_access access,
-                                                       const job_cluster_core::options& options,
-                                                       log::sink log) {
+result<std::shared_ptr<job_cluster>>
+job_cluster::open(api_access access, const job_cluster_core::options& options, log::sink log) {
   auto made = std::make_unique<shell>(options, std::move(log));
   if (const auto opened = made->open(std::move(access)); !opened)
     return tl::make_unexpected(opened.error());

@@ -63,9 +63,8 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, std::strin
                                      operator_addresses at) {
   sup::harden(self, ctx);
   self->state.emplace(state{ctx, job_core(std::move(o)), std::move(world), {}});
-  sup::send(self, at.informer, messages::local<messages::JobBegins>(ctx.path(), [&](auto b) {
-              b.setRoute(route);
-            }));
+  sup::send(self, at.informer,
+            messages::local<messages::JobBegins>(ctx.path(), [&](auto b) { b.setRoute(route); }));
   return {
       [self](sup::describe) { return sup::described(self, self->state->core.in_words()); },
       [self](const messages::msg<messages::JobObject>& m) {

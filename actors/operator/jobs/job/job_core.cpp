@@ -35,8 +35,8 @@ const char* why_for_good(std::int64_t exit_code) {
 /// All of it that people write: the annotations, which no generation counts, and the spec.
 std::string what_is_said(const json::value& object) {
   std::string said;
-  for (const auto* part : {kube::member(object, {"metadata", "annotations"}),
-                           kube::member(object, {"spec"})})
+  for (const auto* part :
+       {kube::member(object, {"metadata", "annotations"}), kube::member(object, {"spec"})})
     said += part != nullptr ? json::serialize(*part) : "-";
   return said;
 }
@@ -76,8 +76,8 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
   auto read = kube::read_elastic_job(object);
   mistake_ = read ? std::nullopt : std::optional(read.error().what);
   job_ = read ? std::move(*read) : std::move(identity);
-  needs_ = read ? kube::what_a_master_needs(job_, options_.policy)
-                : std::vector<kube::api_request>();
+  needs_ =
+      read ? kube::what_a_master_needs(job_, options_.policy) : std::vector<kube::api_request>();
   needs_done_ = 0;
   for (const auto& remark : job_.remarks)
     say(now, "TakenOtherwise", remark, true);
@@ -181,8 +181,8 @@ void job_core::judge(effects& out, const moment& now) {
       over_at_ = now.at;
     return;
   }
-  const bool any_live = std::any_of(pods_.begin(), pods_.end(),
-                                    [](const auto& p) { return !p.second.has_ended(); });
+  const bool any_live =
+      std::any_of(pods_.begin(), pods_.end(), [](const auto& p) { return !p.second.has_ended(); });
   if (job_.is_suspended && !any_live)
     return enter(out, now, "Suspended", "Suspended", "spec.suspend is set: it has no pods");
   if (job_.is_suspended)
@@ -226,10 +226,10 @@ void job_core::judge_master(effects& out, const moment& now) {
     say(now, "MasterGone",
         fmt::format("the master's pod has ended or is gone ({}): the next one takes up its "
                     "journal; training goes on meanwhile",
-                    newest == nullptr          ? "deleted"
-                    : !newest->reason.empty()  ? newest->reason
-                    : newest->exit_code        ? fmt::format("exit code {}", *newest->exit_code)
-                                               : "being deleted"),
+                    newest == nullptr         ? "deleted"
+                    : !newest->reason.empty() ? newest->reason
+                    : newest->exit_code       ? fmt::format("exit code {}", *newest->exit_code)
+                                              : "being deleted"),
         true);
 }
 
@@ -260,11 +260,11 @@ void job_core::enter(effects& out, const moment& now, const std::string& phase,
     return;
   const bool is_bad = phase == "Failed" || phase == "Restarting";
   say(now, reason, message, is_bad);
-  out.push_back(note{{is_bad ? log::level::warning : log::level::notice,
-                      "job_phase",
-                      fmt::format("ElasticJob {}/{} is {}: {}", job_.name_space, job_.name, phase,
-                                  message),
-                      {{"job", job_.name}, {"namespace", job_.name_space}, {"phase", phase}}}});
+  out.push_back(
+      note{{is_bad ? log::level::warning : log::level::notice,
+            "job_phase",
+            fmt::format("ElasticJob {}/{} is {}: {}", job_.name_space, job_.name, phase, message),
+            {{"job", job_.name}, {"namespace", job_.name_space}, {"phase", phase}}}});
 }
 
 /// Told once; an empty reason is the end of it.
@@ -278,11 +278,11 @@ void job_core::blocked(effects& out, const moment& now, const std::string& reaso
   if (reason.empty())
     return;
   say(now, reason, message, true);
-  out.push_back(note{{log::level::warning,
-                      "job_blocked",
-                      fmt::format("ElasticJob {}/{} does not go on: {}", job_.name_space,
-                                  job_.name, message),
-                      {{"job", job_.name}, {"namespace", job_.name_space}, {"reason", reason}}}});
+  out.push_back(
+      note{{log::level::warning,
+            "job_blocked",
+            fmt::format("ElasticJob {}/{} does not go on: {}", job_.name_space, job_.name, message),
+            {{"job", job_.name}, {"namespace", job_.name_space}, {"reason", reason}}}});
 }
 
 void job_core::say(const moment& now, const std::string& reason, const std::string& message,
@@ -355,9 +355,9 @@ job_core::next_step job_core::next_of_live(const moment& now) {
 job_core::next_step job_core::next_of_master(const moment& now) {
   // Its watch event is late, or it was gone before it could be told, or the name is another's.
   if (!created_.empty() && created_until_ && now.at >= *created_until_)
-    return {{step::look,
-             {"GET", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, created_), "",
-              ""}}};
+    return {
+        {step::look,
+         {"GET", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, created_), "", ""}}};
   const auto* newest = newest_master();
   if (!created_.empty() || (newest != nullptr && newest->is_live()) ||
       (next_master_at_ && now.at < *next_master_at_))
@@ -391,8 +391,11 @@ kube::api_request job_core::change_finalizers(const char* op) const {
 }
 
 kube::api_request job_core::event_of(const told_event& e) const {
-  const json::object about{{"apiVersion", kube::elastic_job_group}, {"kind", "ElasticJob"},
-                           {"name", job_.name}, {"namespace", job_.name_space}, {"uid", job_.uid}};
+  const json::object about{{"apiVersion", kube::elastic_job_group},
+                           {"kind", "ElasticJob"},
+                           {"name", job_.name},
+                           {"namespace", job_.name_space},
+                           {"uid", job_.uid}};
   const json::object body{
       {"apiVersion", "v1"},
       {"kind", "Event"},
@@ -442,8 +445,8 @@ void job_core::done(step s, const kube::api_answer& a, const moment& now) {
     break;
   case step::topology: {
     const auto config = kube::parsed(a.body);
-    topology_ = config && text(*config, {"data", "topology_config"})
-                                  .find_first_not_of(" \t\r\n") != std::string::npos;
+    topology_ = config && text(*config, {"data", "topology_config"}).find_first_not_of(" \t\r\n") !=
+                              std::string::npos;
     break;
   }
   case step::master:
@@ -519,9 +522,12 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
     created_until_ = now.at + limits::pod_told_within;
     return;
   }
-  if (s == step::need && is_gone && needs_[needs_done_].target.find("disruption") != std::string::npos) {
-    say(now, "NoDisruptionBudget", "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take "
-                              "several pods at once", true);
+  if (s == step::need && is_gone &&
+      needs_[needs_done_].target.find("disruption") != std::string::npos) {
+    say(now, "NoDisruptionBudget",
+        "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take "
+        "several pods at once",
+        true);
     ++needs_done_;
     return;
   }
@@ -531,7 +537,10 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
     return;
   refused_until_ = now.at + limits::job_again_most;
   again_at_.reset();
-  blocked(out, now, a.status == 403 ? "Forbidden" : is_gone ? "NotFound" : "Refused",
+  blocked(out, now,
+          a.status == 403 ? "Forbidden"
+          : is_gone       ? "NotFound"
+                          : "Refused",
           fmt::format("{} {}: {}", s == step::need ? "applying" : "asking for",
                       s == step::need || s == step::master ? "what its master needs" : "a change",
                       kube::in_words(a)));

@@ -57,8 +57,7 @@ class job_core {
   effects pod_gone(const moment& now, const std::string& uid);
   /// All pods that it has have been told.
   effects all_told(const moment& now);
-  effects answered(const moment& now, std::uint64_t number,
-                   const kube::api_answer& a);
+  effects answered(const moment& now, std::uint64_t number, const kube::api_answer& a);
   effects tick(const moment& now);
   std::optional<instant> next_wakeup() const { return wakeup_; }
   std::string in_words() const;
@@ -117,7 +116,7 @@ class job_core {
   kube::elastic_job job_;
   bool is_known_ = false;
   std::optional<std::string> mistake_; ///< in the spec
-  std::string said_; ///< by people, as it was last read
+  std::string said_;                   ///< by people, as it was last read
   bool pods_told_ = false;
   std::map<std::string, job_pod> pods_; ///< by uid
   std::vector<kube::api_request> needs_;

@@ -49,9 +49,10 @@ struct operated {
               "secret", 3}) {}
 
   job_core::moment moment() const {
-    return {now, fmt::format("T{}", std::chrono::duration_cast<std::chrono::seconds>(
-                                        now.time_since_epoch())
-                                        .count())};
+    return {now,
+            fmt::format(
+                "T{}",
+                std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count())};
   }
   api_answer answer(const api_request& r) {
     if (instead)
@@ -105,16 +106,17 @@ struct operated {
   void pod(const std::string& name, const std::string& role, const std::string& phase,
            std::optional<int> code = {}, const std::string& reason = "", bool going = false) {
     const auto index = name.substr(name.rfind('-') + 1);
-    json::object meta{{"name", name},
-                      {"namespace", "jobs"},
-                      {"uid", name + "-uid"},
-                      {"labels", json::object{{kube::role_label, role}, {kube::index_label, index}}}};
+    json::object meta{
+        {"name", name},
+        {"namespace", "jobs"},
+        {"uid", name + "-uid"},
+        {"labels", json::object{{kube::role_label, role}, {kube::index_label, index}}}};
     if (going)
       meta["deletionTimestamp"] = "T1";
     json::object state{{"phase", phase}, {"reason", reason}};
     if (code)
-      state["containerStatuses"] = json::array{json::object{
-          {"state", json::object{{"terminated", json::object{{"exitCode", *code}}}}}}};
+      state["containerStatuses"] = json::array{
+          json::object{{"state", json::object{{"terminated", json::object{{"exitCode", *code}}}}}}};
     perform(core.pod_is(moment(), json::object{{"metadata", meta}, {"status", state}}));
   }
   void master(int attempt, const std::string& phase, std::optional<int> code = {},
@@ -160,13 +162,12 @@ TEST_SUITE("job_core: what a job needs") {
     for (const auto& a : o.asked)
       if (a.find("status") == std::string::npos && a.find("events") == std::string::npos)
         made.push_back(a);
-    CHECK(made == std::vector<std::string>{
-                      "PATCH serviceaccounts/elasticjob-words-dlrover-master",
-                      "PATCH roles/elasticjob-words-dlrover-master",
-                      "PATCH rolebindings/elasticjob-words-dlrover-master",
-                      "PATCH services/elasticjob-words-dlrover-master",
-                      "PATCH poddisruptionbudgets/elasticjob-words", "POST jobs/secrets",
-                      makes_master});
+    CHECK(made == std::vector<std::string>{"PATCH serviceaccounts/elasticjob-words-dlrover-master",
+                                           "PATCH roles/elasticjob-words-dlrover-master",
+                                           "PATCH rolebindings/elasticjob-words-dlrover-master",
+                                           "PATCH services/elasticjob-words-dlrover-master",
+                                           "PATCH poddisruptionbudgets/elasticjob-words",
+                                           "POST jobs/secrets", makes_master});
     CHECK(o.phase() == "Pending");
     o.master(0, "Pending");
     o.passes(5min);
@@ -203,9 +204,8 @@ TEST_SUITE("job_core: what a job needs") {
   TEST_CASE("is made again when the spec has changed, but for what is there") {
     auto o = operated::running();
     o.asked.clear();
-    o.changes([](auto& j) {
-      j.at("spec").at("replicaSpecs").at("worker").as_object()["replicas"] = 3;
-    });
+    o.changes(
+        [](auto& j) { j.at("spec").at("replicaSpecs").at("worker").as_object()["replicas"] = 3; });
     o.passes(5s);
     CHECK(o.count("PATCH services/elasticjob-words-dlrover-master") == 1);
     CHECK(o.count(makes_master) == 0);

@@ -17,11 +17,11 @@ namespace troupe::actors {
 /// What the operator keeps of a job's pod.
 struct job_pod {
   std::string uid, name, role;
-  std::string phase; ///< Pending, Running, Succeeded, Failed, Unknown
-  std::string waits_for; ///< of one that is pending: why, as scheduler or kubelet say
+  std::string phase;         ///< Pending, Running, Succeeded, Failed, Unknown
+  std::string waits_for;     ///< of one that is pending: why, as scheduler or kubelet say
   std::uint32_t attempt = 0; ///< of a master's
   std::optional<std::int64_t> exit_code; ///< of its first container
-  std::string reason; ///< of its end: Evicted, OOMKilled, …
+  std::string reason;                    ///< of its end: Evicted, OOMKilled, …
   bool is_being_deleted = false;
 
   bool has_ended() const { return phase == "Succeeded" || phase == "Failed"; }
