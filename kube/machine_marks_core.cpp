@@ -1,14 +1,13 @@
 #include "kube/machine_marks_core.hpp"
 
 #include "kube/limits.hpp"
+#include "kube/objects.hpp"
 
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 namespace troupe::kube {
@@ -19,61 +18,20 @@ namespace json = boost::json;
 
 constexpr auto taint_key = "troupe/faulty";
 constexpr auto taint_effect = "NoSchedule";
-/// https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
-constexpr std::size_t value_max = 63;
-
-/// The value at a path of members; null if there is none.
-const json::value* member(const json::value& of, std::initializer_list<const char*> path) {
-  const auto* at = &of;
-  for (const char* name : path) {
-    const auto* object = at->if_object();
-    at = object != nullptr ? object->if_contains(name) : nullptr;
-    if (at == nullptr)
-      return nullptr;
-  }
-  return at;
-}
-
-std::string text(const json::value& of, std::initializer_list<const char*> path) {
-  const auto* found = member(of, path);
-  const auto* string = found != nullptr ? found->if_string() : nullptr;
-  return string != nullptr ? std::string(*string) : std::string();
-}
-
-std::optional<json::value> parsed(const std::string& body) {
-  boost::system::error_code wrong;
-  auto value = json::parse(body, wrong);
-  return wrong ? std::nullopt : std::optional(std::move(value));
-}
-
-/// A value that taints and labels may have.
-std::string as_value(const std::string& name) {
-  std::string out;
-  for (const unsigned char c : name.substr(0, value_max))
-    out += std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' ? static_cast<char>(c) : '-';
-  const auto is_end = [](unsigned char c) { return std::isalnum(c) != 0; };
-  while (!out.empty() && !is_end(static_cast<unsigned char>(out.back())))
-    out.pop_back();
-  const auto first = std::find_if(out.begin(), out.end(), is_end);
-  return {first, out.end()};
-}
 
 bool is_loopback(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1" || address == "localhost";
 }
 
 bool is_tainted(const json::value& machine) {
-  const auto* taints = member(machine, {"spec", "taints"});
-  const auto* list = taints != nullptr ? taints->if_array() : nullptr;
-  return list != nullptr && std::any_of(list->begin(), list->end(), [](const json::value& t) {
-           return text(t, {"key"}) == taint_key && text(t, {"effect"}) == taint_effect;
-         });
+  const auto& taints = items(machine, {"spec", "taints"});
+  return std::any_of(taints.begin(), taints.end(), [](const json::value& t) {
+    return text(t, {"key"}) == taint_key && text(t, {"effect"}) == taint_effect;
+  });
 }
 
 bool is_cordoned(const json::value& machine) {
-  const auto* cordoned = member(machine, {"spec", "unschedulable"});
-  const auto* is = cordoned != nullptr ? cordoned->if_bool() : nullptr;
-  return is != nullptr && *is;
+  return is_true(machine, {"spec", "unschedulable"});
 }
 
 json::object added(const char* path, json::value what) {
@@ -90,7 +48,7 @@ std::string change_of(const json::value& machine, machine_mark how, const std::s
     patch.push_back(added("/spec/unschedulable", true));
     return json::serialize(patch);
   }
-  const json::object taint{{"key", taint_key}, {"value", as_value(job)}, {"effect", taint_effect}};
+  const json::object taint{{"key", taint_key}, {"value", as_label(job)}, {"effect", taint_effect}};
   const auto* taints = member(machine, {"spec", "taints"});
   const bool has_list = taints != nullptr && taints->is_array();
   patch.push_back(has_list ? added("/spec/taints/-", taint)
@@ -177,12 +135,10 @@ machine_marks_core::effects machine_marks_core::answered(instant now, std::uint6
 void machine_marks_core::take_pod(effects& out, const api_answer& a) {
   auto& first = waiting_.front();
   const auto list = parsed(a.body);
-  const auto* items = list ? member(*list, {"items"}) : nullptr;
-  const auto* pods = items != nullptr ? items->if_array() : nullptr;
   // Times are RFC 3339 in UTC, which sort as text.
   std::pair<bool, std::string> newest;
-  if (pods != nullptr)
-    for (const auto& pod : *pods) {
+  if (list)
+    for (const auto& pod : items(*list, {"items"})) {
       const auto machine = text(pod, {"spec", "nodeName"});
       const std::pair since{text(pod, {"status", "phase"}) == "Running",
                             text(pod, {"status", "startTime"})};
@@ -252,7 +208,7 @@ std::string machine_marks_core::by_hand(const std::string& machine) const {
   const auto name = machine.empty() ? std::string("MACHINE") : machine;
   return options_.how == machine_mark::taint
              ? fmt::format("kubectl taint nodes {} {}={}:{}", name, taint_key,
-                           as_value(options_.job), taint_effect)
+                           as_label(options_.job), taint_effect)
              : "kubectl cordon " + name;
 }
 
