@@ -10,7 +10,7 @@
 namespace troupe::kube {
 
 struct api_request {
-  std::string method;       ///< GET, PATCH
+  std::string method;       ///< GET, POST, PUT, PATCH
   std::string target;       ///< path and query, escaped
   std::string content_type; ///< of the body; empty: there is none
   std::string body;

@@ -74,4 +74,17 @@ inline constexpr duration lease_renewed_within = 10s;
 inline constexpr duration lease_renewed_every = 3s;
 inline constexpr duration lease_again = 2s;
 
+/// A journal's records in a ConfigMap, which may have a MiB in all. A request has them in base64.
+inline constexpr std::size_t config_map_bytes_max = 768u << 10;
+/// What has come to such a journal before what says nothing more is dropped: each append sends all
+/// of it again.
+inline constexpr std::size_t config_map_compact_bytes = 32u << 10;
+inline constexpr auto config_map_again_first = 100ms;
+inline constexpr auto config_map_again_most = 10s;
+inline constexpr auto config_map_retry_after_most = 60s;
+/// Conflicts in a row after which the next attempt waits as well.
+inline constexpr int config_map_conflicts_max = 3;
+/// How long a master that starts waits for an API server that is away.
+inline constexpr auto config_map_open_within = 300s;
+
 } // namespace troupe::limits

@@ -3,7 +3,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::messages");
 
-# Conversation: operator — what the actors of actor-operator tell each other. It never leaves the process: other programs hear of the operator
+# What the actors of actor-operator tell each other. It never leaves the process: other programs hear of the operator
 # through the API server.
 #
 # Roles     *election* knows whether this operator leads, *informer* follows the objects of the API, one *job* for each ElasticJob acts.

@@ -1,5 +1,6 @@
 #include "launch/doctor/places.hpp"
 
+#include "launch/options/journal_place.hpp"
 #include "runtime/os/process/launch_plan.hpp"
 #include "runtime/os/storage/storage_error.hpp"
 
@@ -99,7 +100,7 @@ std::vector<place_facts> look_at_places(const doctor_options& o) {
   else
     all.push_back(look_at("temporary files", fs::temp_directory_path(unknown),
                           "TMPDIR (or --log-dir)", wanted_for_logs));
-  if (!job.journal.empty())
+  if (!job.journal.empty() && !config_map_of(job.journal))
     all.push_back(look_at("journal", folder_of(job.journal), "--journal", wanted_for_logs));
   if (!job.outcome_file.empty())
     all.push_back(look_at("outcome file", folder_of(job.outcome_file), "--outcome-file", 0));

@@ -38,7 +38,8 @@ int run(const master_program_options& o, const machine_facts& machine,
   if (!directory)
     return report_error(program, directory.error().what, exit_failure);
   run_directory::remove_abandoned();
-  auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o), log->sink());
+  auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o),
+                                     {o.cluster.service_account, machine}, log->sink());
   if (!journal)
     return report_error(program, journal.error().what, exit_failure);
   auto options = master_options_of(settings_of(o));
@@ -47,7 +48,7 @@ int run(const master_program_options& o, const machine_facts& machine,
   options->journal = journal->options;
   take_hang_options(o.hangs, directory->stacks(), log->sink(), options->diagnosis);
   const auto cluster =
-      cluster_of(o.cluster, machine, o.rdzv_id, o.nodes_min, o.nodes_max, log->sink());
+      cluster_of(o.cluster, machine, o.rdzv_id, {o.nodes_min, o.nodes_max}, log->sink());
   if (!cluster)
     return report_error(program, cluster.error().what, exit_failure);
   actors::master_world world{*transport, journal->store,

@@ -1,4 +1,5 @@
 #include "launch/options/arguments.hpp"
+#include "launch/options/journal_place.hpp"
 #include "launch/options/metrics.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/version.hpp"
@@ -173,6 +174,8 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
     return refused(metrics_at.error());
   o.metrics_listen = *metrics_at;
   o.cluster = derive_cluster(cluster);
+  if (auto wrong = wrong_journal(o.journal))
+    return refused(*wrong);
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
   if (auto wrong = check_name("--node-name", o.node_name); !wrong)
     return refused(wrong.error());
@@ -228,7 +231,9 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
          into(max_restarts)},
         {{"--journal"},
          "FILE",
-         "Where decisions are kept; an existing one is taken up",
+         "Where decisions are kept; an existing one is taken up. configmap:NAME: in a ConfigMap, "
+         "for "
+         "a pod without a volume; needs a role that may get, create and update configmaps",
          into(o.journal)}}});
   d.add(policy_group(policy));
   d.add(hangs_group(hangs));
@@ -269,6 +274,8 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
     return refused(metrics_at.error());
   o.metrics_listen = *metrics_at;
   o.cluster = derive_cluster(cluster);
+  if (auto wrong = wrong_journal(o.journal))
+    return refused(*wrong);
   const auto settings = parse_rendezvous_settings(conf);
   if (!settings)
     return refused(settings.error());

@@ -27,7 +27,7 @@ void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std:
        {{"--node-name"}, "NAME", "This node's name within the job", into(o.node_name)},
        {{"--journal"},
         "FILE",
-        "Where the master of this node keeps its decisions",
+        "Where the master of this node keeps its decisions (actor-master has the same option)",
         into(o.journal)},
        {{"--copy-rate"},
         "MIB/S",

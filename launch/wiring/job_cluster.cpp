@@ -4,10 +4,9 @@
 
 namespace troupe::launch {
 
-result<std::shared_ptr<ports::cluster>> cluster_of(const cluster_options& o,
-                                                   const machine_facts& machine,
-                                                   const std::string& job, std::uint32_t nodes_min,
-                                                   std::uint32_t nodes_max, const log::sink& log) {
+result<std::shared_ptr<ports::cluster>>
+cluster_of(const cluster_options& o, const machine_facts& machine, const std::string& job,
+           std::pair<std::uint32_t, std::uint32_t> nodes, const log::sink& log) {
   if (o.marks == faulty_machine::is_left && o.elastic_job.empty())
     return std::make_shared<ports::no_cluster>();
   const auto wrong = [&o](const error& why) {
@@ -25,7 +24,7 @@ result<std::shared_ptr<ports::cluster>> cluster_of(const cluster_options& o,
     options.marks = o.marks == faulty_machine::is_cordoned ? kube::machine_mark::cordon
                                                            : kube::machine_mark::taint;
   options.elastic_job = o.elastic_job;
-  options.nodes = {nodes_min, nodes_max};
+  options.nodes = {nodes.first, nodes.second};
   options.gang = o.gang;
   options.seed = random_seed();
   auto opened = os::job_cluster::open(std::move(*access), options, log);

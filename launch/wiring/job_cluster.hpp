@@ -9,14 +9,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace troupe::launch {
 
-/// The cluster that a job's master knows: Kubernetes (--mark-faulty, --elastic-job), or none. The
-/// error names the option, and what this process lacks for it.
-result<std::shared_ptr<ports::cluster>> cluster_of(const cluster_options& o,
-                                                   const machine_facts& machine,
-                                                   const std::string& job, std::uint32_t nodes_min,
-                                                   std::uint32_t nodes_max, const log::sink& log);
+/// The cluster that a job's master knows: Kubernetes (--mark-faulty, --elastic-job), or none.
+/// `nodes`: MIN and MAX of --nnodes. The error names the option, and what this process lacks.
+result<std::shared_ptr<ports::cluster>>
+cluster_of(const cluster_options& o, const machine_facts& machine, const std::string& job,
+           std::pair<std::uint32_t, std::uint32_t> nodes, const log::sink& log);
 
 } // namespace troupe::launch

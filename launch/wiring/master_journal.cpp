@@ -1,13 +1,46 @@
 #include "launch/wiring/master_journal.hpp"
 
+#include "kube/limits.hpp"
+#include "launch/options/journal_place.hpp"
 #include "runtime/os/journal/memory_only_journal.hpp"
 #include "runtime/os/journal/sqlite_journal.hpp"
+#include "runtime/os/kube/config_map_journal.hpp"
 
 #include <fmt/format.h>
 
 #include <utility>
 
 namespace troupe::launch {
+
+namespace {
+
+/// An operator gives it to the pods of its ElasticJobs.
+std::string elastic_job_of(const machine_facts& machine) {
+  const auto found = machine.environment.find("ELASTIC_JOB_NAME");
+  return found == machine.environment.end() ? std::string() : found->second;
+}
+
+result<master_journal> open_in_config_map(const std::string& named, const std::string& name,
+                                          const os::journal_owner& mine,
+                                          const journal_account& account, const log::sink& sink) {
+  const auto wrong = [](const error& why) { return failure(why.code, "--journal: " + why.what); };
+  auto access = os::access_in_cluster(account.machine.environment, account.service_account);
+  if (!access)
+    return wrong(access.error());
+  const os::config_map_journal::options o{access->name_space, name, elastic_job_of(account.machine),
+                                          account.machine.host, random_seed()};
+  auto opened =
+      os::config_map_journal::open(os::config_map_journal::calls_to(*access), o, mine, sink);
+  if (!opened)
+    return wrong(opened.error());
+  for (const auto& notice : (*opened)->notices())
+    sink("master", notice);
+  actors::journal_options options{named, true};
+  options.compact_bytes = limits::config_map_compact_bytes;
+  return master_journal{std::move(*opened), options};
+}
+
+} // namespace
 
 os::journal_owner owner_of(const launcher_options& o, std::uint64_t run) {
   // A job that is alone on its node gets another id each time.
@@ -19,7 +52,10 @@ os::journal_owner owner_of(const master_program_options& o) {
 }
 
 result<master_journal> open_master_journal(const std::string& named, const std::string& otherwise,
-                                           const os::journal_owner& mine, const log::sink& sink) {
+                                           const os::journal_owner& mine,
+                                           const journal_account& account, const log::sink& sink) {
+  if (const auto name = config_map_of(named))
+    return open_in_config_map(named, *name, mine, account, sink);
   const bool asked_for = !named.empty();
   const auto& path = asked_for ? named : otherwise;
   auto file = os::sqlite_journal::open(

@@ -2,6 +2,7 @@
 
 #include "actors/master/journal/journal_core.hpp"
 #include "launch/options/options.hpp"
+#include "launch/wiring/machine.hpp"
 #include "runtime/os/journal/journal_opening.hpp"
 #include "runtime/ports/journal_store.hpp"
 
@@ -16,14 +17,22 @@ struct master_journal {
   actors::journal_options options;
 };
 
+/// Where a journal in a ConfigMap is: the pod's account, and what the pod was told.
+struct journal_account {
+  std::string service_account;
+  const machine_facts& machine;
+};
+
 /// `run`: what the keeper calls this run of the launcher.
 os::journal_owner owner_of(const launcher_options& o, std::uint64_t run);
 os::journal_owner owner_of(const master_program_options& o);
 
-/// The journal that the user named (--journal), which a later master may take up after a power cut,
-/// or else the one at `otherwise`: that serves this run, and ends with this machine. A named one
-/// that cannot be had is an error; without the other one the master goes on in memory, and says so.
+/// The journal that the user named (--journal), a file or a ConfigMap, which a later master may
+/// take up after a power cut, or else the one at `otherwise`: that serves this run, and ends with
+/// this machine. A named one that cannot be had is an error; without the other one the master goes
+/// on in memory, and says so.
 result<master_journal> open_master_journal(const std::string& named, const std::string& otherwise,
-                                           const os::journal_owner& mine, const log::sink& sink);
+                                           const os::journal_owner& mine,
+                                           const journal_account& account, const log::sink& sink);
 
 } // namespace troupe::launch

@@ -5,6 +5,7 @@
 #include "launch/keeper/kept_messages.hpp"
 #include "launch/keeper/kept_process_host.hpp"
 #include "launch/keeper/kept_store_host.hpp"
+#include "launch/options/journal_place.hpp"
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/conclusion.hpp"
 #include "launch/wiring/endpoint_name.hpp"
@@ -357,9 +358,32 @@ class life {
                    : named;
   }
 
-  /// The master, if this launcher is to run it; nothing if another process does. To take the
-  /// address is the only way to know whether it is ours and free, also for launchers that start at
-  /// the same moment: if it is refused, dialling it is what tells the user more.
+  /// Nothing: a master that is there is another's. A file is locked; a ConfigMap goes to the newest
+  /// that opens it, so the address is held.
+  result<std::optional<master_journal>> take_journal(ports::transport& transport,
+                                                     const ports::endpoint& master, bool if_able) {
+    std::unique_ptr<ports::listener> held;
+    if (if_able && config_map_of(options_.journal)) {
+      if (keeper_.earlier_lives() > 0)
+        await_free_address(transport, master);
+      auto mine = transport.listen(master, [](const auto&) {});
+      if (!mine)
+        return std::nullopt;
+      held = std::move(*mine);
+    }
+    auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
+                                       owner_of(options_, facts_.seed),
+                                       {options_.cluster.service_account, machine_}, log_->sink());
+    const bool may_be_anothers = if_able && !held;
+    if (!journal && may_be_anothers && !address_is_free(transport, master))
+      return std::nullopt;
+    if (journal && may_be_anothers && !options_.journal.empty())
+      await_free_address(transport, master);
+    return journal.map([](auto& j) { return std::optional(std::move(j)); });
+  }
+
+  /// The master, if this launcher is to run it; nothing if another process does. Only taking the
+  /// address tells whether it is free; if it is refused, dialling it tells the user more.
   result<std::unique_ptr<master_run>>
   host_master(const std::shared_ptr<ports::transport>& transport, const placement& where) {
     if (where.host == placement::hosting::elsewhere)
@@ -368,26 +392,22 @@ class life {
     auto options = master_options_of(settings_of(options_, where.master));
     if (!options)
       return tl::make_unexpected(options.error());
-    auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
-                                       owner_of(options_, facts_.seed), log_->sink());
-    if (!journal && if_able && !address_is_free(*transport, where.master))
+    auto taken = take_journal(*transport, where.master, if_able);
+    if (!taken)
+      return tl::make_unexpected(taken.error());
+    if (!*taken)
       return std::unique_ptr<master_run>{}; // the master that is there may well have that journal
-    if (!journal)
-      return tl::make_unexpected(journal.error());
-    if (if_able && !options_.journal.empty())
-      await_free_address(*transport, where.master);
-    options->journal = journal->options;
+    options->journal = (*taken)->options;
     const auto cluster = cluster_of(options_.cluster, machine_, options_.rdzv_id,
-                                    options_.nodes_min, options_.nodes_max, log_->sink());
+                                    {options_.nodes_min, options_.nodes_max}, log_->sink());
     if (!cluster)
       return tl::make_unexpected(cluster.error());
     take_hang_options(options_.hangs, facts_.directory.stacks(), log_->sink(), options->diagnosis);
     masters_engine_.emplace(master_run::threads);
-    auto started =
-        master_run::start(masters_engine_->system(),
-                          {transport, journal->store,
-                           topology_file::of(options_.policy.topology, log_->sink()), *cluster},
-                          *options, log_->sink());
+    const actors::master_world world{transport, (*taken)->store,
+                                     topology_file::of(options_.policy.topology, log_->sink()),
+                                     *cluster};
+    auto started = master_run::start(masters_engine_->system(), world, *options, log_->sink());
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;

@@ -87,7 +87,7 @@ THIRD_PARTY = {
     # Manifests are JSON, for readers who are not us.
     r"boost/json/": (OS, WORKER, WIRING, SHELL, DOCTOR, CATALOG, TOPOLOGY, KUBE),
     r"(boost(?!/json/)|openssl)/|sqlite3\.h|spdlog/|liburing": (OS, KEEPER, WIRING),
-    r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS, TOPOLOGY),
+    r"libdeflate\.h": (CKPT, TRAINING, CATALOG, COPIES, OS, TOPOLOGY, KUBE),
     r"isa-l/": (CKPT,),
     # xpu_timer's files are protobuf.
     r"protozero/": (DIAG, "bench"),

@@ -16,6 +16,8 @@ class journal_world {
   virtual result<std::unique_ptr<ports::journal_store>> open() = 0;
   /// Lets time pass until `holds`; answers whether it came to that.
   virtual bool until(const std::function<bool()>& holds) = 0;
+  /// A second master that opens it takes it from the first, instead of being refused.
+  virtual bool newest_takes_it() const { return false; }
 };
 
 using journal_world_maker = std::function<std::unique_ptr<journal_world>()>;

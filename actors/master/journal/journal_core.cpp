@@ -186,7 +186,7 @@ void journal_core::count(effects& out, std::size_t bytes) {
   bytes_ += bytes;
   // A compaction costs as much as what remains, so it waits until much has come.
   if (compacting_ ||
-      (records_ < limits::journal_compact_records && bytes_ < limits::journal_compact_bytes))
+      (records_ < limits::journal_compact_records && bytes_ < options_.compact_bytes))
     return;
   compacting_ = true;
   out.push_back(compact{});

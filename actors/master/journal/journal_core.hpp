@@ -26,6 +26,9 @@ struct journal_options {
   /// file that was not asked for is not worth a job: while its disk is full, decisions go on
   /// without it.
   bool asked_for = true;
+  /// What records may come to before those that say nothing more are dropped. Less where each
+  /// append costs what all of them come to.
+  std::size_t compact_bytes = limits::journal_compact_bytes;
 };
 
 /// Gets records into the store, in order, also when its disk is full for a while. A full disk is

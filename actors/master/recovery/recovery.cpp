@@ -200,10 +200,11 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, rendezvous
   recall(self);
   self->state->cluster->listen(
       [planner = master.recovery, path = ctx.path()](std::uint32_t min, std::uint32_t max) {
-        sup::post(planner, messages::local<messages::ScaleRequest>(path, [&](auto b) {
-                    b.setNodesMin(min);
-                    b.setNodesMax(max);
-                  }));
+        const auto wish = messages::local<messages::ScaleRequest>(path, [min, max](auto b) {
+          b.setNodesMin(min);
+          b.setNodesMax(max);
+        });
+        sup::post(planner, wish);
       });
   if (topology && sizes.topology.file)
     topology->read([me = private_handle{self}](const topology_answer& answer) {

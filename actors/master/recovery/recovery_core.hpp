@@ -83,8 +83,7 @@ class recovery_core {
   struct record {
     messages::any_msg message;
   };
-  /// Send to these nodes, one message shared by all.
-  /// A node without a link does not get it: what counts is said again when the node is back.
+  /// Send to these nodes. One without a link does not get it: what counts is said again later.
   struct direct {
     std::vector<node_name> nodes;
     messages::any_msg message;
@@ -191,9 +190,7 @@ class recovery_core {
   /// What the file says of the network, or why it says nothing.
   effects topology_known(instant now, const topology_answer& answer);
 
-  /// A person says how large the job may be.
-  /// Of a world, from now on.
-  std::uint32_t nodes_max() const { return sizes_.nodes_max; }
+  /// A person, or the cluster, says how large the job may be.
   effects scale_wanted(instant now, std::uint64_t number,
                        const messages::msg<messages::ScaleRequest>& m);
 
@@ -208,6 +205,7 @@ class recovery_core {
 
   phase current_phase() const { return phase_; }
   generation current() const { return current_; }
+  std::uint32_t nodes_max() const { return sizes_.nodes_max; }
   std::string in_words() const;
 
  private:

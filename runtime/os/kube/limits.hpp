@@ -20,5 +20,7 @@ inline constexpr std::size_t api_token_max = 64u << 10;
 /// How long the end of a master waits for machines that are being marked, and pods that are
 /// deleted.
 inline constexpr auto cluster_ends_within = 5s;
+/// How long the end of a master waits for what its journal is asked to write.
+inline constexpr auto journal_end_within = 5s;
 
 } // namespace troupe::limits

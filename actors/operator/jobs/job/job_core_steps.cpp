@@ -1,0 +1,286 @@
+// What job_core asks for next, and what comes of it.
+#include "actors/limits.hpp"
+#include "actors/operator/jobs/job/job_core.hpp"
+#include "kube/limits.hpp"
+#include "kube/objects.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace json = boost::json;
+using kube::text;
+
+std::string job_core::path() const {
+  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", kube::elastic_job_group,
+                     job_.name_space, job_.name);
+}
+
+job_core::next_step job_core::next(const moment& now) {
+  if (job_.is_being_deleted)
+    return refused_until_ ? std::nullopt : next_of_deleted();
+  if (auto body = status_.patch(); body != status_written_) {
+    if (!status_at_ || now.at >= *status_at_) {
+      status_at_.reset();
+      status_written_ = body;
+      return {{step::status,
+               {"PATCH", path() + "/status", "application/merge-patch+json", std::move(body)}}};
+    }
+  } else {
+    status_at_.reset();
+  }
+  if (!refused_until_)
+    if (auto more = status_.is_over() ? next_of_over(now) : next_of_live(now))
+      return more;
+  if (!events_.empty())
+    return {{step::event, event_of(events_.front())}};
+  return std::nullopt;
+}
+
+job_core::next_step job_core::next_of_deleted() const {
+  const auto& all = job_.finalizers;
+  if (std::find(all.begin(), all.end(), kube::finalizer) == all.end())
+    return std::nullopt;
+  if (!binding_removed_)
+    return {{step::remove_binding, kube::remove_machines_binding(job_)}};
+  return {{step::let_go, change_finalizers("remove")}};
+}
+
+/// A pod that waits for room would be started for nothing; one that runs is about to end.
+job_core::next_step job_core::next_of_over(const moment& now) {
+  const auto age = over_at_ ? now.at - *over_at_ : duration::zero();
+  for (const auto& [uid, p] : pods_)
+    if (p.is_live() && (p.phase == "Pending" || age >= limits::pods_end_within))
+      return {{step::remove_pod, remove_pod(p)}};
+  if (job_.keep_for && over_at_ && age >= *job_.keep_for)
+    return {{step::remove_job, {"DELETE", path(), "", ""}}};
+  return std::nullopt;
+}
+
+job_core::next_step job_core::next_of_live(const moment& now) {
+  const auto& all = job_.finalizers;
+  if (!options_.policy.machines_role.empty() &&
+      std::find(all.begin(), all.end(), kube::finalizer) == all.end())
+    return {{step::finalizer, change_finalizers("add")}};
+  if (job_.is_suspended) {
+    for (const auto& [uid, p] : pods_)
+      if (p.is_live())
+        return {{step::remove_pod, remove_pod(p)}};
+    return std::nullopt;
+  }
+  if (needs_done_ < needs_.size())
+    return {{step::need, needs_[needs_done_]}};
+  if (!token_done_)
+    return {{step::token, kube::create_token(job_, options_.token)}};
+  return next_of_master(now);
+}
+
+job_core::next_step job_core::next_of_master(const moment& now) {
+  // Its watch event is late, or it was gone before it could be told, or the name is another's.
+  if (!created_.empty() && created_until_ && now.at >= *created_until_)
+    return {
+        {step::look,
+         {"GET", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, created_), "", ""}}};
+  const auto* newest = newest_master();
+  if (!created_.empty() || (newest != nullptr && newest->is_live()) ||
+      (next_master_at_ && now.at < *next_master_at_))
+    return std::nullopt;
+  const auto& config = options_.policy.topology_config;
+  if (!config.empty() && !topology_)
+    return {{step::topology,
+             {"GET", fmt::format("/api/v1/namespaces/{}/configmaps/{}", job_.name_space, config),
+              "", ""}}};
+  return {{step::master,
+           kube::create_master_pod(job_, options_.policy, attempt_, topology_.value_or(false))}};
+}
+
+kube::api_request job_core::remove_pod(const job_pod& p) const {
+  return {"DELETE", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, p.name),
+          "application/json",
+          json::serialize(json::object{{"preconditions", json::object{{"uid", p.uid}}}})};
+}
+
+/// Of the version that was read: others have finalizers, too.
+kube::api_request job_core::change_finalizers(const char* op) const {
+  json::array list;
+  for (const auto& f : job_.finalizers)
+    if (f != kube::finalizer)
+      list.emplace_back(f);
+  if (op == std::string_view("add"))
+    list.emplace_back(kube::finalizer);
+  const json::object body{{"metadata", json::object{{"resourceVersion", job_.version},
+                                                    {"finalizers", std::move(list)}}}};
+  return {"PATCH", path(), "application/merge-patch+json", json::serialize(body)};
+}
+
+kube::api_request job_core::event_of(const told_event& e) const {
+  const json::object about{{"apiVersion", kube::elastic_job_group},
+                           {"kind", "ElasticJob"},
+                           {"name", job_.name},
+                           {"namespace", job_.name_space},
+                           {"uid", job_.uid}};
+  const json::object body{
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata", json::object{{"generateName", kube::label_of(job_.name) + "."},
+                                {"namespace", job_.name_space}}},
+      {"involvedObject", about},
+      {"reason", e.reason},
+      {"message", e.message},
+      {"type", e.is_warning ? "Warning" : "Normal"},
+      {"source", json::object{{"component", "troupe-operator"}}},
+      {"firstTimestamp", e.utc},
+      {"lastTimestamp", e.utc},
+      {"count", 1}};
+  return {"POST", fmt::format("/api/v1/namespaces/{}/events", job_.name_space), "application/json",
+          json::serialize(body)};
+}
+
+// ---- What came of it ----
+
+job_core::effects job_core::answered(const moment& now, std::uint64_t number,
+                                     const kube::api_answer& a) {
+  effects out;
+  if (!asked_ || asked_->first != number)
+    return out;
+  const auto s = std::exchange(asked_, std::nullopt)->second;
+  if (a.status >= 200 && a.status < 300) {
+    done(s, a, now);
+    if (s != step::status && s != step::event) {
+      again_.reset();
+      if (trouble_.rfind("PodPending", 0) != 0)
+        blocked(out, now, "", "");
+    }
+  } else {
+    refused(out, now, s, a);
+  }
+  go_on(out, now);
+  return out;
+}
+
+void job_core::done(step s, const kube::api_answer& a, const moment& now) {
+  switch (s) {
+  case step::need:
+    ++needs_done_;
+    break;
+  case step::token:
+    token_done_ = true;
+    break;
+  case step::topology: {
+    const auto config = kube::parsed(a.body);
+    topology_ = config && text(*config, {"data", "topology_config"}).find_first_not_of(" \t\r\n") !=
+                              std::string::npos;
+    break;
+  }
+  case step::master:
+    created_ = kube::master_pod_name(job_.name, attempt_);
+    created_until_ = now.at + limits::pod_told_within;
+    topology_.reset(); // by the next master it may be another
+    break;
+  case step::look:
+    take_looked_at(a, now);
+    break;
+  case step::remove_binding:
+    binding_removed_ = true;
+    break;
+  case step::status:
+    status_at_ = now.at + limits::status_again;
+    break;
+  case step::event:
+    events_.pop_front();
+    break;
+  case step::none:
+  case step::finalizer:
+  case step::remove_pod:
+  case step::let_go:
+  case step::remove_job:
+    break;
+  }
+  // What was changed is told by the watch; until then the same would be asked for again.
+  if (s == step::finalizer || s == step::remove_pod || s == step::let_go || s == step::remove_job)
+    again_at_ = now.at + limits::job_again_first;
+}
+
+void job_core::take_looked_at(const kube::api_answer& a, const moment& now) {
+  const auto pod = kube::parsed(a.body);
+  created_until_ = now.at + limits::pod_told_within;
+  if (pod && kube::label(*pod, kube::job_label) == kube::label_of(job_.name) &&
+      kube::label(*pod, kube::role_label) == kube::master_role) {
+    take_pod(now, *pod);
+  } else {
+    created_.clear();
+    ++attempt_;
+  }
+}
+
+void job_core::refused(effects& out, const moment& now, step s, const kube::api_answer& a) {
+  const bool is_gone = a.status == 404;
+  if (s == step::event && !kube::is_passing(a) && a.status != 401) {
+    events_.pop_front(); // an event is for people; that it may not be written is in the log
+    out.push_back(note{{log::level::debug, "event_refused", kube::in_words(a), {}}});
+    return;
+  }
+  if (s == step::status)
+    status_written_.clear();
+  if (s == step::token && a.status == 409) {
+    token_done_ = true;
+    return;
+  }
+  if (s == step::look && is_gone) {
+    created_.clear();
+    ++attempt_;
+    return;
+  }
+  if (s == step::topology && is_gone) {
+    topology_ = false;
+    return;
+  }
+  if (s == step::remove_binding && is_gone) {
+    binding_removed_ = true;
+    return;
+  }
+  if (s == step::master && a.status == 409) {
+    // Its watch event is late; if it does not come, the name is another's.
+    created_ = kube::master_pod_name(job_.name, attempt_);
+    created_until_ = now.at + limits::pod_told_within;
+    return;
+  }
+  if (s == step::need && is_gone &&
+      needs_[needs_done_].target.find("disruption") != std::string::npos) {
+    say(now, "NoDisruptionBudget",
+        "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take "
+        "several pods at once",
+        true);
+    ++needs_done_;
+    return;
+  }
+  rest(now, a);
+  if (kube::is_passing(a) || a.status == 401 || a.status == 409 ||
+      (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
+    return;
+  refused_until_ = now.at + limits::job_again_most;
+  again_at_.reset();
+  blocked(out, now,
+          a.status == 403 ? "Forbidden"
+          : is_gone       ? "NotFound"
+                          : "Refused",
+          fmt::format("{} {}: {}", s == step::need ? "applying" : "asking for",
+                      s == step::need || s == step::master ? "what its master needs" : "a change",
+                      kube::in_words(a)));
+}
+
+void job_core::rest(const moment& now, const kube::api_answer& a) {
+  auto wait = again_.next();
+  wait += std::chrono::duration_cast<duration>(wait * random_.unit() / 2);
+  if (a.retry_after)
+    wait = std::max(wait, std::min<duration>(*a.retry_after, limits::mark_retry_after_most));
+  again_at_ = now.at + wait;
+}
+
+} // namespace troupe::actors
