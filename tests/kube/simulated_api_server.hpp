@@ -78,8 +78,8 @@ class simulated_api_server {
   void change(const std::string& path, const std::function<void(boost::json::object&)>& how);
   /// Whatever its finalizers say.
   void remove(const std::string& path);
-  /// Keys ("namespace/name") and objects of a collection.
-  std::vector<std::pair<std::string, boost::json::value>> all(const std::string& path) const;
+  /// The objects of a collection, in the order of their names; until something changes.
+  std::vector<const boost::json::value*> all(const std::string& path) const;
 
  private:
   struct change_event {

@@ -43,7 +43,7 @@ void simulated_api_server::commit(const std::string& kind, const std::string& ke
   if (!next.is_null())
     metadata_of(next)["resourceVersion"] = std::to_string(version_);
   history_.push_back({version_, kind, key, before, next});
-  if (history_.size() > history_max) {
+  if (history_.size() > std::max<std::size_t>(history_max, 1)) {
     forgotten_ = history_.front().version;
     history_.pop_front();
   }
@@ -51,10 +51,8 @@ void simulated_api_server::commit(const std::string& kind, const std::string& ke
     objects.erase(key);
   else
     objects[key] = next;
-  const auto told =
-      history_.empty() ? change_event{version_, kind, key, before, next} : history_.back();
   for (auto& [number, w] : watches_)
-    tell(w, told);
+    tell(w, history_.back());
   if (next.is_null() && !before.is_null())
     collect_garbage(before);
 }
@@ -260,15 +258,14 @@ void simulated_api_server::remove(const std::string& path) {
   commit(p.kind, p.key(), nullptr);
 }
 
-std::vector<std::pair<std::string, json::value>>
-simulated_api_server::all(const std::string& path) const {
-  std::vector<std::pair<std::string, json::value>> found;
+std::vector<const json::value*> simulated_api_server::all(const std::string& path) const {
+  std::vector<const json::value*> found;
   const auto p = place_of(path);
   const auto kind = p ? kinds_.find(p->kind) : kinds_.end();
   if (kind != kinds_.end())
     for (const auto& [key, object] : kind->second)
       if (p->name_space.empty() || key.rfind(p->name_space + "/", 0) == 0)
-        found.emplace_back(key, object);
+        found.push_back(&object);
   return found;
 }
 
