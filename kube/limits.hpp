@@ -36,6 +36,36 @@ inline constexpr std::uint32_t job_nodes_max = 10'000;
 /// What a job may allow for each of its pods.
 inline constexpr std::uint32_t pod_restarts_max = 100'000;
 
+/// Of one job's master: requests about its pods that are under way.
+inline constexpr std::size_t pod_calls_max = 16;
+/// A server and a scheduler are not flooded by a large job.
+inline constexpr std::uint64_t pods_made_per_second = 20;
+inline constexpr std::uint64_t pods_made_at_once = 20;
+/// Between the end of a rank's pod and the next one, twice as long each time.
+inline constexpr auto pod_again_first = 1s;
+inline constexpr auto pod_again_most = 60s;
+/// A pod that has run so long is not part of a row of failures.
+inline constexpr duration pod_ran_well = 10min;
+/// A pod whose node is lost may still say how it has ended.
+inline constexpr auto pod_of_lost_node_ends = 5s;
+/// A pod that does not begin may have a reason that passes.
+inline constexpr auto pod_wait_untold = 30s;
+inline constexpr duration pod_pending_max = 15min;
+/// Of a reason for which pods wait: ranks told of in words.
+inline constexpr std::size_t pod_waits_told_max = 8;
+/// Reasons of one rank, and reasons of a job.
+inline constexpr std::size_t pod_wait_reasons_max = 16;
+/// A pod that was made and that no watch tells of is looked for.
+inline constexpr auto pod_unseen_max = 30s;
+/// Of one rank, for their logs; earlier ones are deleted.
+inline constexpr std::size_t ended_pods_kept = 10;
+/// Identities of a rank's pods that are gone, of which late answers may tell.
+inline constexpr std::size_t gone_pods_remembered = 8;
+/// After an answer that says that the master may not, or that is not understood.
+inline constexpr auto pods_refused_again = 60s;
+/// How often out of memory may raise a container's memory.
+inline constexpr std::uint32_t memory_raises_max = 32;
+
 /// Others may take a lease that was not renewed for so long; its holder gives it up before.
 inline constexpr duration lease_lasts = 15s;
 inline constexpr duration lease_renewed_within = 10s;

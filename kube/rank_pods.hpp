@@ -1,0 +1,149 @@
+#pragma once
+
+#include "kube/node_pod.hpp"
+#include "runtime/base/back_off.hpp"
+#include "runtime/base/time.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::kube {
+
+/// The pods that one rank has and has had, and what is to be done next about them.
+///
+/// A live pod is one that has not ended and is not being deleted. There is one while the rank is
+/// wanted and has not ended well: a second one is removed, and a missing one is made.
+///
+/// A pod is made under a name that is chosen before. Until it is known what became of that name, no
+/// other one is chosen: so an answer that is lost makes no second pod.
+class rank_pods {
+ public:
+  struct rules {
+    std::uint32_t restarts = 3;
+    std::uint64_t memory_max = 0; ///< bytes; 0: memory is never raised
+    duration pending_limit{};
+  };
+
+  /// What the end of the rank's pod means.
+  struct verdict {
+    enum class what : std::uint8_t { replaced, done, given_up };
+    what is = what::replaced;
+    pod_end end = pod_end::failed;
+    bool is_counted = false;
+    std::string reason; ///< in words
+    node_pod pod;
+  };
+
+  struct action {
+    enum class what : std::uint8_t { nothing, create, look, remove };
+    what is = what::nothing;
+    std::string name;
+    std::string uid; ///< of the pod that is removed; if it is known, of the one that is looked for
+    bool at_once = false;         ///< removed without its grace
+    std::optional<instant> again; ///< with `nothing`: something is to be done then
+  };
+
+  /// Why the rank's pod does not begin.
+  struct wait {
+    std::string kind;
+    std::string reason;   ///< in words
+    bool is_late = false; ///< it waits beyond the limit
+  };
+
+  explicit rank_pods(rules r);
+
+  /// Whether the job has this rank. One that is wanted anew has used up nothing.
+  void want(bool wanted);
+
+  /// Which pods there are is known from now on: before it nothing is concluded.
+  std::optional<verdict> begin(instant now);
+  /// `watched`: the watch has told it, and will tell when it is gone.
+  std::optional<verdict> is(instant now, const node_pod& pod, bool watched);
+  std::optional<verdict> gone(instant now, const std::string& uid);
+  /// A delete has its effect: the pod is on its way.
+  std::optional<verdict> removed(instant now, const std::string& uid);
+  /// A delete was refused, for a reason that may be another pod of that name.
+  void doubt(instant now, const std::string& uid);
+  /// False: no live pod has that address or name.
+  bool lost(instant now, const std::string& address, const std::string& reason);
+  /// A list has told all that there was. What has ended and is in no list is forgotten: their uids.
+  std::vector<std::string> all_told(instant now);
+
+  action next(instant now) const;
+  /// Nothing: nothing is to be told now.
+  std::optional<wait> tell_wait(instant now);
+
+  /// The name under which the next pod is made.
+  void choose(std::string name, std::uint64_t id) { making_ = making{std::move(name), id, false}; }
+  bool has_chosen() const { return making_.has_value(); }
+  std::uint64_t chosen_id() const { return making_ ? making_->id : 0; }
+  /// There may be a pod of that name, or not.
+  void may_be_there();
+  void is_not_there();
+  /// It belongs to another pod: another one is chosen.
+  void name_is_taken() { making_.reset(); }
+
+  std::uint32_t relaunches() const { return relaunches_; }
+  std::uint32_t restarts() const { return restarts_; }
+  const std::map<std::string, std::uint64_t>& memory() const { return memory_; }
+  bool is_running() const;
+  /// No pod of it is left, or may be left, that has not ended.
+  bool is_settled() const { return live() == nullptr && !making_; }
+  bool is_empty() const { return pods_.empty() && !making_; }
+
+ private:
+  struct known {
+    node_pod pod;
+    instant since;
+    std::optional<instant> runs_since;
+    bool is_watched = false;
+    bool is_over = false;             ///< ended or being deleted, and concluded
+    std::optional<instant> look_at;   ///< whether it is still there
+    std::optional<instant> remove_at; ///< its node is lost
+    std::string lost_reason;
+    bool late_told = false;
+  };
+  struct making {
+    std::string name;
+    std::uint64_t id = 0;
+    bool may_be_there = false;
+  };
+
+  known& known_as(instant now, const node_pod& pod);
+  std::optional<verdict> concluded(instant now, known& k);
+  std::optional<verdict> over(instant now, known& k, pod_end end, const std::string& why);
+  verdict judged(instant now, const node_pod& pod, pod_end end, const std::string& why);
+  bool raise_memory(const node_pod& pod);
+  void remember_gone(const std::string& uid);
+  bool was_gone(const std::string& uid) const;
+  bool is_kept() const { return wanted_ && !done_; }
+  const known* live() const;    ///< the oldest one
+  const known* surplus() const; ///< the youngest one of several
+  const known* oldest_ended() const;
+  action make_next(instant now) const;
+  action keep(instant now, const known& k) const;
+  std::optional<instant> next_wait(const known& k) const;
+
+  rules rules_;
+  bool wanted_ = true;
+  bool begun_ = false;
+  bool done_ = false;
+  bool given_up_ = false;
+  std::map<std::string, known> pods_; ///< by uid
+  std::optional<making> making_;
+  std::deque<std::string> gone_;
+  std::uint64_t newest_id_ = 0;
+  std::uint32_t relaunches_ = 0;
+  std::uint32_t restarts_ = 0; ///< that are counted
+  std::map<std::string, std::uint64_t> memory_;
+  std::set<std::string> told_; ///< kinds of waits
+  back_off again_;
+  instant not_before_{};
+};
+
+} // namespace troupe::kube
