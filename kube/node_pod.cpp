@@ -165,7 +165,7 @@ std::optional<std::uint64_t> bytes_of_quantity(const std::string& text) {
                                   [&](const auto& u) { return suffix == u.first; });
   if (unit != std::end(units)) {
     value *= unit->second;
-  } else if ((suffix[0] == 'e' || suffix[0] == 'E') && suffix.size() <= 3 &&
+  } else if ((suffix[0] == 'e' || suffix[0] == 'E') && suffix.size() > 1 && suffix.size() <= 3 &&
              suffix.find_first_not_of("0123456789", 1) == std::string::npos) {
     value *= std::pow(10, std::atoi(suffix.c_str() + 1));
   } else {

@@ -187,9 +187,19 @@ void node_pods_core::schedule_all(instant at) {
 
 std::optional<instant> node_pods_core::next_wakeup() const {
   // An answer comes first.
-  if (due_.empty() || calls_.size() >= limits::pod_calls_max)
+  if (calls_.size() >= limits::pod_calls_max)
     return std::nullopt;
-  return due_.begin()->first;
+  std::optional<instant> next;
+  if (!due_.empty())
+    next = due_.begin()->first;
+  if (!to_make_.empty())
+    next = std::min(next.value_or(instant::max()), may_make({}));
+  return next;
+}
+
+/// At the earliest, and not before `now`.
+instant node_pods_core::may_make(instant now) const {
+  return std::max(pause_of(verb::create).until, pace_.may_send(now, 1));
 }
 
 void node_pods_core::go_on(effects& out, instant now) {
@@ -199,9 +209,12 @@ void node_pods_core::go_on(effects& out, instant now) {
     ranks_.at(number).due.reset();
     step(out, now, number);
   }
+  while (calls_.size() < limits::pod_calls_max && !to_make_.empty() && may_make(now) <= now)
+    step(out, now, *to_make_.begin());
 }
 
 void node_pods_core::step(effects& out, instant now, std::uint32_t number) {
+  to_make_.erase(number);
   auto& r = ranks_.at(number);
   if (r.is_asked)
     return;
@@ -226,9 +239,10 @@ void node_pods_core::step(effects& out, instant now, std::uint32_t number) {
 void node_pods_core::create(effects& out, instant now, std::uint32_t number, rank& r) {
   if (template_refused_)
     return; // until there is another one
-  const auto at = std::max(pause_of(verb::create).until, pace_.may_send(now, 1));
-  if (at > now)
-    return schedule(number, at);
+  if (may_make(now) > now) {
+    to_make_.insert(number);
+    return;
+  }
   pace_.sent(now, 1);
   if (!r.pods.has_chosen()) {
     const auto id = next_id_++;

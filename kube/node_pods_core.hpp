@@ -120,6 +120,7 @@ class node_pods_core {
   void schedule_all(instant at);
   void go_on(effects& out, instant now);
   void step(effects& out, instant now, std::uint32_t number);
+  instant may_make(instant now) const;
   void create(effects& out, instant now, std::uint32_t number, rank& r);
   void ask(effects& out, instant now, verb what, std::uint32_t number, const rank_pods::action& a);
   void send(effects& out, asked c, api_request what);
@@ -128,6 +129,7 @@ class node_pods_core {
   void remove_answered(effects& out, instant now, const asked& c, const api_answer& a);
   void take_pod(effects& out, instant now, const asked& c, const api_answer& a);
   pause& pause_of(verb what) { return pauses_[static_cast<std::size_t>(what)]; }
+  const pause& pause_of(verb what) const { return pauses_[static_cast<std::size_t>(what)]; }
   void answers_well(verb what);
   void hold_on(instant now, verb what, const api_answer& a);
   void tell_refused(effects& out, instant now, verb what, const api_answer& a);
@@ -148,6 +150,7 @@ class node_pods_core {
   std::map<std::uint32_t, rank> ranks_;
   std::map<std::string, std::uint32_t> ranks_of_; ///< by uid of a pod
   std::set<std::pair<instant, std::uint32_t>> due_;
+  std::set<std::uint32_t> to_make_; ///< ranks whose pods wait for the pace, or for the server
   std::map<std::uint64_t, asked> calls_;
   std::uint64_t last_number_ = 0;
   std::uint64_t next_id_ = 0;

@@ -26,7 +26,8 @@ rank_pods::rank_pods(rules r)
     : rules_(r), again_(limits::pod_again_first, limits::pod_again_most) {}
 
 void rank_pods::want(bool wanted) {
-  if (wanted == std::exchange(wanted_, wanted))
+  // What earlier pods have used up is known before it is known that the rank is wanted.
+  if (wanted == std::exchange(wanted_, wanted) || !begun_)
     return;
   if (making_ && !making_->may_be_there)
     making_.reset();

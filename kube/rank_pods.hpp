@@ -57,7 +57,7 @@ class rank_pods {
 
   explicit rank_pods(rules r);
 
-  /// Whether the job has this rank. What is wanted anew has used up nothing.
+  /// Whether the job has this rank. One that is wanted anew has used up nothing.
   void want(bool wanted);
 
   /// Which pods there are is known from now on: before it nothing is concluded.

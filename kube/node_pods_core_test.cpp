@@ -1,0 +1,550 @@
+#include "kube/node_pods_core.hpp"
+
+#include "kube/job_objects.hpp"
+#include "tests/kube/kept_pods.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <doctest/doctest.h>
+
+#include <functional>
+
+using namespace troupe;
+using namespace troupe::kube;
+namespace json = boost::json;
+using testing::kept_pods;
+
+namespace {
+
+using names = std::vector<std::string>;
+
+struct running : kept_pods {
+  explicit running(std::uint32_t replicas, node_pods_core::options o = {testing::job_of_tests()})
+      : kept_pods(std::move(o)) {
+    start(replicas);
+    run_all();
+  }
+};
+
+bool told(const kept_pods& p, const std::string& words) {
+  return std::any_of(p.told.begin(), p.told.end(),
+                     [&](const log::event& e) { return e.text.find(words) != std::string::npos; });
+}
+
+api_answer with(unsigned status, const std::string& message) {
+  return {status, R"({"message":")" + message + "\"}", {}};
+}
+
+/// A pod of the job as another master would make it.
+void make(kept_pods& p, std::uint32_t rank, std::uint64_t id, std::uint32_t relaunches = 0,
+          const node_pods_job& job = testing::job_of_tests()) {
+  node_pod_part part;
+  part.rank = rank;
+  part.id = id;
+  part.relaunches = relaunches;
+  part.restarts = relaunches;
+  REQUIRE(p.server.answer(create_node_pod(job, testing::template_of_tests(), part)).status == 201);
+}
+
+} // namespace
+
+TEST_CASE("nothing is made before it is known what is there and what is wanted") {
+  kept_pods p;
+  p.perform(p.core.want(p.now, 2, testing::template_of_tests()));
+  CHECK(p.live() == "");
+  p.perform(p.core.all_told(p.now));
+  p.sync();
+  CHECK(p.live() == "0:0 1:1");
+
+  kept_pods q;
+  make(q, 0, 4);
+  q.sync();
+  q.perform(q.core.all_told(q.now));
+  CHECK(q.asked.empty()); // not even of a rank that will perhaps not be wanted
+  q.perform(q.core.want(q.now, 2, testing::template_of_tests()));
+  q.sync();
+  CHECK(q.live() == "0:4 1:5");
+}
+
+TEST_CASE("more nodes and fewer: the highest ranks go") {
+  running p(3);
+  p.perform(p.core.want(p.now, 5, testing::template_of_tests()));
+  p.sync();
+  CHECK(p.live() == "0:0 1:1 2:2 3:3 4:4");
+  CHECK(testing::is_deleted(p.pod("2")) == false);
+  p.perform(p.core.want(p.now, 1, testing::template_of_tests()));
+  p.sync();
+  CHECK(p.live() == "0:0");
+  CHECK(testing::is_deleted(p.pod("2"))); // with its grace
+  CHECK(p.pod("4").is_null());            // it had not begun
+  CHECK(p.told.empty());
+  p.perform(p.core.want(p.now, 3, testing::template_of_tests()));
+  p.sync();
+  CHECK(p.live() == "0:0 1:5 2:6");
+  p.pass(1h);
+  CHECK(p.live() == "0:0 1:5 2:6");
+  CHECK(p.slept_well());
+}
+
+TEST_CASE("a template that changes is that of later pods") {
+  running p(2);
+  auto other = testing::template_of_tests();
+  other.as_object()["spec"].as_object()["containers"].as_array()[0].as_object()["image"] =
+      "train:2";
+  p.perform(p.core.want(p.now, 2, other));
+  p.end("0", 1);
+  p.pass(2s);
+  const auto image = [&](const char* id) {
+    return text(items(p.pod(id), {"spec", "containers"})[0], {"image"});
+  };
+  CHECK(image("1") == "train:1");
+  CHECK(image("2") == "train:2");
+}
+
+TEST_CASE("what follows from an end") {
+  struct row {
+    const char* name;
+    std::function<void(kept_pods&)> ends;
+    const char* live; ///< after it
+    const char* restarts;
+    std::size_t given_up, faulty;
+  };
+  const row rows[] = {
+      {"0", [](kept_pods& p) { p.end("0", 0); }, "1:1", "", 0, 0},
+      {"1", [](kept_pods& p) { p.end("0", 1); }, "1:1 0:2", "1", 0, 0},
+      {"137", [](kept_pods& p) { p.end("0", 137); }, "1:1 0:2", "1", 0, 0},
+      {"143", [](kept_pods& p) { p.end("0", 143); }, "1:1 0:2", "1", 0, 0},
+      {"2", [](kept_pods& p) { p.end("0", 2); }, "1:1", "", 1, 0},
+      {"201", [](kept_pods& p) { p.end("0", 201); }, "1:1 0:2", "1", 0, 1},
+      {"202", [](kept_pods& p) { p.end("0", 202); }, "1:1 0:2", "1", 0, 1},
+      {"14", [](kept_pods& p) { p.end("0", 14); }, "1:1 0:2", "1", 0, 1},
+      {"memory", [](kept_pods& p) { p.end("0", 137, "OOMKilled"); }, "1:1 0:2", "1", 0, 0},
+      {"evicted", [](kept_pods& p) { p.kubelet.evict("train-edljob-worker-0"); }, "1:1 0:2", "0", 0,
+       0},
+      {"preempted",
+       [](kept_pods& p) {
+         p.kubelet.disrupt("train-edljob-worker-0");
+         p.end("0", 143);
+       },
+       "1:1 0:2", "0", 0, 0},
+      {"deleted",
+       [](kept_pods& p) {
+         p.server.answer({"DELETE", p.kubelet.path("train-edljob-worker-0"), "", ""});
+       },
+       "1:1 0:2", "0", 0, 0},
+      {"gone", [](kept_pods& p) { p.kubelet.terminated("train-edljob-worker-0"); }, "1:1 0:2", "0",
+       0, 0},
+  };
+  for (const auto& r : rows) {
+    CAPTURE(r.name);
+    running p(2);
+    r.ends(p);
+    p.sync();
+    CHECK(p.live() == "1:1"); // not at once
+    p.pass(2s);
+    CHECK(p.live() == r.live);
+    CHECK(annotation(p.pod("2"), restarts_annotation) == r.restarts);
+    CHECK(p.given_up.size() == r.given_up);
+    CHECK(p.faulty.size() == r.faulty);
+    p.pass(1h);
+    CHECK(p.live() == r.live);
+    CHECK(p.slept_well());
+  }
+}
+
+TEST_CASE("a machine is told as faulty before its pod is replaced") {
+  running p(1);
+  p.end("0", 201);
+  REQUIRE(p.faulty.size() == 1);
+  CHECK(p.faulty[0].machine == "machine-0");
+  CHECK(p.faulty[0].address == "10.0.0.0");
+  CHECK(p.faulty[0].reason == "it has ended with 201 (hardware)");
+  CHECK(p.count("POST") == 1);
+}
+
+TEST_CASE("a rank is given up when it has used up its restarts, and the others go on") {
+  running p(2);
+  for (const char* id : {"0", "2", "3"}) {
+    p.end(id, 1);
+    p.pass(1min);
+    p.run_all();
+  }
+  CHECK(p.live() == "1:1 0:4");
+  CHECK(label(p.pod("4"), relaunch_label) == "3");
+  p.end("4", 1);
+  p.pass(1h);
+  CHECK(p.live() == "1:1");
+  REQUIRE(p.given_up.size() == 1);
+  CHECK(p.given_up[0].rank == 0);
+  CHECK(p.told_names() == names{"pod_replaced", "pod_replaced", "pod_replaced", "node_given_up"});
+  CHECK(told(p, "it has ended with 1 (restart 3 of 3)"));
+  // Wanted anew, it has used up nothing.
+  p.perform(p.core.want(p.now, 0, testing::template_of_tests()));
+  p.perform(p.core.want(p.now, 1, testing::template_of_tests()));
+  p.sync();
+  CHECK(p.live() == "0:5");
+}
+
+TEST_CASE("a row of failures is spaced, and forgotten once a pod has run well") {
+  running p(1, {testing::job_of_tests(), 100});
+  std::vector<duration> waits;
+  const auto fail = [&](int id) {
+    p.end(std::to_string(id), 1);
+    const auto from = p.now;
+    while (p.live().empty()) {
+      REQUIRE(p.core.next_wakeup());
+      p.pass(*p.core.next_wakeup() - p.now);
+    }
+    waits.push_back(p.now - from);
+    p.run_all();
+  };
+  for (int id = 0; id < 8; ++id)
+    fail(id);
+  CHECK(waits == std::vector<duration>{1s, 2s, 4s, 8s, 16s, 32s, 60s, 60s});
+  p.pass(10min);
+  fail(8);
+  CHECK(waits.back() == 1s);
+}
+
+TEST_CASE("out of memory is given more, to the bound, and not counted until then") {
+  running p(1, {testing::job_of_tests(), 1, 30ull << 30});
+  const auto memory = [&](const char* id) {
+    return memory_of(items(p.pod(id), {"spec", "containers"})[0], "limits").value_or(0) >> 30;
+  };
+  const auto out_of_memory = [&](const char* id) {
+    p.end(id, 137, "OOMKilled");
+    p.pass(1min);
+    p.run_all();
+  };
+  CHECK(memory("0") == 16);
+  out_of_memory("0");
+  CHECK(memory("1") == 24);
+  out_of_memory("1");
+  CHECK(memory("2") == 30);
+  CHECK(told(p, "it was out of memory, and is given more (not counted)"));
+  out_of_memory("2");
+  CHECK(memory("3") == 30);
+  CHECK(told(p, "it was out of memory (restart 1 of 1)"));
+  out_of_memory("3");
+  CHECK(p.given_up.size() == 1);
+
+  // What a pod had, its successor's master sees as well.
+  running q(1, {testing::job_of_tests(), 1, 100ull << 30});
+  q.end("0", 137, "OOMKilled");
+  q.pass(1min);
+  kept_pods next({testing::job_of_tests(), 1, 100ull << 30});
+  next.server = q.server;
+  next.sync();
+  next.start(1);
+  next.run_all();
+  next.end("1", 137, "OOMKilled");
+  next.pass(1min);
+  CHECK(memory_of(items(next.pod("2"), {"spec", "containers"})[0], "limits") == 36ull << 30);
+}
+
+TEST_CASE("a lost node's pod may say how it has ended, and is deleted if it does not") {
+  running p(2);
+  p.perform(p.core.node_lost(p.now, "10.0.0.1", "no sign of life"));
+  p.perform(p.core.node_lost(p.now, "10.9.9.9", "unknown"));
+  p.pass(4s);
+  CHECK(p.live() == "0:0 1:1");
+  p.pass(3s);
+  CHECK(p.live() == "0:0 1:2");
+  CHECK(p.pod("1").is_null()); // without grace: its kubelet may be gone as well
+  CHECK(told(p, "its node is lost: no sign of life (not counted)"));
+
+  running says(1);
+  says.perform(says.core.node_lost(says.now, "10.0.0.0", "its link is broken"));
+  says.end("0", 201);
+  says.pass(1min);
+  CHECK(says.live() == "0:1");
+  CHECK(says.faulty.size() == 1);
+  CHECK(says.count("DELETE train-edljob-worker-0") == 0);
+}
+
+TEST_CASE("why a pod does not begin is told once, and again when it is late") {
+  kept_pods p;
+  p.start(2);
+  const auto waits = [&](const char* message) {
+    p.kubelet.unschedulable("train-edljob-worker-1", message);
+    p.sync();
+  };
+  waits("0/5 nodes are available");
+  p.pass(29s);
+  CHECK(p.pending.empty());
+  p.pass(2s);
+  REQUIRE(p.pending.size() == 1);
+  CHECK(p.pending[0].rank == 1);
+  CHECK(p.pending[0].reason == "Unschedulable: 0/5 nodes are available");
+  waits("0/6 nodes are available");
+  p.pass(5min);
+  CHECK(p.pending.size() == 1);
+  p.kubelet.waiting("train-edljob-worker-0", "ErrImagePull", "no such image");
+  p.sync();
+  REQUIRE(p.pending.size() == 2); // at once
+  p.kubelet.waiting("train-edljob-worker-0", "ImagePullBackOff", "back-off");
+  p.sync();
+  CHECK(p.pending.size() == 2);
+  p.pass(10min);
+  CHECK(p.pending.size() == 4);
+  CHECK(p.told_names() ==
+        names{"pod_pending", "pod_pending", "pod_pending_long", "pod_pending_long"});
+  CHECK(p.told[3].severity == log::level::warning);
+  CHECK(told(p, "the pod of rank 1 has not begun for 15 min: Unschedulable: 0/6 nodes are "
+                "available; the job goes on with 0 nodes if --nnodes allows it"));
+  p.pass(1h);
+  CHECK(p.pending.size() == 4);
+  CHECK(p.slept_well());
+}
+
+TEST_CASE("many ranks that wait for the same are told by words only so often") {
+  kept_pods p;
+  p.start(20);
+  for (int id = 0; id < 20; ++id)
+    p.kubelet.unschedulable("train-edljob-worker-" + std::to_string(id), "none");
+  p.sync();
+  p.pass(1min);
+  CHECK(p.pending.size() == 20);
+  CHECK(p.told.size() == limits::pod_waits_told_max);
+  CHECK(told(p, "further ranks that wait for this are not told"));
+}
+
+TEST_CASE("a name that is not free: ours is taken over, another's is left") {
+  kept_pods p;
+  make(p, 0, 0); // and no watch tells of it
+  p.perform(p.core.all_told(p.now));
+  p.perform(p.core.want(p.now, 1, testing::template_of_tests()));
+  CHECK(p.asked == names{"POST", "GET train-edljob-worker-0"});
+  p.sync();
+  CHECK(p.live() == "0:0");
+
+  auto other = testing::job_of_tests();
+  other.uid = "earlier";
+  kept_pods q;
+  make(q, 0, 0, 0, other);
+  q.perform(q.core.all_told(q.now));
+  q.perform(q.core.want(q.now, 1, testing::template_of_tests()));
+  CHECK(q.asked == names{"POST", "GET train-edljob-worker-0", "POST"});
+  CHECK(q.live() == "0:0 0:1");
+  // One that the watch tells is known before.
+  kept_pods r;
+  make(r, 0, 6, 0, other);
+  r.sync();
+  r.start(1);
+  CHECK(r.asked == names{"POST"});
+  CHECK(r.live() == "0:6 0:7");
+}
+
+TEST_CASE("an answer that is lost makes no second pod") {
+  for (const bool has_effect : {false, true}) {
+    CAPTURE(has_effect);
+    kept_pods p;
+    (has_effect ? p.server.wrong.unanswered : p.server.wrong.unheard) = 1;
+    p.perform(p.core.all_told(p.now));
+    p.perform(p.core.want(p.now, 1, testing::template_of_tests()));
+    CHECK(p.asked == names{"POST", "GET train-edljob-worker-0"});
+    p.server.wrong = {};
+    p.pass(10s);
+    p.sync();
+    CHECK(p.live() == "0:0");
+    CHECK(p.count("POST") == (has_effect ? 1 : 2));
+  }
+}
+
+TEST_CASE("what the server refuses is told once") {
+  kept_pods p;
+  p.server.instead = [](const api_request& r) -> std::optional<api_answer> {
+    if (r.method == "POST")
+      return with(403, "pods is forbidden: exceeded quota");
+    return std::nullopt;
+  };
+  p.start(3);
+  p.pass(10min);
+  CHECK(p.told_names() == names{"pods_refused"});
+  CHECK(told(p, "the master cannot create pods in the namespace jobs: pods is forbidden: exceeded "
+                "quota (status 403)"));
+  CHECK(p.count("POST") <= 3 * 12);
+  p.server.instead = nullptr;
+  p.pass(61s);
+  CHECK(p.live() == "0:0 1:1 2:2");
+}
+
+TEST_CASE("a template that the server refuses is not tried again until it changes") {
+  for (const unsigned status : {400u, 422u}) {
+    kept_pods p;
+    p.server.instead = [&](const api_request& r) -> std::optional<api_answer> {
+      if (r.method == "POST" && r.body.find("train:1") != std::string::npos)
+        return with(status, "spec.containers[0].image: no");
+      return std::nullopt;
+    };
+    p.start(3);
+    p.pass(1h);
+    CHECK(p.told_names() == names{"pod_template_refused"});
+    CHECK(told(p, "spec.containers[0].image: no (status "));
+    CHECK(p.count("POST") <= 3);
+    auto other = testing::template_of_tests();
+    other.as_object()["spec"].as_object()["containers"].as_array()[0].as_object()["image"] = "new";
+    p.perform(p.core.want(p.now, 3, other));
+    CHECK(p.live() == "0:0 1:1 2:2");
+  }
+}
+
+TEST_CASE("a server that is busy is left alone") {
+  kept_pods p;
+  p.server.wrong.too_many = 1;
+  p.start(5);
+  p.pass(1min);
+  CHECK(p.asked.size() < 40);
+  CHECK(p.told.empty());
+  p.server.wrong = {};
+  p.pass(2min);
+  CHECK(p.live() == "0:0 1:1 2:2 3:3 4:4");
+}
+
+TEST_CASE("of two pods for one rank the younger one is deleted") {
+  kept_pods p;
+  make(p, 0, 7);
+  p.server.advance(p.now += 5s);
+  make(p, 0, 3);
+  p.sync();
+  p.start(1);
+  CHECK(p.live() == "0:7");
+  p.run_all();
+  p.pass(1h);
+  CHECK(p.live() == "0:7");
+  CHECK(p.told.empty());
+}
+
+TEST_CASE("a master that was started again takes over") {
+  kept_pods p;
+  make(p, 0, 0);    // its end was of an earlier pod
+  make(p, 0, 4, 1); // runs
+  make(p, 1, 1);    // has ended while no master was there
+  make(p, 2, 2);    // is done
+  make(p, 3, 5, 3); // has failed once too often
+  make(p, 9, 6);    // is not wanted
+  for (const char* id : {"0", "1", "5"})
+    p.kubelet.end(std::string("train-edljob-worker-") + id, 1);
+  p.kubelet.end("train-edljob-worker-2", 0);
+  p.sync();
+  p.start(5);
+  p.pass(2s);
+  CHECK(p.live() == "0:4 4:7 1:8");
+  CHECK(annotation(p.pod("8"), restarts_annotation) == "1");
+  REQUIRE(p.given_up.size() == 1);
+  CHECK(p.given_up[0].rank == 3);
+  p.run_all();
+  p.end("4", 1);
+  p.pass(2s);
+  CHECK(p.live() == "4:7 1:8 0:9");
+  CHECK(annotation(p.pod("9"), restarts_annotation) == "2");
+}
+
+TEST_CASE("a pod that was made and that no watch tells of is looked for") {
+  kept_pods p;
+  p.perform(p.core.all_told(p.now));
+  p.perform(p.core.want(p.now, 1, testing::template_of_tests()));
+  p.kubelet.terminated("train-edljob-worker-0"); // before any watch has seen it
+  p.pass(29s);
+  CHECK(p.live() == "");
+  p.pass(3s);
+  CHECK(p.live() == "0:1");
+
+  kept_pods q;
+  q.perform(q.core.all_told(q.now));
+  q.perform(q.core.want(q.now, 1, testing::template_of_tests()));
+  q.kubelet.terminated("train-edljob-worker-0");
+  q.perform(q.core.all_told(q.now)); // a list without it
+  q.pass(2s);
+  CHECK(q.live() == "0:1");
+}
+
+TEST_CASE("a pod that is gone before its making is answered is not waited for") {
+  kept_pods p;
+  p.perform(p.core.all_told(p.now));
+  const auto effects = p.core.want(p.now, 1, testing::template_of_tests());
+  const auto& call = std::get<node_pods_core::call>(effects.at(0));
+  const auto answer = p.server.answer(call.what);
+  const auto pod = p.pod("0");
+  p.kubelet.terminated("train-edljob-worker-0");
+  p.perform(p.core.pod_gone(p.now, "jobs/train-edljob-worker-0", text(pod, {"metadata", "uid"})));
+  p.perform(p.core.answered(p.now, call.number, answer));
+  p.pass(2s);
+  CHECK(p.live() == "0:1");
+  CHECK(p.core.answered(p.now, call.number, answer).empty());
+}
+
+TEST_CASE("the pods that have ended stay for their logs, the last of them") {
+  running p(1, {testing::job_of_tests(), 100});
+  for (int id = 0; id < 20; ++id) {
+    p.end(std::to_string(id), 1);
+    p.pass(2min);
+    p.run_all();
+  }
+  CHECK(p.live() == "0:20");
+  CHECK(p.names().size() == 1 + limits::ended_pods_kept);
+  CHECK(p.pod("9").is_null());
+  CHECK(!p.pod("10").is_null());
+}
+
+TEST_CASE("at the end what has not ended is deleted") {
+  kept_pods p;
+  p.start(3);
+  p.kubelet.bind("train-edljob-worker-0", "machine-0");
+  p.kubelet.run("train-edljob-worker-0", "10.0.0.0");
+  p.kubelet.bind("train-edljob-worker-1", "machine-1");
+  p.end("1", 0);
+  p.perform(p.core.end(p.now));
+  p.sync();
+  CHECK(testing::is_deleted(p.pod("0")));
+  CHECK(!p.pod("1").is_null());
+  CHECK(p.pod("2").is_null());
+  CHECK(!p.core.is_busy());
+  p.kubelet.terminated("train-edljob-worker-0");
+  p.sync();
+  p.perform(p.core.want(p.now, 3, testing::template_of_tests()));
+  p.pass(1h);
+  CHECK(p.live() == "");
+  CHECK(p.told_names() == names{"pod_done"});
+
+  // One whose making was not answered is looked for first.
+  kept_pods q;
+  q.server.wrong.unanswered = 1;
+  q.perform(q.core.all_told(q.now));
+  q.perform(q.core.want(q.now, 1, testing::template_of_tests()));
+  q.perform(q.core.end(q.now));
+  CHECK(q.core.is_busy());
+  q.server.wrong = {};
+  q.pass(1min);
+  CHECK(q.names().empty());
+  CHECK(!q.core.is_busy());
+}
+
+TEST_CASE("calls are bounded, and pods are made at a pace") {
+  kept_pods p;
+  p.perform(p.core.all_told(p.now));
+  auto effects = p.core.want(p.now, 100, testing::template_of_tests());
+  CHECK(effects.size() == limits::pod_calls_max);
+  CHECK(!p.core.next_wakeup()); // an answer comes first
+  p.perform(effects);
+  CHECK(p.count("POST") == limits::pods_made_at_once);
+  p.pass(2s);
+  CHECK(p.count("POST") == 2 * limits::pods_made_per_second + limits::pods_made_at_once);
+  p.pass(2s);
+  CHECK(p.names().size() == 100);
+  CHECK(p.slept_well());
+}
+
+TEST_CASE("more nodes than a job may have, and pods that are odd") {
+  kept_pods p;
+  p.perform(p.core.want(p.now, 20'000, testing::template_of_tests()));
+  CHECK(p.told_names() == names{"too_many_nodes"});
+  const auto odd = json::parse(R"({"metadata":{"name":"x","uid":"u","namespace":"jobs",
+      "labels":{"elasticjob.dlrover/replica-type":"worker","elasticjob.dlrover/rank-index":"a"},
+      "ownerReferences":[{"uid":"uid-of-job","controller":true}]}})");
+  p.perform(p.core.pod_is(p.now, odd));
+  p.perform(p.core.pod_is(p.now, odd));
+  CHECK(p.told_names() == names{"too_many_nodes", "pod_without_rank"});
+  for (const char* nothing : {"null", "{}", "[]"})
+    CHECK(p.core.pod_is(p.now, json::parse(nothing)).empty());
+}
