@@ -41,18 +41,13 @@ json::object with_gang(json::object pod, const std::string& gang, const std::str
   if (gang.empty() || gang == "none")
     return pod;
   const auto group = name_of_part("elasticjob", job, "");
-  const auto part = [](json::object& of, const char* name) -> json::object& {
-    if (auto* found = of.if_contains(name); found == nullptr || !found->is_object())
-      of[name] = json::object();
-    return of[name].as_object();
-  };
-  auto& meta = part(pod, "metadata");
+  auto& meta = object_at(pod, "metadata");
   if (gang == "volcano") {
-    part(meta, "annotations")["scheduling.k8s.io/group-name"] = group;
-    if (auto& spec = part(pod, "spec"); !spec.contains("schedulerName"))
+    object_at(meta, "annotations")["scheduling.k8s.io/group-name"] = group;
+    if (auto& spec = object_at(pod, "spec"); !spec.contains("schedulerName"))
       spec["schedulerName"] = "volcano";
   } else {
-    part(meta, "labels")["scheduling.x-k8s.io/pod-group"] = group;
+    object_at(meta, "labels")["scheduling.x-k8s.io/pod-group"] = group;
   }
   return pod;
 }

@@ -45,11 +45,6 @@ std::optional<std::uint64_t> whole_number(const std::string& text) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
 }
 
-json::object& object_at(json::object& of, const char* name) {
-  auto& there = of[name];
-  return there.is_object() ? there.as_object() : there.emplace_object();
-}
-
 bool is_empty(const json::value& config_map, const char* name) {
   const auto* there = member(config_map, {name});
   const auto* object = there != nullptr ? there->if_object() : nullptr;

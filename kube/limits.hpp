@@ -87,4 +87,19 @@ inline constexpr int config_map_conflicts_max = 3;
 /// How long a master that starts waits for an API server that is away.
 inline constexpr auto config_map_open_within = 300s;
 
+// The operator.
+inline constexpr duration job_again_first = 500ms;
+inline constexpr duration job_again_most = 30s;
+/// A master that ran so long ended by bad luck.
+inline constexpr auto master_ran_long = 60s;
+/// How long a pod that was made may take to be told by the watch.
+inline constexpr auto pod_told_within = 15s;
+/// Pods of nodes that run when the job is over end by themselves, within this.
+inline constexpr auto pods_end_within = 120s;
+/// A job's status is not written more often.
+inline constexpr auto status_again = 1s;
+/// Of one job.
+inline constexpr std::size_t job_pods_max = 20'000;
+inline constexpr std::size_t job_events_max = 16;
+
 } // namespace troupe::limits

@@ -18,16 +18,6 @@ namespace {
 
 namespace json = boost::json;
 
-json::object& object_at(json::object& of, const char* key) {
-  auto& value = of[key];
-  return value.is_object() ? value.get_object() : value.emplace_object();
-}
-
-json::array& array_at(json::object& of, const char* key) {
-  auto& value = of[key];
-  return value.is_array() ? value.get_array() : value.emplace_array();
-}
-
 json::object variable(const char* name, const std::string& value) {
   return {{"name", name}, {"value", value}};
 }

@@ -61,6 +61,16 @@ const json::array& items(const json::value& of, std::initializer_list<const char
   return list != nullptr ? *list : none;
 }
 
+json::object& object_at(json::object& of, const char* name) {
+  auto& value = of[name];
+  return value.is_object() ? value.get_object() : value.emplace_object();
+}
+
+json::array& array_at(json::object& of, const char* name) {
+  auto& value = of[name];
+  return value.is_array() ? value.get_array() : value.emplace_array();
+}
+
 std::string label(const json::value& of, const std::string& key) {
   return text(of, {"metadata", "labels", key.c_str()});
 }

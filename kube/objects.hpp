@@ -26,6 +26,10 @@ std::optional<std::int64_t> number(const boost::json::value& of,
 
 bool is_true(const boost::json::value& of, std::initializer_list<const char*> path);
 
+/// The member as an object or a list, which it becomes if it is anything else.
+boost::json::object& object_at(boost::json::object& of, const char* name);
+boost::json::array& array_at(boost::json::object& of, const char* name);
+
 /// Empty if there is no list at the path.
 const boost::json::array& items(const boost::json::value& of,
                                 std::initializer_list<const char*> path);

@@ -2,8 +2,8 @@
 
 #include "actors/limits.hpp"
 #include "actors/operator/addresses.hpp"
-#include "actors/operator/informer/informer_core.hpp"
 #include "actors/operator/jobs/job/job.hpp"
+#include "kube/informer_core.hpp"
 #include "runtime/sup/alarm.hpp"
 #include "runtime/sup/shell.hpp"
 
@@ -41,7 +41,7 @@ namespace {
 
 struct state {
   sup::context ctx;
-  informer_core core;
+  kube::informer_core core;
   operator_options options;
   operator_world world;
   operator_addresses at;
@@ -67,13 +67,13 @@ using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 struct performer {
   self_ptr self;
 
-  void operator()(const informer_core::call& e) const {
+  void operator()(const kube::informer_core::call& e) const {
     self->state->world.api->call(
         e.what, [me = private_handle{self}, of = e.of, number = e.number](const auto& a) {
           sup::post(me, answered{of, number, a});
         });
   }
-  void operator()(const informer_core::open& e) const {
+  void operator()(const kube::informer_core::open& e) const {
     self->state->watches[{e.of, e.number}] = self->state->world.api->watch(
         e.what,
         [me = private_handle{self}, of = e.of, number = e.number](std::string text) {
@@ -83,14 +83,14 @@ struct performer {
           sup::post(me, closed{of, number, a});
         });
   }
-  void operator()(const informer_core::cut& e) const {
+  void operator()(const kube::informer_core::cut& e) const {
     const auto found = self->state->watches.find({e.of, e.number});
     if (found == self->state->watches.end())
       return;
     self->state->world.api->cut(found->second);
     self->state->watches.erase(found);
   }
-  void operator()(const informer_core::begin_job& e) const {
+  void operator()(const kube::informer_core::begin_job& e) const {
     auto& s = *self->state;
     const auto child = sup::worker(
         e.route, sup::restart::permanent, sup::stop_within{1s}, s.jobs[e.route],
@@ -107,25 +107,25 @@ struct performer {
           sup::stop(me, why);
         });
   }
-  void operator()(const informer_core::end_job& e) const {
+  void operator()(const kube::informer_core::end_job& e) const {
     self->state->jobs.erase(e.route);
     sup::request(
         self, self->state->at.jobs, limits::request_within, sup::stop_child{e.route},
         [](const sup::done&) {}, [](const error&) {});
   }
-  void operator()(const informer_core::tell_job& e) const {
+  void operator()(const kube::informer_core::tell_job& e) const {
     tell<messages::JobObject>(e.route, [&](auto b) { b.setJson(e.json); });
   }
-  void operator()(const informer_core::tell_pod& e) const {
+  void operator()(const kube::informer_core::tell_pod& e) const {
     tell<messages::PodObject>(e.route, [&](auto b) { b.setJson(e.json); });
   }
-  void operator()(const informer_core::tell_gone& e) const {
+  void operator()(const kube::informer_core::tell_gone& e) const {
     tell<messages::PodGone>(e.route, [&](auto b) { b.setUid(e.uid); });
   }
-  void operator()(const informer_core::tell_all_told& e) const {
+  void operator()(const kube::informer_core::tell_all_told& e) const {
     tell<messages::PodsTold>(e.route, [](auto) {});
   }
-  void operator()(const informer_core::note& e) const {
+  void operator()(const kube::informer_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
   }
 
@@ -136,7 +136,7 @@ struct performer {
   }
 };
 
-void perform(self_ptr self, const informer_core::effects& effects) {
+void perform(self_ptr self, const kube::informer_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
   self->state->alarm.arm(self, self->state->core.next_wakeup());

@@ -10,7 +10,7 @@ namespace troupe::actors {
 struct operator_addresses;
 }
 
-/// Follows the objects of the API: informer_core.hpp. Starts and ends the jobs' actors.
+/// Follows the objects of the API: kube/informer_core.hpp. Starts and ends the jobs' actors.
 ///
 /// State: what it has been told by the API server, which tells it all again.
 namespace troupe::actors::informer {

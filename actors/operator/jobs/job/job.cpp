@@ -1,7 +1,7 @@
 #include "actors/operator/jobs/job/job.hpp"
 
 #include "actors/operator/addresses.hpp"
-#include "actors/operator/jobs/job/job_core.hpp"
+#include "kube/job_core.hpp"
 #include "kube/objects.hpp"
 #include "runtime/base/fnv1a.hpp"
 #include "runtime/sup/alarm.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 struct state {
   sup::context ctx;
-  job_core core;
+  kube::job_core core;
   operator_world world;
   sup::alarm alarm;
 };
@@ -34,35 +34,35 @@ struct state {
 using private_handle = sup::widened<handle, answered, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
-job_core::moment moment_of(self_ptr self) {
+kube::job_core::moment moment_of(self_ptr self) {
   return {sup::now(self), self->state->world.utc()};
 }
 
 struct performer {
   self_ptr self;
 
-  void operator()(const job_core::call& e) const {
+  void operator()(const kube::job_core::call& e) const {
     self->state->world.api->call(
         e.what, [me = private_handle{self}, number = e.number](const kube::api_answer& a) {
           sup::post(me, answered{number, a});
         });
   }
-  void operator()(const job_core::note& e) const {
+  void operator()(const kube::job_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
   }
 };
 
-void perform(self_ptr self, const job_core::effects& effects) {
+void perform(self_ptr self, const kube::job_core::effects& effects) {
   for (const auto& e : effects)
     std::visit(performer{self}, e);
   self->state->alarm.arm(self, self->state->core.next_wakeup());
 }
 
 private_handle::behavior_type behave(self_ptr self, sup::context ctx, std::string route,
-                                     job_core::options o, operator_world world,
+                                     kube::job_core::options o, operator_world world,
                                      operator_addresses at) {
   sup::harden(self, ctx);
-  self->state.emplace(state{ctx, job_core(std::move(o)), std::move(world), {}});
+  self->state.emplace(state{ctx, kube::job_core(std::move(o)), std::move(world), {}});
   sup::send(self, at.informer,
             messages::local<messages::JobBegins>(ctx.path(), [&](auto b) { b.setRoute(route); }));
   return {
@@ -99,7 +99,8 @@ handle start(sup::context& ctx, const std::string& route, const operator_options
   own.take(route);
   return ctx.spawn<handle>(
       behave, ctx, route,
-      job_core::options{options.policy, world.token(), options.seed ^ own.value()}, world, at);
+      kube::job_core::options{options.policy, world.token(), options.seed ^ own.value()}, world,
+      at);
 }
 
 } // namespace troupe::actors::operated_job

@@ -12,7 +12,7 @@ namespace troupe::actors {
 struct operator_addresses;
 }
 
-/// One ElasticJob: job_core.hpp.
+/// One ElasticJob: kube/job_core.hpp.
 ///
 /// State: none that is not in the cluster; the informer tells it all.
 namespace troupe::actors::operated_job {

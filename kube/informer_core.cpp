@@ -1,4 +1,4 @@
-#include "actors/operator/informer/informer_core.hpp"
+#include "kube/informer_core.hpp"
 
 #include "kube/elastic_job.hpp"
 #include "kube/job_objects.hpp"
@@ -11,12 +11,11 @@
 #include <initializer_list>
 #include <utility>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 namespace {
 
 namespace json = boost::json;
-using kube::text;
 
 constexpr std::size_t jobs = 0, pods = 1;
 
@@ -40,15 +39,15 @@ void copy(json::object& to, const json::value& from, std::initializer_list<const
 
 json::object slim_pod(const json::value& pod) {
   json::object meta, status;
-  if (const auto* from = kube::member(pod, {"metadata"}))
+  if (const auto* from = member(pod, {"metadata"}))
     copy(meta, *from, {"name", "namespace", "uid", "labels", "deletionTimestamp"});
-  if (const auto* from = kube::member(pod, {"status"}))
+  if (const auto* from = member(pod, {"status"}))
     copy(status, *from, {"phase", "reason"});
   json::array conditions, containers;
-  for (const auto& c : kube::items(pod, {"status", "conditions"}))
+  for (const auto& c : items(pod, {"status", "conditions"}))
     if (text(c, {"type"}) == "PodScheduled")
       conditions.push_back(c);
-  for (const auto& c : kube::items(pod, {"status", "containerStatuses"})) {
+  for (const auto& c : items(pod, {"status", "containerStatuses"})) {
     json::object slim;
     copy(slim, c, {"state"});
     containers.push_back(std::move(slim));
@@ -59,11 +58,11 @@ json::object slim_pod(const json::value& pod) {
 }
 
 informer_core::informer_core(const options& o)
-    : watches_{kube::watch_core({collection(fmt::format("/apis/{}", kube::elastic_job_group),
-                                            o.name_space, "elasticjobs"),
-                                 "", "", o.seed}),
-               kube::watch_core({collection("/api/v1", o.name_space, "pods"), kube::job_label, "",
-                                 o.seed + 1})} {}
+    : watches_{
+          watch_core(
+              {collection(fmt::format("/apis/{}", elastic_job_group), o.name_space, "elasticjobs"),
+               "", "", o.seed}),
+          watch_core({collection("/api/v1", o.name_space, "pods"), job_label, "", o.seed + 1})} {}
 
 informer_core::effects informer_core::start(instant now) {
   effects out;
@@ -74,7 +73,7 @@ informer_core::effects informer_core::start(instant now) {
 }
 
 informer_core::effects informer_core::answered(instant now, std::size_t of, std::uint64_t number,
-                                               const kube::api_answer& a) {
+                                               const api_answer& a) {
   effects out;
   take(out, of, watches_[of].answered(now, number, a));
   return out;
@@ -88,7 +87,7 @@ informer_core::effects informer_core::line(instant now, std::size_t of, std::uin
 }
 
 informer_core::effects informer_core::closed(instant now, std::size_t of, std::uint64_t number,
-                                             const kube::api_answer& a) {
+                                             const api_answer& a) {
   effects out;
   take(out, of, watches_[of].closed(now, number, a));
   return out;
@@ -106,8 +105,7 @@ std::optional<instant> informer_core::next_wakeup() const {
   return one && (!other || *one < *other) ? one : other;
 }
 
-void informer_core::take(effects& out, std::size_t of, kube::watch_core::effects&& from) {
-  using kube::watch_core;
+void informer_core::take(effects& out, std::size_t of, watch_core::effects&& from) {
   for (auto& e : from)
     if (auto* c = std::get_if<watch_core::call>(&e)) {
       out.push_back(call{of, c->number, std::move(c->what)});
@@ -129,8 +127,8 @@ void informer_core::take(effects& out, std::size_t of, kube::watch_core::effects
 
 void informer_core::take_job(effects& out, const json::value& object) {
   const auto route = route_of(text(object, {"metadata", "namespace"}),
-                              kube::label_of(text(object, {"metadata", "name"})));
-  const auto key = kube::key_of(object);
+                              label_of(text(object, {"metadata", "name"})));
+  const auto key = key_of(object);
   const bool is_new = jobs_.count(route) == 0;
   auto& job = jobs_[route];
   job.key = key;
@@ -159,8 +157,7 @@ void informer_core::job_gone(effects& out, const std::string& key) {
 void informer_core::take_pod(effects& out, const json::value& object) {
   const auto uid = text(object, {"metadata", "uid"});
   auto& pod = pods_[uid];
-  pod.route =
-      route_of(text(object, {"metadata", "namespace"}), kube::label(object, kube::job_label));
+  pod.route = route_of(text(object, {"metadata", "namespace"}), label(object, job_label));
   auto json = json::serialize(slim_pod(object));
   if (std::exchange(pod.json, json) == json)
     return;
@@ -204,4 +201,4 @@ std::string informer_core::in_words() const {
                          : "");
 }
 
-} // namespace troupe::actors
+} // namespace troupe::kube

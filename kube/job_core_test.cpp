@@ -1,6 +1,6 @@
-#include "actors/operator/jobs/job/job_core.hpp"
+#include "kube/job_core.hpp"
 
-#include "actors/limits.hpp"
+#include "kube/limits.hpp"
 #include "kube/objects.hpp"
 
 #include <boost/json/array.hpp>
@@ -15,10 +15,8 @@
 #include <vector>
 
 using namespace troupe;
-using namespace troupe::actors;
+using namespace troupe::kube;
 namespace json = boost::json;
-using kube::api_answer;
-using kube::api_request;
 
 namespace {
 
@@ -41,7 +39,7 @@ struct operated {
   /// Instead of success, if it answers.
   std::function<std::optional<api_answer>(const api_request&)> instead;
 
-  explicit operated(kube::operator_policy policy = {})
+  explicit operated(operator_policy policy = {})
       : core({[&] {
                 policy.master_image = "troupe:1";
                 return policy;
@@ -59,9 +57,9 @@ struct operated {
       if (auto other = instead(r))
         return *other;
     if (r.target.find("/status") != std::string::npos)
-      status = *kube::parsed(r.body);
+      status = *parsed(r.body);
     if (r.target.find("/events") != std::string::npos)
-      events.push_back(kube::text(*kube::parsed(r.body), {"reason"}));
+      events.push_back(text(*parsed(r.body), {"reason"}));
     if (r.method == "POST" && r.target.find("/pods") != std::string::npos)
       made = r.body;
     if (r.method == "GET" && r.target.find("/pods/") != std::string::npos)
@@ -106,11 +104,10 @@ struct operated {
   void pod(const std::string& name, const std::string& role, const std::string& phase,
            std::optional<int> code = {}, const std::string& reason = "", bool going = false) {
     const auto index = name.substr(name.rfind('-') + 1);
-    json::object meta{
-        {"name", name},
-        {"namespace", "jobs"},
-        {"uid", name + "-uid"},
-        {"labels", json::object{{kube::role_label, role}, {kube::index_label, index}}}};
+    json::object meta{{"name", name},
+                      {"namespace", "jobs"},
+                      {"uid", name + "-uid"},
+                      {"labels", json::object{{role_label, role}, {index_label, index}}}};
     if (going)
       meta["deletionTimestamp"] = "T1";
     json::object state{{"phase", phase}, {"reason", reason}};
@@ -121,20 +118,18 @@ struct operated {
   }
   void master(int attempt, const std::string& phase, std::optional<int> code = {},
               const std::string& reason = "") {
-    pod(kube::master_pod_name("words", attempt), kube::master_role, phase, code, reason);
+    pod(master_pod_name("words", attempt), master_role, phase, code, reason);
   }
   void worker(int id, const std::string& phase) {
-    pod(fmt::format("words-edljob-worker-{}", id), kube::worker_role, phase);
+    pod(fmt::format("words-edljob-worker-{}", id), worker_role, phase);
   }
   std::size_t count(const std::string& what) const {
     return static_cast<std::size_t>(std::count(asked.begin(), asked.end(), what));
   }
-  std::string phase() const {
-    return status.is_object() ? kube::text(status, {"status", "phase"}) : "";
-  }
+  std::string phase() const { return status.is_object() ? text(status, {"status", "phase"}) : ""; }
   json::value condition(const std::string& type) const {
-    for (const auto& c : kube::items(status, {"status", "status", "conditions"}))
-      if (kube::text(c, {"type"}) == type)
+    for (const auto& c : items(status, {"status", "status", "conditions"}))
+      if (text(c, {"type"}) == type)
         return c;
     return nullptr;
   }
@@ -220,12 +215,12 @@ TEST_SUITE("job_core: what a job needs") {
       return api_answer{403, R"({"message":"cannot patch resource \"roles\""})", {}};
     };
     o.is_told();
-    CHECK(kube::text(o.condition("Blocked"), {"status"}) == "True");
-    CHECK(kube::text(o.condition("Blocked"), {"message"}).find("cannot patch resource") !=
+    CHECK(text(o.condition("Blocked"), {"status"}) == "True");
+    CHECK(text(o.condition("Blocked"), {"message"}).find("cannot patch resource") !=
           std::string::npos);
     o.passes(5min);
     CHECK(o.count(makes_master) == 1);
-    CHECK(kube::text(o.condition("Blocked"), {"status"}) == "False");
+    CHECK(text(o.condition("Blocked"), {"status"}) == "False");
     CHECK(std::count(o.events.begin(), o.events.end(), "Forbidden") == 1);
   }
 
@@ -251,7 +246,7 @@ TEST_SUITE("job_core: the master's pod") {
       auto o = operated::running();
       o.asked.clear();
       if (gone)
-        o.perform(o.core.pod_gone(o.moment(), kube::master_pod_name("words", 0) + "-uid"));
+        o.perform(o.core.pod_gone(o.moment(), master_pod_name("words", 0) + "-uid"));
       else
         o.master(0, "Failed", 137);
       o.passes(2s);
@@ -328,7 +323,7 @@ TEST_SUITE("job_core: the end of a job") {
       o.master(0, e.code == 0 ? "Succeeded" : "Failed", e.code);
       o.passes(5s);
       CHECK(o.phase() == e.phase);
-      CHECK(kube::text(o.condition(e.phase), {"reason"}) == e.reason);
+      CHECK(text(o.condition(e.phase), {"reason"}) == e.reason);
       CHECK(o.count(makes_master) == 1);
       o.passes(1min);
       CHECK(o.phase() == e.phase);
@@ -376,7 +371,7 @@ TEST_SUITE("job_core: the end of a job") {
             "reason":"Trained","message":"x","lastTransitionTime":"T0"}],"replicaStatuses":{}}})");
     o.is_told();
     CHECK(o.count(makes_master) == 0);
-    CHECK(kube::text(o.condition("Succeeded"), {"lastTransitionTime"}) == "T0");
+    CHECK(text(o.condition("Succeeded"), {"lastTransitionTime"}) == "T0");
   }
 }
 
@@ -386,7 +381,7 @@ TEST_SUITE("job_core: what a user says") {
     o.object.at("spec").as_object()["distributionStrategy"] = "ParameterServerStrategy";
     o.is_told();
     CHECK(o.phase() == "Failed");
-    CHECK(kube::text(o.condition("Failed"), {"message"}).find("spec.distributionStrategy") == 0);
+    CHECK(text(o.condition("Failed"), {"message"}).find("spec.distributionStrategy") == 0);
     CHECK(o.count(makes_master) == 0);
     o.changes([](auto& j) { j.at("spec").as_object().erase("distributionStrategy"); });
     o.passes(5s);
@@ -399,12 +394,12 @@ TEST_SUITE("job_core: what a user says") {
     o.changes([](auto& j) { j.at("spec").as_object()["suspend"] = true; });
     o.passes(1s);
     CHECK(o.asked.back().find("DELETE pods/") == 0);
-    o.pod(kube::master_pod_name("words", 0), kube::master_role, "Running", {}, "", true);
-    o.pod("words-edljob-worker-0", kube::worker_role, "Running", {}, "", true);
+    o.pod(master_pod_name("words", 0), master_role, "Running", {}, "", true);
+    o.pod("words-edljob-worker-0", worker_role, "Running", {}, "", true);
     o.passes(5s);
     CHECK(o.phase() != "Suspended");
     for (const auto& uid :
-         {kube::master_pod_name("words", 0) + "-uid", std::string("words-edljob-worker-0-uid")})
+         {master_pod_name("words", 0) + "-uid", std::string("words-edljob-worker-0-uid")})
       o.perform(o.core.pod_gone(o.moment(), uid));
     o.passes(5s);
     CHECK(o.phase() == "Suspended");
@@ -418,13 +413,13 @@ TEST_SUITE("job_core: what a user says") {
   }
 
   TEST_CASE("deleted: what no owner reference covers goes first, then its finalizer") {
-    operated o({"", "", kube::gang::none, 0, "", "", "machines", "taint"});
+    operated o({"", "", gang::none, 0, "", "", "machines", "taint"});
     o.is_told();
     CHECK(o.asked[1] == "PATCH elasticjobs/words");
     o.changes(
         [](auto& j) {
           auto& meta = j.at("metadata").as_object();
-          meta["finalizers"] = json::array{"others", kube::finalizer};
+          meta["finalizers"] = json::array{"others", finalizer};
           meta["deletionTimestamp"] = "T9";
           meta["resourceVersion"] = "99";
         },
@@ -447,11 +442,11 @@ TEST_SUITE("job_core: what a user says") {
       o.passes(10s);
     }
     CHECK(std::count(o.events.begin(), o.events.end(), "PodPending") == 1);
-    CHECK(kube::text(o.condition("Blocked"), {"message"}) ==
+    CHECK(text(o.condition("Blocked"), {"message"}) ==
           "pod words-edljob-worker-1 is pending: Unschedulable: 0/4 nodes are available");
-    o.pod("words-edljob-worker-1", kube::worker_role, "Running");
+    o.pod("words-edljob-worker-1", worker_role, "Running");
     o.perform(o.core.pod_gone(o.moment(), "w1"));
     o.passes(5s);
-    CHECK(kube::text(o.condition("Blocked"), {"status"}) == "False");
+    CHECK(text(o.condition("Blocked"), {"status"}) == "False");
   }
 }

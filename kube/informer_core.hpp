@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 /// Follows all ElasticJobs and the pods that belong to them, has a job started for each, and tells
 /// each what is its own.
@@ -31,12 +31,12 @@ class informer_core {
   struct call {
     std::size_t of = 0;
     std::uint64_t number = 0;
-    kube::api_request what;
+    api_request what;
   };
   struct open {
     std::size_t of = 0;
     std::uint64_t number = 0;
-    kube::api_request what;
+    api_request what;
   };
   struct cut {
     std::size_t of = 0;
@@ -71,9 +71,9 @@ class informer_core {
 
   /// The operator leads.
   effects start(instant now);
-  effects answered(instant now, std::size_t of, std::uint64_t number, const kube::api_answer& a);
+  effects answered(instant now, std::size_t of, std::uint64_t number, const api_answer& a);
   effects line(instant now, std::size_t of, std::uint64_t number, const std::string& text);
-  effects closed(instant now, std::size_t of, std::uint64_t number, const kube::api_answer& a);
+  effects closed(instant now, std::size_t of, std::uint64_t number, const api_answer& a);
   effects tick(instant now);
   /// A job's actor has begun, for the first time or anew.
   effects job_begins(const std::string& route);
@@ -89,13 +89,13 @@ class informer_core {
     std::set<std::string> pods; ///< by uid
   };
 
-  void take(effects& out, std::size_t of, kube::watch_core::effects&& from);
+  void take(effects& out, std::size_t of, watch_core::effects&& from);
   void take_job(effects& out, const boost::json::value& object);
   void take_pod(effects& out, const boost::json::value& object);
   void job_gone(effects& out, const std::string& key);
   void pod_gone(effects& out, const std::string& uid);
 
-  std::array<kube::watch_core, 2> watches_;
+  std::array<watch_core, 2> watches_;
   bool started_ = false;
   std::array<bool, 2> told_{};
   std::map<std::string, known_job> jobs_;     ///< by route
@@ -106,4 +106,4 @@ class informer_core {
 /// Of a pod what a job's actor reads.
 boost::json::object slim_pod(const boost::json::value& pod);
 
-} // namespace troupe::actors
+} // namespace troupe::kube

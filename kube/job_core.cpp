@@ -1,6 +1,5 @@
-#include "actors/operator/jobs/job/job_core.hpp"
+#include "kube/job_core.hpp"
 
-#include "actors/limits.hpp"
 #include "kube/limits.hpp"
 #include "kube/objects.hpp"
 
@@ -11,12 +10,11 @@
 #include <algorithm>
 #include <utility>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 namespace {
 
 namespace json = boost::json;
-using kube::text;
 
 /// Ends of a master that the next one would not mend.
 const char* why_for_good(std::int64_t exit_code) {
@@ -35,8 +33,7 @@ const char* why_for_good(std::int64_t exit_code) {
 /// All of it that people write: the annotations, which no generation counts, and the spec.
 std::string what_is_said(const json::value& object) {
   std::string said;
-  for (const auto* part :
-       {kube::member(object, {"metadata", "annotations"}), kube::member(object, {"spec"})})
+  for (const auto* part : {member(object, {"metadata", "annotations"}), member(object, {"spec"})})
     said += part != nullptr ? json::serialize(*part) : "-";
   return said;
 }
@@ -54,7 +51,7 @@ job_core::job_core(options o)
 
 job_core::effects job_core::job_is(const moment& now, const json::value& object) {
   effects out;
-  auto identity = kube::elastic_job_identity(object);
+  auto identity = elastic_job_identity(object);
   auto said = what_is_said(object);
   const bool is_new = !is_known_ || said != said_;
   if (!is_known_)
@@ -68,11 +65,10 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
     return out;
   }
   said_ = std::move(said);
-  auto read = kube::read_elastic_job(object);
+  auto read = read_elastic_job(object);
   mistake_ = read ? std::nullopt : std::optional(read.error().what);
   job_ = read ? std::move(*read) : std::move(identity);
-  needs_ =
-      read ? kube::what_a_master_needs(job_, options_.policy) : std::vector<kube::api_request>();
+  needs_ = read ? what_a_master_needs(job_, options_.policy) : std::vector<api_request>();
   needs_done_ = 0;
   for (const auto& remark : job_.remarks)
     say(now, "TakenOtherwise", remark, true);
@@ -91,7 +87,7 @@ job_core::effects job_core::pod_is(const moment& now, const json::value& object)
 
 void job_core::take_pod(const moment& now, const json::value& object) {
   auto p = read_job_pod(object);
-  if (p.role == kube::master_role) {
+  if (p.role == master_role) {
     if (p.name == created_)
       created_.clear();
     attempt_ = std::max(attempt_, p.attempt + 1);
@@ -192,7 +188,7 @@ void job_core::judge(effects& out, const moment& now) {
 const job_pod* job_core::newest_master() const {
   const job_pod* newest = nullptr;
   for (const auto& [uid, p] : pods_)
-    if (p.role == kube::master_role && (newest == nullptr || p.attempt > newest->attempt))
+    if (p.role == master_role && (newest == nullptr || p.attempt > newest->attempt))
       newest = &p;
   return newest;
 }
@@ -232,7 +228,7 @@ void job_core::judge_nodes(effects& out, const moment& now) {
   std::uint32_t active = 0;
   std::string waits_for;
   for (const auto& [uid, p] : pods_) {
-    active += p.role == kube::worker_role && p.phase == "Running" && !p.is_being_deleted;
+    active += p.role == worker_role && p.phase == "Running" && !p.is_being_deleted;
     if (waits_for.empty() && !p.waits_for.empty())
       waits_for = fmt::format("pod {} is pending: {}", p.name, p.waits_for);
   }
@@ -294,4 +290,4 @@ std::string job_core::in_words() const {
                      trouble_.empty() ? "" : ", " + trouble_);
 }
 
-} // namespace troupe::actors
+} // namespace troupe::kube

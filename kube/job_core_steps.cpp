@@ -1,6 +1,5 @@
 // What job_core asks for next, and what comes of it.
-#include "actors/limits.hpp"
-#include "actors/operator/jobs/job/job_core.hpp"
+#include "kube/job_core.hpp"
 #include "kube/limits.hpp"
 #include "kube/objects.hpp"
 
@@ -12,14 +11,13 @@
 #include <string_view>
 #include <utility>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 namespace json = boost::json;
-using kube::text;
 
 std::string job_core::path() const {
-  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", kube::elastic_job_group,
-                     job_.name_space, job_.name);
+  return fmt::format("/apis/{}/namespaces/{}/elasticjobs/{}", elastic_job_group, job_.name_space,
+                     job_.name);
 }
 
 job_core::next_step job_core::next(const moment& now) {
@@ -45,10 +43,10 @@ job_core::next_step job_core::next(const moment& now) {
 
 job_core::next_step job_core::next_of_deleted() const {
   const auto& all = job_.finalizers;
-  if (std::find(all.begin(), all.end(), kube::finalizer) == all.end())
+  if (std::find(all.begin(), all.end(), finalizer) == all.end())
     return std::nullopt;
   if (!binding_removed_)
-    return {{step::remove_binding, kube::remove_machines_binding(job_)}};
+    return {{step::remove_binding, remove_machines_binding(job_)}};
   return {{step::let_go, change_finalizers("remove")}};
 }
 
@@ -66,7 +64,7 @@ job_core::next_step job_core::next_of_over(const moment& now) {
 job_core::next_step job_core::next_of_live(const moment& now) {
   const auto& all = job_.finalizers;
   if (!options_.policy.machines_role.empty() &&
-      std::find(all.begin(), all.end(), kube::finalizer) == all.end())
+      std::find(all.begin(), all.end(), finalizer) == all.end())
     return {{step::finalizer, change_finalizers("add")}};
   if (job_.is_suspended) {
     for (const auto& [uid, p] : pods_)
@@ -77,7 +75,7 @@ job_core::next_step job_core::next_of_live(const moment& now) {
   if (needs_done_ < needs_.size())
     return {{step::need, needs_[needs_done_]}};
   if (!token_done_)
-    return {{step::token, kube::create_token(job_, options_.token)}};
+    return {{step::token, create_token(job_, options_.token)}};
   return next_of_master(now);
 }
 
@@ -97,55 +95,53 @@ job_core::next_step job_core::next_of_master(const moment& now) {
              {"GET", fmt::format("/api/v1/namespaces/{}/configmaps/{}", job_.name_space, config),
               "", ""}}};
   return {{step::master,
-           kube::create_master_pod(job_, options_.policy, attempt_, topology_.value_or(false))}};
+           create_master_pod(job_, options_.policy, attempt_, topology_.value_or(false))}};
 }
 
-kube::api_request job_core::remove_pod(const job_pod& p) const {
+api_request job_core::remove_pod(const job_pod& p) const {
   return {"DELETE", fmt::format("/api/v1/namespaces/{}/pods/{}", job_.name_space, p.name),
           "application/json",
           json::serialize(json::object{{"preconditions", json::object{{"uid", p.uid}}}})};
 }
 
 /// Of the version that was read: others have finalizers, too.
-kube::api_request job_core::change_finalizers(const char* op) const {
+api_request job_core::change_finalizers(const char* op) const {
   json::array list;
   for (const auto& f : job_.finalizers)
-    if (f != kube::finalizer)
+    if (f != finalizer)
       list.emplace_back(f);
   if (op == std::string_view("add"))
-    list.emplace_back(kube::finalizer);
+    list.emplace_back(finalizer);
   const json::object body{{"metadata", json::object{{"resourceVersion", job_.version},
                                                     {"finalizers", std::move(list)}}}};
   return {"PATCH", path(), "application/merge-patch+json", json::serialize(body)};
 }
 
-kube::api_request job_core::event_of(const told_event& e) const {
-  const json::object about{{"apiVersion", kube::elastic_job_group},
+api_request job_core::event_of(const told_event& e) const {
+  const json::object about{{"apiVersion", elastic_job_group},
                            {"kind", "ElasticJob"},
                            {"name", job_.name},
                            {"namespace", job_.name_space},
                            {"uid", job_.uid}};
-  const json::object body{
-      {"apiVersion", "v1"},
-      {"kind", "Event"},
-      {"metadata", json::object{{"generateName", kube::label_of(job_.name) + "."},
-                                {"namespace", job_.name_space}}},
-      {"involvedObject", about},
-      {"reason", e.reason},
-      {"message", e.message},
-      {"type", e.is_warning ? "Warning" : "Normal"},
-      {"source", json::object{{"component", "troupe-operator"}}},
-      {"firstTimestamp", e.utc},
-      {"lastTimestamp", e.utc},
-      {"count", 1}};
+  const json::object body{{"apiVersion", "v1"},
+                          {"kind", "Event"},
+                          {"metadata", json::object{{"generateName", label_of(job_.name) + "."},
+                                                    {"namespace", job_.name_space}}},
+                          {"involvedObject", about},
+                          {"reason", e.reason},
+                          {"message", e.message},
+                          {"type", e.is_warning ? "Warning" : "Normal"},
+                          {"source", json::object{{"component", "troupe-operator"}}},
+                          {"firstTimestamp", e.utc},
+                          {"lastTimestamp", e.utc},
+                          {"count", 1}};
   return {"POST", fmt::format("/api/v1/namespaces/{}/events", job_.name_space), "application/json",
           json::serialize(body)};
 }
 
 // ---- What came of it ----
 
-job_core::effects job_core::answered(const moment& now, std::uint64_t number,
-                                     const kube::api_answer& a) {
+job_core::effects job_core::answered(const moment& now, std::uint64_t number, const api_answer& a) {
   effects out;
   if (!asked_ || asked_->first != number)
     return out;
@@ -164,7 +160,7 @@ job_core::effects job_core::answered(const moment& now, std::uint64_t number,
   return out;
 }
 
-void job_core::done(step s, const kube::api_answer& a, const moment& now) {
+void job_core::done(step s, const api_answer& a, const moment& now) {
   switch (s) {
   case step::need:
     ++needs_done_;
@@ -173,13 +169,13 @@ void job_core::done(step s, const kube::api_answer& a, const moment& now) {
     token_done_ = true;
     break;
   case step::topology: {
-    const auto config = kube::parsed(a.body);
+    const auto config = parsed(a.body);
     topology_ = config && text(*config, {"data", "topology_config"}).find_first_not_of(" \t\r\n") !=
                               std::string::npos;
     break;
   }
   case step::master:
-    created_ = kube::master_pod_name(job_.name, attempt_);
+    created_ = master_pod_name(job_.name, attempt_);
     created_until_ = now.at + limits::pod_told_within;
     topology_.reset(); // by the next master it may be another
     break;
@@ -207,11 +203,11 @@ void job_core::done(step s, const kube::api_answer& a, const moment& now) {
     again_at_ = now.at + limits::job_again_first;
 }
 
-void job_core::take_looked_at(const kube::api_answer& a, const moment& now) {
-  const auto pod = kube::parsed(a.body);
+void job_core::take_looked_at(const api_answer& a, const moment& now) {
+  const auto pod = parsed(a.body);
   created_until_ = now.at + limits::pod_told_within;
-  if (pod && kube::label(*pod, kube::job_label) == kube::label_of(job_.name) &&
-      kube::label(*pod, kube::role_label) == kube::master_role) {
+  if (pod && label(*pod, job_label) == label_of(job_.name) &&
+      label(*pod, role_label) == master_role) {
     take_pod(now, *pod);
   } else {
     created_.clear();
@@ -219,9 +215,9 @@ void job_core::take_looked_at(const kube::api_answer& a, const moment& now) {
   }
 }
 
-void job_core::refused(effects& out, const moment& now, step s, const kube::api_answer& a) {
+void job_core::refused(effects& out, const moment& now, step s, const api_answer& a) {
   const bool is_gone = a.status == 404;
-  if (s == step::event && !kube::is_passing(a) && a.status != 401) {
+  if (s == step::event && !is_passing(a) && a.status != 401) {
     events_.pop_front(); // an event is for people; that it may not be written is in the log
     out.push_back(note{{log::level::debug, "event_refused", kube::in_words(a), {}}});
     return;
@@ -247,7 +243,7 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
   }
   if (s == step::master && a.status == 409) {
     // Its watch event is late; if it does not come, the name is another's.
-    created_ = kube::master_pod_name(job_.name, attempt_);
+    created_ = master_pod_name(job_.name, attempt_);
     created_until_ = now.at + limits::pod_told_within;
     return;
   }
@@ -261,7 +257,7 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
     return;
   }
   rest(now, a);
-  if (kube::is_passing(a) || a.status == 401 || a.status == 409 ||
+  if (is_passing(a) || a.status == 401 || a.status == 409 ||
       (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
     return;
   refused_until_ = now.at + limits::job_again_most;
@@ -275,7 +271,7 @@ void job_core::refused(effects& out, const moment& now, step s, const kube::api_
                       kube::in_words(a)));
 }
 
-void job_core::rest(const moment& now, const kube::api_answer& a) {
+void job_core::rest(const moment& now, const api_answer& a) {
   auto wait = again_.next();
   wait += std::chrono::duration_cast<duration>(wait * random_.unit() / 2);
   if (a.retry_after)
@@ -283,4 +279,4 @@ void job_core::rest(const moment& now, const kube::api_answer& a) {
   again_at_ = now.at + wait;
 }
 
-} // namespace troupe::actors
+} // namespace troupe::kube

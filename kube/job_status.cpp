@@ -1,4 +1,4 @@
-#include "actors/operator/jobs/job/job_status.hpp"
+#include "kube/job_status.hpp"
 
 #include "kube/job_objects.hpp"
 #include "kube/objects.hpp"
@@ -10,13 +10,11 @@
 #include <charconv>
 #include <initializer_list>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 namespace {
 
 namespace json = boost::json;
-using kube::items;
-using kube::text;
 
 /// What keeps a job from going on.
 constexpr auto blocked = "Blocked";
@@ -44,15 +42,15 @@ job_pod read_job_pod(const json::value& pod) {
   job_pod p;
   p.uid = text(pod, {"metadata", "uid"});
   p.name = text(pod, {"metadata", "name"});
-  p.role = kube::label(pod, kube::role_label);
+  p.role = label(pod, role_label);
   p.phase = text(pod, {"status", "phase"});
   p.reason = text(pod, {"status", "reason"});
   p.is_being_deleted = !text(pod, {"metadata", "deletionTimestamp"}).empty();
-  p.attempt = attempt_of(kube::label(pod, kube::index_label));
+  p.attempt = attempt_of(label(pod, index_label));
   if (p.phase == "Pending")
     p.waits_for = waiting_reason(pod);
   if (const auto& all = items(pod, {"status", "containerStatuses"}); !all.empty()) {
-    p.exit_code = kube::number(all[0], {"state", "terminated", "exitCode"});
+    p.exit_code = number(all[0], {"state", "terminated", "exitCode"});
     if (const auto why = text(all[0], {"state", "terminated", "reason"}); p.reason.empty())
       p.reason = why;
   }
@@ -109,7 +107,7 @@ std::string job_status::reason() const {
 
 void job_status::count(const std::map<std::string, job_pod>& pods) {
   std::map<std::string, std::map<std::string, int>> counts;
-  for (const auto* role : {kube::worker_role, kube::master_role})
+  for (const auto* role : {worker_role, master_role})
     counts[role] = {{"active", 0}, {"failed", 0}, {"pending", 0}, {"succeeded", 0}};
   for (const auto& [key, p] : pods) {
     auto& of = counts[p.role];
@@ -146,4 +144,4 @@ std::string job_status::patch() const {
       json::object{{"status", json::object{{"phase", phase_}, {"status", std::move(status)}}}});
 }
 
-} // namespace troupe::actors
+} // namespace troupe::kube

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 /// What the operator keeps of a job's pod.
 struct job_pod {
@@ -66,4 +66,4 @@ class job_status {
   boost::json::object replicas_;
 };
 
-} // namespace troupe::actors
+} // namespace troupe::kube

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "actors/operator/jobs/job/job_status.hpp"
 #include "kube/api.hpp"
 #include "kube/elastic_job.hpp"
 #include "kube/job_objects.hpp"
+#include "kube/job_status.hpp"
 #include "runtime/base/back_off.hpp"
 #include "runtime/base/log.hpp"
 #include "runtime/base/random.hpp"
@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-namespace troupe::actors {
+namespace troupe::kube {
 
 /// Makes what one ElasticJob needs, keeps its master's pod there, and writes its status.
 ///
@@ -30,14 +30,14 @@ namespace troupe::actors {
 class job_core {
  public:
   struct options {
-    kube::operator_policy policy;
+    operator_policy policy;
     std::string token; ///< for the job, unless it has one; secret
     std::uint64_t seed = 0;
   };
   /// Answered by answered() under the same number, in any case.
   struct call {
     std::uint64_t number = 0;
-    kube::api_request what;
+    api_request what;
   };
   struct note {
     log::event event;
@@ -57,7 +57,7 @@ class job_core {
   effects pod_gone(const moment& now, const std::string& uid);
   /// All pods that it has have been told.
   effects all_told(const moment& now);
-  effects answered(const moment& now, std::uint64_t number, const kube::api_answer& a);
+  effects answered(const moment& now, std::uint64_t number, const api_answer& a);
   effects tick(const moment& now);
   std::optional<instant> next_wakeup() const { return wakeup_; }
   std::string in_words() const;
@@ -78,7 +78,7 @@ class job_core {
     status,
     event
   };
-  using next_step = std::optional<std::pair<step, kube::api_request>>;
+  using next_step = std::optional<std::pair<step, api_request>>;
   struct told_event {
     std::string reason, message, utc;
     bool is_warning = false;
@@ -97,29 +97,29 @@ class job_core {
   void judge_nodes(effects& out, const moment& now);
   void enter(effects& out, const moment& now, const std::string& phase, const std::string& reason,
              const std::string& message);
-  void done(step s, const kube::api_answer& a, const moment& now);
-  void refused(effects& out, const moment& now, step s, const kube::api_answer& a);
+  void done(step s, const api_answer& a, const moment& now);
+  void refused(effects& out, const moment& now, step s, const api_answer& a);
   void blocked(effects& out, const moment& now, const std::string& reason,
                const std::string& message);
-  void rest(const moment& now, const kube::api_answer& a);
+  void rest(const moment& now, const api_answer& a);
   void take_pod(const moment& now, const boost::json::value& object);
-  void take_looked_at(const kube::api_answer& a, const moment& now);
+  void take_looked_at(const api_answer& a, const moment& now);
   void say(const moment& now, const std::string& reason, const std::string& message,
            bool is_warning);
   const job_pod* newest_master() const;
-  kube::api_request remove_pod(const job_pod& p) const;
-  kube::api_request change_finalizers(const char* op) const;
-  kube::api_request event_of(const told_event& e) const;
+  api_request remove_pod(const job_pod& p) const;
+  api_request change_finalizers(const char* op) const;
+  api_request event_of(const told_event& e) const;
   std::string path() const;
 
   options options_;
-  kube::elastic_job job_;
+  elastic_job job_;
   bool is_known_ = false;
   std::optional<std::string> mistake_; ///< in the spec
   std::string said_;                   ///< by people, as it was last read
   bool pods_told_ = false;
   std::map<std::string, job_pod> pods_; ///< by uid
-  std::vector<kube::api_request> needs_;
+  std::vector<api_request> needs_;
   std::size_t needs_done_ = 0;
   bool token_done_ = false;
   std::optional<bool> topology_; ///< whether its ConfigMap has one
@@ -142,4 +142,4 @@ class job_core {
   random_source random_;
 };
 
-} // namespace troupe::actors
+} // namespace troupe::kube
