@@ -163,7 +163,7 @@ void node_pods_core::tell(effects& out, std::uint32_t number,
     out.push_back(note{{log::level::info,
                         "pod_done",
                         fmt::format("the pod {} of rank {} has ended with 0", v->pod.name, number),
-                        {{"pod", v->pod.name}, {"rank", number}}}});
+                        {{"pod", v->pod.name}, {"rank", std::int64_t{number}}}}});
     return;
   }
   out.push_back(note{
@@ -173,7 +173,7 @@ void node_pods_core::tell(effects& out, std::uint32_t number,
                    "as --nnodes allows. kubectl logs {} has its last words",
                    number, v->pod.name, v->pod.machine.empty() ? "no machine" : v->pod.machine,
                    v->reason, v->pod.name),
-       {{"pod", v->pod.name}, {"rank", number}, {"reason", v->reason}}}});
+       {{"pod", v->pod.name}, {"rank", std::int64_t{number}}, {"reason", v->reason}}}});
   out.push_back(node_given_up{number, v->reason});
 }
 
@@ -183,11 +183,12 @@ void node_pods_core::tell_replaced(effects& out, std::uint32_t number,
       v.is_counted
           ? fmt::format("restart {} of {}", ranks_.at(number).pods.restarts(), options_.restarts)
           : std::string("not counted");
-  out.push_back(note{{log::level::notice,
-                      "pod_replaced",
-                      fmt::format("the pod {} of rank {} is replaced: {} ({})", v.pod.name, number,
-                                  v.reason, counted),
-                      {{"pod", v.pod.name}, {"rank", number}, {"reason", v.reason}}}});
+  out.push_back(
+      note{{log::level::notice,
+            "pod_replaced",
+            fmt::format("the pod {} of rank {} is replaced: {} ({})", v.pod.name, number, v.reason,
+                        counted),
+            {{"pod", v.pod.name}, {"rank", std::int64_t{number}}, {"reason", v.reason}}}});
 }
 
 void node_pods_core::tell_wait(effects& out, std::uint32_t number, const rank_pods::wait& w) {
@@ -206,12 +207,12 @@ void node_pods_core::tell_wait(effects& out, std::uint32_t number, const rank_po
          fmt::format("the pod of rank {} has not begun for {}: {}; the job goes on with {} nodes "
                      "if --nnodes allows it{}",
                      number, troupe::in_words(options_.pending_limit), w.reason, running(), more),
-         {{"rank", number}, {"reason", w.reason}}}});
+         {{"rank", std::int64_t{number}}, {"reason", w.reason}}}});
   else
     out.push_back(note{{log::level::notice,
                         "pod_pending",
                         fmt::format("the pod of rank {} waits: {}{}", number, w.reason, more),
-                        {{"rank", number}, {"reason", w.reason}}}});
+                        {{"rank", std::int64_t{number}}, {"reason", w.reason}}}});
 }
 
 std::size_t node_pods_core::running() const {

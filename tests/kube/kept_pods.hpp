@@ -162,4 +162,33 @@ class kept_pods {
   bool slept_well_ = true;
 };
 
+/// All that is wanted runs.
+struct running : kept_pods {
+  explicit running(std::uint32_t replicas, kube::node_pods_core::options o = {job_of_tests()})
+      : kept_pods(std::move(o)) {
+    start(replicas);
+    run_all();
+  }
+};
+
+inline bool told(const kept_pods& p, const std::string& words) {
+  return std::any_of(p.told.begin(), p.told.end(),
+                     [&](const log::event& e) { return e.text.find(words) != std::string::npos; });
+}
+
+inline kube::api_answer with(unsigned status, const std::string& message) {
+  return {status, R"({"message":")" + message + "\"}", {}};
+}
+
+/// A pod of the job as another master would make it.
+inline void make(kept_pods& p, std::uint32_t rank, std::uint64_t id, std::uint32_t relaunches = 0,
+                 const kube::node_pods_job& job = job_of_tests()) {
+  kube::node_pod_part part;
+  part.rank = rank;
+  part.id = id;
+  part.relaunches = relaunches;
+  part.restarts = relaunches;
+  p.server.answer(kube::create_node_pod(job, template_of_tests(), part));
+}
+
 } // namespace troupe::testing
