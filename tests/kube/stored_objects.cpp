@@ -116,8 +116,11 @@ selection::selection(const place& p)
 
 bool selection::matches(const json::value& object) const {
   const auto all = [&](const auto& wanted, auto read) {
-    return std::all_of(wanted.begin(), wanted.end(),
-                       [&](const auto& w) { return read(object, w.first) == w.second; });
+    return std::all_of(wanted.begin(), wanted.end(), [&](const auto& w) {
+      // "a" alone: it is there, whatever its value.
+      const auto value = read(object, w.first);
+      return w.second.empty() ? !value.empty() : value == w.second;
+    });
   };
   return all(labels_, kube::label) && all(fields_, field);
 }

@@ -227,3 +227,21 @@ TEST_SUITE("recovery_core: what people read") {
     CHECK(s.core.in_words() == "generation 1 ends: " + cause);
   }
 }
+
+TEST_SUITE("recovery_core: the cluster") {
+  TEST_CASE(
+      "hears of a node that is lost, with its address, and of none that has left after the end") {
+    auto s = planner_story::two_that_run(1);
+    const auto lost = [&](const node_name& node) {
+      std::vector<std::string> all;
+      for (const auto& e : s.core.node_lost(s.now, testing::lost(node)))
+        if (const auto* l = std::get_if<recovery_core::lose>(&e))
+          all.push_back(l->node + " at " + l->address);
+      return all;
+    };
+    CHECK(lost("b") == std::vector<std::string>{"b at b.lan"});
+    CHECK(lost("b").empty());
+    s.core.abandon(s.now, "the user");
+    CHECK(lost("a").empty());
+  }
+}
