@@ -70,6 +70,9 @@ job_core::effects job_core::job_is(const moment& now, const json::value& object)
   job_ = read ? std::move(*read) : std::move(identity);
   needs_ = read ? what_a_master_needs(job_, options_.policy) : std::vector<api_request>();
   needs_done_ = 0;
+  // An answer to one of the earlier ones says nothing of these.
+  if (asked_ && asked_->second == step::need)
+    asked_.reset();
   for (const auto& remark : job_.remarks)
     say(now, "TakenOtherwise", remark, true);
   again_at_.reset();

@@ -64,7 +64,6 @@ class job_core {
 
  private:
   enum class step : std::uint8_t {
-    none,
     finalizer,
     need,
     token,
@@ -98,6 +97,7 @@ class job_core {
   void enter(effects& out, const moment& now, const std::string& phase, const std::string& reason,
              const std::string& message);
   void done(step s, const api_answer& a, const moment& now);
+  bool is_settled_by(const moment& now, step s, const api_answer& a);
   void refused(effects& out, const moment& now, step s, const api_answer& a);
   void blocked(effects& out, const moment& now, const std::string& reason,
                const std::string& message);

@@ -191,7 +191,6 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
   case step::event:
     events_.pop_front();
     break;
-  case step::none:
   case step::finalizer:
   case step::remove_pod:
   case step::let_go:
@@ -215,7 +214,37 @@ void job_core::take_looked_at(const api_answer& a, const moment& now) {
   }
 }
 
+/// A refusal that says what was to be found out, or that it was done before.
+bool job_core::is_settled_by(const moment& now, step s, const api_answer& a) {
+  const bool is_gone = a.status == 404;
+  if (s == step::token && a.status == 409) {
+    token_done_ = true;
+  } else if (s == step::look && is_gone) {
+    created_.clear();
+    ++attempt_;
+  } else if (s == step::topology && is_gone) {
+    topology_ = false;
+  } else if (s == step::remove_binding && is_gone) {
+    binding_removed_ = true;
+  } else if (s == step::master && a.status == 409) {
+    // Its watch event is late; if it does not come, the name is another's.
+    created_ = master_pod_name(job_.name, attempt_);
+    created_until_ = now.at + limits::pod_told_within;
+  } else if (s == step::need && is_gone &&
+             needs_[needs_done_].target.find("disruption") != std::string::npos) {
+    say(now, "NoDisruptionBudget",
+        "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take several pods at once",
+        true);
+    ++needs_done_;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void job_core::refused(effects& out, const moment& now, step s, const api_answer& a) {
+  if (is_settled_by(now, s, a))
+    return;
   const bool is_gone = a.status == 404;
   if (s == step::event && !is_passing(a) && a.status != 401) {
     events_.pop_front(); // an event is for people; that it may not be written is in the log
@@ -224,50 +253,19 @@ void job_core::refused(effects& out, const moment& now, step s, const api_answer
   }
   if (s == step::status)
     status_written_.clear();
-  if (s == step::token && a.status == 409) {
-    token_done_ = true;
-    return;
-  }
-  if (s == step::look && is_gone) {
-    created_.clear();
-    ++attempt_;
-    return;
-  }
-  if (s == step::topology && is_gone) {
-    topology_ = false;
-    return;
-  }
-  if (s == step::remove_binding && is_gone) {
-    binding_removed_ = true;
-    return;
-  }
-  if (s == step::master && a.status == 409) {
-    // Its watch event is late; if it does not come, the name is another's.
-    created_ = master_pod_name(job_.name, attempt_);
-    created_until_ = now.at + limits::pod_told_within;
-    return;
-  }
-  if (s == step::need && is_gone &&
-      needs_[needs_done_].target.find("disruption") != std::string::npos) {
-    say(now, "NoDisruptionBudget",
-        "the cluster has no policy/v1 (Kubernetes 1.21): a drain may take "
-        "several pods at once",
-        true);
-    ++needs_done_;
-    return;
-  }
   rest(now, a);
   if (is_passing(a) || a.status == 401 || a.status == 409 ||
       (is_gone && (s == step::remove_pod || s == step::status || s == step::let_go)))
     return;
   refused_until_ = now.at + limits::job_again_most;
   again_at_.reset();
+  const bool is_made = s == step::need || s == step::token || s == step::master;
   blocked(out, now,
           a.status == 403 ? "Forbidden"
           : is_gone       ? "NotFound"
                           : "Refused",
-          fmt::format("{} {}: {}", s == step::need ? "applying" : "asking for",
-                      s == step::need || s == step::master ? "what its master needs" : "a change",
+          fmt::format("{}: {}",
+                      is_made ? "what its master needs cannot be made" : "a change was refused",
                       kube::in_words(a)));
 }
 

@@ -206,6 +206,30 @@ TEST_SUITE("job_core: what a job needs") {
     CHECK(o.count(makes_master) == 0);
   }
 
+  TEST_CASE("is made as a whole where the spec changes while it is being made") {
+    operated o;
+    auto effects = o.core.job_is(o.moment(), o.object);
+    effects = o.core.all_told(o.moment());
+    const auto call = [](const job_core::effects& from) {
+      for (const auto& e : from)
+        if (const auto* c = std::get_if<job_core::call>(&e))
+          return *c;
+      return job_core::call{};
+    };
+    // Its status first, then the first of what it needs.
+    const auto status = call(effects);
+    const auto need = call(o.core.answered(o.moment(), status.number, {200, "{}", {}}));
+    REQUIRE(need.what.target.find("serviceaccounts") != std::string::npos);
+    o.object.at("spec").as_object()["distributionStrategy"] = "Local";
+    o.perform(o.core.job_is(o.moment(), o.object));
+    o.perform(o.core.answered(o.moment(), need.number, {404, "", {}}));
+    o.object.at("spec").as_object().erase("distributionStrategy");
+    o.perform(o.core.job_is(o.moment(), o.object));
+    o.passes(5s);
+    CHECK(o.count("PATCH serviceaccounts/elasticjob-words-dlrover-master") == 1);
+    CHECK(o.count(makes_master) == 1);
+  }
+
   TEST_CASE("that lacks a right is told once, with the server's words, and tried again") {
     operated o;
     int refused = 0;

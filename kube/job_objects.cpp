@@ -55,9 +55,8 @@ json::object role_of(const elastic_job& job) {
       rule({""}, {"pods"}, {"get", "list", "watch", "create", "delete"}),
       rule({""}, {"configmaps"}, {"get", "create", "update", "patch"}),
       rule({""}, {"events"}, {"create", "patch"}),
-      rule({"elastic.iml.github.io"}, {"elasticjobs"}, {"get", "list", "watch"}),
-      rule({"elastic.iml.github.io"}, {"scaleplans", "scaleplans/status"},
-           {"get", "list", "watch", "patch"}),
+      rule({"elastic.iml.github.io"}, {"elasticjobs", "scaleplans"}, {"get", "list", "watch"}),
+      rule({"elastic.iml.github.io"}, {"scaleplans/status"}, {"patch"}),
   };
   return role;
 }
