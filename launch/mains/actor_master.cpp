@@ -54,7 +54,8 @@ int run(const master_program_options& o, const machine_facts& machine,
                              topology_file::of(o.policy.topology, log->sink()), *marks};
   if (witness)
     witness->take_part(*options, world);
-  auto master = master_run::start(engine.system(), world, *options, log->sink());
+  auto master =
+      master_run::start(engine.system(), world, *options, until_lost(*journal, log->sink()));
   if (!master)
     return report_error(program,
                         master.error().code == errc::refused

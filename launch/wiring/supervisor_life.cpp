@@ -362,23 +362,18 @@ class life {
   /// the newest that opens it, so the address is held meanwhile.
   result<std::optional<master_journal>> take_journal(ports::transport& transport,
                                                      const ports::endpoint& master, bool if_able) {
-    std::unique_ptr<ports::listener> held;
-    if (if_able && config_map_of(options_.journal)) {
-      if (keeper_.earlier_lives() > 0)
-        await_free_address(transport, master);
-      auto mine = transport.listen(master, [](const auto&) {});
-      if (!mine)
-        return std::nullopt;
-      held = std::move(*mine);
-    }
+    const bool holds = if_able && config_map_of(options_.journal);
+    if (holds && keeper_.earlier_lives() > 0)
+      await_free_address(transport, master);
+    const auto held = holds ? hold_address(transport, master) : nullptr;
+    if (holds && !held)
+      return std::nullopt;
     auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
                                        owner_of(options_, facts_.seed),
                                        {options_.cluster.service_account, machine_}, log_->sink());
-    if (held)
-      return journal.map([](auto& j) { return std::optional(std::move(j)); });
-    if (!journal && if_able && !address_is_free(transport, master))
+    if (!journal && if_able && !held && !address_is_free(transport, master))
       return std::nullopt;
-    if (journal && if_able && !options_.journal.empty())
+    if (journal && if_able && !held && !options_.journal.empty())
       await_free_address(transport, master);
     return journal.map([](auto& j) { return std::optional(std::move(j)); });
   }
@@ -410,7 +405,7 @@ class life {
         master_run::start(masters_engine_->system(),
                           {transport, journal->store,
                            topology_file::of(options_.policy.topology, log_->sink()), *marks},
-                          *options, log_->sink());
+                          *options, until_lost(*journal, log_->sink()));
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;
