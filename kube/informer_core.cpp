@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t jobs = 0, pods = 1;
+constexpr std::size_t jobs_watch = 0, pods_watch = 1;
 
 std::string collection(const std::string& root, const std::string& name_space, const char* plural) {
   return name_space.empty() ? fmt::format("{}/{}", root, plural)
@@ -67,7 +67,7 @@ informer_core::informer_core(const options& o)
 informer_core::effects informer_core::start(instant now) {
   effects out;
   if (!std::exchange(started_, true))
-    for (const auto of : {jobs, pods})
+    for (const auto of : {jobs_watch, pods_watch})
       take(out, of, watches_[of].start(now));
   return out;
 }
@@ -95,13 +95,13 @@ informer_core::effects informer_core::closed(instant now, std::size_t of, std::u
 
 informer_core::effects informer_core::tick(instant now) {
   effects out;
-  for (const auto of : {jobs, pods})
+  for (const auto of : {jobs_watch, pods_watch})
     take(out, of, watches_[of].tick(now));
   return out;
 }
 
 std::optional<instant> informer_core::next_wakeup() const {
-  const auto one = watches_[jobs].next_wakeup(), other = watches_[pods].next_wakeup();
+  const auto one = watches_[jobs_watch].next_wakeup(), other = watches_[pods_watch].next_wakeup();
   return one && (!other || *one < *other) ? one : other;
 }
 
@@ -114,12 +114,12 @@ void informer_core::take(effects& out, std::size_t of, watch_core::effects&& fro
     } else if (const auto* x = std::get_if<watch_core::cut>(&e)) {
       out.push_back(cut{of, x->number});
     } else if (const auto* is = std::get_if<watch_core::is>(&e)) {
-      of == jobs ? take_job(out, is->object) : take_pod(out, is->object);
+      of == jobs_watch ? take_job(out, is->object) : take_pod(out, is->object);
     } else if (const auto* gone = std::get_if<watch_core::is_gone>(&e)) {
-      of == jobs ? job_gone(out, gone->key) : pod_gone(out, gone->uid);
+      of == jobs_watch ? job_gone(out, gone->key) : pod_gone(out, gone->uid);
     } else if (auto* n = std::get_if<watch_core::note>(&e)) {
       out.push_back(note{std::move(n->event)});
-    } else if (!std::exchange(told_[of], true) && told_[jobs] && told_[pods]) {
+    } else if (!std::exchange(told_[of], true) && told_[jobs_watch] && told_[pods_watch]) {
       for (const auto& [route, job] : jobs_)
         out.push_back(tell_all_told{route});
     }
@@ -187,7 +187,7 @@ informer_core::effects informer_core::job_begins(const std::string& route) {
   out.push_back(tell_job{route, job->second.json});
   for (const auto& uid : job->second.pods)
     out.push_back(tell_pod{route, pods_.at(uid).json});
-  if (told_[jobs] && told_[pods])
+  if (told_[jobs_watch] && told_[pods_watch])
     out.push_back(tell_all_told{route});
   return out;
 }
@@ -196,7 +196,7 @@ std::string informer_core::in_words() const {
   if (!started_)
     return "waits until this operator leads";
   return fmt::format("follows {} jobs and {} pods{}", jobs_.size(), pods_.size(),
-                     watches_[jobs].is_behind() || watches_[pods].is_behind()
+                     watches_[jobs_watch].is_behind() || watches_[pods_watch].is_behind()
                          ? ", and does not hear the API server right now"
                          : "");
 }

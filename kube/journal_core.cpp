@@ -102,13 +102,14 @@ journal_core::effects journal_core::answered(instant now, std::uint64_t number,
 
 void journal_core::take_look(effects& out, instant now, const api_answer& a) {
   if (a.status != 200 && a.status != 404)
-    return fail(out, {errc::refused, said(in_words(a))});
+    return fail(out, {errc::refused, in_words(a)});
   exists_ = a.status == 200;
   if (!exists_ && phase_ == phase::open) {
     out.push_back(note{{log::level::warning,
                         "config_map_made_again",
-                        said("the ConfigMap was deleted; it is created again with all that this "
-                             "master has recorded"),
+                        fmt::format("journal 'configmap:{}': the ConfigMap was deleted; it is "
+                                    "created again with all that this master has recorded",
+                                    options_.name),
                         {{"journal", "configmap:" + options_.name}}}});
     return write_wanted(out);
   }
@@ -118,10 +119,10 @@ void journal_core::take_look(effects& out, instant now, const api_answer& a) {
   if (!seen || !seen->is_object() || member(*seen, {"metadata", "resourceVersion"}) == nullptr)
     return phase_ == phase::open
                ? try_again(out, now, {0, "the API server's answer is no ConfigMap", {}})
-               : fail(out, {errc::invalid, said("the API server's answer is no ConfigMap")});
+               : fail(out, {errc::invalid, "the API server's answer is no ConfigMap"});
   const auto there = image_in(*seen);
   if (!there)
-    return fail(out, {there.error().code, said(there.error().what)});
+    return fail(out, there.error());
   remember(seen->as_object());
   if (phase_ == phase::open || (wanted_ && *there && (*there)->owner == options_.owner))
     return compare(out, now, *there);
@@ -168,14 +169,13 @@ void journal_core::compare(effects& out, instant now, const std::optional<journa
   if (there && *there == *wanted_)
     return settle(out, now);
   if (there && there->owner != options_.owner)
-    return lose(out, {errc::refused,
-                      said(fmt::format("another master has taken it up, as epoch {} on {}: this "
-                                       "one is replaced, decides nothing more and ends",
-                                       there->term, host_of(there->owner)))});
+    return fail(out, {errc::refused,
+                      fmt::format("another master has taken it up, as epoch {} on {}: this one is "
+                                  "replaced, decides nothing more and ends",
+                                  there->term, host_of(there->owner))});
   if (!there || !(*there == kept_))
-    return lose(
-        out, {errc::invalid, said("something else than a master has changed its records; what this "
-                                  "master has decided is not there any more")});
+    return fail(out, {errc::invalid, "something else than a master has changed its records; what "
+                                     "this master has decided is not there any more"});
   write_wanted(out);
 }
 
@@ -184,7 +184,7 @@ void journal_core::take_written(effects& out, instant now, const api_answer& a) 
   if (a.status == 409 || (a.status == 404 && exists_))
     return ++conflicts_ < limits::config_map_conflicts_max ? look(out) : try_again(out, now, a);
   if (a.status != 200 && a.status != 201)
-    return fail(out, {errc::refused, said(in_words(a))});
+    return fail(out, {errc::refused, in_words(a)});
   const auto seen = parsed(a.body);
   if (!seen || !seen->is_object() || member(*seen, {"metadata", "resourceVersion"}) == nullptr)
     return look(out);

@@ -150,7 +150,6 @@ class journal_core {
   void refuse_record(effects& out, const append_request& r);
   void try_again(effects& out, instant now, const api_answer& a);
   void fail(effects& out, const error& why);
-  void lose(effects& out, const error& why);
   void answer_all(effects& out, const error& why);
   void well_again(effects& out, instant now);
   std::string collection() const;

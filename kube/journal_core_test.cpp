@@ -171,8 +171,8 @@ TEST_CASE("an owner that was replaced fails everything, and says so once") {
   CHECK(first.answers == words{"refused", "refused", "refused", "refused"});
   REQUIRE(names(first.told) == words{"journal_lost"});
   CHECK(first.told[0].text ==
-        "journal 'configmap:words': another master has taken it up, as epoch 101 on master-1: this "
-        "one is replaced, decides nothing more and ends");
+        "journal 'configmap:words' is lost to this master: another master has taken it up, as "
+        "epoch 101 on master-1: this one is replaced, decides nothing more and ends");
   second.append("three");
   CHECK(left(server) == words{"three"});
 }

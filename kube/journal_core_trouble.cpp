@@ -34,23 +34,24 @@ std::string journal_core::in_words(const api_answer& a) const {
 
 void journal_core::refuse_record(effects& out, const append_request& r) {
   const auto what =
-      said(fmt::format("it is full: a record of {} KiB does not fit beside the {} KiB of {} that "
-                       "are taken; a job of this size needs its journal on a volume (--journal "
-                       "FILE)",
-                       (r.record.size() + kib - 1) / kib, kept_.records.size() / kib,
-                       limits::config_map_bytes_max / kib));
-  out.push_back(appended{r.which, failure(errc::overloaded, what)});
+      fmt::format("it is full: a record of {} KiB does not fit beside the {} KiB of {} that are "
+                  "taken; a job of this size needs its journal on a volume (--journal FILE)",
+                  (r.record.size() + kib - 1) / kib, kept_.records.size() / kib,
+                  limits::config_map_bytes_max / kib);
+  out.push_back(appended{r.which, failure(errc::overloaded, said(what))});
   if (!std::exchange(full_told_, true))
-    out.push_back(note{
-        {log::level::error, "config_map_full", what, {{"journal", "configmap:" + options_.name}}}});
+    out.push_back(note{{log::level::error,
+                        "config_map_full",
+                        fmt::format("journal 'configmap:{}': {}", options_.name, what),
+                        {{"journal", "configmap:" + options_.name}}}});
 }
 
 /// What took effect of the last call is unknown, so the next one is a read.
 void journal_core::try_again(effects& out, instant now, const api_answer& a) {
   if (phase_ == phase::opening && now >= began_ + limits::config_map_open_within)
-    return fail(out, {errc::unavailable,
-                      said(fmt::format("{}, for {} now", in_words(a),
-                                       troupe::in_words(limits::config_map_open_within)))});
+    return fail(out,
+                {errc::unavailable, fmt::format("{}, for {} now", in_words(a),
+                                                troupe::in_words(limits::config_map_open_within))});
   auto wait = again_.next();
   wait += std::chrono::duration_cast<duration>(wait * random_.unit() / 2);
   if (a.retry_after)
@@ -59,13 +60,14 @@ void journal_core::try_again(effects& out, instant now, const api_answer& a) {
   if (waits_since_)
     return;
   waits_since_ = now;
-  out.push_back(note{
-      {log::level::warning,
-       "config_map_waits",
-       said(fmt::format("{}; it is tried again until it can be written. Training goes on; a node "
-                        "that is lost or fails is not replaced until then",
-                        in_words(a))),
-       {{"journal", "configmap:" + options_.name}}}});
+  out.push_back(
+      note{{log::level::warning,
+            "config_map_waits",
+            fmt::format(
+                "journal 'configmap:{}': {}; it is tried again until it can be written. Training "
+                "goes on; a node that is lost or fails is not replaced until then",
+                options_.name, in_words(a)),
+            {{"journal", "configmap:" + options_.name}}}});
 }
 
 void journal_core::well_again(effects& out, instant now) {
@@ -76,30 +78,27 @@ void journal_core::well_again(effects& out, instant now) {
   out.push_back(
       note{{log::level::notice,
             "config_map_goes_on",
-            said(fmt::format("it is written again, after {}", troupe::in_words(waited))),
+            fmt::format("journal 'configmap:{}': it is written again, after {}", options_.name,
+                        troupe::in_words(waited)),
             {{"journal", "configmap:" + options_.name}, {"waited_ms", milliseconds_of(waited)}}}});
 }
 
 /// For good. A journal that is not open yet is not told of by a line of its own: the program that
 /// opens it ends with it.
 void journal_core::fail(effects& out, const error& why) {
-  if (phase_ == phase::opening) {
-    phase_ = phase::lost;
-    lost_ = why;
-    out.push_back(not_opened{why});
-  } else {
-    lose(out, why);
-  }
-}
-
-void journal_core::lose(effects& out, const error& why) {
-  if (phase_ == phase::opening)
-    return fail(out, why);
+  const bool was_open = phase_ == phase::open;
   phase_ = phase::lost;
-  lost_ = why;
+  lost_ = {why.code, said(why.what)};
+  if (!was_open) {
+    out.push_back(not_opened{lost_});
+    return;
+  }
   out.push_back(note{
-      {log::level::error, "journal_lost", why.what, {{"journal", "configmap:" + options_.name}}}});
-  answer_all(out, why);
+      {log::level::error,
+       "journal_lost",
+       fmt::format("journal 'configmap:{}' is lost to this master: {}", options_.name, why.what),
+       {{"journal", "configmap:" + options_.name}}}});
+  answer_all(out, lost_);
 }
 
 void journal_core::answer_all(effects& out, const error& why) {

@@ -87,8 +87,8 @@ void lease_core::take_read(effects& out, instant now, const std::string& utc, co
     is_leader_ = false;
     out.push_back(leads_no_more{});
   }
-  if (const auto version = text(*lease, {"metadata", "resourceVersion"}); version != version_) {
-    version_ = version;
+  if (const auto at = text(*lease, {"metadata", "resourceVersion"}); at != version_) {
+    version_ = at;
     unchanged_since_ = now;
   }
   const auto lasts = std::chrono::seconds(

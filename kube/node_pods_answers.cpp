@@ -125,16 +125,16 @@ void node_pods_core::tell_refused(effects& out, instant now, verb what, const ap
   p.until = std::max(p.until, now + limits::pods_refused_again);
   if (std::exchange(p.refused_told, true))
     return;
-  const auto* word = what == verb::create ? "create" : what == verb::look ? "get" : "delete";
+  const auto* asked_for = what == verb::create ? "create" : what == verb::look ? "get" : "delete";
   out.push_back(note{
       {log::level::error,
        "pods_refused",
        fmt::format("the master cannot {} pods in the namespace {}: {}; it is tried again every "
                    "{} s. Its service account needs the verb {} for pods, and the namespace "
                    "a quota that is large enough",
-                   word, options_.job.name_space, in_words(a),
-                   std::chrono::seconds(limits::pods_refused_again).count(), word),
-       {{"verb", std::string(word)}}}});
+                   asked_for, options_.job.name_space, in_words(a),
+                   std::chrono::seconds(limits::pods_refused_again).count(), asked_for),
+       {{"verb", std::string(asked_for)}}}});
 }
 
 void node_pods_core::refuse_template(effects& out, const api_answer& a) {

@@ -58,7 +58,8 @@ int run(const master_program_options& o, const machine_facts& machine,
     options->membership.nodes_min = options->membership.nodes_max = 0;
   if (witness)
     witness->take_part(*options, world);
-  auto master = master_run::start(engine.system(), world, *options, log->sink());
+  auto master =
+      master_run::start(engine.system(), world, *options, until_lost(*journal, log->sink()));
   if (!master)
     return report_error(program,
                         master.error().code == errc::refused

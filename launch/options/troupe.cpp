@@ -27,7 +27,7 @@ void declare_troupe(argument_grammar& d, launcher_options& o, std::optional<std:
        {{"--node-name"}, "NAME", "This node's name within the job", into(o.node_name)},
        {{"--journal"},
         "FILE",
-        "Where the master of this node keeps its decisions (actor-master has the same option)",
+        "Where the master of this node keeps its decisions (configmap:NAME: as with actor-master)",
         into(o.journal)},
        {{"--copy-rate"},
         "MIB/S",

@@ -3,12 +3,20 @@
 #include "runtime/ports/transport.hpp"
 
 #include <chrono>
+#include <memory>
 #include <thread>
 
 namespace troupe::launch {
 
 inline bool address_is_free(ports::transport& transport, const ports::endpoint& where) {
   return transport.listen(where, [](const auto&) {}).has_value();
+}
+
+/// Turns every peer away for as long as it is kept. Null: another one has the address.
+inline std::unique_ptr<ports::listener> hold_address(ports::transport& transport,
+                                                     const ports::endpoint& where) {
+  auto mine = transport.listen(where, [](const auto&) {});
+  return mine ? std::move(*mine) : nullptr;
 }
 
 /// Where a journal that was named is ours now, its master is gone. What still has its address is

@@ -29,18 +29,32 @@ result<master_journal> open_in_config_map(const std::string& named, const std::s
     return wrong(access.error());
   const os::config_map_journal::options o{access->name_space, name, elastic_job_of(account.machine),
                                           account.machine.host, random_seed()};
+  const auto lost = std::make_shared<std::atomic<bool>>(false);
+  const auto noticing = [sink, lost](const std::string& component, const log::event& event) {
+    sink(component, event);
+    if (event.name == "journal_lost")
+      *lost = true;
+  };
   auto opened =
-      os::config_map_journal::open(os::config_map_journal::calls_to(*access), o, mine, sink);
+      os::config_map_journal::open(os::config_map_journal::calls_to(*access), o, mine, noticing);
   if (!opened)
     return wrong(opened.error());
   for (const auto& notice : (*opened)->notices())
     sink("master", notice);
   actors::journal_options options{named, true};
   options.compact_bytes = limits::config_map_compact_bytes;
-  return master_journal{std::move(*opened), options};
+  return master_journal{std::move(*opened), options, lost};
 }
 
 } // namespace
+
+log::sink until_lost(const master_journal& journal, log::sink to) {
+  return
+      [to = std::move(to), lost = journal.lost](const std::string& component, const log::event& e) {
+        if (!*lost || e.severity < log::level::warning)
+          to(component, e);
+      };
+}
 
 os::journal_owner owner_of(const launcher_options& o, std::uint64_t run) {
   // A job that is alone on its node gets another id each time.

@@ -6,6 +6,7 @@
 #include "runtime/os/journal/journal_opening.hpp"
 #include "runtime/ports/journal_store.hpp"
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,13 @@ namespace troupe::launch {
 struct master_journal {
   std::shared_ptr<ports::journal_store> store;
   actors::journal_options options;
+  /// Another master has it, or it cannot be written for good: this was told in one line.
+  std::shared_ptr<const std::atomic<bool>> lost = std::make_shared<std::atomic<bool>>(false);
 };
+
+/// For the master's actors, whose supervisors give up one after the other without a journal: what
+/// they warn of on their way down is left out.
+log::sink until_lost(const master_journal& journal, log::sink to);
 
 /// Where a journal in a ConfigMap is: the pod's account, and what the pod was told.
 struct journal_account {

@@ -362,15 +362,12 @@ class life {
   /// that opens it, so the address is held.
   result<std::optional<master_journal>> take_journal(ports::transport& transport,
                                                      const ports::endpoint& master, bool if_able) {
-    std::unique_ptr<ports::listener> held;
-    if (if_able && config_map_of(options_.journal)) {
-      if (keeper_.earlier_lives() > 0)
-        await_free_address(transport, master);
-      auto mine = transport.listen(master, [](const auto&) {});
-      if (!mine)
-        return std::nullopt;
-      held = std::move(*mine);
-    }
+    const bool holds = if_able && config_map_of(options_.journal);
+    if (holds && keeper_.earlier_lives() > 0)
+      await_free_address(transport, master);
+    const auto held = holds ? hold_address(transport, master) : nullptr;
+    if (holds && !held)
+      return std::nullopt;
     auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
                                        owner_of(options_, facts_.seed),
                                        {options_.cluster.service_account, machine_}, log_->sink());
@@ -407,7 +404,8 @@ class life {
     const actors::master_world world{transport, (*taken)->store,
                                      topology_file::of(options_.policy.topology, log_->sink()),
                                      *cluster};
-    auto started = master_run::start(masters_engine_->system(), world, *options, log_->sink());
+    auto started = master_run::start(masters_engine_->system(), world, *options,
+                                     until_lost(**taken, log_->sink()));
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;
