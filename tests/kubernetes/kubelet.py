@@ -146,6 +146,7 @@ class Kubelet:
         number = next(self.free)
         network, address = f"{self.bridge}-{number}", f"10.88.{number // 200}.{number % 200 + 1}"
         self.plug_in(network, address, number)
+        self.addresses[pod.name] = address
         place = self.directory / f"{pod.name}-{life}"
         (place / "root").mkdir(parents=True)
         said = place / "said"
@@ -154,15 +155,13 @@ class Kubelet:
         line += [place / "root", pod.hostname, user["runAsUser"], user["runAsGroup"], self.mounts(pod, place)]
         environment = self.environment(pod, machine or f"machine-{pod.name}", address)
         line += ["env", "-i", *(f"{name}={value}" for name, value in environment.items())]
-        words = [expanded(word, environment) for word in pod.container["command"]]
-        line += [word.replace("--rdzv-conf=", f"--rdzv-conf={CALM},") for word in words]
+        line += self.words(pod, environment)
         with said.open("wb") as out:
             process = subprocess.Popen(
                 [*map(str, line)], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 env=os.environ | {"KEPT_OUT": kept_out()},
             )  # fmt: skip
         self.running[pod.name] = Running(pod, process, said, network)
-        self.addresses[pod.name] = address
         self.list_names()
         self.lead(pod, network, "add")
         return self.running[pod.name]
@@ -178,12 +177,20 @@ class Kubelet:
         command("ip", "-n", network, "link", "set", "pod", "up")
         command("ip", "-n", network, "route", "add", "10.96.0.0/16", "dev", "pod")
 
+    def words(self, pod: Pod, environment: dict[str, str]) -> list[str]:
+        words = [expanded(word, environment) for word in pod.container["command"]]
+        return [word.replace("--rdzv-conf=", f"--rdzv-conf={CALM},") for word in words]
+
     def environment(self, pod: Pod, machine: str, address: str) -> dict[str, str]:
         found = {"PATH": PATH, "HOME": "/tmp", "HOSTNAME": pod.hostname, "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
         # The programs of a build look for what belongs to them where it was built.
         found |= {"TROUPE_LIB_DIR": f"{PROGRAMS}/libexec/troupe", "TROUPE_BIN_DIR": f"{PROGRAMS}/bin"}
         found |= {"PYTHONPATH": str(ROOT / "python")}
         found |= pod.variables
+        return found | self.own_variables(pod, machine, address)
+
+    def own_variables(self, pod: Pod, machine: str, address: str) -> dict[str, str]:
+        found = {}
         fields = {"spec.nodeName": machine, "status.hostIP": machine, "status.podIP": address}
         for variable in pod.container.get("env", []):
             source = variable.get("valueFrom")
@@ -191,7 +198,7 @@ class Kubelet:
         return found
 
     def mounts(self, pod: Pod, place: Path) -> Path:
-        lines = ["mode=1777 /tmp tmpfs", "mode=755 /run tmpfs", f"{self.hosts} /etc/hosts bind"]
+        lines = ["mode=1777 /tmp tmpfs", "mode=755 /run tmpfs", f"{self.hosts_of(pod, place)} /etc/hosts bind"]
         lines.append(f"{ROOT} {ROOT} bind")
         if not Path(sys.base_prefix).is_relative_to("/usr"):
             lines.append(f"{sys.base_prefix} {sys.base_prefix} bind")
@@ -203,6 +210,9 @@ class Kubelet:
         file = place / "mounts"
         file.write_text("\n".join(lines) + "\n")
         return file
+
+    def hosts_of(self, pod: Pod, place: Path) -> Path:
+        return self.hosts
 
     def volume(self, volume: Document, place: Path, group: int) -> str:
         name = volume["name"]

@@ -1,19 +1,23 @@
 """etcd and a kube-apiserver on loopback, with RBAC: tests/kubernetes/apiserver/build has made them.
 
-No controller, scheduler or kubelet runs: what is created stays as it was admitted.
+No controller, scheduler or kubelet runs: what is created stays as it was admitted. In a network namespace it has the
+address of the service "kubernetes", as pods expect it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import ctypes
+import http.client
 import json
 import os
 import socket
 import ssl
 import subprocess
+import threading
 import time
-import urllib.error
-import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,7 @@ from validator import custom_resources, training_runtime
 
 Document = dict[str, Any]
 WITHIN = 120.0
+SERVICES, ADVERTISED = "10.96.0.0/16", "10.88.255.254"
 ADMINISTRATOR, STRANGER = "a-token-of-the-administrators", "a-token-without-a-role"
 
 
@@ -66,6 +71,25 @@ def for_1_20(schema: Any) -> Any:
     return {key: for_1_20(value) for key, value in schema.items() if key not in refused}
 
 
+@contextlib.contextmanager
+def inside(network: str) -> Iterator[None]:
+    """Sockets that this thread opens meanwhile are of the network namespace of this name, if there is a name."""
+    if not network:
+        yield
+        return
+    with open("/proc/thread-self/ns/net") as own, open(f"/run/netns/{network}") as other:
+        enter_network(other.fileno())
+        try:
+            yield
+        finally:
+            enter_network(own.fileno())
+
+
+def enter_network(descriptor: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).setns(descriptor, 0x40000000):  # CLONE_NEWNET
+        raise OSError(ctypes.get_errno(), "setns")
+
+
 @dataclass
 class Answer:
     status: int
@@ -73,18 +97,21 @@ class Answer:
 
 
 class Server:
-    def __init__(self, programs: Path, directory: Path) -> None:
+    def __init__(self, programs: Path, directory: Path, network: str = "", address: str = "127.0.0.1") -> None:
         self.programs, self.directory = programs, directory
+        self.network, self.address = network, address
         self.processes: list[subprocess.Popen] = []
         # It makes its certificate itself.
         self.context = ssl.create_default_context()
         self.context.check_hostname, self.context.verify_mode = False, ssl.CERT_NONE
+        self.connections = threading.local()
 
     def start(self) -> None:
         """`close` ends what of it has started."""
         directory = self.directory
         peer, client, port = free_ports(3)
-        self.url = f"https://127.0.0.1:{port}"
+        self.port = 443 if self.network else port
+        self.url = f"https://{self.address}:{self.port}"
         etcd = f"http://127.0.0.1:{client}"
         self.run(
             *("etcd", "--data-dir", directory / "etcd", "--listen-client-urls", etcd, "--advertise-client-urls", etcd),
@@ -95,22 +122,45 @@ class Server:
         users.chmod(0o600)
         key = directory / "service-accounts.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-        self.run(
-            *("kube-apiserver", "--etcd-servers", etcd, "--bind-address", "127.0.0.1", "--secure-port", port),
+        self.line = (
+            *("kube-apiserver", "--etcd-servers", etcd, "--bind-address", self.address, "--secure-port", self.port),
             *("--cert-dir", directory / "certificates", "--token-auth-file", users, "--authorization-mode", "RBAC"),
             *("--service-account-issuer", "https://localhost", "--service-account-key-file", key),
             *("--service-account-signing-key-file", key, "--endpoint-reconciler-type", "none"),
             # No controller makes the accounts that pods would need.
             *("--disable-admission-plugins", "ServiceAccount", "--anonymous-auth=false"),
+            # As some distributions have it; it needs more rights, and so shows which ones lack.
+            *("--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),
+            # Their first address is that of the service "kubernetes", for which the certificate is good.
+            *("--service-cluster-ip-range", SERVICES, "--advertise-address", ADVERTISED),
         )  # fmt: skip
+        self.resume()
+
+    def resume(self) -> None:
+        """Starts the API server, also when it was there before."""
+        self.run(*self.line)
         self.until(lambda: self.get("/readyz").status == 200, "the server is ready")
 
+    def pause(self) -> None:
+        """Ends the API server at once; what it has stored stays."""
+        serving = self.processes.pop()
+        serving.kill()
+        serving.wait()
+
     def run(self, program: str, *arguments: object) -> None:
-        with (self.directory / f"{program}.log").open("wb") as log:
-            line = [str(self.programs / program), *map(str, arguments)]
+        with (self.directory / f"{program}.log").open("ab") as log:
+            line = [*self.entering, str(self.programs / program), *map(str, arguments)]
             self.processes.append(
                 subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory)
             )
+
+    @property
+    def entering(self) -> list[str]:
+        return ["ip", "netns", "exec", self.network] if self.network else []
+
+    @property
+    def authority(self) -> bytes:
+        return (self.directory / "certificates" / "apiserver.crt").read_bytes()
 
     def close(self) -> None:
         for process in reversed(self.processes):
@@ -120,7 +170,7 @@ class Server:
     def until(self, condition: Any, what: str) -> None:
         ends = time.monotonic() + WITHIN
         while not condition():
-            ended = [process.args[0] for process in self.processes if process.poll() is not None]
+            ended = [process.args[len(self.entering)] for process in self.processes if process.poll() is not None]
             said = "\n".join((self.directory / f"{Path(name).name}.log").read_text()[-3000:] for name in ended)
             assert not ended, f"ended: {ended}\n{said}"
             assert time.monotonic() < ends, f"not within {WITHIN} s: {what}"
@@ -129,21 +179,39 @@ class Server:
     def get(self, path: str, token: str = ADMINISTRATOR) -> Answer:
         return self.ask("GET", path, None, token)
 
-    def ask(self, method: str, path: str, body: Document | None, token: str = ADMINISTRATOR) -> Answer:
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    def ask(
+        self, method: str, path: str, body: Document | None, token: str = ADMINISTRATOR, kind: str = "application/json"
+    ) -> Answer:
+        """Status 0: the server was not there."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
         data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, context=self.context, timeout=30) as answer:
-                text, status = answer.read(), answer.status
-        except urllib.error.HTTPError as error:
-            text, status = error.read(), error.code
-        except OSError as error:
-            return Answer(0, {"message": str(error)})
+        status, text = self.exchange(method, path, data, headers)
+        if not status:  # the connection may have been one that the server has closed meanwhile
+            status, text = self.exchange(method, path, data, headers)
         try:
             return Answer(status, json.loads(text))
         except ValueError:
             return Answer(status, {"message": text.decode(errors="replace")})
+
+    def exchange(self, *request: Any) -> tuple[int, bytes]:
+        """On this thread's connection, which is kept."""
+        kept = self.connections.__dict__.pop("kept", None)
+        try:
+            if kept is None:
+                kept = http.client.HTTPSConnection(self.address, self.port, context=self.context, timeout=30)
+                with inside(self.network):
+                    kept.connect()
+            kept.request(*request)
+            answer = kept.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            kept.close()
+            return 0, str(error).encode()
+        self.connections.kept = kept
+        return answer.status, text
+
+    def patch(self, path: str, body: Document) -> Answer:
+        return self.ask("PATCH", path, body, kind="application/merge-patch+json")
 
     def define(self, document: Document) -> None:
         """A custom resource, and waits until it can be used."""
@@ -162,7 +230,7 @@ class Server:
         self, *arguments: object, input: str = "", token: str = ADMINISTRATOR
     ) -> subprocess.CompletedProcess[str]:
         """As a user would, with the validation that it does itself by what the server says of its types."""
-        line = [str(self.programs / "kubectl"), "--server", self.url, "--token", token, "--insecure-skip-tls-verify"]
+        line = [*self.entering, str(self.programs / "kubectl"), "--server", self.url, "--token", token, "--insecure-skip-tls-verify"]
         return subprocess.run(
             [*line, *map(str, arguments)], input=input, capture_output=True, text=True, timeout=WITHIN,
             env=os.environ | {"HOME": str(self.directory), "KUBECONFIG": "/dev/null"},
