@@ -41,6 +41,7 @@ json::array variables_of(const node_pods_job& job, const node_pod_part& part) {
                   variable_of_field("POD_IP", "status.podIP"),
                   variable_of_field("NODE_IP", "status.hostIP"),
                   variable("ELASTIC_JOB_NAME", job.name),
+                  variable("PET_RDZV_ID", job.name),
                   variable("JOB_UID", job.uid),
                   variable("NODE_TYPE", worker_role),
                   variable("NODE_ID", id),

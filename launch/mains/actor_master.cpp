@@ -53,9 +53,11 @@ int run(const master_program_options& o, const machine_facts& machine,
     return report_error(program, cluster.error().what, exit_failure);
   actors::master_world world{*transport, journal->store,
                              topology_file::of(o.policy.topology, log->sink()), *cluster};
-  // As many as its ElasticJob says, which may change; a launcher says what its pod was made with.
-  if (!o.cluster.elastic_job.empty())
+  // As many as its ElasticJob says, which may change, whatever a launcher was told in its pod.
+  if (!o.cluster.elastic_job.empty()) {
     options->membership.nodes_min = options->membership.nodes_max = 0;
+    options->membership.any_name = true;
+  }
   if (witness)
     witness->take_part(*options, world);
   auto master =

@@ -114,6 +114,7 @@ class decision_world {
   void obey(const node_name&, const recovery_core::recall_restarts& e);
   void obey(const node_name&, const recovery_core::evict& e) { evict(e.node); }
   void obey(const node_name&, const recovery_core::mark&) {}
+  void obey(const node_name&, const recovery_core::lose&) {}
   void obey(const node_name&, const recovery_core::reply&) {}
   void obey(const node_name&, const recovery_core::check_nodes&) {
     invariant(false, "no check was asked for");

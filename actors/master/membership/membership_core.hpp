@@ -43,6 +43,8 @@ struct membership_options {
   duration stop_within = limits::stop_workers_within;
   /// An earlier master of the job may have nodes that still dial for it.
   bool has_predecessor = false;
+  /// Nodes may call the job otherwise: the master has made their pods itself.
+  bool any_name = false;
 };
 
 /// Which nodes are connected. A node is *present* (it has a link), *away* (its connection was

@@ -23,7 +23,7 @@ using namespace messages;
 std::optional<membership_core::refusal>
 membership_core::validation_error(instant now, Hello::Reader& hello) const {
   const std::string node = hello.getNode().cStr();
-  if (options_.job != hello.getJob().cStr())
+  if (!options_.any_name && options_.job != hello.getJob().cStr())
     return refusal{fmt::format("this master serves job '{}', not '{}' (--rdzv-id)", options_.job,
                                hello.getJob().cStr())};
   // A name is in each message about the node, and in each record: a bound for all of them is here.

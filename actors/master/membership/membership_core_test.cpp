@@ -119,6 +119,14 @@ TEST_SUITE("membership_core") {
     CHECK(s.link_ends(1) == "");
   }
 
+  TEST_CASE("a node that calls the job otherwise is taken where the master has made its pod") {
+    membership_options o{"job"};
+    o.any_name = true;
+    membership_core core(o, messages::author("master/membership"), dawn);
+    core.hello(dawn, session_id{1}, hello("a", 1, [](auto b) { b.setJob("other"); }));
+    CHECK(core.session_of("a") == session_id{1});
+  }
+
   TEST_CASE(
       "a node that was told another size of the job is refused, one that was told none is not") {
     story s;

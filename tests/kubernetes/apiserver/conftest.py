@@ -1,18 +1,26 @@
-"""One server for all tests here."""
+"""One server for all tests of manifests, and one cluster for all tests of jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from cluster import Cluster, cluster
+from installed import DEFINITIONS, Operators, define
 from server import Server, definitions
 
 
 @pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server_programs(request: pytest.FixtureRequest) -> Path:
     programs = request.config.getoption("--apiserver")
     assert programs, "--apiserver FOLDER names what tests/kubernetes/apiserver/build has made"
-    started = Server(programs.absolute(), tmp_path_factory.mktemp("server"))
+    return programs.absolute()
+
+
+@pytest.fixture(scope="session")
+def server(server_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    started = Server(server_programs, tmp_path_factory.mktemp("server"))
     try:
         started.start()
         for definition in definitions():
@@ -23,3 +31,21 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield started
     finally:
         started.close()
+
+
+@pytest.fixture(scope="session")
+def elastic(
+    server_programs: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, Operators]]:
+    """Machines of one device each, and the operator, which was there before the definitions of its jobs."""
+    programs = request.config.getoption("--launcher").absolute().parents[1]
+    with cluster(tmp_path_factory.mktemp("cluster"), server_programs, programs) as made:
+        made.add_machine("head", 0)
+        for number in range(1, 5):
+            made.add_machine(f"machine-{number}", number, **{"nvidia.com/gpu": 1})
+        operators = Operators(made)
+        made.until(lambda: "elasticjobs" in operators.said(), operators.said)
+        operators.told_without_definitions = operators.said()
+        for definition in sorted(DEFINITIONS.glob("*.yaml")):
+            define(made, definition)
+        yield made, operators

@@ -1,0 +1,240 @@
+"""ElasticJobs on a real API server, with real processes in the place of pods: what users do, and what befalls clusters."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cluster import Cluster
+from installed import Operators
+from jobs import TRAINING, Job
+
+LEASE_LASTS = 15.0
+OWNED = "pods,services,secrets,configmaps,serviceaccounts,roles,rolebindings"
+
+
+@pytest.fixture
+def job(elastic: tuple[Cluster, Operators], request: pytest.FixtureRequest) -> Job:
+    """In a namespace of its own, and not applied yet."""
+    cluster, _ = elastic
+    name = request.node.name.replace("test_", "").replace("_", "-")[:40].strip("-")
+    made = Job(cluster, cluster.namespace(name))
+    request.addfinalizer(lambda: cluster.server.ask("DELETE", made.path, None))
+    return made
+
+
+# ------------------------------------------------------------------------------------- what is wrong, and is told
+
+
+def test_an_operator_without_definitions_says_so_once_and_waits(elastic: tuple[Cluster, Operators]) -> None:
+    """They were installed after it."""
+    _, operators = elastic
+    told = operators.told_without_definitions
+    assert told.count("elasticjobs") == 1, told
+    assert operators.restarts() == 0
+
+
+def test_a_job_that_is_wrong_is_told_by_its_field_and_others_go_on(job: Job) -> None:
+    cluster = job.cluster
+    job.worker["replicas"] = 0
+    job.apply()
+    job.until(lambda: job.phase == "Failed")
+    wrong = "InvalidSpec: spec.replicaSpecs.worker.replicas is 0: a whole number from 1 to 10000 is possible"
+    assert job.condition("Failed") == wrong
+    other = Job(cluster, job.namespace, "other", replicas=1).apply()
+    other.trains(1)
+    other.finish()
+    other.until(lambda: other.phase == "Succeeded")
+    # What was wrong can be mended.
+    job.worker["replicas"] = 1
+    job.apply()
+    job.trains(1)
+
+
+def test_a_right_that_lacks_is_told_by_its_verb(job: Job) -> None:
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/troupe"
+    rules = job.cluster.server.get(role).body["rules"]
+    without = [rule | {"resources": [r for r in rule["resources"] if r != "services"]} for rule in rules]
+    assert job.cluster.server.patch(role, {"rules": without}).status == 200
+    try:
+        job.apply()
+        job.until(lambda: job.condition("Blocked"), within=20)
+        assert 'cannot patch resource "services"' in job.condition("Blocked")
+    finally:
+        assert job.cluster.server.patch(role, {"rules": rules}).status == 200
+
+
+def test_an_image_that_cannot_be_pulled_is_told(job: Job) -> None:
+    job.container["image"] = "missing:1"
+    job.apply()
+    job.until(lambda: "missing:1" in job.condition("Blocked"))
+    assert job.phase == "Pending"
+
+
+# --------------------------------------------------------------------------------------------------- what users do
+
+
+def test_two_jobs_run_at_once(job: Job) -> None:
+    """Of the same name, in two namespaces."""
+    other = Job(job.cluster, job.cluster.namespace("another"), replicas=1).apply()
+    job.worker["replicas"] = 2
+    job.apply()
+    job.trains(2)
+    other.trains(1)
+    for each in (job, other):
+        each.finish()
+        each.until(lambda each=each: each.phase == "Succeeded")
+
+
+def test_a_job_is_suspended_and_resumed(job: Job) -> None:
+    job.apply()
+    job.trains(2)
+    job.patch({"suspend": True})
+    job.until(lambda: job.phase == "Suspended" and not job.live() and not job.live("dlrover-master"))
+    before = job.generation
+    job.patch({"suspend": False})
+    job.trains(2, after=before)
+    assert job.phase == "Running"
+
+
+# ------------------------------------------------------------------- one training that lives through all of this
+
+
+@pytest.fixture(scope="module")
+def training(elastic: tuple[Cluster, Operators]) -> Job:
+    """Each test of it leaves it training."""
+    cluster, _ = elastic
+    return Job(cluster, cluster.namespace("training"), training=TRAINING).apply()
+
+
+def test_training_begins(training: Job) -> None:
+    pods = training.trains(2)
+    assert training.phase == "Running"
+    assert pods == {"words-edljob-worker-0", "words-edljob-worker-1"}
+    assert training.status["status"]["replicaStatuses"]["worker"]["active"] == 2
+
+
+def test_a_worker_that_is_killed_starts_again_in_its_pod(training: Job) -> None:
+    before, pods = training.generation, training.world
+    training.kill_worker(sorted(pods)[1])
+    assert training.trains(2, after=before) == pods
+    assert all(int(line[4]) > 0 for line in training.starts[-2:]), "steps were lost"
+    training.trains_on()
+
+
+def test_a_pod_that_is_killed_is_replaced(training: Job) -> None:
+    before, gone = training.generation, sorted(training.world)[1]
+    training.kill_pod(gone)
+    pods = training.trains(2, after=before)
+    assert gone not in pods
+    training.trains_on()
+
+
+def test_a_machine_that_vanishes_is_noticed_and_replaced(training: Job) -> None:
+    """Its pods are "Running" for the API server all the time."""
+    before, gone = training.generation, sorted(training.world)[1]
+    machine = training.machine(gone)
+    training.cluster.lose(machine)
+    pods = training.trains(2, after=before, within=90)
+    assert gone not in pods and machine not in map(training.machine, pods)
+    training.cluster.repair(machine)
+    training.trains_on()
+
+
+def test_training_goes_on_without_its_masters_pod(training: Job) -> None:
+    started, gone = training.starts, training.master
+    training.kill_pod(gone)
+    training.trains_on()
+    training.until(lambda: training.live("dlrover-master").keys() - {gone})
+    said = lambda: training.cluster.said(training.namespace, training.master)
+    training.until(lambda: "all workers run (they were started already)" in said())
+    assert training.starts == started
+
+
+def test_another_operator_leads_when_the_first_is_gone(training: Job, elastic: tuple[Cluster, Operators]) -> None:
+    _, operators = elastic
+    gone = operators.leader
+    operators.kill(gone)
+    training.until(lambda: operators.leader != gone, within=LEASE_LASTS + 20)
+    training.trains_on()
+
+
+def test_training_goes_on_without_the_api_server(training: Job) -> None:
+    """And what needs no pod is mended meanwhile."""
+    cluster, before, pods = training.cluster, training.generation, training.world
+    cluster.server.pause()
+    try:
+        training.trains_on(200)
+        training.kill_worker(sorted(pods)[0])
+        training.until(lambda: training.generation > before and training.world == pods, within=60)
+        training.trains_on(200)
+    finally:
+        cluster.server.resume()
+    gone, before = sorted(pods)[1], training.generation
+    training.kill_pod(gone)
+    training.trains(2, after=before)
+
+
+def test_it_is_scaled_out(training: Job) -> None:
+    before = training.generation
+    training.patch({"replicaSpecs": {"worker": {"replicas": 3}}})
+    training.trains(3, after=before)
+    training.trains_on()
+
+
+def test_it_is_scaled_by_a_plan(training: Job) -> None:
+    before = training.generation
+    training.cluster.apply({
+        "apiVersion": "elastic.iml.github.io/v1alpha1", "kind": "ScalePlan",
+        "metadata": {"name": "fewer", "namespace": training.namespace, "labels": {"scale-type": "manual"}},
+        "spec": {"ownerJob": training.name, "replicaResourceSpecs": {"worker": {"replicas": 2}}},
+    })  # fmt: skip
+    training.trains(2, after=before)
+    training.until(lambda: len(training.live()) == 2)
+    training.trains_on()
+
+
+def test_a_machine_is_drained(training: Job) -> None:
+    before, gone = training.generation, sorted(training.world)[0]
+    machine = training.machine(gone)
+    drain = ("drain", machine, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=60s")
+    drained = training.cluster.server.kubectl(*drain)
+    assert drained.returncode == 0, drained.stderr + training.told()
+    pods = training.trains(2, after=before)
+    assert machine not in map(training.machine, pods)
+    training.cluster.server.kubectl("uncordon", machine)
+    training.trains_on()
+
+
+def test_a_machine_whose_hardware_is_broken_is_marked_and_left(training: Job) -> None:
+    before, gone = training.generation, sorted(training.world)[1]
+    machine = training.machine(gone)
+    (training.place / "broken").write_text(training.live()[gone]["status"]["hostIP"])
+    pods = training.trains(2, after=before)
+    assert machine not in map(training.machine, pods)
+    node = training.cluster.server.get(f"/api/v1/nodes/{machine}").body
+    assert {"key": "troupe/faulty", "value": training.name, "effect": "NoSchedule"} in node["spec"]["taints"]
+    training.trains_on()
+
+
+def test_it_succeeds(training: Job) -> None:
+    training.finish()
+    training.until(lambda: training.phase == "Succeeded")
+    training.until(lambda: not training.live() and not training.live("dlrover-master"))
+
+
+def test_nothing_is_left_of_a_job_that_is_deleted(training: Job) -> None:
+    cluster = training.cluster
+    deleted = cluster.server.kubectl("delete", "ej", training.name, "-n", training.namespace)
+    assert deleted.returncode == 0, deleted.stderr
+
+    def left() -> list[str]:
+        listed = json.loads(cluster.server.kubectl("get", OWNED, "-n", training.namespace, "-o", "json").stdout)
+        names = {f"{item['kind']} {item['metadata']['name']}" for item in listed["items"]}
+        return sorted(names - {"ServiceAccount default", "ConfigMap kube-root-ca.crt"})
+
+    cluster.until(lambda: not left(), lambda: str(left()))
+    bindings = cluster.server.kubectl("get", "clusterrolebindings", "-o", "name").stdout
+    assert f"{training.namespace}-{training.name}" not in bindings
+    keys = [key for key in cluster.machines.running if key.startswith(f"{training.namespace}.")]
+    assert keys and not any(cluster.machines.processes(key) for key in keys)
