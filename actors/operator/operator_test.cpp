@@ -182,6 +182,8 @@ struct stage {
 
 using names = std::vector<std::string>;
 
+constexpr int many_jobs = OPERATOR_JOBS;
+
 } // namespace
 
 TEST_SUITE("operator: its actors together") {
@@ -285,17 +287,18 @@ TEST_SUITE("operator: its actors together") {
     }
   }
 
-  TEST_CASE("200 jobs of 100 pods: it asks a few times for each job, and then only for its lease") {
+  TEST_CASE(
+      "many jobs of 100 pods: it asks a few times for each job, and then only for its lease") {
     stage s;
-    for (int job = 0; job < 200; ++job)
+    for (int job = 0; job < many_jobs; ++job)
       s.applies(fmt::format("job-{:03}", job), 100);
     const auto before = s.requests();
     s.starts("one");
     s.passes(60s);
-    CHECK(s.pods().size() == 200);
+    CHECK(s.pods().size() == many_jobs);
     // Six objects, a token, the master's pod, some states, and some events of each.
-    CHECK(s.requests() - before < 200 * 20);
-    for (int job = 0; job < 200; ++job)
+    CHECK(s.requests() - before < many_jobs * 20);
+    for (int job = 0; job < many_jobs; ++job)
       for (int node = 0; node < 100; ++node) {
         const auto name = fmt::format("job-{:03}-edljob-worker-{}", job, node);
         s.server.answer(
@@ -307,7 +310,7 @@ TEST_SUITE("operator: its actors together") {
         s.kubelet.run(name, "10.0.0.1");
       }
     s.passes(60s);
-    CHECK(s.phase("job-199") == "Running");
+    CHECK(s.phase("job-000") == "Running");
     const auto settled = s.requests(), lists = s.server.counts["list pods"];
     s.passes(10min, 1s);
     CHECK(s.server.counts["list pods"] == lists);

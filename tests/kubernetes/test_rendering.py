@@ -236,6 +236,7 @@ def test_machines_are_changed_by_masters_and_only_on_request(name: str) -> None:
     assert named == {
         ("clusterroles", "bind"): [machines["metadata"]["name"]],
         ("clusterrolebindings", "create"): None,
+        ("clusterrolebindings", "patch"): None,
         ("clusterrolebindings", "delete"): None,
     }
     assert of_machines == [*machines["rules"], *bindings]
