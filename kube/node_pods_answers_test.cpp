@@ -181,3 +181,51 @@ TEST_CASE("a pod that is gone before its making is answered is not waited for") 
   CHECK(p.live() == "0:1");
   CHECK(p.core.answered(p.now, call.number, answer).empty());
 }
+
+TEST_CASE("a pod whose name another one has meanwhile is gone") {
+  running p(1);
+  auto other = testing::job_of_tests();
+  other.uid = "earlier";
+  p.kubelet.terminated("train-edljob-worker-0"); // and no watch tells of it
+  make(p, 0, 0, 0, other);
+  p.asked.clear();
+  p.perform(p.core.end(p.now)); // a conflict, of which the reason is not known
+  while (p.core.next_wakeup() && p.asked.size() < 9) {
+    p.now = *p.core.next_wakeup();
+    p.perform(p.core.tick(p.now));
+  }
+  CHECK(p.asked == names{"DELETE train-edljob-worker-0", "GET train-edljob-worker-0"});
+  CHECK(!p.core.is_busy());
+  CHECK(p.live() == "0:0");
+}
+
+TEST_CASE("a pod of an earlier life of the rank that is told late counts nothing") {
+  kept_pods p;
+  make(p, 0, 5);
+  p.sync();
+  p.start(1);
+  p.run_all();
+  p.end("5", 1);
+  make(p, 0, 3);
+  p.kubelet.end("train-edljob-worker-3", 1);
+  p.sync();
+  p.pass(2s);
+  CHECK(p.live() == "0:6");
+  CHECK(annotation(p.pod("6"), restarts_annotation) == "1");
+}
+
+TEST_CASE("an answer that is older than what the watch has told changes nothing") {
+  rank_pods rank({3, 0, 15min});
+  const instant now{};
+  rank.begin(now);
+  node_pod pod;
+  pod.uid = "u";
+  pod.phase = pod_phase::running;
+  rank.is(now, pod, true);
+  rank.doubt(now, "u");
+  CHECK(rank.next(now).is == rank_pods::action::what::look);
+  pod.phase = pod_phase::pending;
+  rank.is(now, pod, false);
+  CHECK(rank.is_running());
+  CHECK(rank.next(now).is == rank_pods::action::what::nothing);
+}

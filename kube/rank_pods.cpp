@@ -49,11 +49,10 @@ rank_pods::known& rank_pods::known_as(instant now, const node_pod& pod) {
     relaunches_ = std::max(relaunches_, pod.relaunches);
     restarts_ = std::max(restarts_, pod.restarts);
   }
-  // What was told late does not bring back to life.
-  const bool ended = k.pod.phase == pod_phase::ended, terminating = k.pod.is_terminating;
-  if (!ended)
-    k.pod = pod;
-  k.pod.is_terminating = terminating || pod.is_terminating;
+  const bool was_terminating = k.pod.is_terminating;
+  k.pod = pod;
+  // What is told late does not bring it back to life.
+  k.pod.is_terminating = was_terminating || pod.is_terminating;
   if (k.pod.phase == pod_phase::running && !k.runs_since)
     k.runs_since = now;
   return k;
@@ -246,19 +245,25 @@ rank_pods::action rank_pods::next(instant now) const {
     return {};
   const auto* one = live();
   if (one != nullptr && !is_kept())
-    return {act::remove, one->pod.name, one->pod.uid, false, {}};
+    return rid_of(now, *one, false);
   if (const auto* one_more = surplus())
-    return {act::remove, one_more->pod.name, one_more->pod.uid, false, {}};
+    return rid_of(now, *one_more, false);
   if (one != nullptr)
     return keep(now, *one);
   return make_next(now);
+}
+
+/// One that may not be there any more is looked for first.
+rank_pods::action rank_pods::rid_of(instant now, const known& k, bool at_once) {
+  const bool is_in_doubt = k.look_at && now >= *k.look_at;
+  return {is_in_doubt ? act::look : act::remove, k.pod.name, k.pod.uid, at_once, {}};
 }
 
 rank_pods::action rank_pods::keep(instant now, const known& k) const {
   if (k.look_at && now >= *k.look_at)
     return {act::look, k.pod.name, k.pod.uid, false, {}};
   if (k.remove_at && now >= *k.remove_at)
-    return {act::remove, k.pod.name, k.pod.uid, true, {}};
+    return rid_of(now, k, true);
   if (const auto* ended = oldest_ended())
     return {act::remove, ended->pod.name, ended->pod.uid, false, {}};
   return {act::nothing, {}, {}, false, earlier(earlier(k.look_at, k.remove_at), next_wait(k))};

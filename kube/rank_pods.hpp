@@ -126,6 +126,7 @@ class rank_pods {
   const known* surplus() const; ///< the youngest one of several
   const known* oldest_ended() const;
   action make_next(instant now) const;
+  static action rid_of(instant now, const known& k, bool at_once);
   action keep(instant now, const known& k) const;
   std::optional<instant> next_wait(const known& k) const;
 
