@@ -105,6 +105,9 @@ void api_exchange::connect(tcp::resolver::results_type found) {
 }
 
 void api_exchange::prove() {
+  // A request is written in pieces: else each waits for the acknowledgement of the one before it.
+  error_code no;
+  beast::get_lowest_layer(stream_).socket().set_option(tcp::no_delay(true), no);
   notice_the_dead(beast::get_lowest_layer(stream_).socket().native_handle());
   const auto& host = shared_->access.server.host;
   if (!is_address(host))
