@@ -16,8 +16,8 @@ namespace {
 
 namespace json = boost::json;
 
-/// What a call is for. The first three are watches.
-constexpr std::size_t of_job = 0, of_pods = 1, of_plans = 2, of_marks = 3, of_nodes = 4, of_own = 5;
+/// What a call is for. The first three are watches: of the job, of its pods, of ScalePlans.
+constexpr std::size_t of_job = 0, of_pods = 1, of_marks = 3, of_nodes = 4, of_own = 5;
 
 std::string collection(const std::string& name_space, const char* plural) {
   return fmt::format("/apis/{}/namespaces/{}/{}", elastic_job_group, name_space, plural);

@@ -64,7 +64,7 @@ class job_core {
 
  private:
   enum class step : std::uint8_t {
-    finalizer,
+    hold,
     need,
     token,
     topology,

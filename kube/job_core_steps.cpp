@@ -65,7 +65,7 @@ job_core::next_step job_core::next_of_live(const moment& now) {
   const auto& all = job_.finalizers;
   if (!options_.policy.machines_role.empty() &&
       std::find(all.begin(), all.end(), finalizer) == all.end())
-    return {{step::finalizer, change_finalizers("add")}};
+    return {{step::hold, change_finalizers("add")}};
   if (job_.is_suspended) {
     for (const auto& [uid, p] : pods_)
       if (p.is_live())
@@ -191,14 +191,14 @@ void job_core::done(step s, const api_answer& a, const moment& now) {
   case step::event:
     events_.pop_front();
     break;
-  case step::finalizer:
+  case step::hold:
   case step::remove_pod:
   case step::let_go:
   case step::remove_job:
     break;
   }
   // What was changed is told by the watch; until then the same would be asked for again.
-  if (s == step::finalizer || s == step::remove_pod || s == step::let_go || s == step::remove_job)
+  if (s == step::hold || s == step::remove_pod || s == step::let_go || s == step::remove_job)
     again_at_ = now.at + limits::job_again_first;
 }
 

@@ -53,11 +53,11 @@ TEST_CASE("whatever happens, each rank gets its pod, and no rank two") {
   }
   MESSAGE("made " << all.made << ", over " << all.over << ", given up " << all.given_up << ", done "
                   << all.done << ", masters restarted " << all.restarts << ", lists " << all.lists);
-  // All of it has happened, and often.
-  CHECK(all.made > rounds(10'000));
-  CHECK(all.over > rounds(10'000));
-  CHECK(all.given_up > rounds(500));
-  CHECK(all.done > rounds(500));
-  CHECK(all.restarts > rounds(500));
-  CHECK(all.lists > rounds(5'000));
+  // All of it has happened, and often: half of what 2,000 worlds show, since few of them vary more.
+  CHECK(all.made > rounds(6'000));
+  CHECK(all.over > rounds(6'000));
+  CHECK(all.given_up > rounds(300));
+  CHECK(all.done > rounds(600));
+  CHECK(all.restarts > rounds(700));
+  CHECK(all.lists > rounds(3'000));
 }
