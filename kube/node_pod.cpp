@@ -115,7 +115,10 @@ api_request create_node_pod(const node_pods_job& job, const json::value& pod_tem
   elastic_job owner;
   owner.name = job.name;
   owner.uid = job.uid;
-  metadata["ownerReferences"] = json::array{owned_by(owner)};
+  auto reference = owned_by(owner);
+  // To hold up a job's deletion takes a right on jobs that a master need not have, where servers ask.
+  reference.erase("blockOwnerDeletion");
+  metadata["ownerReferences"] = json::array{std::move(reference)};
   auto& labels = object_at(metadata, "labels");
   labels[job_label] = label_of(job.name);
   labels[role_label] = worker_role;

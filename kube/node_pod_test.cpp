@@ -58,7 +58,7 @@ TEST_CASE("the template goes through, and what makes it a node's pod is added") 
       "elasticjob.dlrover/relaunch-count":"2","app.kubernetes.io/managed-by":"troupe"})"));
   CHECK(*member(pod, {"metadata", "ownerReferences"}) == json::parse(R"([{
       "apiVersion":"elastic.iml.github.io/v1alpha1","kind":"ElasticJob","name":"train",
-      "uid":"uid-of-job","controller":true,"blockOwnerDeletion":true}])"));
+      "uid":"uid-of-job","controller":true}])"));
   CHECK(annotation(pod, restarts_annotation) == "1");
   CHECK(text(pod, {"spec", "restartPolicy"}) == "Never");
   CHECK(*member(items(pod, {"spec", "containers"})[0], {"resources"}) ==

@@ -130,7 +130,7 @@ class Server:
             # No controller makes the accounts that pods would need.
             *("--disable-admission-plugins", "ServiceAccount", "--anonymous-auth=false"),
             # As some distributions have it; it needs more rights, and so shows which ones lack.
-            # SCRATCH *("--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),
+            *("--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),
             # Their first address is that of the service "kubernetes", for which the certificate is good.
             *("--service-cluster-ip-range", SERVICES, "--advertise-address", ADVERTISED),
         )  # fmt: skip
