@@ -66,7 +66,7 @@ echo "$TROUPE_GENERATION $RANK $WORLD_SIZE $POD_NAME 0" >>"$1/starts"
 until [ -e "$1/finish" ]; do sleep 0.05; done
 """
 # Process 1 of a container gets no signal that it does not ask for: a script's last command has to take its place.
-START = 'exec actor-launcher --nnodes 1:"$NODE_NUM" --nproc-per-node 1 {script}\n'
+START = 'exec actor-launcher --nnodes 1:"$NODE_NUM" --nproc-per-node 1 --max-restarts 20 {script}\n'
 
 
 def manifest(name: str, namespace: str, replicas: int) -> Document:

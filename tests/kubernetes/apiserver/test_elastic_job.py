@@ -94,7 +94,7 @@ def test_a_job_is_suspended_and_resumed(job: Job) -> None:
     before = job.generation
     job.patch({"suspend": False})
     job.trains(2, after=before)
-    assert job.phase == "Running"
+    job.until(lambda: job.phase == "Running")
 
 
 # ------------------------------------------------------------------- one training that lives through all of this

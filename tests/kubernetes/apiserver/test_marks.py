@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def taints(server: Server, machine: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def machine(server: Server) -> str:
+def machine(server: Server) -> Iterator[str]:
     """With a pod of this host's name on it: all launchers of a test are in that pod."""
     name, pod = f"machine-{time.monotonic_ns()}", socket.gethostname()
     made = server.ask("POST", "/api/v1/nodes", {"metadata": {"name": name}})
@@ -37,7 +38,8 @@ def machine(server: Server) -> str:
     spec = {"nodeName": name, "containers": [{"name": "node", "image": "x"}]}
     made = server.ask("POST", pods, {"metadata": {"name": pod}, "spec": spec})
     assert made.status == 201, made.body
-    return name
+    yield name
+    server.kubectl("delete", "--ignore-not-found", "-f", MANIFEST)
 
 
 def account(server: Server, directory: Path, token: str) -> Path:
