@@ -201,6 +201,15 @@ inline constexpr std::size_t stacks_requests_max = 16;
 inline constexpr std::uint32_t corrections_max = 8;
 /// Ranks that are named as slow at once, in all.
 inline constexpr std::size_t stragglers_told_max = 8;
+/// The speed of a world is measured over so many steps and so long, again and again; of the first
+/// such window nothing is learnt, and nothing is told before so many others.
+inline constexpr std::uint64_t speed_steps_min = 20;
+inline constexpr auto speed_measured_for = 20s;
+inline constexpr std::uint32_t speed_windows_min = 3;
+/// A larger world is worse that does less than this part of what a smaller one did.
+inline constexpr double speed_worse_below = 0.95;
+/// Sizes of worlds of which the speed is known.
+inline constexpr std::size_t speeds_known_max = 64;
 
 // The check before the start (defaults of options, and bounds).
 /// How long each probe of it may take. Devices may take seconds to be ready.

@@ -58,9 +58,12 @@ sup::tree master_tree(const master_world& world, const master_options& options,
                  // children: generation/rendezvous
                  // children: generation/member
                  // One at a time, temporary: which one follows is the planner's decision. A
-                 // failed one counts against its node for the life of the job.
+                 // failed one counts against its node for the life of the job; the planner knows
+                 // the number where nodes say it.
                  sup::dynamic(
-                     "job", budget{options.recovery.max_restarts, for_life}, at.job,
+                     "job",
+                     budget{options.recovery.max_restarts.value_or(limits::restarts_max), for_life},
+                     at.job,
                      [planner = at.recovery](const sup::child_end& e) { sup::post(planner, e); }),
                  // children: session, one per connected peer, temporary: the peer dials again.
                  sup::dynamic("sessions", patience, at.sessions),

@@ -50,6 +50,11 @@ inline constexpr auto pod_again_most = 60s;
 inline constexpr duration pod_ran_well = 10min;
 /// A pod whose node is lost may still say how it has ended.
 inline constexpr auto pod_of_lost_node_ends = 5s;
+/// After so long a cluster has noticed by itself that a machine is lost (its default is 40 s);
+/// until then pods of the job are placed elsewhere, or wait.
+inline constexpr auto machine_of_lost_node_avoided = 60s;
+/// Machines that a job avoids, each a rule in every pod.
+inline constexpr std::size_t machines_avoided_max = 32;
 /// A pod that does not begin may have a reason that passes.
 inline constexpr auto pod_wait_untold = 30s;
 inline constexpr duration pod_pending_max = 15min;

@@ -96,6 +96,25 @@ void raise_memory(json::value& container, std::uint64_t least) {
                                                           static_cast<double>(grows))));
 }
 
+/// In each of the terms, of which one has to hold; a rule names one machine, which is all that is
+/// valid for a name.
+void avoid(json::object& spec, const std::vector<std::string>& machines) {
+  if (machines.empty() || spec.contains("nodeName"))
+    return;
+  auto& terms = array_at(object_at(object_at(object_at(spec, "affinity"), "nodeAffinity"),
+                                   "requiredDuringSchedulingIgnoredDuringExecution"),
+                         "nodeSelectorTerms");
+  if (terms.empty())
+    terms.emplace_back(json::object());
+  for (auto& term : terms)
+    if (auto* each = term.if_object())
+      for (const auto& machine : machines)
+        array_at(*each, "matchFields")
+            .push_back(json::object{{"key", "metadata.name"},
+                                    {"operator", "NotIn"},
+                                    {"values", json::array{json::string(machine)}}});
+}
+
 } // namespace
 
 std::string node_pod_name(const std::string& job, std::uint64_t id) {
@@ -116,7 +135,8 @@ api_request create_node_pod(const node_pods_job& job, const json::value& pod_tem
   owner.name = job.name;
   owner.uid = job.uid;
   auto reference = owned_by(owner);
-  // To hold up a job's deletion takes a right on jobs that a master need not have, where servers ask.
+  // To hold up a job's deletion takes a right on jobs that a master need not have, where servers
+  // ask.
   reference.erase("blockOwnerDeletion");
   metadata["ownerReferences"] = json::array{std::move(reference)};
   auto& labels = object_at(metadata, "labels");
@@ -127,10 +147,13 @@ api_request create_node_pod(const node_pods_job& job, const json::value& pod_tem
   labels[relaunch_label] = std::to_string(part.relaunches);
   labels["app.kubernetes.io/managed-by"] = "troupe";
   object_at(metadata, "annotations")[restarts_annotation] = std::to_string(part.restarts);
+  if (part.avoided.is_for_a_while)
+    object_at(metadata, "annotations")[avoids_annotation] = "true";
 
   auto& spec = object_at(pod, "spec");
   // What ends is replaced here, perhaps on another machine.
   spec["restartPolicy"] = "Never";
+  avoid(spec, part.avoided.machines);
   const auto variables = variables_of(job, part);
   for (auto& container : array_at(spec, "containers"))
     if (auto* each = container.if_object()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kube/api.hpp"
+#include "kube/avoided_machines.hpp"
 
 #include <boost/json/value.hpp>
 
@@ -17,6 +18,9 @@ namespace troupe::kube {
 inline constexpr auto relaunch_label = "elasticjob.dlrover/relaunch-count";
 /// How many of these counted against the budget of the rank's restarts.
 inline constexpr auto restarts_annotation = "troupe/restarts";
+
+/// The pod goes not to machines of lost nodes, which may be good again by the time it is placed.
+inline constexpr auto avoids_annotation = "troupe/avoids-machines-of-lost-nodes";
 
 /// Of a job, for all pods of its nodes.
 struct node_pods_job {
@@ -36,12 +40,14 @@ struct node_pod_part {
   std::uint32_t restarts = 0;
   /// Bytes that containers need at least, by their names: they were out of memory before.
   std::map<std::string, std::uint64_t> memory;
+  avoided_machines::list avoided;
 };
 
 std::string node_pod_name(const std::string& job, std::uint64_t id);
 
 /// POST of the pod. The template goes through as it is but for what makes it the pod of a node: its
-/// owner, labels, the policy never to restart, and variables that no container has yet.
+/// owner, labels, the policy never to restart, variables that no container has yet, and machines
+/// that it avoids.
 api_request create_node_pod(const node_pods_job& job, const boost::json::value& pod_template,
                             const node_pod_part& part);
 
@@ -82,6 +88,7 @@ struct node_pod {
   pod_phase phase = pod_phase::pending;
   bool is_terminating = false;
   std::string machine;
+  bool avoids_for_a_while = false; ///< machines of lost nodes
   std::vector<std::string> addresses;
 
   pod_end end = pod_end::failed; ///< if it has ended

@@ -177,6 +177,7 @@ node_pod read_node_pod(const json::value& object) {
   out.restarts = number_in<std::uint32_t>(annotation(object, restarts_annotation)).value_or(0);
   out.is_terminating = !text(object, {"metadata", "deletionTimestamp"}).empty();
   out.machine = text(object, {"spec", "nodeName"});
+  out.avoids_for_a_while = annotation(object, avoids_annotation) == "true";
   out.addresses = addresses_of(object);
   const auto phase = text(object, {"status", "phase"});
   if (phase == "Succeeded" || phase == "Failed") {

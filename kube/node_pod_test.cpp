@@ -103,6 +103,37 @@ TEST_CASE("a template without anything is no reason to stop") {
   }
 }
 
+TEST_CASE("machines are avoided beside what the template asks for") {
+  const auto terms = [](const char* spec, avoided_machines::list avoided) {
+    node_pod_part part;
+    part.avoided = std::move(avoided);
+    const auto pod = made(json::parse(std::string(R"({"spec":)") + spec + "}"), part);
+    const auto* found =
+        member(pod, {"spec", "affinity", "nodeAffinity",
+                     "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+    return found != nullptr ? json::serialize(*found) : "none";
+  };
+  CHECK(terms("{}", {}) == "none");
+  CHECK(terms("{}", {{"a", "b"}, false}) ==
+        R"([{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a"]},)"
+        R"({"key":"metadata.name","operator":"NotIn","values":["b"]}]}])");
+  // One of the terms has to hold, so it stands in each.
+  const auto theirs = R"({"affinity":{"nodeAffinity":{)"
+                      R"("requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[)"
+                      R"({"matchExpressions":[1]},{"matchFields":[2]}]}}}})";
+  CHECK(terms(theirs, {{"a"}, false}) ==
+        R"([{"matchExpressions":[1],"matchFields":[{"key":"metadata.name","operator":"NotIn",)"
+        R"("values":["a"]}]},{"matchFields":[2,{"key":"metadata.name","operator":"NotIn",)"
+        R"("values":["a"]}]}])");
+  // It is placed already.
+  CHECK(terms(R"({"nodeName":"a"})", {{"a"}, false}) == "none");
+
+  node_pod_part part;
+  CHECK_FALSE(read_node_pod(made(json::object{}, part)).avoids_for_a_while);
+  part.avoided = {{"a"}, true};
+  CHECK(read_node_pod(made(json::object{}, part)).avoids_for_a_while);
+}
+
 TEST_CASE("names and labels fit, and two long names are two") {
   node_pods_job a = testing::job_of_tests(), b = a;
   a.name = std::string(70, 'x') + "a";

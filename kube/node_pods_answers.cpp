@@ -154,9 +154,11 @@ void node_pods_core::tell(effects& out, std::uint32_t number,
                           const std::optional<rank_pods::verdict>& v) {
   if (!v)
     return;
-  if (v->end == pod_end::hardware)
+  if (v->end == pod_end::hardware) {
+    avoided_.add(v->pod.machine, std::nullopt);
     out.push_back(machine_faulty{
         v->pod.machine, v->pod.addresses.empty() ? std::string() : v->pod.addresses[0], v->reason});
+  }
   if (v->is == rank_pods::verdict::what::replaced)
     return tell_replaced(out, number, *v);
   if (v->is == rank_pods::verdict::what::done) {

@@ -141,8 +141,11 @@ node_pods_core::effects node_pods_core::node_lost(instant now, const std::string
                                                   const std::string& reason) {
   effects out;
   for (auto& [number, r] : ranks_)
-    if (r.pods.lost(now, address, reason))
+    if (r.pods.lost(now, address, reason)) {
+      for (const auto& machine : r.pods.machines_at(address))
+        avoided_.add(machine, now + limits::machine_of_lost_node_avoided);
       schedule(number, now);
+    }
   go_on(out, now);
   return out;
 }
@@ -255,6 +258,7 @@ void node_pods_core::create(effects& out, instant now, std::uint32_t number, ran
   part.relaunches = r.pods.relaunches();
   part.restarts = r.pods.restarts();
   part.memory = r.pods.memory();
+  part.avoided = avoided_.at(now);
   r.pods.may_be_there();
   send(out, {verb::create, number, node_pod_name(options_.job.name, part.id), ""},
        create_node_pod(options_.job, template_, part));

@@ -156,6 +156,7 @@ class node_pods_core {
   std::uint64_t next_id_ = 0;
   std::array<pause, 3> pauses_; ///< by verb
   rate_limiter pace_{limits::pods_made_per_second, limits::pods_made_at_once};
+  avoided_machines avoided_;
   bool template_refused_ = false;
   bool odd_pod_told_ = false;
   bool too_many_told_ = false;

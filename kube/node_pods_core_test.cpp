@@ -234,6 +234,49 @@ TEST_CASE("a lost node's pod may say how it has ended, and is deleted if it does
   CHECK(says.count("DELETE train-edljob-worker-0") == 0);
 }
 
+namespace {
+
+/// The machines that a pod avoids.
+std::string avoided_by(const json::value& pod) {
+  std::string all;
+  for (const auto& term :
+       items(pod, {"spec", "affinity", "nodeAffinity",
+                   "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}))
+    for (const auto& rule : items(term, {"matchFields"}))
+      all += (all.empty() ? "" : " ") + std::string(items(rule, {"values"})[0].as_string());
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("pods are made elsewhere than on a lost node's machine, until the cluster knows of it") {
+  running p(3);
+  p.perform(p.core.node_lost(p.now, "10.0.0.1", "no sign of life"));
+  p.end("2", 1); // another rank's, meanwhile
+  p.pass(20s);
+  CHECK(p.live() == "0:0 2:3 1:4");
+  CHECK(avoided_by(p.pod("3")) == "machine-1");
+  CHECK(avoided_by(p.pod("4")) == "machine-1");
+  // No other machine has room for one of them, and the one that was lost may be good by now.
+  p.kubelet.bind("train-edljob-worker-3", "machine-3");
+  p.sync();
+  p.pass(90s);
+  CHECK(p.live() == "0:0 2:3 1:5");
+  CHECK(avoided_by(p.pod("5")) == "");
+  CHECK(told(p, "no other machine had room for it, so it may go to any (not counted)"));
+  p.pass(10min);
+  CHECK(p.live() == "0:0 2:3 1:5");
+  CHECK(p.slept_well());
+}
+
+TEST_CASE("pods are made elsewhere than on a broken machine, for good") {
+  running p(1);
+  p.end("0", 201);
+  p.pass(1h);
+  CHECK(p.live() == "0:1");
+  CHECK(avoided_by(p.pod("1")) == "machine-0");
+}
+
 TEST_CASE("why a pod does not begin is told once, and again when it is late") {
   kept_pods p;
   p.start(2);

@@ -102,7 +102,9 @@ std::optional<rank_pods::verdict> rank_pods::concluded(instant now, known& k) {
   return k.pod.phase == pod_phase::ended
              ? over(now, k, k.pod.end, k.pod.end_in_words)
              : over(now, k, pod_end::taken,
-                    k.lost_reason.empty() ? "it is being deleted" : k.lost_reason);
+                    !k.lost_reason.empty() ? k.lost_reason
+                    : made_anew_at(k)      ? "no other machine had room for it, so it may go to any"
+                                           : "it is being deleted");
 }
 
 std::optional<rank_pods::verdict> rank_pods::over(instant now, known& k, pod_end end,
@@ -144,12 +146,24 @@ void rank_pods::doubt(instant now, const std::string& uid) {
     found->second.look_at = now;
 }
 
+bool rank_pods::is_at(const known& k, const std::string& address) {
+  const auto& all = k.pod.addresses;
+  return !k.is_over && !address.empty() &&
+         (k.pod.name == address || std::find(all.begin(), all.end(), address) != all.end());
+}
+
+std::vector<std::string> rank_pods::machines_at(const std::string& address) const {
+  std::vector<std::string> machines;
+  for (const auto& [uid, k] : pods_)
+    if (is_at(k, address))
+      machines.push_back(k.pod.machine);
+  return machines;
+}
+
 bool rank_pods::lost(instant now, const std::string& address, const std::string& reason) {
   bool any = false;
   for (auto& [uid, k] : pods_) {
-    const auto& all = k.pod.addresses;
-    if (k.is_over || address.empty() ||
-        (k.pod.name != address && std::find(all.begin(), all.end(), address) == all.end()))
+    if (!is_at(k, address))
       continue;
     any = true;
     if (k.remove_at)
@@ -264,9 +278,23 @@ rank_pods::action rank_pods::keep(instant now, const known& k) const {
     return {act::look, k.pod.name, k.pod.uid, false, {}};
   if (k.remove_at && now >= *k.remove_at)
     return rid_of(now, k, true);
+  const auto anew = made_anew_at(k);
+  if (anew && now >= *anew)
+    return rid_of(now, k, false);
   if (const auto* ended = oldest_ended())
     return {act::remove, ended->pod.name, ended->pod.uid, false, {}};
-  return {act::nothing, {}, {}, false, earlier(earlier(k.look_at, k.remove_at), next_wait(k))};
+  return {act::nothing,
+          {},
+          {},
+          false,
+          earlier(earlier(earlier(k.look_at, k.remove_at), next_wait(k)), anew)};
+}
+
+/// One that is not placed yet cannot be changed, and the machines that it avoids may be good again.
+std::optional<instant> rank_pods::made_anew_at(const known& k) {
+  if (k.pod.phase != pod_phase::pending || !k.pod.machine.empty() || !k.pod.avoids_for_a_while)
+    return std::nullopt;
+  return k.since + limits::machine_of_lost_node_avoided;
 }
 
 rank_pods::action rank_pods::make_next(instant now) const {

@@ -92,6 +92,8 @@ class rank_pods {
   std::uint32_t restarts() const { return restarts_; }
   const std::map<std::string, std::uint64_t>& memory() const { return memory_; }
   bool is_running() const;
+  /// Where its live pods are that are at this address or of this name.
+  std::vector<std::string> machines_at(const std::string& address) const;
   /// No pod of it is left, or may be left, that has not ended.
   bool is_settled() const { return live() == nullptr && !making_; }
   bool is_empty() const { return pods_.empty() && !making_; }
@@ -129,6 +131,8 @@ class rank_pods {
   static action rid_of(instant now, const known& k, bool at_once);
   action keep(instant now, const known& k) const;
   std::optional<instant> next_wait(const known& k) const;
+  static std::optional<instant> made_anew_at(const known& k);
+  static bool is_at(const known& k, const std::string& address);
 
   rules rules_;
   bool wanted_ = true;

@@ -81,6 +81,9 @@ struct Hello {
   # wantedRank was found in the variables of a scheduler, which numbers its nodes in some order; not in the user's own words. Where
   # ranks follow the network the node may get another one.
 
+  maxRestarts @18 :UInt32;
+  # How many failures of its workers this node was told to bear (--max-restarts). It counts where the master was told nothing of it.
+
   enum Role {
     node @0;
     shell @1;
@@ -246,6 +249,7 @@ struct NodePresent {
   bulkPort @8 :UInt16;
   switches @9 :List(Text);
   rankIsFound @10 :Bool;
+  maxRestarts @11 :UInt32;
   # As in Hello.
 }
 

@@ -86,6 +86,8 @@ struct ScaleRequest {
   # goes by it.
   nodesMin @0 :UInt32;
   nodesMax @1 :UInt32;
+  keepsMin @2 :Bool;
+  # The fewest stay as they are, or are nodesMax if that is less; nodesMin means nothing.
 }
 
 struct ScaleReport {

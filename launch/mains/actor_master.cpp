@@ -16,6 +16,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <csignal>
+
 using namespace troupe;
 using namespace troupe::launch;
 
@@ -79,13 +82,29 @@ int run(const master_program_options& o, const machine_facts& machine,
                                : fmt::format("{} to {} nodes", o.nodes_min, o.nodes_max),
                            ports::to_string((*master)->where())),
                {{"endpoint", ports::to_string((*master)->where())}}});
-  const signal_watch signals(io, parse_signals(signals_by_default)->ending, [&master](int number) {
-    (*master)->interrupt(
-        fmt::format("the master received {}", ports::to_string(ports::exit_status{true, number})));
-  });
+  // The cluster that takes the pod has its reasons, and none of them is the end of the job, which
+  // its owner ends by taking the nodes' pods.
+  const bool outlived = !o.cluster.elastic_job.empty();
+  std::atomic<bool> taken{false};
+  const signal_watch signals(
+      io, parse_signals(signals_by_default)->ending, [&, sink = log->sink()](int number) {
+        const auto reason = fmt::format("the master received {}",
+                                        ports::to_string(ports::exit_status{true, number}));
+        if (!outlived || number != SIGTERM)
+          return (*master)->interrupt(reason);
+        sink("actor-master", {log::level::notice,
+                              "master_taken",
+                              reason + ": its pod is taken. Training goes on, and the next master "
+                                       "takes up the journal",
+                              {}});
+        taken = true;
+        (*master)->give_way();
+      });
   const auto verdict = (*master)->farewell();
   log.reset();
   directory->tidy_up();
+  if (taken)
+    return 128 + SIGTERM; // as a shell says it
   if (verdict.success)
     return exit_success;
   return verdict.exit_code != 0 ? verdict.exit_code : exit_failure;

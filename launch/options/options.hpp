@@ -165,7 +165,8 @@ struct master_program_options {
   std::optional<ports::endpoint> metrics_listen;
   std::string rdzv_id = "none";
   rendezvous_settings rendezvous;
-  std::uint32_t max_restarts = 0;
+  /// Nothing: what the nodes say.
+  std::optional<std::uint32_t> max_restarts;
   std::string journal;
 };
 

@@ -36,6 +36,10 @@ option_group policy_group(policy_arguments& w) {
         "SECONDS",
         "A generation that ran for so long has made progress (60)",
         into(w.progress_after)},
+       {{"--undo-worse-scaling"},
+        "",
+        "Scale back when a larger world does less in a second than a smaller one did (only told)",
+        into(w.undo_worse_scaling)},
        {{"--hardware-exit-codes"},
         "CODE,...",
         "Exit codes that mean broken hardware (201,202): the node is given up if a world can be "
@@ -108,6 +112,7 @@ result<job_policy> derive_policy(const policy_arguments& w,
     return tl::make_unexpected(unit.error());
   p.node_unit = *unit;
   p.save_at_breakpoint = w.save_at_breakpoint;
+  p.undo_worse_scaling = w.undo_worse_scaling;
   p.elasticity_config = w.elasticity_config;
   p.elasticity_capped = w.elasticity_variant == "capped";
   const auto relaunches = count_of("--node-relaunches", 0, w.node_relaunches);

@@ -31,6 +31,8 @@ struct job_policy {
   std::optional<std::vector<std::string>> hardware_words;
   /// Of a node: what its workers have in memory is written out when they fail or are stopped.
   bool save_at_breakpoint = false;
+  /// A larger world that does less than a smaller one did is undone.
+  bool undo_worse_scaling = false;
   topology_settings topology;
   planned_end_settings planned_end;
 };
@@ -40,7 +42,7 @@ struct policy_arguments {
   std::int64_t node_unit = 1;
   std::string elasticity_config, elasticity_variant = "capped";
   std::optional<std::int64_t> node_relaunches, no_progress_limit;
-  bool save_at_breakpoint = false;
+  bool save_at_breakpoint = false, undo_worse_scaling = false;
   double progress_after = std::chrono::duration<double>(limits::progress_after).count();
   std::optional<std::string> hardware_exit_codes, hardware_words;
   topology_arguments topology;

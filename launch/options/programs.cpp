@@ -198,7 +198,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
                                             const machine_facts& machine) {
   master_program_options o;
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf, metrics;
-  std::int64_t max_restarts = 0;
+  std::optional<std::int64_t> max_restarts;
   policy_arguments policy;
   hang_arguments hangs;
   node_check_arguments check;
@@ -227,7 +227,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
          into(conf)},
         {{"--max-restarts"},
          "N",
-         "How many failures of its workers each node may have (0)",
+         "How many failures of its workers each node may have (the most that a node says)",
          into(max_restarts)},
         {{"--journal"},
          "FILE",
@@ -280,10 +280,11 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!settings)
     return refused(settings.error());
   o.rendezvous = *settings;
-  if (max_restarts < 0 || max_restarts > limits::restarts_max)
-    return refusal{fmt::format("--max-restarts: {} restarts; 0 to {} are possible", max_restarts,
+  if (max_restarts && (*max_restarts < 0 || *max_restarts > limits::restarts_max))
+    return refusal{fmt::format("--max-restarts: {} restarts; 0 to {} are possible", *max_restarts,
                                limits::restarts_max)};
-  o.max_restarts = restarts_of(max_restarts, o.policy);
+  if (max_restarts || o.policy.no_progress_limit)
+    o.max_restarts = restarts_of(max_restarts.value_or(0), o.policy);
   if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;

@@ -14,6 +14,7 @@ result<void> apply_policy(const job_policy& p, std::optional<std::uint32_t> slot
   sizes.relaunches_max = p.node_relaunches;
   m.recovery.without_progress_max = p.no_progress_limit;
   m.recovery.progress_after = p.progress_after;
+  m.diagnosis.policy.undoes_worse_scaling = p.undo_worse_scaling;
   if (p.hardware_exit_codes)
     m.recovery.hardware.exit_codes = *p.hardware_exit_codes;
   if (p.hardware_words)

@@ -65,6 +65,8 @@ actors::recovery_core::verdict master_run::farewell() {
   const auto v = verdict().get();
   everyone_left().wait();
   shutdown();
+  if (shared_->gives_way)
+    return v;
   record_end();
   world_.cluster->end();
   return v;
@@ -88,6 +90,12 @@ void master_run::interrupt(const std::string& reason) {
   }
   // Without a verdict the first one is still to be recorded, and the journal waits for its disk.
   shared_->conclude({false, reason});
+  shared_->leave();
+}
+
+void master_run::give_way() {
+  shared_->gives_way = true;
+  shared_->conclude({false, "the master goes"});
   shared_->leave();
 }
 

@@ -46,6 +46,10 @@ class master_run {
   /// second ends the wait for the nodes.
   void interrupt(const std::string& reason);
 
+  /// This master goes and its job does not: no node hears of it, and the next master takes up the
+  /// journal. farewell() returns.
+  void give_way();
+
  private:
   struct shared {
     std::promise<actors::recovery_core::verdict> promise;
@@ -55,6 +59,7 @@ class master_run {
     std::atomic<bool> known{false};
     std::atomic<bool> all_left{false};
     std::atomic<bool> interrupted{false};
+    std::atomic<bool> gives_way{false};
     void leave() {
       if (!all_left.exchange(true))
         left_promise.set_value();

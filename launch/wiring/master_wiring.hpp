@@ -15,7 +15,8 @@ struct master_settings {
   std::string job;
   std::uint32_t nodes_min = 1;
   std::uint32_t nodes_max = 1;
-  std::uint32_t max_restarts = 0;
+  /// Nothing: what the nodes say.
+  std::optional<std::uint32_t> max_restarts;
   rendezvous_settings rendezvous;
   job_policy policy;
   node_check_options check;

@@ -2,6 +2,7 @@
 
 #include "launch/wiring/command_digest.hpp"
 #include "launch/wiring/master_journal.hpp"
+#include "runtime/base/limits.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ std::string in_words(const actors::master_options& m) {
       "{} {}:{} {}:{} unit {} join {} restarts {} slack {} stop {}", m.membership.job,
       m.membership.nodes_min, m.membership.nodes_max, m.rendezvous.nodes_min,
       m.rendezvous.nodes_max, m.rendezvous.unit, troupe::in_words(m.rendezvous.join_timeout),
-      m.recovery.max_restarts, troupe::in_words(m.rendezvous.prepare_slack),
+      m.recovery.max_restarts.value_or(0), troupe::in_words(m.rendezvous.prepare_slack),
       troupe::in_words(m.rendezvous.stop_within));
   all += fmt::format(
       " last call {} relaunches {} progress {} {} at {}",
@@ -66,6 +67,17 @@ TEST_CASE("the same words make the same master, in the launcher and alone") {
   CHECK(in_words(*one).find("stop 30.0 s") != std::string::npos);
   CHECK(one->membership.command.text.empty());
   CHECK(other->membership.command.text == "train.py");
+}
+
+TEST_CASE("a master alone that was told no number of restarts leaves it to the nodes") {
+  const auto told = [](const std::vector<std::string>& words) {
+    const auto m = master_options_of(settings_of(taken(parse_master(words, {}))));
+    REQUIRE(m);
+    return m->recovery.max_restarts;
+  };
+  CHECK(told({}) == std::nullopt);
+  CHECK(told({"--max-restarts=0"}) == 0);
+  CHECK(told({"--no-progress-limit=2"}) == limits::restarts_max);
 }
 
 TEST_CASE("what a launcher runs: the script's own name, and arguments where it could be any node") {

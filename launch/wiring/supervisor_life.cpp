@@ -91,6 +91,7 @@ actors::node_options node_options_of(const launcher_options& o, const machine_fa
     n.uplink.nodes_min = o.nodes_min;
     n.uplink.nodes_max = o.nodes_max;
   }
+  n.uplink.max_restarts = o.max_restarts;
   n.uplink.stop_within = o.shutdown_timeout;
   n.uplink.command = command_of(o);
   n.uplink.master = ports::to_string(master);

@@ -2,6 +2,7 @@
 
 #include "runtime/base/time.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -72,6 +73,8 @@ class restarts_by_name {
     ++used_[name];
     return true;
   }
+  /// To each; what was allowed already stays so.
+  void allow_at_least(unsigned to_each) { allowed_ = std::max(allowed_, to_each); }
   /// As it was written down in an earlier life of the owner.
   void recall(const std::string& name, unsigned used) { used_[name] = used; }
   unsigned allowed() const { return allowed_; }

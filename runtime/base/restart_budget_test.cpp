@@ -82,6 +82,17 @@ TEST_CASE("restarts_by_name: a name that is only asked about, or refused, has no
   CHECK(c.used().empty());
 }
 
+TEST_CASE("restarts_by_name: more may be allowed later, and never less") {
+  restarts_by_name c(0);
+  CHECK_FALSE(c.count("a"));
+  c.allow_at_least(2);
+  c.allow_at_least(1);
+  CHECK(c.allowed() == 2);
+  CHECK(c.count("a"));
+  CHECK(c.count("a"));
+  CHECK_FALSE(c.count("a"));
+}
+
 TEST_CASE("restarts_by_name: an earlier life counts, even one with a larger budget") {
   restarts_by_name c(2, {{"a", 1}});
   c.recall("b", 5);

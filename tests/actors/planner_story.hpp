@@ -70,6 +70,10 @@ struct planner_story {
     return tell(core.node_present(
         now, present(node, {}, [which](auto b) { b.setIncarnation(which.value); })));
   }
+  std::string comes_with_restarts(const node_name& node, std::uint32_t max) {
+    return tell(
+        core.node_present(now, present(node, {}, [max](auto b) { b.setMaxRestarts(max); })));
+  }
   std::string goes_away(const node_name& node) { return tell(core.node_away(now, away(node))); }
   std::string is_lost(const node_name& node) { return tell(core.node_lost(now, lost(node))); }
 

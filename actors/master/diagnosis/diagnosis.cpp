@@ -180,6 +180,15 @@ struct performer {
     if (e.message.is<messages::Diagnosed>())
       take_verdict(self, e.message.as<messages::Diagnosed>());
   }
+  /// The planner tells what follows.
+  void operator()(const diagnosis_core::scale_back& e) const {
+    const auto& s = *self->state;
+    sup::post(s.master.recovery,
+              messages::local<messages::ScaleRequest>(s.ctx.path(), [&e](auto b) {
+                b.setNodesMax(e.nodes_max);
+                b.setKeepsMin(true);
+              }));
+  }
   void operator()(const diagnosis_core::note& e) const {
     sup::tell_log(self->state->ctx, e.event.severity, e.event.name, e.event.text, e.event.fields);
   }

@@ -62,6 +62,7 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
   }
   ranks_.resize(size);
   slowness_.world(static_cast<std::uint32_t>(size));
+  speed_.world(static_cast<std::uint32_t>(members_.size()));
   return out;
 }
 
@@ -84,6 +85,7 @@ void diagnosis_core::forget() {
   ranks_.clear();
   names_.clear();
   slowness_.world(0);
+  speed_.world(0);
   drop_case();
   last_number_ = 0;
   slow_numbers_.clear();
@@ -109,6 +111,7 @@ diagnosis_core::effects diagnosis_core::progress(instant now, const msg<Progress
   if (m.envelope().about != about_ || at == by_name_.end())
     return out;
   const bool went_on = take(now, at->second, *r, out);
+  take_speed(out, now);
   // Of a lost node the planner knows, and ends the generation.
   const bool any_lost =
       std::any_of(members_.begin(), members_.end(), [](const auto& each) { return each.lost; });
@@ -159,6 +162,29 @@ void diagnosis_core::take_busy(effects& out, instant now, RankProgress::Reader r
     s.pipelined |= row.kind == diag::collective::send || row.kind == diag::collective::recv;
   if (const auto c = slowness_.add(policy_, now, s))
     tell_slow(out, now, *c);
+}
+
+void diagnosis_core::take_speed(effects& out, instant now) {
+  // In a standstill no step is made, and that is told already.
+  if (case_ || ranks_.empty())
+    return;
+  const auto worse = speed_.add(now, ranks_.front().steps);
+  if (!worse)
+    return;
+  const auto back = worse->smaller.nodes;
+  log_line(out, log::level::warning, "scaling_worse",
+           policy_.undoes_worse_scaling
+               ? fmt::format("{}; the job is scaled back to at most {}",
+                             comparison_in_words(*worse), back)
+               : fmt::format("{}. actor-shell scale MIN:{} goes back; --undo-worse-scaling does so "
+                             "by itself",
+                             comparison_in_words(*worse), back),
+           {{"nodes", std::int64_t{worse->now.nodes}},
+            {"steps_per_second", worse->now.steps},
+            {"smaller_nodes", std::int64_t{back}},
+            {"smaller_steps_per_second", worse->smaller.steps}});
+  if (policy_.undoes_worse_scaling)
+    out.push_back(scale_back{back});
 }
 
 bool diagnosis_core::any_suspect() const {
@@ -275,6 +301,8 @@ std::string diagnosis_core::in_words() const {
     text += fmt::format(", {} standing still", suspects);
   if (!slow_numbers_.empty())
     text += fmt::format(", {} slow", slow_numbers_.size());
+  if (const auto known_speed = speed_.measured())
+    text += fmt::format(", {:.3g} steps a second", known_speed->steps);
   return text;
 }
 

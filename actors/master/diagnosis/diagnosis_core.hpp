@@ -4,6 +4,7 @@
 #include "actors/master/diagnosis/rank_facts.hpp"
 #include "actors/master/diagnosis/stacks_budget.hpp"
 #include "actors/master/diagnosis/straggler_score.hpp"
+#include "actors/master/diagnosis/throughput.hpp"
 #include "actors/master/diagnosis/verdict.hpp"
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
@@ -42,10 +43,14 @@ class diagnosis_core {
   struct notify {
     messages::any_msg message;
   };
+  /// To the planner: no larger worlds than of so many nodes from now on.
+  struct scale_back {
+    std::uint32_t nodes_max = 0;
+  };
   struct note {
     log::event event;
   };
-  using effect = std::variant<say, notify, note>;
+  using effect = std::variant<say, notify, scale_back, note>;
   using effects = std::vector<effect>;
 
   /// Numbers that are free: earlier ones may be in directories and in nodes' answers already.
@@ -121,6 +126,7 @@ class diagnosis_core {
   /// Whether a rank that stood has gone on.
   bool take(instant now, std::uint32_t which, messages::ProgressReport::Reader r, effects& out);
   void take_busy(effects& out, instant now, messages::RankProgress::Reader r);
+  void take_speed(effects& out, instant now);
   bool any_suspect() const;
   bool is_fresh(const member& m) const;
   std::vector<node_name> silent() const;
@@ -155,6 +161,7 @@ class diagnosis_core {
   std::vector<rank_facts> ranks_; ///< bounded by limits::ranks_diagnosed_max
   communicator_names names_;
   straggler_score slowness_;
+  throughput speed_;
   std::optional<open_case> case_;
   std::optional<instant> judged_; ///< the open case was
   bool judge_due_ = false;

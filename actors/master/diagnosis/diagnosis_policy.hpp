@@ -50,6 +50,8 @@ struct diagnosis_policy {
   std::uint32_t straggler_steps = 5;
   /// One that was never faster is told at this score: stages of a pipeline differ from the start.
   double straggler_from_start = 1.8;
+  /// A larger world that does less than a smaller one did is undone: the job is scaled back.
+  bool undoes_worse_scaling = false;
   /// How long stacks may take: a crowded machine needs longer, and whatever has come by then is
   /// drawn. And how often they are asked for: so many at once, then in distances that grow from the
   /// first to the longest.

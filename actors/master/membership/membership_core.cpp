@@ -150,6 +150,7 @@ void membership_core::announce_present(effects& out, Hello::Reader& hello) {
                                                    b.setBulkPort(hello.getBulkPort());
                                                    b.setSwitches(hello.getSwitches());
                                                    b.setRankIsFound(hello.getRankIsFound());
+                                                   b.setMaxRestarts(hello.getMaxRestarts());
                                                  })
                              .any()});
 }

@@ -17,7 +17,7 @@ recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
     : sizes_(std::move(sizes)), started_with_(sizes_), options_(std::move(options)),
       author_(std::move(author)), phase_since_(now), began_(now), roster_(sizes_),
       growth_(sizes_.growth), topology_(sizes_.topology, sizes_.unit, now),
-      restarts_used_(options_.max_restarts) {
+      restarts_used_(options_.max_restarts.value_or(0)) {
   waiting_.begin(now);
 }
 
@@ -49,6 +49,8 @@ recovery_core::effects recovery_core::node_present(instant now, const msg<NodePr
   if (present->getWantedRank() >= 0)
     who.wanted_rank = static_cast<std::uint32_t>(present->getWantedRank());
   who.rank_is_found = present->getRankIsFound();
+  if (!options_.max_restarts)
+    restarts_used_.allow_at_least(std::min(present->getMaxRestarts(), limits::restarts_max));
   if (const auto why = roster_.validation_error(who); !why.empty()) {
     out.push_back(evict{node, why, false});
     return out;

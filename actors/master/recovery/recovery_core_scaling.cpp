@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 using namespace messages;
@@ -24,8 +26,9 @@ recovery_core::effects recovery_core::scale_wanted(instant now, std::uint64_t nu
                         })});
   };
   auto wanted = static_cast<const world_sizes&>(sizes_);
-  wanted.nodes_min = m.read()->getNodesMin();
   wanted.nodes_max = m.read()->getNodesMax();
+  wanted.nodes_min = m.read()->getKeepsMin() ? std::min(sizes_.nodes_min, wanted.nodes_max)
+                                             : m.read()->getNodesMin();
   if (const auto why = scale_validation_error(wanted)) {
     say(false, *why);
     return out;

@@ -45,6 +45,26 @@ TEST_SUITE("recovery_core: the end of a generation is judged") {
           std::string::npos);
   }
 
+  TEST_CASE("a master that was told no number takes the most that a node says") {
+    recovery_options o;
+    o.max_restarts.reset();
+    planner_story s(planner_story::sizes(2, 2), o);
+    s.comes_with_restarts("a", 1);
+    s.comes_with_restarts("b", 0);
+    s.is_sealed();
+    s.fails_and_ends("b");
+    CHECK(s.said.find("restarting the workers (restart 1 of 1 of node b)") != std::string::npos);
+    s.is_sealed();
+    CHECK(s.fails_and_ends("b").find("the only restart of node b is used up") != std::string::npos);
+  }
+
+  TEST_CASE("a master that was told a number does not ask the nodes") {
+    planner_story s(planner_story::sizes(1, 1), planner_story::restarts(0));
+    s.comes_with_restarts("a", 9);
+    s.is_sealed();
+    CHECK(s.fails_and_ends("a").find("no restarts are allowed") != std::string::npos);
+  }
+
   TEST_CASE("what else fails while the generation ends is part of the judgement") {
     auto s = planner_story::two_that_run(0);
     s.fails("a", {1, 2});

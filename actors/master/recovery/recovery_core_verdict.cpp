@@ -137,12 +137,12 @@ void recovery_core::count_restart(effects& out, instant now) {
   // By the name of the node and for the life of the job: a launcher that is started again under its
   // name does not get a new budget.
   if (!restarts_used_.count(root.node)) {
-    const auto budget = options_.max_restarts == 0
-                            ? std::string("no restarts are allowed (--max-restarts 0)")
-                        : options_.max_restarts == 1
-                            ? fmt::format("the only restart{} is used up (--max-restarts)", whose)
-                            : fmt::format("all {} restarts{} are used up (--max-restarts)",
-                                          options_.max_restarts, whose);
+    const auto allowed = restarts_used_.allowed();
+    const auto budget =
+        allowed == 0 ? std::string("no restarts are allowed (--max-restarts 0)")
+        : allowed == 1
+            ? fmt::format("the only restart{} is used up (--max-restarts)", whose)
+            : fmt::format("all {} restarts{} are used up (--max-restarts)", allowed, whose);
     TROUPE_RARE("planner: the budget of restarts ends the job");
     return conclude(out, now, ending::failed, fmt::format("{}; {}", cause, budget));
   }
@@ -175,7 +175,7 @@ void recovery_core::count_restart(effects& out, instant now) {
   out.push_back(note{{log::level::notice,
                       "restarting",
                       fmt::format("{}; restarting the workers (restart {} of {}{})", cause,
-                                  restarts_used, options_.max_restarts, whose),
+                                  restarts_used, restarts_used_.allowed(), whose),
                       {{"generation", static_cast<std::int64_t>(current_.value)},
                        {"cause", cause},
                        {"exit_class", std::string(treatment_of(root.judged.which).name)},

@@ -187,7 +187,7 @@ std::string recovery_core::in_words() const {
   case phase::running:
     return fmt::format("generation {} runs on {}, {} finished; {} used, {} for each node{}",
                        count_of(current_), counted(world_.size(), "node"), finished_.size(),
-                       counted(restart_count_, "restart"), options_.max_restarts,
+                       counted(restart_count_, "restart"), restarts_used_.allowed(),
                        account_.in_words());
   case phase::ending:
     return fmt::format("generation {} ends{}", count_of(current_),

@@ -44,7 +44,9 @@ struct rendezvous_options : world_sizes {
 /// What a failure costs.
 struct recovery_options {
   /// How many failures of its workers each node may have in the life of the job (--max-restarts).
-  std::uint32_t max_restarts = 0;
+  /// Nothing: the most that a node says it was told. A stand-alone master often knows no more than
+  /// where to listen, and users give this option to the command that trains.
+  std::optional<std::uint32_t> max_restarts = 0;
   /// The job ends, with an exit code of its own, when so many generations in a row have failed
   /// without progress. Nothing: progress is not asked for.
   std::optional<std::uint32_t> without_progress_max;

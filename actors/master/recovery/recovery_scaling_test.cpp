@@ -18,11 +18,21 @@ struct scaled_story : planner_story {
   scaled_story(planner_story s) : planner_story(std::move(s)) {}
 
   std::string scales(std::uint32_t low, std::uint32_t high) {
+    return wishes([=](messages::ScaleRequest::Builder b) {
+      b.setNodesMin(low);
+      b.setNodesMax(high);
+    });
+  }
+  std::string scales_most(std::uint32_t high) {
+    return wishes([=](messages::ScaleRequest::Builder b) {
+      b.setNodesMax(high);
+      b.setKeepsMin(true);
+    });
+  }
+  template<class Write>
+  std::string wishes(Write write) {
     const auto effects = core.scale_wanted(
-        now, ++wishes, messages::author("shell").write<messages::ScaleRequest>({}, [&](auto b) {
-          b.setNodesMin(low);
-          b.setNodesMax(high);
-        }));
+        now, ++wished, messages::author("shell").write<messages::ScaleRequest>({}, write));
     said = notes(effects);
     recovery_core::effects others;
     for (const auto& e : effects)
@@ -33,7 +43,7 @@ struct scaled_story : planner_story {
         others.push_back(e);
     return text(others);
   }
-  std::uint64_t wishes = 0;
+  std::uint64_t wished = 0;
 };
 
 scaled_story running(const std::vector<node_name>& nodes, std::uint32_t low, std::uint32_t high) {
@@ -68,6 +78,13 @@ TEST_SUITE("recovery_core: a job is scaled") {
     // The one that stands by takes a place that is free, as ever.
     CHECK(s.is_lost_and_ends("b").find("begin WorldProposed g3: a(0,1) c(2,3)") !=
           std::string::npos);
+  }
+
+  TEST_CASE("of the most alone, the fewest stay, unless they would be more") {
+    auto s = running({"a", "b", "c"}, 2, 3);
+    CHECK(s.scales_most(2).find("record SizesChanged 2:2\n") == 0);
+    auto other = running({"a", "b", "c"}, 2, 3);
+    CHECK(other.scales_most(1).find("record SizesChanged 1:1\n") == 0);
   }
 
   TEST_CASE("to more nodes: those that stand by are taken in") {

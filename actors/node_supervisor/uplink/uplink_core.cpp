@@ -68,6 +68,7 @@ uplink_core::effects uplink_core::state_known(instant now, const msg<NodeState>&
       b.setWorkerRole(options_.role);
     b.setNodesMin(options_.nodes_min);
     b.setNodesMax(options_.nodes_max);
+    b.setMaxRestarts(options_.max_restarts);
     b.setStopWithinMs(std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(milliseconds_of(options_.stop_within))));
     auto switches = b.initSwitches(static_cast<unsigned>(options_.switches.size()));

@@ -36,6 +36,8 @@ struct uplink_options {
   /// The size of the job as this node was told; 0: it was not.
   std::uint32_t nodes_min = 0;
   std::uint32_t nodes_max = 0;
+  /// How many failures of its workers this node was told to bear (--max-restarts).
+  std::uint32_t max_restarts = 0;
   /// How long this node's workers may take to end.
   duration stop_within = limits::stop_workers_within;
   command_identity command;

@@ -68,6 +68,7 @@ class Machines(Kubelet):
         super().__init__(directory, programs)
         self.server: Server  # which needs the network that is made above
         self.known: dict[str, Service] = {}  # by uid
+        self.killed: set[int] = set()  # the pids of what runs a pod, which does not tell by which signal that has ended
         command("ip", "-n", self.bridge, "link", "set", "lo", "up")
         command("ip", "-n", self.bridge, "addr", "add", f"{API_SERVER}/32", "dev", "bridge")
 
@@ -236,6 +237,7 @@ class Machines(Kubelet):
 
     def kill(self, name: str) -> None:
         """All of its processes; what is told of it is the caller's."""
+        self.killed.add(self.running[name].process.pid)
         self.signal(name, signal.SIGKILL)
 
     def signal(self, name: str, number: int) -> None:
@@ -244,7 +246,10 @@ class Machines(Kubelet):
 
     def exit_code(self, name: str) -> int | None:
         """As a container's status has it. None: it runs."""
-        code = self.running[name].process.poll()
+        process = self.running[name].process
+        code = process.poll()
+        if code is not None and process.pid in self.killed:
+            return 128 + signal.SIGKILL
         return 128 - code if code is not None and code < 0 else code
 
     def processes(self, name: str) -> dict[int, str]:

@@ -100,6 +100,7 @@ class Server:
     def __init__(self, programs: Path, directory: Path, network: str = "", address: str = "127.0.0.1") -> None:
         self.programs, self.directory = programs, directory
         self.network, self.address = network, address
+        self.more: tuple[object, ...] = ()  # options of the API server
         self.processes: list[subprocess.Popen] = []
         # It makes its certificate itself.
         self.context = ssl.create_default_context()
@@ -133,6 +134,7 @@ class Server:
             *("--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),
             # Their first address is that of the service "kubernetes", for which the certificate is good.
             *("--service-cluster-ip-range", SERVICES, "--advertise-address", ADVERTISED),
+            *self.more,
         )  # fmt: skip
         self.resume()
 

@@ -141,9 +141,14 @@ def test_a_machine_that_vanishes_is_noticed_and_replaced(training: Job) -> None:
     training.trains_on()
 
 
-def test_training_goes_on_without_its_masters_pod(training: Job) -> None:
+@pytest.mark.parametrize("how", ["killed", "deleted"])
+def test_training_goes_on_without_its_masters_pod(training: Job, how: str) -> None:
     started, gone = training.starts, training.master
-    training.kill_pod(gone)
+    if how == "killed":
+        training.kill_pod(gone)
+    else:
+        deleted = training.cluster.server.kubectl("delete", "pod", gone, "-n", training.namespace, "--wait=false")
+        assert deleted.returncode == 0, deleted.stderr
     training.trains_on()
     training.until(lambda: training.live("dlrover-master").keys() - {gone})
     said = lambda: training.cluster.said(training.namespace, training.master)
