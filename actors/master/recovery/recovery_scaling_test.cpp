@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
 #include <utility>
 
 using namespace troupe;
@@ -29,8 +30,7 @@ struct scaled_story : planner_story {
       b.setKeepsMin(true);
     });
   }
-  template<class Write>
-  std::string wishes(Write write) {
+  std::string wishes(const std::function<void(messages::ScaleRequest::Builder)>& write) {
     const auto effects = core.scale_wanted(
         now, ++wished, messages::author("shell").write<messages::ScaleRequest>({}, write));
     said = notes(effects);
