@@ -161,6 +161,7 @@ TEST_SUITE("job_core: what a job needs") {
                                            "PATCH roles/elasticjob-words-dlrover-master",
                                            "PATCH rolebindings/elasticjob-words-dlrover-master",
                                            "PATCH services/elasticjob-words-dlrover-master",
+                                           "PATCH configmaps/elasticjob-words-journal",
                                            "PATCH poddisruptionbudgets/elasticjob-words",
                                            "POST jobs/secrets", makes_master});
     CHECK(o.phase() == "Pending");

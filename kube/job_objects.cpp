@@ -241,6 +241,8 @@ std::vector<api_request> what_a_master_needs(const elastic_job& job,
       apply(role_of(job), "roles", in),
       apply(binding_of(job), "rolebindings", in),
       apply(service_of(job), "services", in),
+      // Empty, and the job's: what the master would make by itself would outlive the job.
+      apply(object("v1", "ConfigMap", metadata(job, journal_name(job.name))), "configmaps", in),
       apply(budget_of(job), "poddisruptionbudgets", in),
   };
   if (!policy.machines_role.empty())

@@ -39,10 +39,17 @@ std::string journal_core::said(const std::string& what) const {
   return fmt::format("journal 'configmap:{}': {}", options_.name, what);
 }
 
+/// One that was deleted is made again with its owners, so that it goes if they have gone. It holds
+/// up the deletion of none: that takes a right on them.
 json::object journal_core::new_config_map() const {
-  return {{"apiVersion", "v1"},
-          {"kind", "ConfigMap"},
-          {"metadata", json::object{{"name", options_.name}, {"namespace", options_.name_space}}}};
+  json::object metadata{{"name", options_.name}, {"namespace", options_.name_space}};
+  if (const auto* known = config_map_.if_contains("metadata"))
+    for (auto owner : items(*known, {"ownerReferences"})) {
+      if (auto* object = owner.if_object())
+        object->erase("blockOwnerDeletion");
+      array_at(metadata, "ownerReferences").push_back(std::move(owner));
+    }
+  return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", std::move(metadata)}};
 }
 
 void journal_core::ask(effects& out, api_request what) {

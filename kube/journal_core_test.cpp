@@ -113,6 +113,22 @@ TEST_CASE("labels say whose the ConfigMap is; labels and owners of others stay")
   CHECK(first.told.empty());
 }
 
+TEST_CASE("a ConfigMap that is deleted is made again with its owners") {
+  simulated_config_maps server;
+  server.objects["words"] = {
+      {"metadata",
+       json::object{{"name", "words"},
+                    {"ownerReferences",
+                     json::array{json::object{{"uid", "u"}, {"blockOwnerDeletion", true}}}}}}};
+  server.touch(server.objects["words"]);
+  journal_opener master(server, "master-0/1");
+  master.open();
+  server.objects.erase("words");
+  master.append("one");
+  CHECK(*member(server.objects.at("words"), {"metadata", "ownerReferences"}) ==
+        json::parse(R"([{"uid":"u"}])"));
+}
+
 TEST_CASE("an empty ConfigMap, made for a Role that names it, is a new journal") {
   simulated_config_maps server;
   server.objects["words"] = {{"metadata", json::object{{"name", "words"}}}};

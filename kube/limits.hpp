@@ -23,7 +23,7 @@ inline constexpr std::size_t page_of_list = 500;
 /// Objects of one collection; further ones are told once and not followed.
 inline constexpr std::size_t objects_followed_max = 50'000;
 inline constexpr auto watch_again_first = 500ms;
-inline constexpr auto watch_again_most = 30s;
+inline constexpr auto watch_again_most = 10s;
 /// A server ends a watch after a time that is asked for: this much, and up to twice as much.
 inline constexpr auto watch_for = 240s;
 /// One that does not end it in time is taken for gone.

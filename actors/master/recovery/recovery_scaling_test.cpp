@@ -19,13 +19,13 @@ struct scaled_story : planner_story {
   scaled_story(planner_story s) : planner_story(std::move(s)) {}
 
   std::string scales(std::uint32_t low, std::uint32_t high) {
-    return wishes([=](messages::ScaleRequest::Builder b) {
+    return wishes([low, high](messages::ScaleRequest::Builder b) {
       b.setNodesMin(low);
       b.setNodesMax(high);
     });
   }
   std::string scales_most(std::uint32_t high) {
-    return wishes([=](messages::ScaleRequest::Builder b) {
+    return wishes([high](messages::ScaleRequest::Builder b) {
       b.setNodesMax(high);
       b.setKeepsMin(true);
     });

@@ -20,7 +20,8 @@ struct Hello {
   purpose @15 :Purpose;
   switches @16 :List(Text);
   rankIsFound @17 :Bool;
-  labels @18 :List(Text);
+  maxRestarts @18 :UInt32;
+  labels @19 :List(Text);
 
   struct Command {
     text @0 :Text;
