@@ -110,9 +110,9 @@ def training(elastic: tuple[Cluster, Operators]) -> Job:
 
 def test_training_begins(training: Job) -> None:
     pods = training.trains(2)
-    assert training.phase == "Running"
     assert pods == {"words-edljob-worker-0", "words-edljob-worker-1"}
-    assert training.status["status"]["replicaStatuses"]["worker"]["active"] == 2
+    training.until(lambda: training.status["status"]["replicaStatuses"]["worker"]["active"] == 2)
+    assert training.phase == "Running"
 
 
 def test_a_worker_that_is_killed_starts_again_in_its_pod(training: Job) -> None:
@@ -132,8 +132,10 @@ def test_a_pod_that_is_killed_is_replaced(training: Job) -> None:
 
 
 def test_a_machine_that_vanishes_is_noticed_and_replaced(training: Job) -> None:
-    """Its pods are "Running" for the API server all the time."""
-    before, gone = training.generation, sorted(training.world)[1]
+    """Its pods are "Running" for the API server all the time. The master's is on another one."""
+    before = training.generation
+    masters = training.live("dlrover-master")[training.master]["spec"]["nodeName"]
+    gone = next(pod for pod in training.world if training.machine(pod) != masters)
     machine = training.machine(gone)
     training.cluster.lose(machine)
     pods = training.trains(2, after=before, within=90)
