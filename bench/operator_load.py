@@ -200,7 +200,7 @@ def main() -> None:
     idle = results[f"{IDLE:.0f} s without an event"]
     of = f"{chosen.jobs} jobs of {chosen.nodes} pods"
     harness.report(
-        "operator",
+        "operator_load",
         f"actor-operator with {of}, once",
         ["", "s", "memory, MiB", "processor, s", "requests", "in a second"],
         rows,
