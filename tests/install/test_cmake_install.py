@@ -21,6 +21,7 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
     assert {p.name: os.readlink(p) for p in (prefix / "bin").iterdir() if p.is_symlink()} == {
         "actor-launcher": "troupe",
         "actor-master": "troupe",
+        "actor-operator": "troupe",
         "actor-shell": "troupe",
         "actor-stacks": "troupe",
         "troupe-dump": "troupe",

@@ -286,7 +286,8 @@ def test_ddp_goes_on_from_memory_in_a_volcano_job_that_loses_a_pod(cluster: Clus
     kubelet.lose(second.name)
     kubelet.start(second)
     until(lambda: "training goes on from step" in kubelet.all_said(), kubelet.all_said, 120)
-    from_memory = r"goes on from step [1-9]\d*, which rank \d+ has from memory"
+    # Of the two ranks the first says where it has it from, and either pod may have become that one.
+    from_memory = r"goes on from step [1-9]\d*, which rank \d+ has from (memory|a peer)"
     assert re.search(from_memory, kubelet.all_said()), kubelet.all_said()
     ended = {pod.name: kubelet.ended(pod.name, 240) for pod in (master, first, second)}
     assert set(ended.values()) == {0}, kubelet.all_said()
