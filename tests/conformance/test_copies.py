@@ -137,3 +137,16 @@ def test_a_rank_that_cannot_have_copies_says_so(copies, memory):
     memory.refuses = "memory suffices for one image"
     copies.want(7, 1)
     assert copies.state() == FAILED
+
+
+def test_of_the_saves_that_were_skipped_the_last_is_given_and_only_once(copies, memory):
+    copies.want(7, 1, image_of(7))
+    copies.skip(8, 1)
+    copies.skip(9, 1)
+    memory.settled = {70: True, 90: True}
+    assert copies.agree([copies.state(), HELD])
+    copies.want_skipped()
+    memory.images = [image_of(8), image_of(9)]
+    assert copies.state() == HELD
+    assert copies.agree([HELD, HELD])
+    assert (copies.held, memory.kept, copies.skipped) == (9, [70, 90], None)

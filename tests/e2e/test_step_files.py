@@ -70,7 +70,7 @@ for step in range(step + 1, step + 1 + how["steps"]):
     disk = how["disk"] and step % how["disk"] == 0
     assert checkpointer.save_files(step, files(step), StorageType.DISK if disk else StorageType.MEMORY), told
 if "replica_count" in how["options"]:
-    checkpointer.wait_latest_copies(60)
+    assert checkpointer.wait_latest_copies(60) == step, told
 if how["disk"]:
     assert checkpointer.wait_latest_checkpoint(60), told
 say(f"saved{generation}", step)

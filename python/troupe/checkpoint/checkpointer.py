@@ -269,6 +269,8 @@ class Checkpointer(ABC):
             self._copies.state() if self._copies else NONE,
         )
         next_copies = self._copies and self._copies.agree(copies)
+        if self._copies:
+            self._copies.skipped = None  # what was saved last is another now, or is not the same at all ranks
         if wrong:
             raise wrong
         if against:
@@ -278,8 +280,8 @@ class Checkpointer(ABC):
             self._saves.agree()
         if disk and to and self._saves:
             self._saves.want()
-        if next_copies and self._copies:
-            self._copies.want(step, self.me.generation)
+        if self._copies:
+            (self._copies.want if next_copies else self._copies.skip)(step, self.me.generation)
         return True
 
     def _agree_on_last(self) -> None:
@@ -333,9 +335,9 @@ class Checkpointer(ABC):
                 return False
 
     def wait_latest_copies(self, timeout: float = 60) -> int | None:
-        """Waits until the last copies at other nodes are there, or have failed, at all ranks, or `timeout` seconds have passed.
-        The newest step that all ranks have there: whatever node is lost next, training goes on from that or a later one. None:
-        there is none. Collective.
+        """Waits until copies of what was saved last are at other nodes, or have failed, at all ranks, or `timeout` seconds have
+        passed. Of saves that came faster than copies are made, the last is given now. Returns the newest step that all ranks
+        have there: whatever node is lost next, training goes on from that or a later one. None: there is none. Collective.
         """
         if self._saves:
             self._saves.hear()
@@ -343,10 +345,14 @@ class Checkpointer(ABC):
         while True:
             left = max(0.0, until - time.monotonic())
             state = self._copies.state(min(SLICE, left)) if self._copies else NONE
-            rows = self._ranks.gather([state, not left])
-            if self._copies:
-                self._copies.agree([row[0] for row in rows])
-            if UNDER_WAY in (row[0] for row in rows) and not any(row[1] for row in rows):
+            skipped = bool(self._copies and self._copies.skipped)
+            states, late, more = zip(*self._ranks.gather([state, not left, skipped]), strict=True)
+            free = self._copies.agree(states) if self._copies else UNDER_WAY not in states
+            if not any(late) and not free:
+                continue
+            if not any(late) and any(more):
+                if self._copies:
+                    self._copies.want_skipped()
                 continue
             held = self._copies.held if self._copies else None
             newest = max(row[0] for row in self._ranks.gather([-1 if held is None else held]))

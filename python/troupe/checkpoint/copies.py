@@ -109,23 +109,32 @@ class _Wanted:
 
 class Copies:
     """This rank's images at other nodes. One step at a time is on its way, the same at all ranks; the newest that all have
-    there stays in every arena until the next one is.
+    there stays in every arena until the next one is. What was saved last while another was on its way is `skipped`.
     """
 
     def __init__(self, arena: Arena, group: Group):
         self._arena = arena
         self.group = group
         self._last: _Wanted | None = None
+        self.skipped: tuple[int, int] | None = None  # step and generation
         self._held: int | None = None  # the step of the last that all ranks have there
 
     def want(self, step: int, generation: int, image: Image | None = None) -> None:
         """Of an image of this step; none: of what was saved last."""
-        self._last = _Wanted(generation, step)
+        self._last, self.skipped = _Wanted(generation, step), None
         try:
             self._last.slot = self._arena.want_copies(self.group, image)
             self._last.image = image
         except CheckpointError as error:
             log.warning("step %d is not held by other nodes: %s", step, error)
+
+    def skip(self, step: int, generation: int) -> None:
+        self.skipped = (step, generation)
+
+    def want_skipped(self) -> None:
+        """It is still what was saved last: a later save would have been wanted or skipped."""
+        if self.skipped:
+            self.want(*self.skipped)
 
     def state(self, within: float = 0) -> int:
         """How far the last ones are; waits `within` seconds for that to be known."""
