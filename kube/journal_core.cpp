@@ -200,10 +200,15 @@ void journal_core::take_written(effects& out, instant now, const api_answer& a) 
   settle(out, now);
 }
 
-/// What was wanted is there.
+/// What was wanted is there; what was promised meanwhile is wanted next.
 void journal_core::settle(effects& out, instant now) {
   kept_ = std::move(*std::exchange(wanted_, std::nullopt));
   conflicts_ = 0;
+  records_wait_since_ = records_waiting_ == 0 ? std::nullopt : std::optional(now);
+  if (auto next = std::exchange(promised_, std::nullopt); next && !(*next == kept_)) {
+    wanted_ = std::move(next);
+    return write_wanted(out);
+  }
   well_again(out, now);
   if (phase_ == phase::opening) {
     phase_ = phase::open;
@@ -217,13 +222,16 @@ void journal_core::settle(effects& out, instant now) {
   begin_next(out);
 }
 
-journal_core::effects journal_core::append(ticket which, std::string record) {
+journal_core::effects journal_core::append(instant now, ticket which, std::string record,
+                                           bool may_be_promised) {
   effects out;
+  if (!records_wait_since_)
+    records_wait_since_ = now;
   if (records_waiting_ >= limits::journal_queue_max) {
     asked_for_.emplace_back(shed_append{which});
   } else {
     ++records_waiting_;
-    asked_for_.emplace_back(append_request{which, std::move(record)});
+    asked_for_.emplace_back(append_request{which, std::move(record), may_be_promised});
   }
   begin_next(out);
   return out;
@@ -243,10 +251,18 @@ journal_core::effects journal_core::compact(ticket which, selection keep) {
   return out;
 }
 
+/// While a write is under way only what may be promised has its turn.
+bool journal_core::may_begin_next() const {
+  if (phase_ != phase::open || asked_for_.empty())
+    return false;
+  const auto* r = std::get_if<append_request>(&asked_for_.front());
+  return !wanted_ || (promised_ && (r == nullptr || r->may_be_promised));
+}
+
 void journal_core::begin_next(effects& out) {
   if (phase_ == phase::lost)
     return answer_all(out, lost_);
-  while (phase_ == phase::open && !wanted_ && !asked_for_.empty()) {
+  while (may_begin_next()) {
     if (std::holds_alternative<append_request>(asked_for_.front())) {
       begin_appends(out);
       continue;
@@ -256,7 +272,7 @@ void journal_core::begin_next(effects& out) {
     if (const auto* c = std::get_if<compact_request>(&next))
       begin_compaction(out, *c);
     else if (const auto* r = std::get_if<read_request>(&next))
-      out.push_back(have_read{r->which, records_of(kept_)});
+      out.push_back(have_read{r->which, records_of(answered_for())});
     else
       out.push_back(appended{std::get<shed_append>(next).which,
                              failure(errc::overloaded, said("too many records wait"))});
@@ -265,15 +281,15 @@ void journal_core::begin_next(effects& out) {
 
 /// As many as wait and fit.
 void journal_core::begin_appends(effects& out) {
-  auto next = kept_;
+  auto next = answered_for();
   while (!asked_for_.empty()) {
     auto* r = std::get_if<append_request>(&asked_for_.front());
-    if (r == nullptr)
+    if (r == nullptr || (promised_ && !r->may_be_promised))
       break;
     if (next.records.size() + framed_size(r->record.size()) > limits::config_map_bytes_max) {
       if (!being_written_.empty())
         break;
-      auto shorter = with_room_made(r->record);
+      auto shorter = with_room_made(next, r->record);
       if (!shorter) {
         refuse_record(out, *r);
         --records_waiting_;
@@ -284,10 +300,15 @@ void journal_core::begin_appends(effects& out) {
     } else {
       next.append(r->record);
     }
-    being_written_.push_back({r->which, next.last});
+    if (promised_)
+      out.push_back(appended{r->which, next.last});
+    else
+      being_written_.push_back({r->which, next.last, r->may_be_promised});
     --records_waiting_;
     asked_for_.pop_front();
   }
+  if (promised_)
+    promised_ = std::move(next);
   if (being_written_.empty())
     return;
   full_told_ = false;
@@ -296,27 +317,32 @@ void journal_core::begin_appends(effects& out) {
 }
 
 /// A new world takes the place of the one before it: they need not fit both.
-std::optional<journal_image> journal_core::with_room_made(const std::string& record) const {
-  auto all = records_of(kept_);
+std::optional<journal_image> journal_core::with_room_made(journal_image full,
+                                                          const std::string& record) const {
+  auto all = records_of(full);
   if (!keep_ || !all)
     return std::nullopt;
   all->push_back(record);
-  auto next = kept_;
-  ++next.last;
-  next.replace(keep_(std::move(*all)));
-  return next.records.size() <= limits::config_map_bytes_max ? std::optional(std::move(next))
+  ++full.last;
+  full.replace(keep_(std::move(*all)));
+  return full.records.size() <= limits::config_map_bytes_max ? std::optional(std::move(full))
                                                              : std::nullopt;
 }
 
 void journal_core::begin_compaction(effects& out, const compact_request& c) {
   keep_ = c.keep;
-  const auto all = records_of(kept_);
+  const auto all = records_of(answered_for());
   if (!all) {
     out.push_back(compacted{c.which, tl::make_unexpected(all.error())});
     return;
   }
   const auto stay = keep_(*all);
   if (stay.size() == all->size()) {
+    out.push_back(compacted{c.which, {}});
+    return;
+  }
+  if (promised_) {
+    promised_->replace(stay);
     out.push_back(compacted{c.which, {}});
     return;
   }
@@ -330,7 +356,22 @@ journal_core::effects journal_core::tick(instant now) {
   effects out;
   if (again_at_ && now >= *again_at_)
     look(out);
+  if (const auto until = patient_until(); until && now >= *until)
+    promise(out, now);
   return out;
+}
+
+std::optional<instant> journal_core::next_wakeup() const {
+  const auto until = patient_until();
+  return again_at_ && until ? std::min(*again_at_, *until) : again_at_ ? again_at_ : until;
+}
+
+std::optional<instant> journal_core::patient_until() const {
+  const bool may_promise = std::all_of(being_written_.begin(), being_written_.end(),
+                                       [](const write& w) { return w.may_be_promised; });
+  return phase_ == phase::open && wanted_ && !promised_ && records_wait_since_ && may_promise
+             ? std::optional(*records_wait_since_ + options_.patience)
+             : std::nullopt;
 }
 
 } // namespace troupe::kube

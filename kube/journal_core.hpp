@@ -27,11 +27,17 @@ namespace troupe::kube {
 ///     append: written as a whole, with all that waits → answered
 ///     no answer, 429, 5xx → later: read and compare → written again, or it was there already
 ///     conflict            → read and compare
+///     not written for options::patience → answered all the same, if it may be
 ///
 /// Each write names the version that it has read (`resourceVersion`), so the server refuses all but
 /// one of two writes to the same version. A write of which no answer came may still take effect
 /// later: what is wanted stays the same, byte for byte, until one read shows it. So no record is
 /// there twice.
+///
+/// An API server may be away for an hour, and a job of which a process fails meanwhile is not to
+/// stand still for so long. So what cannot be written is promised after a while, and is written
+/// when it can be; but only what may be: a master that opens the journal before that knows nothing
+/// of it. What may not, and all behind it, waits.
 ///
 /// Each opening takes the journal from the one before it: the newest master commands. An owner that
 /// finds another one's name fails everything from then on with `refused`.
@@ -47,6 +53,7 @@ class journal_core {
     std::uint64_t least_term =
         0;                  ///< so that a master whose journal was deleted is newer all the same
     std::uint64_t seed = 0; ///< for jitter
+    duration patience;      ///< how long a record waits to be written
   };
   /// Answers come in the order of the tickets.
   using ticket = std::uint64_t;
@@ -97,7 +104,7 @@ class journal_core {
   /// `anew`: without the records that were found.
   effects take(bool anew);
 
-  effects append(ticket which, std::string record);
+  effects append(instant now, ticket which, std::string record, bool may_be_promised);
   effects read(ticket which);
   /// `keep` is used again when a record does not fit.
   effects compact(ticket which, selection keep);
@@ -106,14 +113,17 @@ class journal_core {
   effects tick(instant now);
   /// Nothing is called any more; what waits is answered with `closed`.
   effects ended();
-  std::optional<instant> next_wakeup() const { return again_at_; }
-  /// Something has not been answered yet.
-  bool is_busy() const { return !asked_for_.empty() || !being_written_.empty(); }
+  std::optional<instant> next_wakeup() const;
+  /// Something has not been answered yet, or was answered and is not written.
+  bool is_busy() const {
+    return !asked_for_.empty() || (phase_ == phase::open && wanted_.has_value());
+  }
 
  private:
   struct append_request {
     ticket which;
     std::string record;
+    bool may_be_promised;
   };
   struct read_request {
     ticket which;
@@ -131,6 +141,7 @@ class journal_core {
   struct write {
     ticket which;
     std::optional<std::uint64_t> index; ///< nothing: a compaction
+    bool may_be_promised = true;
   };
   enum class phase : std::uint8_t { opening, open, lost };
 
@@ -143,12 +154,18 @@ class journal_core {
   void compare(effects& out, instant now, const std::optional<journal_image>& there);
   void tell_found(effects& out, const std::optional<journal_image>& there);
   void settle(effects& out, instant now);
+  bool may_begin_next() const;
+  std::optional<instant> patient_until() const;
+  void promise(effects& out, instant now);
+  /// What all that was answered comes to.
+  const journal_image& answered_for() const { return promised_ ? *promised_ : kept_; }
   void begin_next(effects& out);
   void begin_appends(effects& out);
   void begin_compaction(effects& out, const compact_request& c);
-  std::optional<journal_image> with_room_made(const std::string& record) const;
+  std::optional<journal_image> with_room_made(journal_image full, const std::string& record) const;
   void refuse_record(effects& out, const append_request& r);
   void try_again(effects& out, instant now, const api_answer& a);
+  void tell_waits(effects& out, instant now, const std::string& why);
   void fail(effects& out, const error& why);
   void answer_all(effects& out, const error& why);
   void well_again(effects& out, instant now);
@@ -165,7 +182,10 @@ class journal_core {
   std::vector<write> being_written_;
   journal_image kept_;                  ///< what is known to be in the ConfigMap
   std::optional<journal_image> wanted_; ///< what is being written
-  boost::json::object config_map_;      ///< as it was seen last
+  /// What was answered for without being written; only while a write is under way.
+  std::optional<journal_image> promised_;
+  std::optional<instant> records_wait_since_;
+  boost::json::object config_map_; ///< as it was seen last
   bool exists_ = false;
   bool taken_up_ = false;
   bool is_looking_ = false; ///< what is asked is a read

@@ -13,6 +13,8 @@ using namespace troupe;
 using namespace troupe::kube;
 namespace json = boost::json;
 using testing::journal_opener;
+using testing::left;
+using testing::names;
 using testing::refused_with;
 using testing::simulated_config_maps;
 using words = std::vector<std::string>;
@@ -24,22 +26,6 @@ words asked(const simulated_config_maps& server) {
   for (const auto& r : server.asked)
     methods.push_back(r.method);
   return methods;
-}
-
-words names(const std::vector<log::event>& told) {
-  words all;
-  for (const auto& event : told)
-    all.push_back(event.name);
-  return all;
-}
-
-/// What the next opener finds.
-words left(simulated_config_maps& server) {
-  journal_opener next(server, "next/9");
-  next.open();
-  REQUIRE(next.opened);
-  next.read();
-  return next.records;
 }
 
 words last_only(words records) {

@@ -57,17 +57,37 @@ void journal_core::try_again(effects& out, instant now, const api_answer& a) {
   if (a.retry_after)
     wait = std::max(wait, std::min<duration>(*a.retry_after, limits::config_map_retry_after_most));
   again_at_ = now + wait;
+  tell_waits(out, now, in_words(a));
+}
+
+void journal_core::tell_waits(effects& out, instant now, const std::string& why) {
   if (waits_since_)
     return;
   waits_since_ = now;
-  out.push_back(
-      note{{log::level::warning,
-            "config_map_waits",
-            fmt::format(
-                "journal 'configmap:{}': {}; it is tried again until it can be written. Training "
-                "goes on; a node that is lost or fails is not replaced until then",
-                options_.name, in_words(a)),
-            {{"journal", "configmap:" + options_.name}}}});
+  const auto text =
+      phase_ == phase::opening
+          ? fmt::format("journal 'configmap:{}': {}; this master waits for it for {}",
+                        options_.name, why, troupe::in_words(limits::config_map_open_within))
+          : fmt::format("journal 'configmap:{}': {}; it is tried again until it can be written. "
+                        "Training goes on, and workers are restarted on the same nodes after at "
+                        "most {}; no node is replaced until then",
+                        options_.name, why, troupe::in_words(options_.patience));
+  out.push_back(note{{log::level::warning,
+                      "config_map_waits",
+                      text,
+                      {{"journal", "configmap:" + options_.name}}}});
+}
+
+/// What waits is answered for, and what comes until it is written.
+void journal_core::promise(effects& out, instant now) {
+  tell_waits(out, now, "the API server has not answered yet");
+  promised_ = *wanted_;
+  for (const auto& w : std::exchange(being_written_, {}))
+    if (w.index)
+      out.push_back(appended{w.which, *w.index});
+    else
+      out.push_back(compacted{w.which, {}});
+  begin_next(out);
 }
 
 void journal_core::well_again(effects& out, instant now) {
@@ -103,6 +123,8 @@ void journal_core::fail(effects& out, const error& why) {
 
 void journal_core::answer_all(effects& out, const error& why) {
   wanted_.reset();
+  promised_.reset();
+  records_wait_since_.reset();
   for (const auto& w : std::exchange(being_written_, {}))
     if (w.index)
       out.push_back(appended{w.which, tl::make_unexpected(why)});

@@ -84,6 +84,8 @@ inline constexpr std::size_t config_map_bytes_max = 768u << 10;
 /// What has come to such a journal before what says nothing more is dropped: each append sends all
 /// of it again.
 inline constexpr std::size_t config_map_compact_bytes = 32u << 10;
+/// How long a decision waits for such a journal. An API server that restarts is back later.
+inline constexpr duration config_map_patience = 3s;
 inline constexpr auto config_map_again_first = 100ms;
 inline constexpr auto config_map_again_most = 10s;
 inline constexpr auto config_map_retry_after_most = 60s;

@@ -17,12 +17,15 @@ class journal_opener {
   /// Instead of the server's answer, if it gives one.
   using instead_of = std::function<std::optional<kube::api_answer>(const kube::api_request&)>;
 
+  /// Without an end to its patience, every acknowledged record is in the ConfigMap.
+  static constexpr duration endless = duration::max() / 4;
+
   journal_opener(simulated_config_maps& server, const std::string& owner,
-                 const std::string& elastic_job = {})
-      : core(options_of(owner, elastic_job)), server_(server) {}
+                 const std::string& elastic_job = {}, duration patience = endless)
+      : core(options_of(owner, elastic_job, patience)), server_(server) {}
 
   static kube::journal_core::options options_of(const std::string& owner,
-                                                const std::string& elastic_job = {}) {
+                                                const std::string& elastic_job, duration patience) {
     kube::journal_core::options o;
     o.name_space = "jobs";
     o.name = "words";
@@ -31,11 +34,14 @@ class journal_opener {
     o.owner = owner;
     o.least_term = 100;
     o.seed = 1;
+    o.patience = patience;
     return o;
   }
 
   void open() { perform(core.open(now)); }
-  void append(const std::string& record) { perform(core.append(++last_, record)); }
+  void append(const std::string& record, bool may_be_promised = true) {
+    perform(core.append(now, ++last_, record, may_be_promised));
+  }
   void read() { perform(core.read(++last_)); }
   void compact(kube::journal_core::selection keep) { perform(core.compact(++last_, keep)); }
 
@@ -111,5 +117,22 @@ class journal_opener {
   simulated_config_maps& server_;
   std::uint64_t last_ = 0;
 };
+
+inline std::vector<std::string> names(const std::vector<log::event>& told) {
+  std::vector<std::string> all;
+  for (const auto& event : told)
+    all.push_back(event.name);
+  return all;
+}
+
+/// What the next opener finds.
+inline std::vector<std::string> left(simulated_config_maps& server) {
+  journal_opener next(server, "next/9");
+  next.open();
+  if (!next.opened)
+    return {"it cannot be opened"};
+  next.read();
+  return next.records;
+}
 
 } // namespace troupe::testing

@@ -1,6 +1,8 @@
 #include "runtime/os/kube/config_map_journal.hpp"
 
 #include "kube/journal_core.hpp"
+#include "kube/limits.hpp"
+#include "messages/kinds.hpp"
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/kube/api_client.hpp"
 #include "runtime/os/kube/limits.hpp"
@@ -14,6 +16,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -59,7 +62,19 @@ core::options core_options(const config_map_journal::options& o, const journal_o
   c.owner = fmt::format("{}/{:016x}", o.host, o.number);
   c.least_term = unix_milliseconds();
   c.seed = o.number;
+  c.patience = limits::config_map_patience;
   return c;
+}
+
+} // namespace
+
+namespace {
+
+std::set<std::string> nodes_of(messages::World::Reader world) {
+  std::set<std::string> nodes;
+  for (const auto member : world.getMembers())
+    nodes.insert(member.getNode().cStr());
+  return nodes;
 }
 
 } // namespace
@@ -109,7 +124,7 @@ class config_map_journal::shell {
   void append(messages::any_msg record, std::function<void(result<std::uint64_t>)> done) {
     post([this, record = std::move(record), done = std::move(done)](core::ticket t) {
       appends_.emplace(t, done);
-      return core_.append(t, bytes_of(record));
+      return core_.append(now(), t, bytes_of(record), may_be_promised(record));
     });
   }
 
@@ -140,6 +155,16 @@ class config_map_journal::shell {
   std::vector<log::event> notices;
 
  private:
+  /// Whether the job may go on with it before it is written. A world of the nodes that the last one
+  /// had is commanded by this master alone, since all of them are linked to it. One of other nodes
+  /// may be one part of a network that is cut, beside another part with a master of its own.
+  bool may_be_promised(const messages::any_msg& record) {
+    if (!record.is<messages::GenerationSealed>())
+      return record.is<messages::GenerationProposed>() || record.is<messages::RestartCounted>();
+    auto nodes = nodes_of(record.as<messages::GenerationSealed>().read()->getWorld());
+    return std::exchange(last_world_, nodes) == nodes;
+  }
+
   static instant now() { return std::chrono::steady_clock::now(); }
 
   void drain() {
@@ -189,6 +214,9 @@ class config_map_journal::shell {
     past.records = std::move(*all);
     auto opening = open_over(where_, past, mine_, f.as);
     notices = std::move(opening.notices);
+    for (const auto& record : past.records)
+      if (record.is<messages::GenerationSealed>())
+        last_world_ = nodes_of(record.as<messages::GenerationSealed>().read()->getWorld());
     perform(core_.take(opening.anew));
   }
   void take(const core::opened& o) {
@@ -215,6 +243,7 @@ class config_map_journal::shell {
   log::sink log_;
   core core_;
   core::ticket tickets_ = 0;
+  std::set<std::string> last_world_; ///< the nodes of the last that was appended
   std::map<core::ticket, std::function<void(result<std::uint64_t>)>> appends_;
   std::map<core::ticket, std::function<void(result<records>)>> reads_;
   std::map<core::ticket, std::function<void(result<void>)>> compactions_;

@@ -82,6 +82,17 @@ void conclude(config_map_world& world) {
                  messages::build<messages::FarewellEnded>(envelope, [](auto) {}).any()));
 }
 
+messages::any_msg sealed_with(const std::vector<const char*>& nodes) {
+  return messages::build<messages::GenerationSealed>({"master", term{1}, generation{1}, 2, 0},
+                                                     [&](messages::GenerationSealed::Builder b) {
+                                                       auto members = b.initWorld().initMembers(
+                                                           static_cast<unsigned>(nodes.size()));
+                                                       for (unsigned n = 0; n < nodes.size(); ++n)
+                                                         members[n].setNode(nodes[n]);
+                                                     })
+      .any();
+}
+
 } // namespace
 
 TEST_CASE("the journal in a ConfigMap keeps the promises of a journal") {
@@ -128,6 +139,25 @@ TEST_CASE("while the API server is away records wait, and the user is told once"
   REQUIRE(world.until([&] { return written == 3; }));
   CHECK(numbers_of(*read_all(world, **store)) == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(world.told == std::vector<std::string>{"config_map_waits", "config_map_goes_on"});
+}
+
+TEST_CASE("without the API server the same nodes start again, and other nodes wait for it") {
+  config_map_world world;
+  { REQUIRE(append(world, **world.open(), sealed_with({"a", "b"}))); }
+  const auto store = world.open();
+  world.away = true;
+  const auto restart = messages::build<messages::GenerationProposed>(
+      {"master", term{2}, generation{2}, 2, 0}, [](auto) {});
+  CHECK(append(world, **store, restart.any()) == 2u);
+  CHECK(append(world, **store, sealed_with({"b", "a"})) == 3u);
+  std::atomic<int> other{0};
+  for (const auto& record : {sealed_with({"b"}), restart.any()})
+    (*store)->append(record, [&](const result<std::uint64_t>& index) { other += index ? 1 : 100; });
+  std::this_thread::sleep_for(100ms);
+  CHECK(other == 0);
+  world.away = false;
+  REQUIRE(world.until([&] { return other == 2; }));
+  CHECK(read_all(world, **store)->size() == 5);
 }
 
 TEST_CASE("what cannot be written before the end is answered all the same") {
