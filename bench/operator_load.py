@@ -65,7 +65,7 @@ class Operator:
     def memory(self, what: str) -> float:
         """MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition(what)[2].split()[1]) / 1024
+        return int(status.partition(what)[2].split()[0]) / 1024
 
     def processor(self) -> float:
         """Seconds, of all its threads."""

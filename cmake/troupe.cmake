@@ -18,7 +18,9 @@ if(TROUPE_SANITIZE)
   if(TROUPE_SANITIZE MATCHES "undefined")
     # null: fires inside CAF's own headers (a null shared_ptr in init_fun_factory.hpp). vptr: needs type information
     # of CAF's classes that the packaged library does not export.
-    target_compile_options(troupe_flags INTERFACE -fno-sanitize=null,vptr -fno-sanitize-recover=undefined)
+    # Tests themselves, a third of what is compiled, are checked for what they do to memory alone.
+    target_compile_options(troupe_flags INTERFACE -fno-sanitize=null,vptr -fno-sanitize-recover=undefined
+      $<$<BOOL:$<TARGET_PROPERTY:TROUPE_FOR_TESTS>>:-fno-sanitize=undefined>)
   endif()
 endif()
 
@@ -37,6 +39,7 @@ function(troupe_precompile)
       target_precompile_headers(${name} PRIVATE ${headers})
     endforeach()
     target_compile_options(troupe_precompiled_for_tests PRIVATE ${TROUPE_TEST_FLAGS})
+    set_target_properties(troupe_precompiled_for_tests PROPERTIES TROUPE_FOR_TESTS ON)
   endif()
 endfunction()
 
@@ -49,6 +52,7 @@ endfunction()
 # troupe_for_tests(name): no program is made of it, so it need not be fast.
 function(troupe_for_tests name)
   target_compile_options(${name} PRIVATE ${TROUPE_TEST_FLAGS})
+  set_target_properties(${name} PROPERTIES TROUPE_FOR_TESTS ON)
   if(TARGET troupe_precompiled_for_tests AND TROUPE_TEST_FLAGS)
     target_precompile_headers(${name} REUSE_FROM troupe_precompiled_for_tests)
   else()
@@ -88,11 +92,15 @@ endfunction()
 
 # troupe_test(name SOURCES … DEPS … [LABELS …] [TIMEOUT s]): one doctest executable, one ctest entry.
 # Each executable gets doctest's main from tests/doctest_main.cpp, compiled once. Labelled `threads` are those with
-# more than one; only they are built (target `threaded_tests`) and run with the thread sanitizer.
+# more than one; only they are built (target `threaded_tests`) and run with the thread sanitizer. Labelled `once` are
+# those that no sanitizer repeats.
 add_custom_target(threaded_tests)
+# What tests of the label `once` run: the product's programs, and some of our own.
+add_custom_target(once_programs)
+add_dependencies(once_programs programs)
 function(troupe_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
-  if(NOT TROUPE_TESTS)
+  if(NOT TROUPE_TESTS OR ("once" IN_LIST arg_LABELS AND TROUPE_SANITIZE))
     return()
   endif()
   if(NOT arg_TIMEOUT)
@@ -111,11 +119,31 @@ function(troupe_test name)
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threaded_tests ${name})
   endif()
+  if("once" IN_LIST arg_LABELS)
+    add_dependencies(once_programs ${name})
+  endif()
+endfunction()
+
+# troupe_test_program(name SOURCES … DEPS … [ONCE]): what tests run besides the product's programs, in <build>/tests. ONCE:
+# tests of the label `once` do.
+function(troupe_test_program name)
+  cmake_parse_arguments(arg "ONCE" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT TROUPE_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE troupe_flags ${arg_DEPS})
+  troupe_for_tests(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(arg_ONCE)
+    add_dependencies(once_programs ${name})
+  endif()
 endfunction()
 
 # troupe_pytest(name FILES … [OPTIONS …] [LANE lane] [TIMEOUT s] [PYTHON program] [LIBRARIES]): one ctest entry of the
 # label e2e: pytest on files of this folder, or on all of it. With LIBRARIES, Python finds troupe as it was built.
-# Tests of one lane never run at once. Each lane mostly waits, and what all lanes do fits two processors.
+# Tests of one lane never run at once. Each lane mostly waits, and what all lanes do fits two processors. Tests marked
+# `long` are an entry of their own, of the label `long`.
 function(troupe_pytest name)
   cmake_parse_arguments(arg "LIBRARIES" "LANE;TIMEOUT;PYTHON" "FILES;OPTIONS" ${ARGN})
   if(NOT arg_LANE)
@@ -131,16 +159,47 @@ function(troupe_pytest name)
   if(NOT arg_FILES)
     set(arg_FILES ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
-  add_test(NAME ${name} COMMAND ${arg_PYTHON} -m pytest -q -p no:cacheprovider ${arg_OPTIONS} ${arg_FILES})
-  set_tests_properties(${name} PROPERTIES LABELS "e2e;once" TIMEOUT ${arg_TIMEOUT} RESOURCE_LOCK ${arg_LANE})
+  set(pytest ${arg_PYTHON} -m pytest -q -p no:cacheprovider -o "markers=long: takes long" ${arg_OPTIONS} ${arg_FILES})
+  set(entries ${name})
+  troupe_has_long_tests(has_long ${arg_FILES})
+  if(has_long)
+    add_test(NAME ${name} COMMAND ${pytest} -m "not long")
+    add_test(NAME ${name}_long COMMAND ${pytest} -m long)
+    list(APPEND entries ${name}_long)
+  else()
+    add_test(NAME ${name} COMMAND ${pytest})
+  endif()
+  set_tests_properties(${entries} PROPERTIES LABELS "e2e;once" TIMEOUT ${arg_TIMEOUT} RESOURCE_LOCK ${arg_LANE})
+  if(has_long)
+    set_tests_properties(${name}_long PROPERTIES LABELS "e2e;once;long")
+  endif()
   if(arg_LIBRARIES)
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT
+    set_tests_properties(${entries} PROPERTIES ENVIRONMENT
       "PYTHONPATH=${PROJECT_SOURCE_DIR}/python;TROUPE_LIB_DIR=${PROJECT_BINARY_DIR}/libexec/troupe;TROUPE_BIN_DIR=${PROJECT_BINARY_DIR}/bin")
   endif()
 endfunction()
 
+# troupe_has_long_tests(result path …): whether one of these files, or of the Python files of these folders, marks a test `long`.
+function(troupe_has_long_tests result)
+  set(${result} OFF PARENT_SCOPE)
+  foreach(path ${ARGN})
+    set(files ${path})
+    if(IS_DIRECTORY ${path})
+      file(GLOB files CONFIGURE_DEPENDS ${path}/test_*.py)
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+    foreach(file ${files})
+      file(STRINGS ${file} marks REGEX "mark\\.long")
+      if(marks)
+        set(${result} ON PARENT_SCOPE)
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
 # troupe_fuzz(name SOURCES … DEPS …): a libFuzzer target when TROUPE_FUZZ is on (clang), else nothing. The target
-# `fuzzers` builds them all. Its seed corpus, if any, lies in tests/fuzz/corpus/<name>.
+# `fuzzers` builds them all. Its seed corpus, if any, lies in tests/fuzz/corpus/<name>. As a test it is given its corpus,
+# and as many inputs made of it as take no time; looking for new ones is `./x fuzz`.
 if(TROUPE_FUZZ)
   add_custom_target(fuzzers)
 endif()
@@ -151,7 +210,18 @@ function(troupe_fuzz name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE troupe_flags ${arg_DEPS})
+  # libFuzzer gives up where it sees no code reached. What the target calls is seen in the preset `fuzz` only.
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   add_dependencies(fuzzers ${name})
+  set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  if(NOT EXISTS ${corpus})
+    set(corpus)
+  endif()
+  set(work ${PROJECT_BINARY_DIR}/fuzz/work/${name})
+  file(MAKE_DIRECTORY ${work})
+  add_test(NAME ${name} COMMAND ${name} -seed=1 -runs=2000 -max_total_time=10 -timeout=30 -rss_limit_mb=2048
+    -artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/finding-${name}- ${work} ${corpus})
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 180)
 endfunction()

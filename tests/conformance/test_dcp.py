@@ -64,7 +64,7 @@ def save_and_read_by_pytorch(rank: int, kind: str, place: Path) -> bool:
         return same(found, before)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [k if k in ("fsdp2", "tp") else pytest.param(k, marks=pytest.mark.long) for k in KINDS])
 def test_what_is_saved_is_what_pytorch_saves_and_reads(kind: str, tmp_path: Path):
     job = Job(tmp_path, [2, 2])
     assert job.run(save_and_read_by_pytorch, kind, tmp_path / "c") == [True] * 4

@@ -112,7 +112,7 @@ def trains(rank: int, kind: str, place: Path, dies: Death | None) -> dict[str, A
 
 # All kinds where a person says how often, since each takes half a minute.
 @pytest.mark.parametrize(
-    "kind", ["fsdp1", "fsdp2", "fsdp1 full", "fsdp2 full"] if "KILLS" in os.environ else ["fsdp1 full", "fsdp2"]
+    "kind", ["fsdp1", "fsdp2", "fsdp1 full", "fsdp2 full"] if "KILLS" in os.environ else [pytest.param("fsdp1 full", marks=pytest.mark.long), "fsdp2"]
 )
 def test_training_that_is_killed_at_random_moments_ends_with_the_same_weights(kind: str, tmp_path: Path):
     (tmp_path / "whole").mkdir()

@@ -70,7 +70,7 @@ def save_and_read(rank: int, kind: str, place: Path) -> list[str]:
         return names
 
 
-@pytest.mark.parametrize("kind", ["fsdp2", "fsdp1"])
+@pytest.mark.parametrize("kind", ["fsdp2", pytest.param("fsdp1", marks=pytest.mark.long)])
 def test_what_a_framework_writes_comes_back_as_it_would_read_it(kind: str, tmp_path: Path):
     job = Job(tmp_path, [2, 1])
     for names in job.run(save_and_read, kind, tmp_path):

@@ -80,6 +80,7 @@ def test_processes_dial_the_next_supervisor(start: Start, tmp_path: Path) -> Non
     assert "is turned away" not in run.err()
 
 
+@pytest.mark.long
 def test_without_the_watchdog_the_job_trains(start: Start, tmp_path: Path) -> None:
     ends(trains(start, tmp_path, "works", "--hang-action=off"), tmp_path)
 
@@ -127,7 +128,7 @@ def crashes(start: Start, tmp_path: Path, how: str, *options: str, is_watched: b
     return run
 
 
-@pytest.mark.parametrize("how", ["alone", "before", "after"])
+@pytest.mark.parametrize("how", ["alone", *(pytest.param(how, marks=pytest.mark.long) for how in ("before", "after"))])
 def test_stacks_of_a_crash_are_kept(start: Start, tmp_path: Path, how: str) -> None:
     run = crashes(start, tmp_path, how, f"--log-dir={tmp_path / 'logs'}", "--redirects=2")
     hit = HIT.search(run.err())
@@ -159,6 +160,7 @@ def test_an_abort_is_told_with_the_line_of_python(start: Start, tmp_path: Path) 
     assert Path(hit[6]).exists(), "a directory with stacks stays"
 
 
+@pytest.mark.long
 def test_a_crash_without_the_watchdog_is_as_ever(start: Start, tmp_path: Path) -> None:
     run = crashes(start, tmp_path, "alone", "--hang-action=off", is_watched=False)
     assert "was hit by" not in run.err()

@@ -108,7 +108,7 @@ def complete_steps(place: Path) -> list[int]:
     return complete(str(place))
 
 
-@pytest.mark.parametrize("device, behind", [("cpu", 0), ("fake", 1)])
+@pytest.mark.parametrize("device, behind", [pytest.param("cpu", 0, marks=pytest.mark.long), ("fake", 1)])
 def test_killed_at_any_point_training_ends_with_the_same_bits(
     start: Start, tmp_path: Path, device: str, behind: int
 ) -> None:

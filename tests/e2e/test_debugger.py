@@ -127,6 +127,7 @@ def test_all_that_a_launcher_runs_by_python_is_followed(
         assert f"rank {rank}: ['-x', 'y'] __main__ {PYTHON}" in said
 
 
+@pytest.mark.long
 def test_functions_are_followed(editor: Session, tag: str, tmp_path: Path) -> None:
     file = tmp_path / "job.py"
     file.write_text(FUNCTION)

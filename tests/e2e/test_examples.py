@@ -65,11 +65,11 @@ def goes_on_after_a_killed_worker(broken: Run, first_on_disk: Path) -> list[str]
     ("example", "first_on_disk"),
     [
         ("ddp.py", "50"),
-        ("elastic.py", "50"),
-        ("fsdp.py", "50"),
-        ("trainer.py", "checkpoint-50/whole"),
-        ("trainer_in_memory.py", "checkpoint-50/.troupe-manifest.json"),
-        ("lightning_in_memory.py", "step=50.ckpt"),
+        pytest.param("elastic.py", "50", marks=pytest.mark.long),
+        pytest.param("fsdp.py", "50", marks=pytest.mark.long),
+        pytest.param("trainer.py", "checkpoint-50/whole", marks=pytest.mark.long),
+        pytest.param("trainer_in_memory.py", "checkpoint-50/.troupe-manifest.json", marks=pytest.mark.long),
+        pytest.param("lightning_in_memory.py", "step=50.ckpt", marks=pytest.mark.long),
     ],
 )
 def test_a_script_ends_with_the_same_loss_whether_a_worker_was_killed_or_not(

@@ -18,6 +18,12 @@ WITHIN = 180
 KEPT, STEPS = 5, 7  # a job stands still when this step is in memory, and ends after that one
 FRAMEWORKS = ["fsdp", "transformers", "lightning"]
 
+
+def but(often: str) -> list:
+    """All of them, the others marked as long."""
+    return [name if name == often else pytest.param(name, marks=pytest.mark.long) for name in FRAMEWORKS]
+
+
 COMMON = """
 import json, os, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -160,7 +166,7 @@ def said(place: Path, name: str, run: Run, generation: int) -> list[dict]:
         raise
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", but("lightning"))
 def test_the_last_step_in_memory_is_written_at_a_breakpoint_and_read_without_us(
     start: Start, tmp_path: Path, framework: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +182,7 @@ def test_the_last_step_in_memory_is_written_at_a_breakpoint_and_read_without_us(
     assert "troupe" not in sys.modules
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", but("fsdp"))
 def test_a_job_that_loses_a_node_with_its_memory_goes_on_from_the_other_node(
     start: Start, tmp_path: Path, framework: str
 ) -> None:

@@ -81,6 +81,7 @@ def step_of(place: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", ["fsdp2"] if "KILLS" not in os.environ else ["fsdp1", "fsdp2"])
+@pytest.mark.long
 def test_weights_do_not_depend_on_killed_workers(start: Start, tmp_path: Path, kind: str) -> None:
     whole = train(start, tmp_path / "whole", kind, str(STEPS))
     assert whole.wait(WITHIN) == [0], whole.err()

@@ -117,6 +117,7 @@ def test_while_no_generation_runs_one_line_says_so(shell: Start, tmp_path: Path)
     assert line == "actor-shell: no stacks: no generation runs, so there are no processes to look at"
 
 
+@pytest.mark.long
 def test_a_restarted_master_names_the_rank_that_stands_still(train) -> None:
     """It was sealed under the master before it: nothing but the journal says which ranks there are."""
     job = train()

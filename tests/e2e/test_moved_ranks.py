@@ -155,6 +155,7 @@ def test_two_nodes_that_swap_ranks_and_three_that_rotate(training: Made) -> None
     job.ends()
 
 
+@pytest.mark.long
 def test_nodes_of_two_ranks_that_swap(training: Made) -> None:
     job = training("abcd", racks("ab", "cd"), procs=2)
     assert nodes_of(job.resumed()) == "aabbccdd"
@@ -170,7 +171,7 @@ def test_nodes_of_two_ranks_that_swap(training: Made) -> None:
     ("redundancy", "step", "expected"),
     [
         ({"replica_count": 2}, SAVED, ["memory", "pieces at other nodes", "a peer, rank 1", "memory"]),
-        ({}, 1, ["disk"] * 4),
+        pytest.param({}, 1, ["disk"] * 4, marks=pytest.mark.long),
     ],
     ids=["with copies", "without"],
 )

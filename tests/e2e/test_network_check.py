@@ -226,7 +226,7 @@ def test_a_master_alone_checks_as_well(job: Job) -> None:
     assert job.runs["master"].wait(WITHIN) == [0]
 
 
-@pytest.mark.parametrize("options", [["--precheck=2"], ["--network-check", "--comm-perf-test"]])
+@pytest.mark.parametrize("options", [["--network-check", "--comm-perf-test"], pytest.param(["--precheck=2"], marks=pytest.mark.long)])
 def test_bandwidths_are_measured_for_each_size(job: Job, options: list[str]) -> None:
     job.nnodes = "3"
     job.start("n0", f"--json-log={job.log}", *options)
@@ -282,7 +282,7 @@ def devices(directory: Path, *described: dict, **others: object) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("what", DEVICES)
+@pytest.mark.parametrize("what", [k if k in ("crashes",) else pytest.param(k, marks=pytest.mark.long) for k in DEVICES])
 def test_a_node_with_a_device_that(job: Job, tmp_path: Path, what: str) -> None:
     job.nnodes = "2:3"
     described, reason = DEVICES[what]
@@ -296,6 +296,7 @@ def test_a_node_with_a_device_that(job: Job, tmp_path: Path, what: str) -> None:
     assert job.over()["good_nodes"] == 2
 
 
+@pytest.mark.long
 def test_a_switch_between_devices_that_is_slow(job: Job, tmp_path: Path) -> None:
     job.nnodes = "2:3"
 
@@ -345,6 +346,7 @@ def test_devices_with_a_library_are_probed_by_it(job: Job, tmp_path: Path) -> No
     assert f"on the bus ({LIBRARY}, 10 devices)" in job.runs["n0"].err()
 
 
+@pytest.mark.long
 def test_a_node_without_their_library_is_probed_by_the_ring(job: Job, tmp_path: Path) -> None:
     nodes = {"n0": grouped(tmp_path), "n1": grouped(tmp_path, collectives="NCCL 2.26.2", group_failed="never tried")}
     job.start_all("--comm-perf-test", nodes=2, own=nodes)
@@ -356,8 +358,8 @@ def test_a_node_without_their_library_is_probed_by_the_ring(job: Job, tmp_path: 
     ("broken", "reason"),
     [
         ({"group_failed": "unhandled system error"}, "unhandled system error"),
-        ({"group_does": "crash"}, "was killed by SIGSEGV"),
-        ({"group_does": "hang"}, "has not ended within"),
+        pytest.param({"group_does": "crash"}, "was killed by SIGSEGV", marks=pytest.mark.long),
+        pytest.param({"group_does": "hang"}, "has not ended within", marks=pytest.mark.long),
     ],
     ids=["fails", "crashes", "hangs"],
 )
@@ -408,7 +410,7 @@ def test_a_link_that_is_cut(four: Job) -> None:
 
 
 @NEEDS_TOOLS
-@pytest.mark.parametrize("excluded", [False, True])
+@pytest.mark.parametrize("excluded", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_node_with_a_slow_cable(four: Job, excluded: bool) -> None:
     on(four.net, 3, f"tc qdisc add dev {CARD} root tbf rate 90mbit burst 64k latency 100ms")
     four.start_all(FAR_SLOWER, *(["--exclude-straggler"] if excluded else []), nodes=4)
@@ -425,6 +427,7 @@ def test_a_node_with_a_slow_cable(four: Job, excluded: bool) -> None:
 
 
 @NEEDS_TOOLS
+@pytest.mark.long
 def test_a_node_that_loses_packets(four: Job) -> None:
     keep_the_master(four.net, 3)
     on(four.net, 3, f"iptables -A INPUT -i {CARD} -m statistic --mode random --probability 0.3 -j DROP")

@@ -291,7 +291,7 @@ def summary_in(text: str) -> str:
     return text[text.index("\n====") + 1 :]
 
 
-@pytest.mark.parametrize("kind", ["exception", "exit code", "signal"])
+@pytest.mark.parametrize("kind", ["exception", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("exit code", "signal"))])
 def test_the_summary_is_what_torchrun_prints(start: Start, tmp_path: Path, kind: str) -> None:
     script, logs = tmp_path / "train.py", tmp_path / "logs"
     ending = {"exception": "raise ValueError('no luck')", "exit code": "os._exit(7)"}

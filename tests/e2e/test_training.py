@@ -61,7 +61,7 @@ def undisturbed(
 
 
 # By rank, the step after which it is killed. Every start is an import of torch by four, so two die in one run.
-@pytest.mark.parametrize(("nodes", "procs", "deaths"), [(1, 4, {2: 150}), (2, 2, {3: 100, 0: 220})])
+@pytest.mark.parametrize(("nodes", "procs", "deaths"), [pytest.param(1, 4, {2: 150}, marks=pytest.mark.long), (2, 2, {3: 100, 0: 220})])
 def test_a_killed_worker_leaves_no_trace_in_the_weights(
     undisturbed: dict[str, torch.Tensor],
     start: Start,

@@ -122,7 +122,7 @@ def same_files(ours: Path, theirs: Path) -> None:
             assert same(a, b)
 
 
-@pytest.mark.parametrize("fsdp", ["", SHARDED] if "KILLS" not in os.environ else ["", SHARDED, FULL])
+@pytest.mark.parametrize("fsdp", ["", pytest.param(SHARDED, marks=pytest.mark.long)] if "KILLS" not in os.environ else ["", SHARDED, FULL])
 def test_killed_at_random_moments_training_ends_with_the_same_bits(start: Start, tmp_path: Path, fsdp: str) -> None:
     whole = trained(start, tmp_path / "whole", "whole", fsdp)
     assert whole.wait(WITHIN) == [0], whole.err()

@@ -33,7 +33,7 @@ def starts_apart(job: Job) -> None:
 
 
 @NEEDS_TOOLS
-@pytest.mark.parametrize(("broken", "good"), [(1, "n2"), (2, "n1")])
+@pytest.mark.parametrize(("broken", "good"), [(1, "n2"), pytest.param(2, "n1", marks=pytest.mark.long)])
 def test_of_two_nodes_the_one_that_is_cut_off_is_named(apart: Job, broken: int, good: str) -> None:
     on(apart.net, broken, f"iptables -A INPUT -i {CARD} -j DROP")
     starts_apart(apart)
@@ -66,6 +66,7 @@ def test_of_two_nodes_whose_link_is_cut_neither_is_blamed(apart: Job) -> None:
 
 
 @NEEDS_TOOLS
+@pytest.mark.long
 def test_a_master_behind_a_firewall_blames_neither(apart: Job) -> None:
     cut(apart.net, 1, 2)
     on(apart.net, 0, f"iptables -A INPUT -i {CARD} -j DROP")
@@ -78,6 +79,7 @@ def test_a_master_behind_a_firewall_blames_neither(apart: Job) -> None:
 
 
 @NEEDS_TOOLS
+@pytest.mark.long
 def test_a_master_beside_a_node_is_no_third_party(job: Job, tmp_path: Path) -> None:
     with network(3, tmp_path / "hosts") as net:
         job.net, job.where, job.nnodes = net, f"{net.address(0)}:{PORT}", "1:2"

@@ -102,7 +102,12 @@ def test_the_pods_train_together(cluster: Cluster, manifest: Path) -> None:
     assert TOKEN not in kubelet.all_said()
 
 
-@pytest.fixture(params=ELASTIC, ids=lambda manifest: manifest.stem)
+def but_long(manifests: list[Path], often: str) -> list:
+    """All of them, those marked as long that are not that one."""
+    return [one if one.stem == often else pytest.param(one, marks=pytest.mark.long) for one in manifests]
+
+
+@pytest.fixture(params=but_long(ELASTIC, "volcano-job-elastic"), ids=lambda manifest: manifest.stem)
 def elastic(request: pytest.FixtureRequest, cluster: Cluster) -> tuple[Kubelet, dict[str, Pod], Pod]:
     """A job of four nodes that trains, its nodes and its master."""
     all_pods = pods(documents(request.param))
@@ -190,7 +195,7 @@ def test_training_that_fails_is_the_masters_to_tell(elastic: tuple[Kubelet, dict
 STATIC = [m for m in OF_JOBS if m.stem in ("volcano-job", "indexed-job", "trainjob")]
 
 
-@pytest.mark.parametrize("manifest", STATIC, ids=lambda manifest: manifest.stem)
+@pytest.mark.parametrize("manifest", but_long(STATIC, "volcano-job"), ids=lambda manifest: manifest.stem)
 def test_a_job_of_all_its_nodes_waits_for_those_that_are_replaced(cluster: Cluster, manifest: Path) -> None:
     """Another one first, then the first one, which runs the master: its successor begins with what the others tell."""
     kubelet, nodes = cluster(manifest, WORKER), nodes_of(pods(documents(manifest)))

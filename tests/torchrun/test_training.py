@@ -11,7 +11,7 @@ from launchers import TAG, TORCHRUN, base_environment
 SCRIPTS = Path(__file__).with_name("training")
 
 
-@pytest.mark.parametrize("script", ["ddp.py", "fsdp.py", "with_accelerate.py"])
+@pytest.mark.parametrize("script", ["ddp.py", *(pytest.param(script, marks=pytest.mark.long) for script in ("fsdp.py", "with_accelerate.py"))])
 def test_ends_with_the_same_loss_and_weights(
     launcher: Path, tmp_path: Path, tag: str, script: str
 ) -> None:
