@@ -101,6 +101,9 @@ inline constexpr duration job_again_most = 30s;
 inline constexpr auto master_ran_long = 60s;
 /// How long a pod that was made may take to be told by the watch.
 inline constexpr auto pod_told_within = 15s;
+/// How long a node without workers waits for its master. Kubernetes gives up a machine after 40 s
+/// of silence, and the master's pod there after 30 s more; then it is made anew elsewhere.
+inline constexpr auto pod_waits_for_master = 300s;
 /// Pods of nodes that run when the job is over end by themselves, within this.
 inline constexpr auto pods_end_within = 120s;
 /// A job's status is not written more often.

@@ -2,6 +2,7 @@
 
 #include "kube/elastic_job.hpp"
 #include "kube/job_objects.hpp"
+#include "kube/limits.hpp"
 #include "kube/objects.hpp"
 
 #include <boost/json/array.hpp>
@@ -42,6 +43,8 @@ json::array variables_of(const node_pods_job& job, const node_pod_part& part) {
                   variable_of_field("NODE_IP", "status.hostIP"),
                   variable("ELASTIC_JOB_NAME", job.name),
                   variable("PET_RDZV_ID", job.name),
+                  variable("PET_RDZV_CONF",
+                           fmt::format("read_timeout={}", limits::pod_waits_for_master.count())),
                   variable("JOB_UID", job.uid),
                   variable("NODE_TYPE", worker_role),
                   variable("NODE_ID", id),

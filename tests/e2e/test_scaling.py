@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
+import pytest
 from conftest import Start
 from launchers import Launcher, Run, children, free_port, until
 
 WITHIN = 60.0
+MEASURED_AFTER = 60.0  # a world's speed is taken of 20 s, and not of the first ones
 WORKER = """
 echo "$RANK/$WORLD_SIZE" >> "$1/worlds"
 until [ -e "$1/finish" ]; do sleep 0.02; done
@@ -103,3 +106,40 @@ def test_without_a_master_it_is_said(launcher: Launcher, shell: Start, tmp_path:
     asked = scale(launcher, run, "2")
     assert asked.returncode == 1
     assert f"it is not known whether the master at 127.0.0.1:{run.port} has taken it" in asked.stderr
+
+
+TRAINS = """
+import os, sys, time
+from pathlib import Path
+import torch, torch.distributed as dist
+
+place, world = Path(sys.argv[1]), int(os.environ["WORLD_SIZE"])
+with (place / "worlds").open("a") as worlds:
+    worlds.write(f"{os.environ['RANK']}/{world}\\n")
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while not (place / "finish").exists():
+    time.sleep(0.02 if world < 3 else 0.2)  # as where the network between many is slow
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+os._exit(0)
+"""
+
+
+@pytest.mark.long
+def test_a_larger_world_that_trains_slower_is_told_and_undone(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(TRAINS)
+    options = ["--nnodes=2:3", "--undo-worse-scaling"]
+    run = start([str(script), str(tmp_path)], port=free_port(), ranked=False, procs=1, restarts=0, options=options)
+    until(lambda: "this node runs the job's master" in run.err(), WITHIN, "the first node has the master")
+    run.start_node(1)
+    until(lambda: worlds(tmp_path, 2) == 2, WITHIN, f"the first world\n{run.err()}")
+    time.sleep(MEASURED_AFTER)
+    run.start_node(2)
+    until(lambda: worlds(tmp_path, 3) == 3, WITHIN, f"the larger world\n{run.err()}")
+    until(lambda: worlds(tmp_path, 2) == 4, 4 * WITHIN, f"the smaller world again\n{run.err()}")
+    assert "the larger world does less as a whole" in run.err()
+    finished(run, tmp_path)

@@ -11,6 +11,7 @@ from installed import Operators
 from jobs import TRAINING, Job
 
 LEASE_LASTS, AWAY = 15.0, 30.0
+GIVEN_UP_AFTER = 70.0  # 40 s until Kubernetes believes that a machine is gone, 30 s that its master's pod tolerates
 LOSS_IS_NOTICED = 10.0  # with the patience that ends 3 s after it
 OWNED = "pods,services,secrets,configmaps,serviceaccounts,roles,rolebindings"
 
@@ -142,6 +143,24 @@ def test_a_machine_that_vanishes_is_noticed_and_replaced(training: Job) -> None:
     pods = training.trains(2, after=before, within=90)
     assert gone not in pods and machine not in map(training.machine, pods)
     training.cluster.repair(machine)
+    training.trains_on()
+
+
+def test_a_machine_that_vanishes_with_the_master_and_a_node_is_replaced(training: Job) -> None:
+    """The node that is left ends its workers, and waits for the next master: its pod stays."""
+    cluster, before, world = training.cluster, training.generation, training.world
+    machines = {training.live("dlrover-master")[training.master]["spec"]["nodeName"]}
+    if not machines & set(map(training.machine, world)):
+        machines.add(training.machine(sorted(world)[1]))
+    left = {pod for pod in world if training.machine(pod) not in machines}
+    for machine in machines:
+        cluster.lose(machine)
+    time.sleep(GIVEN_UP_AFTER)
+    for machine in machines:
+        cluster.declare_lost(machine)
+    assert left <= training.trains(2, after=before, within=120)
+    for machine in machines:
+        cluster.repair(machine)
     training.trains_on()
 
 
