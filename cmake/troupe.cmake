@@ -221,7 +221,7 @@ function(troupe_fuzz name)
   endif()
   set(work ${PROJECT_BINARY_DIR}/fuzz/work/${name})
   file(MAKE_DIRECTORY ${work})
-  add_test(NAME ${name} COMMAND ${name} -seed=1 -runs=2000 -max_total_time=10 -timeout=30 -rss_limit_mb=2048
+  add_test(NAME ${name} COMMAND ${name} -seed=1 -runs=500 -max_total_time=4 -timeout=30 -rss_limit_mb=2048
     -artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/finding-${name}- ${work} ${corpus})
   set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 180)
 endfunction()

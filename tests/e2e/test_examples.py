@@ -95,6 +95,7 @@ class Sbatch(Launcher):
         return ["bash", "-c", 'cd "$0" && exec bash "$1"', str(script.parent), str(script)]
 
 
+@pytest.mark.long
 def test_the_batch_script_goes_on_after_a_killed_worker(
     start: Start, package: dict[str, str], tmp_path: Path
 ) -> None:
