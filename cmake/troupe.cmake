@@ -197,16 +197,20 @@ function(troupe_has_long_tests result)
   endforeach()
 endfunction()
 
-# troupe_fuzz(name SOURCES … DEPS …): a libFuzzer target when TROUPE_FUZZ is on (clang), else nothing. The target
+# troupe_fuzz(name SOURCES … DEPS … [RUNS n SECONDS s]): a libFuzzer target when TROUPE_FUZZ is on (clang), else nothing. The target
 # `fuzzers` builds them all. Its seed corpus, if any, lies in tests/fuzz/corpus/<name>. As a test it is given its corpus,
 # and as many inputs made of it as take no time; looking for new ones is `./x fuzz`.
 if(TROUPE_FUZZ)
   add_custom_target(fuzzers)
 endif()
 function(troupe_fuzz name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "RUNS;SECONDS" "SOURCES;DEPS" ${ARGN})
   if(NOT TROUPE_FUZZ)
     return()
+  endif()
+  if(NOT arg_RUNS)
+    set(arg_RUNS 500)
+    set(arg_SECONDS 4)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE troupe_flags ${arg_DEPS})
@@ -221,7 +225,7 @@ function(troupe_fuzz name)
   endif()
   set(work ${PROJECT_BINARY_DIR}/fuzz/work/${name})
   file(MAKE_DIRECTORY ${work})
-  add_test(NAME ${name} COMMAND ${name} -seed=1 -runs=500 -max_total_time=4 -timeout=30 -rss_limit_mb=2048
+  add_test(NAME ${name} COMMAND ${name} -seed=1 -runs=${arg_RUNS} -max_total_time=${arg_SECONDS} -timeout=30 -rss_limit_mb=2048
     -artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/finding-${name}- ${work} ${corpus})
   set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 180)
 endfunction()
