@@ -223,9 +223,9 @@ function(troupe_fuzz name)
   if(NOT EXISTS ${corpus})
     set(corpus)
   endif()
-  set(work ${PROJECT_BINARY_DIR}/fuzz/work/${name})
+  set(work ${PROJECT_BINARY_DIR}/fuzz_work/${name}) # not among the programs, of which ./x fuzz runs each
   file(MAKE_DIRECTORY ${work})
   add_test(NAME ${name} COMMAND ${name} -seed=1 -runs=${arg_RUNS} -max_total_time=${arg_SECONDS} -timeout=30 -rss_limit_mb=2048
-    -artifact_prefix=${PROJECT_BINARY_DIR}/fuzz/finding-${name}- ${work} ${corpus})
+    -artifact_prefix=${PROJECT_BINARY_DIR}/fuzz_work/finding-${name}- ${work} ${corpus})
   set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 180)
 endfunction()
