@@ -214,12 +214,16 @@ void journal_core::settle(effects& out, instant now) {
     phase_ = phase::open;
     out.push_back(opened{term{kept_.term}, taken_up_});
   }
+  answer_written(out);
+  begin_next(out);
+}
+
+void journal_core::answer_written(effects& out) {
   for (const auto& w : std::exchange(being_written_, {}))
     if (w.index)
       out.push_back(appended{w.which, *w.index});
     else
       out.push_back(compacted{w.which, {}});
-  begin_next(out);
 }
 
 journal_core::effects journal_core::append(instant now, ticket which, std::string record,

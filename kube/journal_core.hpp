@@ -157,6 +157,7 @@ class journal_core {
   bool may_begin_next() const;
   std::optional<instant> patient_until() const;
   void promise(effects& out, instant now);
+  void answer_written(effects& out);
   /// What all that was answered comes to.
   const journal_image& answered_for() const { return promised_ ? *promised_ : kept_; }
   void begin_next(effects& out);

@@ -82,11 +82,7 @@ void journal_core::tell_waits(effects& out, instant now, const std::string& why)
 void journal_core::promise(effects& out, instant now) {
   tell_waits(out, now, "the API server has not answered yet");
   promised_ = *wanted_;
-  for (const auto& w : std::exchange(being_written_, {}))
-    if (w.index)
-      out.push_back(appended{w.which, *w.index});
-    else
-      out.push_back(compacted{w.which, {}});
+  answer_written(out);
   begin_next(out);
 }
 
