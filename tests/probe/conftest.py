@@ -73,9 +73,12 @@ def simulated(probe: Probe, tmp_path: Path) -> Probe:
 @pytest.fixture
 def nvidia(probe: Probe, request: pytest.FixtureRequest) -> Probe:
     """With fake libraries in the place of CUDA's driver, cuBLAS and NVML."""
-    fakes = request.config.getoption("--fakes")
+    fakes = Path(request.config.getoption("--fakes"))
+    missing = [n for n in ("cuda.so.1", "cublas.so.12", "nvidia-ml.so.1", "nccl.so.2") if not (fakes / f"lib{n}").exists()]
+    # Without them the real program would say, rightly, that there is no device.
+    assert not missing, f"{fakes} has no fake lib{missing[0]}: build the target once_programs"
 
     def run(*arguments: str, devices: int = 2, **settings: str) -> Probed:
-        return probe(*arguments, LD_LIBRARY_PATH=fakes, FAKE_DEVICES=str(devices), **settings)
+        return probe(*arguments, LD_LIBRARY_PATH=str(fakes), FAKE_DEVICES=str(devices), **settings)
 
     return run
