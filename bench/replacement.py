@@ -2,7 +2,8 @@
 """A node of an ElasticJob is lost at a real API server: until its replacement is asked for, the smaller world trains, the whole one again.
 
 Training is PyTorch's DDP by real processes; scheduler and kubelets are those of the tests. There is no room for the replacement until
-the smaller world has trained. Needs root and what `./x kubernetes` builds. Only ours: DLRover's limits are in the notes.
+the smaller world has trained. Each round has a job of its own: a rank whose pods end in a row waits longer each time. Needs root and
+what `./x kubernetes` builds. Only ours: DLRover's limits are in the notes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from installed import DEFINITIONS, Operators, define  # noqa: E402
 from jobs import TRAINING, Job  # noqa: E402
 
 NODES, LOOKS_EVERY, WITHIN = 3, 0.005, 120.0
-LOSSES = {"its processes are killed": "kill_pod", "its machine falls silent": "lose"}
+# What befalls which node.
+LOSSES = {"its processes are killed": ("kill_pod", "worker-2"), "its machine falls silent": ("lose", "worker-1")}
 REQUESTED, SMALLER, WHOLE = "until the request for its replacement", "until the smaller world's first step", "until the whole world's first step"
 
 
@@ -51,10 +53,10 @@ def have_room(on: Cluster, machines: list[str], has_room: bool) -> None:
         assert changed.status == 200, changed.body
 
 
-def lose_one(job: Job, machines: list[str], how: str) -> dict[str, float]:
+def lose_one(job: Job, machines: list[str], how: str, node: str) -> dict[str, float]:
     on, before = job.cluster, job.generation
     known = {pod["metadata"]["uid"] for pod in job.all("worker")}
-    gone = sorted(job.live())[-1]
+    [gone] = [name for name in job.live() if name.endswith(node)]
     machine = job.machine(gone)
     have_room(on, machines, False)
     began = time.monotonic()
@@ -74,6 +76,18 @@ def lose_one(job: Job, machines: list[str], how: str) -> dict[str, float]:
     return {REQUESTED: asked - began, SMALLER: smaller - began, WHOLE: whole - room}
 
 
+def begin(on: Cluster, machines: list[str], namespace: str) -> Job:
+    job = Job(on, on.namespace(namespace), replicas=NODES, training=TRAINING)
+    job.worker["restartCount"] = 100
+    # The master's pod is on none of the machines that are lost.
+    have_room(on, machines, False)
+    job.apply()
+    until(lambda: job.live("dlrover-master"), job)
+    have_room(on, machines, True)
+    job.trains(NODES)
+    return job
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=10, help="of each loss; default 10")
@@ -83,7 +97,8 @@ def main() -> None:
         sys.exit(f"{chosen.apiserver} has no kube-apiserver: ./x kubernetes builds it")
     found: dict[str, list[float]] = {}
     programs = Path(actor_launcher().program).parents[1]
-    machines = [f"machine-{number}" for number in range(1, NODES + 1)]
+    # One to spare: pods do not go back to a machine that has just been lost.
+    machines = [f"machine-{number}" for number in range(1, NODES + 2)]
     with tempfile.TemporaryDirectory() as directory, cluster(Path(directory), chosen.apiserver, programs) as made:
         made.add_machine("head", 0)
         for number, machine in enumerate(machines, 1):
@@ -91,22 +106,14 @@ def main() -> None:
         for definition in sorted(DEFINITIONS.glob("*.yaml")):
             define(made, definition)
         Operators(made)
-        job = Job(made, made.namespace("training"), replicas=NODES, training=TRAINING)
-        job.worker["restartCount"] = 100
-        # The master's pod is on none of the machines that are lost.
-        have_room(made, machines, False)
-        job.apply()
-        until(lambda: job.live("dlrover-master"), job)
-        have_room(made, machines, True)
-        job.trains(NODES)
-        for turn in range(-1, chosen.rounds):  # turn -1 warms the caches and is not counted
-            for name, how in LOSSES.items():
-                if turn < 0 and how == "lose":
-                    continue
-                for what, took in lose_one(job, machines, how).items():
+        for turn in range(chosen.rounds):
+            job = begin(made, machines, f"round-{turn}")
+            for name, (how, node) in LOSSES.items():
+                for what, took in lose_one(job, machines, how, node).items():
                     harness.progress(f"{turn + 1} of {chosen.rounds}: {name}: {what}: {took:.2f} s")
-                    if turn >= 0:
-                        found.setdefault(f"{name}, {what} [s]", []).append(took)
+                    found.setdefault(f"{name}, {what} [s]", []).append(took)
+            job.finish()
+            job.until(lambda job=job: job.phase == "Succeeded")
     summaries = {what: Summary.of(all) for what, all in found.items()}
     harness.report(
         "replacement",

@@ -43,7 +43,8 @@ inline constexpr std::size_t pod_calls_max = 16;
 /// A server and a scheduler are not flooded by a large job.
 inline constexpr std::uint64_t pods_made_per_second = 20;
 inline constexpr std::uint64_t pods_made_at_once = 20;
-/// Between the end of a rank's pod and the next one, twice as long each time.
+/// Between the end of a rank's pod and the next one, twice as long each time. The first that ends
+/// is replaced at once.
 inline constexpr auto pod_again_first = 1s;
 inline constexpr auto pod_again_most = 60s;
 /// A pod that has run so long is not part of a row of failures.

@@ -181,16 +181,16 @@ void node_pods_core::tell(effects& out, std::uint32_t number,
 
 void node_pods_core::tell_replaced(effects& out, std::uint32_t number,
                                    const rank_pods::verdict& v) {
-  const auto counted =
-      v.is_counted
-          ? fmt::format("restart {} of {}", ranks_.at(number).pods.restarts(), options_.restarts)
-          : std::string("not counted");
-  out.push_back(
-      note{{log::level::notice,
-            "pod_replaced",
-            fmt::format("the pod {} of rank {} is replaced: {} ({})", v.pod.name, number, v.reason,
-                        counted),
-            {{"pod", v.pod.name}, {"rank", std::int64_t{number}}, {"reason", v.reason}}}});
+  auto how = v.is_counted ? fmt::format("restart {} of {}", ranks_.at(number).pods.restarts(),
+                                        options_.restarts)
+                          : std::string("not counted");
+  if (v.wait != duration())
+    how += ", in " + troupe::in_words(v.wait);
+  out.push_back(note{
+      {log::level::notice,
+       "pod_replaced",
+       fmt::format("the pod {} of rank {} is replaced: {} ({})", v.pod.name, number, v.reason, how),
+       {{"pod", v.pod.name}, {"rank", std::int64_t{number}}, {"reason", v.reason}}}});
 }
 
 void node_pods_core::tell_wait(effects& out, std::uint32_t number, const rank_pods::wait& w) {

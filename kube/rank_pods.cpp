@@ -35,7 +35,7 @@ void rank_pods::want(bool wanted) {
   restarts_ = 0;
   memory_.clear();
   told_.clear();
-  again_.reset();
+  forget_row();
   not_before_ = {};
 }
 
@@ -114,7 +114,7 @@ std::optional<rank_pods::verdict> rank_pods::over(instant now, known& k, pod_end
   if (!begun_ || !is_kept() || given_up_ || live() != nullptr)
     return std::nullopt;
   if (k.runs_since && now - *k.runs_since >= limits::pod_ran_well) {
-    again_.reset();
+    forget_row();
     told_.clear();
   }
   return judged(now, k.pod, end, why);
@@ -220,7 +220,7 @@ void rank_pods::is_not_there() {
 
 rank_pods::verdict rank_pods::judged(instant now, const node_pod& pod, pod_end end,
                                      const std::string& why) {
-  verdict v{verdict::what::replaced, end, false, why, pod};
+  verdict v{verdict::what::replaced, end, false, {}, why, pod};
   if (end == pod_end::done) {
     done_ = true;
     v.is = verdict::what::done;
@@ -237,8 +237,20 @@ rank_pods::verdict rank_pods::judged(instant now, const node_pod& pod, pod_end e
   }
   restarts_ += v.is_counted ? 1 : 0;
   ++relaunches_;
-  not_before_ = now + again_.next();
+  v.wait = wait_after(end);
+  not_before_ = now + v.wait;
   return v;
+}
+
+/// The first of a row is replaced at once; but a broken machine is marked first.
+duration rank_pods::wait_after(pod_end end) {
+  const bool waits = std::exchange(is_in_row_, true) || end == pod_end::hardware;
+  return waits ? again_.next() : duration();
+}
+
+void rank_pods::forget_row() {
+  is_in_row_ = false;
+  again_.reset();
 }
 
 /// True: there will be more for each container that lacked it.

@@ -35,6 +35,7 @@ class rank_pods {
     what is = what::replaced;
     pod_end end = pod_end::failed;
     bool is_counted = false;
+    duration wait{};    ///< before it is replaced
     std::string reason; ///< in words
     node_pod pod;
   };
@@ -120,6 +121,8 @@ class rank_pods {
   std::optional<verdict> concluded(instant now, known& k);
   std::optional<verdict> over(instant now, known& k, pod_end end, const std::string& why);
   verdict judged(instant now, const node_pod& pod, pod_end end, const std::string& why);
+  duration wait_after(pod_end end);
+  void forget_row();
   bool raise_memory(const node_pod& pod);
   void remember_gone(const std::string& uid);
   bool was_gone(const std::string& uid) const;
@@ -147,6 +150,7 @@ class rank_pods {
   std::uint32_t restarts_ = 0; ///< that are counted
   std::map<std::string, std::uint64_t> memory_;
   std::set<std::string> told_; ///< kinds of waits
+  bool is_in_row_ = false;     ///< a pod ended before, and none ran well since
   back_off again_;
   instant not_before_{};
 };
