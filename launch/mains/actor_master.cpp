@@ -42,7 +42,7 @@ int run(const master_program_options& o, const machine_facts& machine,
     return report_error(program, directory.error().what, exit_failure);
   run_directory::remove_abandoned();
   auto journal = open_master_journal(o.journal, directory->journal(), owner_of(o),
-                                     {o.cluster.service_account, machine}, log->sink());
+                                     {o.cluster.account, machine}, log->sink());
   if (!journal)
     return report_error(program, journal.error().what, exit_failure);
   auto options = master_options_of(settings_of(o));

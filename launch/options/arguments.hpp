@@ -45,6 +45,8 @@ option_group topology_group(topology_arguments& w);
 option_group planned_end_group(planned_end_arguments& w);
 option_group metrics_group(std::string& listen);
 option_group cluster_group(cluster_arguments& w);
+/// Which account is used with the API server of Kubernetes.
+void add_account(option_group& to, kubernetes_account& a);
 /// Of actor-master only.
 option_group elastic_job_group(cluster_arguments& w);
 /// Of the launcher only.

@@ -51,7 +51,7 @@ option_group gang_group(operator_program_options& o, operator_arguments& w) {
 }
 
 option_group cluster_rights_group(operator_program_options& o, operator_arguments& w) {
-  return {
+  option_group group{
       "Rights",
       {among(
            {"none", "taint", "cordon"},
@@ -64,16 +64,16 @@ option_group cluster_rights_group(operator_program_options& o, operator_argument
         "NAME",
         "Of several operators the one that holds this lease, in their namespace, acts "
         "(troupe-operator)",
-        into(o.lease)},
-       {{"--service-account"},
-        "DIR",
-        "Where the pod has its service account (/var/run/secrets/kubernetes.io/serviceaccount)",
-        into(o.service_account)}}};
+        into(o.lease)}}};
+  add_account(group, o.account);
+  return group;
 }
 
 std::optional<std::string> derive(operator_program_options& o, const operator_arguments& w) {
   if (o.master_image.empty())
     return "--master-image is needed: an image with actor-master";
+  if (auto wrong = check_account(o.account); !wrong)
+    return wrong.error().what;
   if (w.group_size < 0 || w.group_size > limits::nodes_max)
     return fmt::format("--group-size: {}; 0 to {} are possible", w.group_size, limits::nodes_max);
   using gang = operator_program_options::gang;
@@ -92,11 +92,12 @@ std::optional<std::string> derive(operator_program_options& o, const operator_ar
 parsed<operator_program_options> parse_operator(const std::vector<std::string>& arguments,
                                                 const machine_facts& machine) {
   operator_program_options o;
-  o.service_account = cluster_arguments().service_account;
   operator_arguments w;
   argument_grammar d("actor-operator", "[options]",
                      "Runs DLRover's ElasticJobs in Kubernetes: makes for each a master, which "
-                     "makes the pods of its nodes. Runs in a pod itself; see docs/kubernetes.md.");
+                     "makes the pods of its nodes. Runs in a pod itself, or outside of the cluster "
+                     "with --kubeconfig; see "
+                     "docs/kubernetes.md.");
   d.add(jobs_group(o));
   d.add(gang_group(o, w));
   d.add(cluster_rights_group(o, w));

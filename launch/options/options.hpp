@@ -183,7 +183,7 @@ struct operator_program_options {
   std::string group_label;
   std::string topology_config = "node-topology-config";
   std::string mark_faulty; ///< how masters mark machines: "taint", "cordon"; empty: not at all
-  std::string service_account;
+  kubernetes_account account;
 };
 
 struct shell_options {

@@ -173,7 +173,10 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   if (!metrics_at)
     return refused(metrics_at.error());
   o.metrics_listen = *metrics_at;
-  o.cluster = derive_cluster(cluster);
+  const auto about_cluster = derive_cluster(cluster);
+  if (!about_cluster)
+    return refused(about_cluster.error());
+  o.cluster = *about_cluster;
   if (auto wrong = wrong_journal(o.journal))
     return refused(*wrong);
   o.max_restarts = restarts_of(o.max_restarts, o.policy);
@@ -273,7 +276,10 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (!metrics_at)
     return refused(metrics_at.error());
   o.metrics_listen = *metrics_at;
-  o.cluster = derive_cluster(cluster);
+  const auto about_cluster = derive_cluster(cluster);
+  if (!about_cluster)
+    return refused(about_cluster.error());
+  o.cluster = *about_cluster;
   if (auto wrong = wrong_journal(o.journal))
     return refused(*wrong);
   const auto settings = parse_rendezvous_settings(conf);

@@ -1,5 +1,6 @@
 #include "launch/wiring/job_cluster.hpp"
 
+#include "launch/wiring/api_access.hpp"
 #include "runtime/os/kube/job_cluster.hpp"
 
 namespace troupe::launch {
@@ -13,7 +14,7 @@ cluster_of(const cluster_options& o, const machine_facts& machine, const std::st
     return failure(why.code,
                    (o.elastic_job.empty() ? "--mark-faulty: " : "--elastic-job: ") + why.what);
   };
-  auto access = os::access_in_cluster(machine.environment, o.service_account);
+  auto access = api_access_of(o.account, machine);
   if (!access)
     return wrong(access.error());
   kube::job_cluster_core::options options;

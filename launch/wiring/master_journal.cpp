@@ -2,6 +2,7 @@
 
 #include "kube/limits.hpp"
 #include "launch/options/journal_place.hpp"
+#include "launch/wiring/api_access.hpp"
 #include "runtime/os/journal/memory_only_journal.hpp"
 #include "runtime/os/journal/sqlite_journal.hpp"
 #include "runtime/os/kube/config_map_journal.hpp"
@@ -24,7 +25,7 @@ result<master_journal> open_in_config_map(const std::string& named, const std::s
                                           const os::journal_owner& mine,
                                           const journal_account& account, const log::sink& sink) {
   const auto wrong = [](const error& why) { return failure(why.code, "--journal: " + why.what); };
-  auto access = os::access_in_cluster(account.machine.environment, account.service_account);
+  auto access = api_access_of(account.account, account.machine);
   if (!access)
     return wrong(access.error());
   const os::config_map_journal::options o{access->name_space, name, elastic_job_of(account.machine),

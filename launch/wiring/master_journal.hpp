@@ -24,9 +24,9 @@ struct master_journal {
 /// they warn of on their way down is left out.
 log::sink until_lost(const master_journal& journal, log::sink to);
 
-/// Where a journal in a ConfigMap is: the pod's account, and what the pod was told.
+/// Where a journal in a ConfigMap is: the account, and what the pod was told.
 struct journal_account {
-  std::string service_account;
+  kubernetes_account account;
   const machine_facts& machine;
 };
 

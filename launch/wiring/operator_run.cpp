@@ -1,6 +1,7 @@
 #include "launch/wiring/operator_run.hpp"
 
 #include "actors/topology.hpp"
+#include "launch/wiring/api_access.hpp"
 #include "launch/wiring/machine.hpp"
 #include "launch/wiring/program.hpp"
 #include "runtime/os/kube/api_server.hpp"
@@ -59,7 +60,7 @@ actors::operator_options options_of(const operator_program_options& o, const mac
 
 result<void> run_operator(const operator_program_options& o, const machine_facts& machine,
                           const log::sink& log) {
-  auto access = os::access_in_cluster(machine.environment, o.service_account);
+  auto access = api_access_of(o.account, machine);
   if (!access)
     return tl::make_unexpected(access.error());
   const auto name_space = access->name_space;

@@ -371,7 +371,7 @@ class life {
       return std::nullopt;
     auto journal = open_master_journal(options_.journal, facts_.directory.journal(),
                                        owner_of(options_, facts_.seed),
-                                       {options_.cluster.service_account, machine_}, log_->sink());
+                                       {options_.cluster.account, machine_}, log_->sink());
     const bool may_be_anothers = if_able && !held;
     if (!journal && may_be_anothers && !address_is_free(transport, master))
       return std::nullopt;

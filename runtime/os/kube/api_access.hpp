@@ -11,9 +11,14 @@ namespace troupe::os {
 /// Where the API server is, and what to show it.
 struct api_access {
   ports::endpoint server;
-  std::string authority;  ///< file: the certificates (PEM) that its own is signed by
+  std::string path;       ///< before that of each call; empty, or as "/k8s/clusters/c-1"
+  std::string tls_name;   ///< which the server must prove; empty: its host
+  std::string authority;  ///< PEM: what its certificate is signed by; empty: as the system trusts
   std::string token_file; ///< read anew for each call: it is replaced before it ends
-  std::string name_space; ///< of this pod
+  std::string token;      ///< without a file
+  std::string certificate, key; ///< PEM: what this side shows; empty: nothing
+  std::string name_space;       ///< of this pod, or of the context
+  std::string source;           ///< for people: what says all this
 };
 
 /// Where a service account is mounted in each of its pods.

@@ -71,14 +71,16 @@ api_exchange::~api_exchange() {
 
 void api_exchange::start(const kube::api_request& what) {
   const auto& a = shared_->access;
-  const auto token = without_space_behind(contents_of(a.token_file));
-  if (token.empty() || token.size() > limits::api_token_max)
+  const auto token =
+      a.token_file.empty() ? a.token : without_space_behind(contents_of(a.token_file));
+  if ((token.empty() && !a.token_file.empty()) || token.size() > limits::api_token_max)
     return fail(fmt::format("the token in '{}' cannot be read", a.token_file));
-  request_ = {http::string_to_verb(what.method), what.target, 11};
+  request_ = {http::string_to_verb(what.method), a.path + what.target, 11};
   request_.set(http::field::host, ports::to_string(a.server));
   request_.set(http::field::user_agent, "troupe");
   request_.set(http::field::accept, "application/json");
-  request_.set(http::field::authorization, "Bearer " + token);
+  if (!token.empty())
+    request_.set(http::field::authorization, "Bearer " + token);
   if (!what.content_type.empty()) {
     request_.set(http::field::content_type, what.content_type);
     request_.body() = what.body;
@@ -109,7 +111,8 @@ void api_exchange::prove() {
   error_code no;
   beast::get_lowest_layer(stream_).socket().set_option(tcp::no_delay(true), no);
   notice_the_dead(beast::get_lowest_layer(stream_).socket().native_handle());
-  const auto& host = shared_->access.server.host;
+  const auto& a = shared_->access;
+  const auto& host = a.tls_name.empty() ? a.server.host : a.tls_name;
   if (!is_address(host))
     ::SSL_set_tlsext_host_name(stream_.native_handle(), host.c_str());
   stream_.set_verify_callback(ssl::host_name_verification(host));

@@ -17,6 +17,8 @@ inline constexpr std::size_t api_calls_waiting_max = 4'096;
 inline constexpr std::uint64_t api_answer_max = 16u << 20;
 inline constexpr std::uint32_t api_header_max = 64u << 10;
 inline constexpr std::size_t api_token_max = 64u << 10;
+inline constexpr std::size_t kubeconfig_max = 1u << 20;
+inline constexpr std::size_t api_url_max = 1'000;
 /// How long the end of a master waits for machines that are being marked, and pods that are
 /// deleted.
 inline constexpr auto cluster_ends_within = 5s;
