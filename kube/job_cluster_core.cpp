@@ -333,7 +333,7 @@ void job_cluster_core::give_pods_up(effects& out, instant now, const std::string
                       fmt::format("{}: no pod is made for it any more", why),
                       {{"job", options_.elastic_job}}}});
   if (pods_)
-    take_pods(out, now, pods_->end(now));
+    take_pods(out, now, pods_->give_up(now));
 }
 
 } // namespace troupe::kube

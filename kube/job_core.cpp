@@ -206,8 +206,9 @@ void job_core::judge_master(effects& out, const moment& now) {
     return enter(out, now, "Succeeded", "Trained", "training has ended with success");
   if (newest != nullptr && newest->exit_code && !was_killed_by_cluster(*newest))
     if (const auto* why = why_for_good(*newest->exit_code))
-      return enter(out, now, "Failed", "TrainingFailed",
-                   fmt::format("{} (pod {})", why, newest->name));
+      return enter(
+          out, now, "Failed", "TrainingFailed",
+          fmt::format("{} (pod {})", newest->error.empty() ? why : newest->error, newest->name));
   if (next_master_at_ || !created_.empty())
     return;
   // One that has run for long ends by bad luck, and its successor is made at once.

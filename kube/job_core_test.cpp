@@ -102,7 +102,8 @@ struct operated {
     perform(core.job_is(moment(), object));
   }
   void pod(const std::string& name, const std::string& role, const std::string& phase,
-           std::optional<int> code = {}, const std::string& reason = "", bool going = false) {
+           std::optional<int> code = {}, const std::string& reason = "", bool going = false,
+           const std::string& log = "") {
     const auto index = name.substr(name.rfind('-') + 1);
     json::object meta{{"name", name},
                       {"namespace", "jobs"},
@@ -112,13 +113,14 @@ struct operated {
       meta["deletionTimestamp"] = "T1";
     json::object state{{"phase", phase}, {"reason", reason}};
     if (code)
-      state["containerStatuses"] = json::array{
-          json::object{{"state", json::object{{"terminated", json::object{{"exitCode", *code}}}}}}};
+      state["containerStatuses"] = json::array{json::object{
+          {"state",
+           json::object{{"terminated", json::object{{"exitCode", *code}, {"message", log}}}}}}};
     perform(core.pod_is(moment(), json::object{{"metadata", meta}, {"status", state}}));
   }
   void master(int attempt, const std::string& phase, std::optional<int> code = {},
-              const std::string& reason = "") {
-    pod(master_pod_name("words", attempt), master_role, phase, code, reason);
+              const std::string& reason = "", const std::string& log = "") {
+    pod(master_pod_name("words", attempt), master_role, phase, code, reason, false, log);
   }
   void worker(int id, const std::string& phase) {
     pod(fmt::format("words-edljob-worker-{}", id), worker_role, phase);
@@ -353,6 +355,23 @@ TEST_SUITE("job_core: the end of a job") {
       o.passes(1min);
       CHECK(o.phase() == e.phase);
     }
+  }
+
+  TEST_CASE("is told by the last error of its master's log") {
+    auto o = operated::running();
+    o.master(0, "Failed", 1, "Error",
+             "13:50:20.348  job 'words': waiting for 1 to 2 nodes\n"
+             "13:50:21.000  error: one before it\n"
+             "13:50:21.063  error: the job has failed: rank 1 failed: exit code 3\n"
+             "13:50:21.064  the end\n");
+    o.passes(5s);
+    CHECK(text(o.condition("Failed"), {"message"}) ==
+          "the job has failed: rank 1 failed: exit code 3 (pod elasticjob-words-dlrover-master-0)");
+
+    auto silent = operated::running();
+    silent.master(0, "Failed", 1, "Error", "13:50:20.348  job 'words': waiting");
+    silent.passes(5s);
+    CHECK(text(silent.condition("Failed"), {"message"}).find("training has failed for good") == 0);
   }
 
   TEST_CASE("of an evicted master is none, whatever its code") {

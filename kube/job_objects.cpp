@@ -168,6 +168,7 @@ json::object master_container(const elastic_job& job, const operator_policy& pol
       {"name", "master"},
       {"image", policy.master_image},
       {"command", master_command(job, policy, topology)},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"}, // why it failed, for the job's status
       {"env", json::array{json::object{{"name", "TROUPE_TOKEN_FILE"},
                                        {"value", fmt::format("{}/token", token_directory)}},
                           json::object{{"name", "ELASTIC_JOB_NAME"}, {"value", job.name}}}},

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <string_view>
 
 namespace troupe::kube {
 
@@ -28,6 +29,16 @@ std::string waiting_reason(const json::value& pod) {
     if (text(c, {"type"}) == "PodScheduled" && text(c, {"status"}) == "False")
       return text(c, {"reason"}) + ": " + text(c, {"message"});
   return {};
+}
+
+/// A kubelet gives the last lines of the log (terminationMessagePolicy).
+std::string last_error(const std::string& log) {
+  constexpr std::string_view severity = " error: ";
+  const auto at = log.rfind(severity);
+  if (at == std::string::npos)
+    return {};
+  const auto from = at + severity.size();
+  return log.substr(from, log.find('\n', from) - from);
 }
 
 std::uint32_t attempt_of(const std::string& label) {
@@ -53,6 +64,7 @@ job_pod read_job_pod(const json::value& pod) {
     p.exit_code = number(all[0], {"state", "terminated", "exitCode"});
     if (const auto why = text(all[0], {"state", "terminated", "reason"}); p.reason.empty())
       p.reason = why;
+    p.error = last_error(text(all[0], {"state", "terminated", "message"}));
   }
   return p;
 }

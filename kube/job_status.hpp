@@ -22,6 +22,7 @@ struct job_pod {
   std::uint32_t attempt = 0; ///< of a master's
   std::optional<std::int64_t> exit_code; ///< of its first container
   std::string reason;                    ///< of its end: Evicted, OOMKilled, …
+  std::string error;                     ///< of its end: the last that its log tells
   bool is_being_deleted = false;
 
   bool has_ended() const { return phase == "Succeeded" || phase == "Failed"; }

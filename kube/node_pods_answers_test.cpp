@@ -189,7 +189,7 @@ TEST_CASE("a pod whose name another one has meanwhile is gone") {
   p.kubelet.terminated("train-edljob-worker-0"); // and no watch tells of it
   make(p, 0, 0, 0, other);
   p.asked.clear();
-  p.perform(p.core.end(p.now)); // a conflict, of which the reason is not known
+  p.perform(p.core.give_up(p.now)); // a conflict, of which the reason is not known
   while (p.core.next_wakeup() && p.asked.size() < 9) {
     p.now = *p.core.next_wakeup();
     p.perform(p.core.tick(p.now));

@@ -88,10 +88,13 @@ class node_pods_core {
   effects node_lost(instant now, const std::string& address, const std::string& reason);
   effects answered(instant now, std::uint64_t number, const api_answer& a);
   effects tick(instant now);
-  /// The job is over: what has not ended is deleted, what has stays for its logs.
+  /// The job is over: what does not run yet is deleted. What runs ends by itself; it stays, as what
+  /// has ended does, for its logs.
   effects end(instant now);
+  /// Its ElasticJob is gone: what has not ended is deleted.
+  effects give_up(instant now);
   std::optional<instant> next_wakeup() const;
-  /// After end(): pods are being deleted still.
+  /// After either: pods are being deleted still.
   bool is_busy() const;
 
  private:
@@ -116,6 +119,7 @@ class node_pods_core {
   void begin(effects& out, instant now);
   rank& rank_at(std::uint32_t number);
   void take_back(std::uint32_t from, instant now);
+  effects take_all_back(instant now);
   void schedule(std::uint32_t number, instant at);
   void schedule_all(instant at);
   void go_on(effects& out, instant now);

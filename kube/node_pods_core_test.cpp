@@ -339,14 +339,31 @@ TEST_CASE("the pods that have ended stay for their logs, the last of them") {
   CHECK(!p.pod("10").is_null());
 }
 
-TEST_CASE("at the end what has not ended is deleted") {
+TEST_CASE("at the end what does not run is deleted, and what runs ends by itself") {
+  running p(2);
+  p.perform(p.core.want(p.now, 3, testing::template_of_tests()));
+  p.sync();
+  CHECK(p.live() == "0:0 1:1 2:2");
+  p.perform(p.core.end(p.now));
+  p.sync();
+  CHECK(p.live() == "0:0 1:1");
+  CHECK(!p.core.is_busy());
+  p.end("0", 1);
+  p.end("1", 1);
+  p.pass(1h);
+  CHECK(p.live() == "");
+  CHECK(!p.pod("0").is_null()); // for its logs
+  CHECK(p.told_names() == names{});
+}
+
+TEST_CASE("without its ElasticJob what has not ended is deleted") {
   kept_pods p;
   p.start(3);
   p.kubelet.bind("train-edljob-worker-0", "machine-0");
   p.kubelet.run("train-edljob-worker-0", "10.0.0.0");
   p.kubelet.bind("train-edljob-worker-1", "machine-1");
   p.end("1", 0);
-  p.perform(p.core.end(p.now));
+  p.perform(p.core.give_up(p.now));
   p.sync();
   CHECK(testing::is_deleted(p.pod("0")));
   CHECK(!p.pod("1").is_null());

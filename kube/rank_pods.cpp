@@ -39,6 +39,11 @@ void rank_pods::want(bool wanted) {
   not_before_ = {};
 }
 
+void rank_pods::end() {
+  over_ = true;
+  want(false);
+}
+
 // ---- what is known ----
 
 rank_pods::known& rank_pods::known_as(instant now, const node_pod& pod) {
@@ -271,7 +276,7 @@ rank_pods::action rank_pods::next(instant now) const {
     return {};
   const auto* one = live();
   if (one != nullptr && !is_kept())
-    return rid_of(now, *one, false);
+    return ends_by_itself() ? action{} : rid_of(now, *one, false);
   if (const auto* one_more = surplus())
     return rid_of(now, *one_more, false);
   if (one != nullptr)

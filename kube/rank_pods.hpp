@@ -61,6 +61,9 @@ class rank_pods {
   /// Whether the job has this rank. One that is wanted anew has used up nothing.
   void want(bool wanted);
 
+  /// The job is over: a pod that runs ends by itself, and stays for its logs.
+  void end();
+
   /// Which pods there are is known from now on: before it nothing is concluded.
   std::optional<verdict> begin(instant now);
   /// `watched`: the watch has told it, and will tell when it is gone.
@@ -95,8 +98,8 @@ class rank_pods {
   bool is_running() const;
   /// Where its live pods are that are at this address or of this name.
   std::vector<std::string> machines_at(const std::string& address) const;
-  /// No pod of it is left, or may be left, that has not ended.
-  bool is_settled() const { return live() == nullptr && !making_; }
+  /// No pod of it is left, or may be left, that has not ended and does not end by itself.
+  bool is_settled() const { return (live() == nullptr || ends_by_itself()) && !making_; }
   bool is_empty() const { return pods_.empty() && !making_; }
 
  private:
@@ -127,6 +130,7 @@ class rank_pods {
   void remember_gone(const std::string& uid);
   bool was_gone(const std::string& uid) const;
   bool is_kept() const { return wanted_ && !done_; }
+  bool ends_by_itself() const { return over_ && is_running(); }
   const known* live() const;    ///< the oldest one
   const known* surplus() const; ///< the youngest one of several
   const known* oldest_ended() const;
@@ -139,6 +143,7 @@ class rank_pods {
 
   rules rules_;
   bool wanted_ = true;
+  bool over_ = false; ///< the job
   bool begun_ = false;
   bool done_ = false;
   bool given_up_ = false;

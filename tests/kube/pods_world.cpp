@@ -287,12 +287,16 @@ void pods_world::make_other() {
   server_.answer(kube::create_node_pod(job, template_of_tests(), part));
 }
 
+std::vector<kube::node_pod> pods_world::pods() const {
+  std::vector<kube::node_pod> all;
+  for (const auto* object : server_.all(pods_path))
+    all.push_back(kube::read_node_pod(*object));
+  return all;
+}
+
 /// What waits is run, and what is deleted goes.
 void pods_world::kubelets_work() {
-  std::vector<kube::node_pod> pods;
-  for (const auto* object : server_.all(pods_path))
-    pods.push_back(kube::read_node_pod(*object));
-  for (const auto& pod : pods) {
+  for (const auto& pod : pods()) {
     if (pod.is_terminating) {
       kubelet_.terminated(pod.name);
     } else if (pod.phase == kube::pod_phase::pending) {
@@ -350,6 +354,11 @@ void pods_world::end() {
     kubelets_work();
     pass(10s);
   }
+  // What runs knows by itself that the job is over.
+  for (const auto& pod : pods())
+    if (pod.phase == kube::pod_phase::running)
+      kubelet_.end(pod.name, 0);
+  pass(10s);
   invariant(live().empty(), "the job is over and has a live pod");
   invariant(!core_->is_busy(), "the job is over and its pods are waited for");
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace troupe::testing {
 
@@ -48,6 +49,7 @@ class pods_world {
   void restart();
   void want(std::uint32_t replicas);
   void strike_pod(const std::string& name, const kube::node_pod& pod);
+  std::vector<kube::node_pod> pods() const;
   void kubelets_work();
   void make_other();
   void check_one_each() const;

@@ -23,8 +23,8 @@ class wrong_kubeconfig : public std::runtime_error {
 };
 
 template<class... Args>
-[[noreturn]] void refuse(const char* format, const Args&... args) {
-  throw wrong_kubeconfig(fmt::format(fmt::runtime(format), args...));
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  throw wrong_kubeconfig(fmt::format(format, std::forward<Args>(args)...));
 }
 
 class kubeconfig {
@@ -34,7 +34,8 @@ class kubeconfig {
     if (text.size() > limits::kubeconfig_max)
       refuse("it has more than {} bytes", limits::kubeconfig_max);
     root_ = YAML::Load(text);
-    if (!root_.IsMap() || text_of(root_, "kind") != "Config")
+    const auto kind = root_.IsMap() ? text_of(root_, "kind") : "none";
+    if (!kind.empty() && kind != "Config") // kubectl may be given one without
       refuse("it is no kubeconfig (kind: Config)");
   }
 

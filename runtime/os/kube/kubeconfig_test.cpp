@@ -94,7 +94,7 @@ TEST_CASE("a kubeconfig says where the API server is and what it is shown") {
 }
 
 TEST_CASE("JSON is YAML, so what kubectl prints as JSON is read as well") {
-  const files f(R"({"kind": "Config", "apiVersion": "v1", "current-context": "c",
+  const files f(R"({"apiVersion": "v1", "current-context": "c",
     "clusters": [{"name": "k", "cluster": {"server": "https://10.0.0.1", "insecure-skip-tls-verify": false}}],
     "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
     "users": [{"name": "u", "user": {"token": "t"}}]})");

@@ -170,6 +170,9 @@ class Cluster:
         if life.is_told:
             return
         state = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": life.started, "finishedAt": utc()}
+        if code and pod["spec"]["containers"][0].get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            log = self.said(pod["metadata"]["namespace"], pod["metadata"]["name"]).splitlines(keepends=True)
+            state["message"] = "".join(log[-80:])[-2048:]
         told = self.status(pod, life, {"terminated": state}, "Failed" if code else "Succeeded")
         life.is_told = self.tell(pod, told)
         if life.key in self.machines.addresses:

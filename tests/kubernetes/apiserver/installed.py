@@ -32,12 +32,12 @@ class Operators:
 
     @property
     def leader(self) -> str:
-        """The name of its pod."""
+        """`POD_NUMBER`: one that starts again in its pod has another number."""
         lease = "/apis/coordination.k8s.io/v1/namespaces/troupe/leases/troupe"
-        holder = self.cluster.server.get(lease).body.get("spec", {}).get("holderIdentity") or ""
-        return holder.partition("_")[0]
+        return self.cluster.server.get(lease).body.get("spec", {}).get("holderIdentity") or ""
 
-    def kill(self, pod: str) -> None:
+    def kill(self, operator: str) -> None:
+        pod, _, _ = operator.partition("_")
         self.cluster.machines.kill(f"{NAMESPACE}.{pod}")
 
     def restarts(self) -> int:

@@ -65,8 +65,12 @@ WAITING = """#!/bin/sh
 echo "$TROUPE_GENERATION $RANK $WORLD_SIZE $POD_NAME 0" >>"$1/starts"
 until [ -e "$1/finish" ]; do sleep 0.05; done
 """
+FAILING = """#!/bin/sh
+echo "$TROUPE_GENERATION $RANK $WORLD_SIZE $POD_NAME 0" >>"$1/starts"
+exit 3
+"""
 # Process 1 of a container gets no signal that it does not ask for: a script's last command has to take its place.
-START = 'exec actor-launcher --nnodes 1:"$NODE_NUM" --nproc-per-node 1 --max-restarts 20 {script}\n'
+START = 'exec actor-launcher --nnodes 1:"$NODE_NUM" --nproc-per-node 1 --max-restarts {restarts} {script}\n'
 
 
 def manifest(name: str, namespace: str, replicas: int) -> Document:
@@ -79,7 +83,7 @@ def manifest(name: str, namespace: str, replicas: int) -> Document:
 class Job:
     """One in a namespace of its own."""
 
-    def __init__(self, cluster: Cluster, namespace: str, name: str = "words", *, replicas: int = 2, training: str = WAITING):
+    def __init__(self, cluster: Cluster, namespace: str, name: str = "words", *, replicas: int = 2, training: str = WAITING, restarts: int = 20):
         self.cluster, self.namespace, self.name = cluster, namespace, name
         model = cluster.machines.claim("model", 0)
         self.place = model / f"{namespace}-{name}"
@@ -89,7 +93,7 @@ class Job:
         (self.place / script.name).write_text(training)
         (self.place / script.name).chmod(0o755)
         words = f"{'' if training is TRAINING else '--no-python '}{script} {inside}"
-        (self.place / "start.sh").write_text(START.format(script=words))
+        (self.place / "start.sh").write_text(START.format(restarts=restarts, script=words))
         self.document = manifest(name, namespace, replicas)
         self.container["image"] = "local:1"
         self.container["command"] = ["/bin/bash", "-c", f"sh {inside}/start.sh"]

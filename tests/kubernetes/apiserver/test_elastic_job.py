@@ -8,7 +8,7 @@ import time
 import pytest
 from cluster import Cluster
 from installed import Operators
-from jobs import TRAINING, Job
+from jobs import FAILING, TRAINING, Job
 
 LEASE_LASTS, AWAY = 15.0, 30.0
 GIVEN_UP_AFTER = 70.0  # 40 s until Kubernetes believes that a machine is gone, 30 s that its master's pod tolerates
@@ -27,6 +27,19 @@ def job(elastic: tuple[Cluster, Operators], request: pytest.FixtureRequest) -> J
 
 
 # ------------------------------------------------------------------------------------- what is wrong, and is told
+
+
+def test_a_job_whose_training_fails_makes_no_further_pods(elastic: tuple[Cluster, Operators]) -> None:
+    """What ends the job ends its pods with codes for which single pods would be replaced."""
+    cluster, _ = elastic
+    failing = Job(cluster, cluster.namespace("failing"), training=FAILING, restarts=1).apply()
+    failing.until(lambda: failing.phase == "Failed")
+    assert "exit code 3" in failing.condition("Failed"), failing.told()
+    failing.until(lambda: not failing.live() and not failing.live("dlrover-master"))
+    time.sleep(3.0)  # in which there would be some
+    names = [pod["metadata"]["name"] for pod in failing.all("worker")]
+    assert sorted(names) == ["words-edljob-worker-0", "words-edljob-worker-1"], failing.told()
+    assert [line[0] for line in failing.starts] == ["1", "1", "2", "2"]
 
 
 def test_an_operator_without_definitions_says_so_once_and_waits(elastic: tuple[Cluster, Operators]) -> None:
