@@ -129,6 +129,7 @@ def test_training_begins(training: Job) -> None:
     assert pods == {"words-edljob-worker-0", "words-edljob-worker-1"}
     training.until(lambda: training.status["status"]["replicaStatuses"]["worker"]["active"] == 2)
     assert training.phase == "Running"
+    training.trains_on()
 
 
 def test_a_worker_that_is_killed_starts_again_in_its_pod(training: Job) -> None:
