@@ -137,7 +137,7 @@ void job_core::plan_wakeup(const moment& now) {
   later(refused_until_);
   if (refused_until_)
     return;
-  for (const auto& at : {created_until_, next_master_at_})
+  for (const auto& at : {created_until_, next_master_at_, restarting_at_})
     later(at);
   if (over_at_) {
     later(*over_at_ + limits::pods_end_within);
@@ -237,11 +237,15 @@ void job_core::judge_nodes(effects& out, const moment& now) {
       waits_for = fmt::format("pod {} is pending: {}", p.name, p.waits_for);
   }
   const auto& phase = status_.phase();
+  if (active != 0 || phase != "Running")
+    restarting_at_.reset();
+  else if (!restarting_at_)
+    restarting_at_ = now.at + limits::nodes_gone_untold;
   if (active != 0)
     enter(out, now, "Running", "NodesRun", "pods of its nodes run");
-  else if (phase == "Running")
+  else if (restarting_at_ && now.at >= *restarting_at_)
     enter(out, now, "Restarting", "NoNodes", "no pod of a node runs any more; they are replaced");
-  else if (phase != "Restarting")
+  else if (phase != "Restarting" && phase != "Running")
     enter(out, now, "Pending", "NoNodesYet", "its pods do not run yet");
   if (!waits_for.empty())
     blocked(out, now, "PodPending", waits_for);

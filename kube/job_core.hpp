@@ -127,6 +127,7 @@ class job_core {
   std::uint32_t attempt_ = 0; ///< of the master's next pod
   std::string created_;       ///< the master's pod that was made and is not told yet
   std::optional<instant> created_until_, next_master_at_, runs_since_, over_at_;
+  std::optional<instant> restarting_at_; ///< unless a pod of a node runs by then
   job_status status_;
   std::string status_written_;
   std::optional<instant> status_at_; ///< when it may be written again

@@ -374,6 +374,24 @@ TEST_SUITE("job_core: the end of a job") {
     CHECK(text(silent.condition("Failed"), {"message"}).find("training has failed for good") == 0);
   }
 
+  TEST_CASE("is no restart, though its nodes are gone before its master") {
+    auto o = operated::running();
+    o.worker(0, "Failed");
+    o.passes(2s);
+    CHECK(o.phase() == "Running");
+    o.passes(2s);
+    CHECK(o.phase() == "Restarting");
+    o.worker(1, "Running");
+    o.passes(2s);
+    CHECK(o.phase() == "Running");
+    o.worker(1, "Succeeded");
+    o.passes(1s);
+    o.master(0, "Succeeded", 0);
+    o.passes(1min);
+    CHECK(o.phase() == "Succeeded");
+    CHECK(std::count(o.events.begin(), o.events.end(), "NoNodes") == 1);
+  }
+
   TEST_CASE("of an evicted master is none, whatever its code") {
     auto o = operated::running();
     o.master(0, "Failed", 1, "Evicted");

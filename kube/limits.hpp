@@ -107,6 +107,8 @@ inline constexpr auto pod_told_within = 15s;
 inline constexpr auto pod_waits_for_master = 300s;
 /// Pods of nodes that run when the job is over end by themselves, within this.
 inline constexpr auto pods_end_within = 120s;
+/// The nodes of a job that ends are gone before its master is.
+inline constexpr auto nodes_gone_untold = 3s;
 /// A job's status is not written more often.
 inline constexpr auto status_again = 1s;
 /// Of one job.

@@ -15,7 +15,7 @@ namespace ssl = asio::ssl;
 
 namespace {
 
-result<void> trust(ssl::context& tls, const api_access& a) {
+result<void> take_certificates(ssl::context& tls, const api_access& a) {
   const auto lacks = [&a](const char* what, const boost::system::error_code& why) {
     return failure(errc::unavailable,
                    fmt::format("{} has no {}: {}", a.source, what, why.message()));
@@ -44,8 +44,8 @@ result<std::unique_ptr<api_client>> api_client::open(io_thread& io, api_access a
   auto s = std::make_shared<api_shared>(io.context(), std::move(access));
   s->tls.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 |
                      ssl::context::no_tlsv1_1);
-  if (const auto trusted = trust(s->tls, s->access); !trusted)
-    return tl::make_unexpected(trusted.error());
+  if (const auto taken = take_certificates(s->tls, s->access); !taken)
+    return tl::make_unexpected(taken.error());
   s->tls.set_verify_mode(ssl::verify_peer);
   return std::unique_ptr<api_client>(new api_client(std::move(s)));
 }
