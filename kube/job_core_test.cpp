@@ -1,155 +1,19 @@
 #include "kube/job_core.hpp"
 
 #include "kube/limits.hpp"
-#include "kube/objects.hpp"
+#include "tests/kube/operated_job.hpp"
 
-#include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 using namespace troupe;
 using namespace troupe::kube;
+using testing::makes_master;
+using testing::operated;
 namespace json = boost::json;
-
-namespace {
-
-/// A job whose requests are answered at once, by a server that has everything; what is asked of it
-/// is kept as "METHOD last/words".
-struct operated {
-  job_core core;
-  instant now{};
-  json::value object = json::parse(R"({
-    "metadata": {"name": "words", "namespace": "jobs", "uid": "u1", "generation": 1,
-                 "resourceVersion": "7"},
-    "spec": {"replicaSpecs": {"worker": {"replicas": 2, "template": {"spec": {"containers": [
-      {"name": "main", "image": "words:1"}]}}}}}})");
-  std::vector<std::string> asked;
-  std::vector<api_request> requests;
-  std::vector<log::event> notes;
-  json::value status;
-  std::vector<std::string> events;
-  std::string made; ///< the newest pod
-  /// Instead of success, if it answers.
-  std::function<std::optional<api_answer>(const api_request&)> instead;
-
-  explicit operated(operator_policy policy = {})
-      : core({[&] {
-                policy.master_image = "troupe:1";
-                return policy;
-              }(),
-              "secret", 3}) {}
-
-  job_core::moment moment() const {
-    return {now,
-            fmt::format(
-                "T{}",
-                std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count())};
-  }
-  api_answer answer(const api_request& r) {
-    if (instead)
-      if (auto other = instead(r))
-        return *other;
-    if (r.target.find("/status") != std::string::npos)
-      status = *parsed(r.body);
-    if (r.target.find("/events") != std::string::npos)
-      events.push_back(text(*parsed(r.body), {"reason"}));
-    if (r.method == "POST" && r.target.find("/pods") != std::string::npos)
-      made = r.body;
-    if (r.method == "GET" && r.target.find("/pods/") != std::string::npos)
-      return made.empty() ? api_answer{404, "", {}} : api_answer{200, made, {}};
-    return {r.method == "POST" ? 201u : 200u, "{}", {}};
-  }
-  void perform(const job_core::effects& effects) {
-    for (const auto& e : effects)
-      if (const auto* n = std::get_if<job_core::note>(&e)) {
-        notes.push_back(n->event);
-      } else {
-        const auto& c = std::get<job_core::call>(e);
-        const auto target = c.what.target.substr(0, c.what.target.find('?'));
-        const auto cut = target.rfind('/', target.rfind('/') - 1);
-        asked.push_back(c.what.method + " " + target.substr(cut + 1));
-        requests.push_back(c.what);
-        perform(core.answered(moment(), c.number, answer(c.what)));
-      }
-  }
-  /// Until it has nothing to do for so long.
-  void passes(duration d) {
-    const auto until = now + d;
-    while (core.next_wakeup() && *core.next_wakeup() <= until) {
-      now = std::max(now + 1ms, *core.next_wakeup());
-      perform(core.tick(moment()));
-    }
-    now = until;
-  }
-  void is_told() {
-    perform(core.job_is(moment(), object));
-    perform(core.all_told(moment()));
-    passes(5s);
-  }
-  void changes(std::function<void(json::value&)> what, bool spec = true) {
-    what(object);
-    if (spec) {
-      auto& meta = object.at("metadata").as_object();
-      meta["generation"] = meta["generation"].as_int64() + 1;
-    }
-    perform(core.job_is(moment(), object));
-  }
-  void pod(const std::string& name, const std::string& role, const std::string& phase,
-           std::optional<int> code = {}, const std::string& reason = "", bool going = false,
-           const std::string& log = "") {
-    const auto index = name.substr(name.rfind('-') + 1);
-    json::object meta{{"name", name},
-                      {"namespace", "jobs"},
-                      {"uid", name + "-uid"},
-                      {"labels", json::object{{role_label, role}, {index_label, index}}}};
-    if (going)
-      meta["deletionTimestamp"] = "T1";
-    json::object state{{"phase", phase}, {"reason", reason}};
-    if (code)
-      state["containerStatuses"] = json::array{json::object{
-          {"state",
-           json::object{{"terminated", json::object{{"exitCode", *code}, {"message", log}}}}}}};
-    perform(core.pod_is(moment(), json::object{{"metadata", meta}, {"status", state}}));
-  }
-  void master(int attempt, const std::string& phase, std::optional<int> code = {},
-              const std::string& reason = "", const std::string& log = "") {
-    pod(master_pod_name("words", attempt), master_role, phase, code, reason, false, log);
-  }
-  void worker(int id, const std::string& phase) {
-    pod(fmt::format("words-edljob-worker-{}", id), worker_role, phase);
-  }
-  std::size_t count(const std::string& what) const {
-    return static_cast<std::size_t>(std::count(asked.begin(), asked.end(), what));
-  }
-  std::string phase() const { return status.is_object() ? text(status, {"status", "phase"}) : ""; }
-  json::value condition(const std::string& type) const {
-    for (const auto& c : items(status, {"status", "status", "conditions"}))
-      if (text(c, {"type"}) == type)
-        return c;
-    return nullptr;
-  }
-
-  /// Its master and one node run.
-  static operated running() {
-    operated o;
-    o.is_told();
-    o.master(0, "Running");
-    o.worker(0, "Running");
-    o.passes(5s);
-    return o;
-  }
-};
-
-constexpr auto makes_master = "POST jobs/pods";
-
-} // namespace
 
 TEST_SUITE("job_core: what a job needs") {
   TEST_CASE("is made in order, once, and the master's pod last") {
@@ -333,107 +197,6 @@ TEST_SUITE("job_core: the master's pod") {
     CHECK(o.count(makes_master) == 1);
     o.passes(limits::pod_told_within * 2);
     CHECK(o.count(makes_master) == 2);
-  }
-}
-
-TEST_SUITE("job_core: the end of a job") {
-  TEST_CASE("is what its master's exit code says") {
-    struct {
-      int code;
-      const char *phase, *reason;
-    } const ends[] = {{0, "Succeeded", "Trained"},
-                      {1, "Failed", "TrainingFailed"},
-                      {2, "Failed", "TrainingFailed"},
-                      {3, "Failed", "TrainingFailed"}};
-    for (const auto& e : ends) {
-      auto o = operated::running();
-      o.master(0, e.code == 0 ? "Succeeded" : "Failed", e.code);
-      o.passes(5s);
-      CHECK(o.phase() == e.phase);
-      CHECK(text(o.condition(e.phase), {"reason"}) == e.reason);
-      CHECK(o.count(makes_master) == 1);
-      o.passes(1min);
-      CHECK(o.phase() == e.phase);
-    }
-  }
-
-  TEST_CASE("is told by the last error of its master's log") {
-    auto o = operated::running();
-    o.master(0, "Failed", 1, "Error",
-             "13:50:20.348  job 'words': waiting for 1 to 2 nodes\n"
-             "13:50:21.000  error: one before it\n"
-             "13:50:21.063  error: the job has failed: rank 1 failed: exit code 3\n"
-             "13:50:21.064  the end\n");
-    o.passes(5s);
-    CHECK(text(o.condition("Failed"), {"message"}) ==
-          "the job has failed: rank 1 failed: exit code 3 (pod elasticjob-words-dlrover-master-0)");
-
-    auto silent = operated::running();
-    silent.master(0, "Failed", 1, "Error", "13:50:20.348  job 'words': waiting");
-    silent.passes(5s);
-    CHECK(text(silent.condition("Failed"), {"message"}).find("training has failed for good") == 0);
-  }
-
-  TEST_CASE("is no restart, though its nodes are gone before its master") {
-    auto o = operated::running();
-    o.worker(0, "Failed");
-    o.passes(2s);
-    CHECK(o.phase() == "Running");
-    o.passes(2s);
-    CHECK(o.phase() == "Restarting");
-    o.worker(1, "Running");
-    o.passes(2s);
-    CHECK(o.phase() == "Running");
-    o.worker(1, "Succeeded");
-    o.passes(1s);
-    o.master(0, "Succeeded", 0);
-    o.passes(1min);
-    CHECK(o.phase() == "Succeeded");
-    CHECK(std::count(o.events.begin(), o.events.end(), "NoNodes") == 1);
-  }
-
-  TEST_CASE("of an evicted master is none, whatever its code") {
-    auto o = operated::running();
-    o.master(0, "Failed", 1, "Evicted");
-    o.passes(5s);
-    CHECK(o.phase() == "Running");
-    CHECK(o.count(makes_master) == 2);
-  }
-
-  TEST_CASE("removes pods that wait for room, and later those that do not end") {
-    auto o = operated::running();
-    o.worker(1, "Pending");
-    o.master(0, "Succeeded", 0);
-    o.passes(5s);
-    CHECK(o.count("DELETE pods/words-edljob-worker-1") >= 1);
-    CHECK(o.count("DELETE pods/words-edljob-worker-0") == 0);
-    o.perform(o.core.pod_gone(o.moment(), "words-edljob-worker-1-uid"));
-    o.passes(limits::pods_end_within + 5s);
-    CHECK(o.count("DELETE pods/words-edljob-worker-0") >= 1);
-  }
-
-  TEST_CASE("removes the job itself after the time that it asks for") {
-    auto o = operated::running();
-    o.changes([](auto& j) {
-      j.at("metadata").as_object()["annotations"] =
-          json::object{{"troupe/ttl-seconds-after-finished", "300"}};
-    });
-    o.master(0, "Succeeded", 0);
-    o.worker(0, "Succeeded");
-    o.passes(290s);
-    CHECK(o.count("DELETE elasticjobs/words") == 0);
-    o.passes(20s);
-    CHECK(o.count("DELETE elasticjobs/words") >= 1);
-  }
-
-  TEST_CASE("is known to an operator that comes later") {
-    operated o;
-    o.object.as_object()["status"] = json::parse(
-        R"({"phase":"Succeeded","status":{"conditions":[{"type":"Succeeded","status":"True",
-            "reason":"Trained","message":"x","lastTransitionTime":"T0"}],"replicaStatuses":{}}})");
-    o.is_told();
-    CHECK(o.count(makes_master) == 0);
-    CHECK(text(o.condition("Succeeded"), {"lastTransitionTime"}) == "T0");
   }
 }
 
