@@ -48,6 +48,8 @@ def begun(start: Start, directory: Path, options: list[str], nodes: int = 1, mos
     for node in range(1, nodes):
         run.start_node(node)
     until(lambda: worlds(directory, 2 * nodes) == 2 * nodes, WITHIN, f"the first world\n{run.err()}")
+    # A world that is still starting has nothing to save: a node that leaves it does not wait.
+    until(lambda: "all workers are started" in run.err(), WITHIN, f"the master knows of it\n{run.err()}")
     return run
 
 
