@@ -40,11 +40,12 @@ TEST_SUITE("job_core: the end of a job") {
     o.master(0, "Failed", 1, "Error",
              "13:50:20.348  job 'words': waiting for 1 to 2 nodes\n"
              "13:50:21.000  error: one before it\n"
-             "13:50:21.063  error: the job has failed: rank 1 failed: exit code 3\n"
+             "13:50:21.063  error: the job has failed: rank 1 failed: CUDA error: out of memory\n"
              "13:50:21.064  the end\n");
     o.passes(5s);
     CHECK(text(o.condition("Failed"), {"message"}) ==
-          "the job has failed: rank 1 failed: exit code 3 (pod elasticjob-words-dlrover-master-0)");
+          "the job has failed: rank 1 failed: CUDA error: out of memory "
+          "(pod elasticjob-words-dlrover-master-0)");
 
     auto silent = operated::running();
     silent.master(0, "Failed", 1, "Error", "13:50:20.348  job 'words': waiting");

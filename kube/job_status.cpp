@@ -31,14 +31,18 @@ std::string waiting_reason(const json::value& pod) {
   return {};
 }
 
-/// A kubelet gives the last lines of the log (terminationMessagePolicy).
+/// A kubelet gives the last lines of the log (terminationMessagePolicy), as "HH:MM:SS.mmm  error:
+/// TEXT"; TEXT may have the word as well.
 std::string last_error(const std::string& log) {
-  constexpr std::string_view severity = " error: ";
-  const auto at = log.rfind(severity);
-  if (at == std::string::npos)
-    return {};
-  const auto from = at + severity.size();
-  return log.substr(from, log.find('\n', from) - from);
+  constexpr std::string_view time = "HH:MM:SS.mmm", severity = "  error: ";
+  std::string last;
+  for (std::size_t from = 0, end = 0; from < log.size(); from = end + 1) {
+    end = std::min(log.find('\n', from), log.size());
+    const auto line = std::string_view(log).substr(from, end - from);
+    if (line.size() > time.size() && line.substr(time.size(), severity.size()) == severity)
+      last = line.substr(time.size() + severity.size());
+  }
+  return last;
 }
 
 std::uint32_t attempt_of(const std::string& label) {

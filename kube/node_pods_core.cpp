@@ -62,14 +62,10 @@ void node_pods_core::take_back(std::uint32_t from, instant now) {
 node_pods_core::effects node_pods_core::end(instant now) {
   for (auto& [number, r] : ranks_)
     r.pods.end();
-  return take_all_back(now);
+  return give_up(now);
 }
 
 node_pods_core::effects node_pods_core::give_up(instant now) {
-  return take_all_back(now);
-}
-
-node_pods_core::effects node_pods_core::take_all_back(instant now) {
   effects out;
   over_ = true;
   take_back(0, now);

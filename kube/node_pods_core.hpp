@@ -119,7 +119,6 @@ class node_pods_core {
   void begin(effects& out, instant now);
   rank& rank_at(std::uint32_t number);
   void take_back(std::uint32_t from, instant now);
-  effects take_all_back(instant now);
   void schedule(std::uint32_t number, instant at);
   void schedule_all(instant at);
   void go_on(effects& out, instant now);

@@ -96,8 +96,7 @@ parsed<operator_program_options> parse_operator(const std::vector<std::string>& 
   argument_grammar d("actor-operator", "[options]",
                      "Runs DLRover's ElasticJobs in Kubernetes: makes for each a master, which "
                      "makes the pods of its nodes. Runs in a pod itself, or outside of the cluster "
-                     "with --kubeconfig; see "
-                     "docs/kubernetes.md.");
+                     "with --kubeconfig; see docs/kubernetes.md.");
   d.add(jobs_group(o));
   d.add(gang_group(o, w));
   d.add(cluster_rights_group(o, w));
