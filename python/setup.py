@@ -20,6 +20,7 @@ LINK = '#!/bin/sh\nexec "${0%%/*}/troupe" %s "$@"\n'
 LINKS = {
     "actor-launcher": "run",
     "actor-master": "master",
+    "actor-operator": "operator",
     "actor-shell": "shell",
     "actor-stacks": "stacks",
     "troupe-dump": "dump",

@@ -21,6 +21,7 @@ def test_a_verb_and_a_link_are_the_same(build: Path) -> None:
     [
         ("run", "actor-launcher"),
         ("master", "actor-master"),
+        ("operator", "actor-operator"),
         ("shell", "actor-shell"),
         ("stacks", "actor-stacks"),
         ("dump", "troupe-dump"),

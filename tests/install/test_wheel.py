@@ -79,6 +79,14 @@ def test_its_programs_work_alone(environment: Path) -> None:
     assert echo([environment / "bin/python", "-m", "troupe.run"], "a module") == "a module\n"
 
 
+def test_it_has_the_program_under_each_of_its_names(build: Path, environment: Path) -> None:
+    names = [p.name for p in (build / "bin").iterdir() if p.is_symlink()]
+    assert "actor-launcher" in names
+    for name in names:
+        assert (environment / "bin" / name).exists(), f"{name}: in the build, not in the wheel"
+        assert run(environment / "bin" / name, "--help").stdout.startswith(f"Usage: {name} ")
+
+
 def test_workers_run_the_environment_that_it_is_installed_into(environment: Path) -> None:
     ended = run(environment / "bin/actor-launcher", "--standalone", "-m", "site")
     assert f"'{environment}/lib/" in ended.stdout, ended.stderr
