@@ -43,6 +43,8 @@ typedef struct {
   uint64_t save_within_ms; /* all within this time */
   uint64_t keep_latest;  /* of older steps: the newest so many (0: no such rule), */
   uint64_t keep_every;   /* and multiples of this (0: no such rule); without either rule, all */
+  uint64_t resumed;      /* 1 + the step that training went on from; 0: not known. A later step that was complete before then may be
+                          * replaced even if it is the newest */
 } troupe_destination;
 
 /* The descriptors of an arena: a process that holds them holds its memory, after this process too. */

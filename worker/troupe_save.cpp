@@ -43,6 +43,7 @@ result<slot_destination> destination_of(const troupe_destination* said) {
   to.save_within_ms = said->save_within_ms;
   to.keep_latest = said->keep_latest;
   to.keep_every = said->keep_every;
+  to.resumed = said->resumed;
   return to;
 }
 

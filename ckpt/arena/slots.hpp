@@ -62,6 +62,7 @@ struct slot_destination {
   std::array<char, 256> directory{}, file{};
   std::uint32_t framework = 0, shard = 0, shards = 0;
   std::uint64_t save_within_ms = 0, keep_latest = 0, keep_every = 0;
+  std::uint64_t resumed = 0; ///< 1 + the step that training went on from; 0: not known
 };
 
 /// The text in one of these arrays.
@@ -89,7 +90,7 @@ struct slot_outcome {
 
 /// The table as it lies in memory. `magic` is written last, by the process that makes it.
 struct slot_table {
-  static constexpr std::uint64_t magic_value = 0x34746f6c73707274; // "trpslot4"
+  static constexpr std::uint64_t magic_value = 0x35746f6c73707274; // "trpslot5"
   /// Snapshots, and those that were mapped.
   static constexpr std::size_t slots_max = 8;
 

@@ -17,8 +17,9 @@ namespace {
 /// The shard of a complete step that is this very snapshot: of the same save, whose process or
 /// supervisor has died meanwhile, or with the same bytes. Without that a step that is complete
 /// would be begun again, and be incomplete until all its shards are written once more.
-std::optional<ports::receipt>
-written_before(const found_step* known, const persist_request& snapshot, ports::bytes_view bytes) {
+std::optional<ports::receipt> written_before(const step_catalog& all, const found_step* known,
+                                             const persist_request& snapshot,
+                                             ports::bytes_view bytes) {
   if (known == nullptr || !known->is_complete() || known->directory != snapshot.to.directory)
     return std::nullopt;
   const auto& shards = known->says.shards;
@@ -29,8 +30,11 @@ written_before(const found_step* known, const persist_request& snapshot, ports::
     return std::nullopt;
   if (known->says.id() == snapshot.id())
     return found->file;
-  const bool same = found->file.bytes == bytes.size && shards.size() == snapshot.to.shards &&
-                    found->file.crc32 == libdeflate_crc32(0, bytes.data, bytes.size);
+  if (all.is_made_anew(*known, snapshot.id(), snapshot.to.resumed_from))
+    return std::nullopt; // What is on the disk may be damaged, whatever its manifest says.
+  const auto named = named_file(bytes);
+  const bool same = found->file.bytes == named.size && shards.size() == snapshot.to.shards &&
+                    found->file.crc32 == libdeflate_crc32(0, named.data, named.size);
   return same ? std::optional(found->file) : std::nullopt;
 }
 
@@ -89,18 +93,21 @@ result<ports::receipt> place_writer::write_once(const persist_request& snapshot,
   if (const auto looked = (*known)->look_again(snapshot.step); !looked)
     return tl::make_unexpected(looked.error());
   const auto* before = (*known)->find(snapshot.step);
-  if (const auto receipt = written_before(before, snapshot, bytes))
+  if (const auto receipt = written_before(**known, before, snapshot, bytes))
     return *receipt;
   // Whether it is the newest is asked rarely: only of a step that was saved before.
-  if (before != nullptr && before->is_complete())
+  const bool saved_before = before != nullptr && before->is_complete();
+  if (saved_before)
     if (const auto looked = (*known)->look_around(); !looked)
       return tl::make_unexpected(looked.error());
-  if (const auto begun = (*known)->begin(snapshot.step, snapshot.to.directory, snapshot.id());
-      !begun) {
+  const auto& to = snapshot.to;
+  auto begun = (*known)->begin(snapshot.step, to.directory, snapshot.id(), to.resumed_from);
+  if (begun && saved_before) // Trackers may name it.
+    begun = (*known)->point(to.whose);
+  if (!begun) {
     catalog_.reset();
     return tl::make_unexpected(begun.error());
   }
-  const auto& to = snapshot.to;
   const auto written = (*known)->claim(snapshot.step, to.file).and_then([&] {
     return put_shard(*storage_, to, bytes, stop, [&] { return check_still_begun(snapshot); });
   });

@@ -88,6 +88,14 @@ result<ports::receipt> put_shard(ports::storage& storage, const destination& to,
                         {snapshot.data + list->begin, list->bytes()}, stop, check);
 }
 
+ports::bytes_view named_file(ports::bytes_view snapshot) {
+  const auto text = text_in_memory(snapshot);
+  if (!has_file_list(text))
+    return snapshot;
+  const auto list = list_in(text);
+  return list ? ports::bytes_view{snapshot.data + list->begin, list->bytes()} : snapshot;
+}
+
 result<std::uint64_t> memory_of(ports::storage& storage, const found_step& from,
                                 const shard& which) {
   if (!is_list_name(which.name))

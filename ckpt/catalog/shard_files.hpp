@@ -18,6 +18,10 @@ result<ports::receipt> put_shard(ports::storage& storage, const destination& to,
                                  ports::bytes_view snapshot, const std::atomic<bool>& stop,
                                  const ports::may_replace& check);
 
+/// Of a sealed snapshot, the file that the manifest is to name: its list, or all of it. A list has
+/// the checksums of all its files, so snapshots with the same list are the same.
+ports::bytes_view named_file(ports::bytes_view snapshot);
+
 /// How much memory a shard of a complete step takes.
 result<std::uint64_t> memory_of(ports::storage& storage, const found_step& from,
                                 const shard& which);

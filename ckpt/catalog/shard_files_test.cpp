@@ -144,3 +144,19 @@ TEST_CASE("a file whose bytes are not those of its list is not taken for written
   REQUIRE(!put);
   CHECK(put.error().what == "'a' changed while it was written");
 }
+
+TEST_CASE(
+    "files that a later life saves again as they are stay, and others are no part of the step") {
+  two_shards s;
+  const auto before = s.place.files;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    auto again = files_of(10, i, 2);
+    again.made_by = generation{2};
+    CHECK(s.n.put(again, s.snapshots[i]));
+    const auto other = s.n.put(again, file_snapshot::of({{"__0_0.distcp", "another"}}));
+    REQUIRE(!other);
+    CHECK(other.error().what.find("is complete in '10' with other contents") != std::string::npos);
+  }
+  CHECK(s.place.files.at("10/__0_0.distcp") == before.at("10/__0_0.distcp"));
+  CHECK(s.place.files.at("10/.troupe-manifest.json") == before.at("10/.troupe-manifest.json"));
+}

@@ -2,6 +2,7 @@
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
+#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
@@ -39,6 +40,13 @@ tl::unexpected<error> cannot_tell(const found_step& known) {
                  fmt::format("step {} cannot be read: {}", known.step, known.why));
 }
 
+tl::unexpected<error> newest_stays(const found_step& known) {
+  return failure(errc::refused,
+                 fmt::format("step {} is complete in '{}' with other contents, and is the newest "
+                             "that is; it stays",
+                             known.step, known.directory));
+}
+
 bool same_shards(const manifest& a, const manifest& b) {
   return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
                     [](const shard& x, const shard& y) {
@@ -51,7 +59,7 @@ bool same_shards(const manifest& a, const manifest& b) {
 // ---- begin -------------------------------------------------------------------------------------
 
 result<void> step_catalog::begin(std::uint64_t step, const std::string& directory,
-                                 const save_id& by) {
+                                 const save_id& by, std::optional<std::uint64_t> resumed_from) {
   if (auto sound = check_directory(directory); !sound)
     return sound;
   if (auto looked = look_again(step); !looked)
@@ -65,11 +73,11 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
   if (known != nullptr) {
     if (known->is_complete() && known->says.id() == by && known->directory == directory)
       return {};
-    if (auto may = check_may_begin(*known, directory, by); !may)
+    if (auto may = check_may_begin(*known, directory, by, resumed_from); !may)
       return may;
     if (known->begun_by == by && known->state != step_state::damaged)
       return {};
-    return begin_again(found_step(*known), by);
+    return begin_again(found_step(*known), by, resumed_from);
   }
   if (steps_.size() >= limits::steps_kept_max)
     return failure(errc::overloaded,
@@ -81,8 +89,15 @@ result<void> step_catalog::begin(std::uint64_t step, const std::string& director
   return {};
 }
 
+bool step_catalog::is_made_anew(const found_step& known, const save_id& by,
+                                std::optional<std::uint64_t> resumed_from) const {
+  return resumed_from && *resumed_from < known.step && known.is_complete() &&
+         known.says.made_by < by.made_by && complete_newest_first().size() > 1;
+}
+
 result<void> step_catalog::check_may_begin(const found_step& known, const std::string& directory,
-                                           const save_id& by) const {
+                                           const save_id& by,
+                                           std::optional<std::uint64_t> resumed_from) const {
   if (known.directory.empty())
     return damaged_marker(known);
   if (known.is_unreadable())
@@ -96,11 +111,11 @@ result<void> step_catalog::check_may_begin(const found_step& known, const std::s
     return {};
   if (by < known.says.id())
     return begun_by_newer(known.step, known.says.id());
-  if (newest() == &known)
-    return failure(errc::refused,
-                   fmt::format("step {} is complete in '{}' with other contents, and is the newest "
-                               "that is; it stays",
-                               known.step, known.directory));
+  if (newest() == &known) {
+    const bool anew = is_made_anew(known, by, resumed_from);
+    TROUPE_RARE_IF(anew, "step catalog: the newest step is made anew");
+    return anew ? result<void>{} : newest_stays(known);
+  }
   if (trackers_behind_)
     return failure(errc::refused, fmt::format("step {} is complete, and a tracker may name it; "
                                               "bring the trackers up to date first",
@@ -156,7 +171,8 @@ result<void> step_catalog::check_free(std::uint64_t step, const std::string& nam
 
 /// A commit of the save before may have come between the look and the marker. If that made it the
 /// newest complete step, it is so again; so it is if that cannot be told.
-result<void> step_catalog::begin_again(const found_step& before, const save_id& by) {
+result<void> step_catalog::begin_again(const found_step& before, const save_id& by,
+                                       std::optional<std::uint64_t> resumed_from) {
   const auto step = before.step;
   if (auto marked = storage_->replace(marker_of(step), to_text({before.directory, by})); !marked)
     return marked;
@@ -170,7 +186,7 @@ result<void> step_catalog::begin_again(const found_step& before, const save_id& 
             storage_->replace(marker_of(step), to_text({before.directory, before.begun_by}));
         !marked)
       return marked;
-    return check_may_begin(steps_[step], before.directory, by);
+    return check_may_begin(steps_[step], before.directory, by, resumed_from);
   }
   steps_[step] = {step, before.directory, by, step_state::incomplete, {}, "it was begun again"};
   return {};

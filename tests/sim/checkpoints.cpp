@@ -224,11 +224,14 @@ std::string checkpoints::content_of(const ckpt::slot_snapshot& what) const {
 
 // ---- Training ----
 
-void checkpoints::go_on_from(generation which, std::uint64_t step) {
+void checkpoints::go_on_from(generation which, std::optional<std::uint64_t> loaded) {
+  auto step = loaded.value_or(0);
   // Its user turns away from what it has learnt last.
   if (world_.random.chance(options_.goes_back))
     step -= std::min(step, 1 + world_.random.below(6));
   at_step_[which] = step;
+  if (loaded)
+    resumed_[which] = step;
 }
 
 std::uint64_t checkpoints::next_step(generation which) {
@@ -320,6 +323,8 @@ void checkpoints::keep(attempt& a, std::uint64_t process) {
                                   : fmt::format("rank_{}.pt", p.rank));
   to.shard = options_.replicated ? 0 : p.rank;
   to.shards = options_.replicated ? 1 : what.world_size;
+  if (const auto from = resumed_.find(a.which); from != resumed_.end())
+    to.resumed = 1 + from->second;
   memory_of(p.node, p.local).finish(*slot, what, to);
   a.slots[process] = *slot;
 }
@@ -378,6 +383,8 @@ ckpt::persist_request checkpoints::request_in(const std::string& node, local_ran
       says.save, says.rank, says.world_size,           says.bytes};
   snapshot.to = {text(to.place), text(to.directory), text(to.file), ckpt::framework::ddp,
                  to.shard,       to.shards,          options_.keep, options_.save_within};
+  if (to.resumed != 0)
+    snapshot.to.resumed_from = to.resumed - 1;
   return snapshot;
 }
 

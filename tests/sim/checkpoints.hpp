@@ -114,7 +114,7 @@ class checkpoints {
   /// wanted, as the nodes may be others now.
   void go_back_to(generation which, const ckpt::state_id& what);
   /// Training goes on from this step.
-  void go_on_from(generation which, std::uint64_t step);
+  void go_on_from(generation which, std::optional<std::uint64_t> loaded);
   const trainers& training() const { return training_; }
   world& all() { return world_; }
 
@@ -187,6 +187,7 @@ class checkpoints {
   std::vector<std::shared_ptr<fiber>> other_jobs_;
   std::map<generation, std::uint64_t> at_step_; ///< those that have loaded
   std::map<generation, std::uint64_t> saves_;   ///< so far
+  std::map<generation, std::uint64_t> resumed_; ///< from which step; of those that have loaded
   std::map<generation, wanted_copies> last_copies_;
 };
 

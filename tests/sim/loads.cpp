@@ -371,7 +371,7 @@ void loads::end(const load_ptr& of, const ckpt::load_plan& plan) {
   all_.all().write("-", fmt::format("load   g{} goes on from {}", of->which.value,
                                     what.id ? fmt::format("step {}", what.step) : "nothing"));
   all_.all().tell(&observer::loaded, what);
-  all_.go_on_from(of->which, what.step);
+  all_.go_on_from(of->which, what.id ? std::optional(what.step) : std::nullopt);
 }
 
 } // namespace troupe::sim

@@ -16,7 +16,7 @@ from ..programs import ProgramNotFound
 from .arena import OF_OTHERS, Arena, View
 from .contents import Files, list_name
 from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
-from .files import directory_of, load_file, placed, require_writable
+from .files import directory_of, load_file, manifest_of, placed, require_writable
 from .image import DDP, Destination, Image
 from .library import CheckpointError
 from .loads import FoundFiles, Loads
@@ -99,6 +99,7 @@ class Checkpointer(ABC):
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
         self._fresh = True  # nothing was loaded or saved by this process
+        self.resumed_from: int | None = None  # the step that training went on from, the same at all ranks; see Destination
         self._behind = False  # the last save may still be copied at some rank
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
         self._optimizers = tuple(optimizers)
@@ -307,6 +308,7 @@ class Checkpointer(ABC):
             self.save_timeout,
             self.keep_latest,
             self.keep_every,
+            self.resumed_from,
         )
 
     def wait_latest_checkpoint(self, timeout: float = 1800) -> bool:
@@ -397,6 +399,8 @@ class Checkpointer(ABC):
             if found or not resume_path:
                 return self.restored(found[1]) if found else {}
         state = load_file(resume_path, weights_only=weights_only, map_location=map_location)
+        if first:
+            self.begins_with(os.path.dirname(os.path.abspath(resume_path)))
         return self.restored(state)
 
     def load_files(self, *, disk: bool = True) -> FoundFiles | None:
@@ -409,6 +413,7 @@ class Checkpointer(ABC):
         image, files = found
         if image:
             self._has(image)
+        self.resumed_from = files.step
         return files
 
     def _loads(self) -> Loads:
@@ -424,11 +429,17 @@ class Checkpointer(ABC):
         )
 
     def _has(self, image: Image) -> None:
-        """All ranks have the state of this image."""
+        """All ranks have the state of this image, and go on from it."""
+        self.resumed_from = image.step
         if self._saves:
             self._saves.agree(image)
         if self._copies:
             self._copies.want(image.step, image.generation, image)  # the nodes may be others
+
+    def begins_with(self, directory: str) -> None:
+        """The user has named what training begins with: a directory, which may be that of one of the steps here."""
+        said = manifest_of(directory) if os.path.dirname(directory) == self.place else {}
+        self.resumed_from = said.get("step")
 
     def close(self) -> None:
         """Gives memory back, but for what loaded tensors use. Not collective. Without actor-launcher it waits until what is to

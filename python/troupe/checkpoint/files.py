@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import json
 import mmap
 import os
 import pickle
@@ -55,6 +56,14 @@ def directory_of(place: str, step: int) -> str:
     with contextlib.suppress(OSError, UnicodeError), open(os.path.join(place, OWN, "steps", str(step)), encoding="utf-8") as marker:
         return marker.readline(PLACE_BYTES).rstrip("\n")
     return ""
+
+
+def manifest_of(directory: str) -> dict[str, Any]:
+    """What the manifest of a complete step says; nothing of a directory without one, or with one that cannot be read."""
+    with contextlib.suppress(OSError, ValueError), open_regular(os.path.join(directory, MANIFEST)) as file:
+        said = json.load(file)
+        return said if isinstance(said, dict) else {}
+    return {}
 
 
 def placed(place: str, path: str) -> tuple[str, str]:

@@ -42,7 +42,8 @@ class Destination:
     `place`: an absolute path. `directory`: "." for a file in the place itself, which is this step's alone. `framework`: whose
     trackers are written, 0 DDP, 1 FSDP, 2 Megatron, 3 DeepSpeed. The step is complete when all of `shards` are written, of
     which this is number `shard`, and all within `save_within` seconds. Of older steps those are kept that are among the
-    `keep_latest` newest or multiples of `keep_every`; with 0 for both, all.
+    `keep_latest` newest or multiples of `keep_every`; with 0 for both, all. `resumed_from`: the step that training went on from
+    before it came to this one, if that is known; the newest complete step may be replaced if it is later and was there before.
     """
 
     place: str
@@ -54,6 +55,7 @@ class Destination:
     save_within: float = 600
     keep_latest: int = 0
     keep_every: int = 0
+    resumed_from: int | None = None
 
     def raw(self) -> library.RawDestination:
         return library.RawDestination(
@@ -66,6 +68,7 @@ class Destination:
             round(self.save_within * 1000),
             self.keep_latest,
             self.keep_every,
+            0 if self.resumed_from is None else self.resumed_from + 1,
         )
 
 

@@ -50,6 +50,7 @@ class RawDestination(ctypes.Structure):
         ("save_within_ms", c_uint64),
         ("keep_latest", c_uint64),
         ("keep_every", c_uint64),
+        ("resumed", c_uint64),
     ]
 
 

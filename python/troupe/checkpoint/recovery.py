@@ -175,7 +175,7 @@ class Recovery:
     def _tell_of_passed_over(self, what: StateId) -> None:
         if (passed := self._passed_over(what)) and self.ranks.me.rank == 0:
             log.error(
-                "%s: training goes on from step %d, and other steps there were passed over: %s. They stay as they are",
+                "%s: training goes on from step %d, and other steps there were passed over: %s. Each stays as it is until training saves it again",
                 self.place, what.step, summary(passed),
             )  # fmt: skip
 

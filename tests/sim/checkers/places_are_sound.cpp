@@ -103,6 +103,10 @@ class places_are_sound_checker final : public observer {
 
   void persist_requested(const std::string& node, const ckpt::persist_request& snapshot) override {
     open_[node].insert({{snapshot.local, snapshot.sequence}, snapshot.id()});
+    auto& newest = of(all_.place_of(node)).completed;
+    if (newest && newest->step == snapshot.step && newest->id.made_by < snapshot.made_by &&
+        snapshot.to.resumed_from.value_or(snapshot.step) < snapshot.step)
+      newest.reset(); // It may be begun again, since training has gone back before it.
   }
   void snapshots_lost(const std::string& node) override { open_.erase(node); }
 

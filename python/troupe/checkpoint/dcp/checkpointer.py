@@ -266,7 +266,10 @@ class DcpCheckpointer(Checkpointer):
         """The newest step that can be had, of any world. Collective. Raises CheckpointError as `load_checkpoint` does."""
         self.wait_for_async_save()
         if resume_path:
-            return self._in_memory() or self.source_at(resume_path)
+            if in_memory := self._in_memory():
+                return in_memory
+            self.begins_with(os.path.abspath(resume_path))
+            return self.source_at(resume_path)
         found = self.load_files()
         if found and found.directory:
             return DirectorySource(found.directory, found.step, self.me)

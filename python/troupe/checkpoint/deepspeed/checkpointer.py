@@ -197,6 +197,8 @@ class DeepSpeedCheckpointer:
         """
         found = self._newest(os.fspath(load_dir), tag)
         if not found:
+            if tag is not None:
+                self._steps.begins_with(os.path.join(os.path.abspath(load_dir), str(tag)))
             return self._load(load_dir, tag, *arguments, **options)
         saved_here = found.world_size == self._steps.me.world_size
         if saved_here or not (found.directory or self.engine.zero_optimization()):

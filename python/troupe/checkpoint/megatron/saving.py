@@ -105,7 +105,9 @@ def load_checkpoint(
     load_place = os.path.abspath(from_place) if from_place else ""
     found = checkpointer.step_to_go_on_from(load_place, asked)
     if found is None or found.directory:
-        return _loaded(megatron, args, values, from_place)
+        loaded = _loaded(megatron, args, values, from_place)
+        checkpointer.resumed_from = loaded[0] or None if load_place == place else None
+        return loaded
     with StepInMemory(megatron, args, checkpointer.ranks, found, place, checkpointer.goes_on)():
         return _pair(megatron.load_checkpoint(**values))
 

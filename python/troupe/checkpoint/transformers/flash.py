@@ -174,6 +174,7 @@ class Flash:
                 log.warning("there is no checkpoint at %s: training begins", checkpointer.place)
             return None
         require_readable(path)
+        checkpointer.begins_with(os.path.abspath(path))
         return path
 
     @contextlib.contextmanager

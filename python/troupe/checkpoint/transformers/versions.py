@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ..arena import complete_steps
 from ..directories.checkpointer import PREFIX
 from ..directories.steps import LAST_FILE, STEPS_LISTED, require_whole
-from ..files import MANIFEST
+from ..files import manifest_of
 from ..library import CheckpointError
 from ..ranks import COUNTS_OF_A_TERM, number
 
@@ -123,11 +123,8 @@ def tracked_step(run: str, tracker: str = TRACKER) -> int | None:
 
 def is_of_this_job(found: Resumable) -> bool:
     """It was saved by workers whom the master of these ones had started before them."""
-    mine = number("TROUPE_GENERATION", 0)
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError), open(os.path.join(found.path, MANIFEST), "rb") as file:
-        saved = int(json.load(file)["generation"])
-        return saved < mine and saved // COUNTS_OF_A_TERM == mine // COUNTS_OF_A_TERM
-    return False
+    mine, saved = number("TROUPE_GENERATION", 0), manifest_of(found.path).get("generation")
+    return isinstance(saved, int) and saved < mine and saved // COUNTS_OF_A_TERM == mine // COUNTS_OF_A_TERM
 
 
 def _ended(found: Resumable, checksums: bool) -> bool:
