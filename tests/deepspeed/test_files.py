@@ -16,6 +16,7 @@ import torch
 
 os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "DS_ACCELERATOR": "cpu", "MASTER_ADDR": "127.0.0.1"}
 
+from frameworks import WORKERS
 from launchers import free_port
 
 os.environ["MASTER_PORT"] = str(free_port())
@@ -313,7 +314,8 @@ def test_settings() -> None:
 
 def test_without_deepspeed_the_import_says_what_to_install() -> None:
     script = "import sys; sys.modules['deepspeed'] = None; import troupe.checkpoint.deepspeed"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    environment = os.environ | WORKERS
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 1
     assert "ImportError: troupe.checkpoint.deepspeed needs DeepSpeed" in ended.stderr
     assert "pip install deepspeed" in ended.stderr
