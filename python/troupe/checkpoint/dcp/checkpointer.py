@@ -32,7 +32,8 @@ from ..saves import require_valid
 from . import metadata as of_step
 from .archives import Archives
 from .reader import SnapshotReader
-from .repeated import Repeated, places_of, same_structure
+from .places import Places, places_of
+from .repeated import Repeated, same_structure
 from .source import DirectorySource, MemorySource, StepSource
 from .unchanged import TensorsAsBefore, Unchanged, seen_in
 from .writer import FailedFiles, SnapshotWriter, file_of, in_order
@@ -149,7 +150,8 @@ class DcpCheckpointer(Checkpointer):
                 return False
             raise
         of_ranks = [
-            (file_of(rank), in_order(plan.items)) for rank, plan in enumerate(getattr(planner, "global_plan", None) or ())
+            [(file_of(rank), item.index) for item in in_order(plan.items)]
+            for rank, plan in enumerate(getattr(planner, "global_plan", None) or ())
         ]
         self._repeated = Repeated.of(
             *(planner, state, *walked, file_of(self.me.rank), in_order(planner.plan.items)),
@@ -174,14 +176,23 @@ class DcpCheckpointer(Checkpointer):
                 files = again
             else:
                 files = Files([File(known.file, known.parts(values, self.archives))])
-            files.last_file_room = len(known.content) + len(known.content) // 4
+            files.last_file_room = known.places.last_file_room
         except Exception as error:
             files = FailedFiles(error)
         if not self.keep_step(step, files, storage_type, directory):
             return False
         moved = not isinstance(files, FilesAgain) or files.moved
-        places = places_of(files.parts) if moved else known.places
-        content, reason = known.describe(self._ranks, places, self.written), ""
+        if not self.described(step, known.places, places_of(files.parts) if moved else known.places.mine):
+            return False
+        if values and not isinstance(files, FilesAgain):
+            kept = files, known.items, values, known.at
+            self._unchanged = seen and Unchanged.of(state, seen, *kept)
+            self._as_before = None if self._unchanged else TensorsAsBefore.of(*kept)
+        return True
+
+    def described(self, step: int, known: Places, mine: list[int]) -> bool:
+        """Writes the metadata of a save that has the structure of the one before, of which this rank's items lie there. Collective."""
+        content, reason = known.describe(self._ranks, mine, self.written), ""
         try:
             if content:
                 self.last_file(of_step.NAME, content)
@@ -189,12 +200,7 @@ class DcpCheckpointer(Checkpointer):
             reason = str(error)
         if reasons := self._ranks.objections(reason):
             log.error("rank %d: step %d is not saved: %s", self.me.rank, step, summary(reasons))
-            return False
-        if values and not isinstance(files, FilesAgain):
-            kept = files, known.items, values, known.at
-            self._unchanged = seen and Unchanged.of(state, seen, *kept)
-            self._as_before = None if self._unchanged else TensorsAsBefore.of(*kept)
-        return True
+        return not reasons
 
     def written(self, metadata: Metadata, where: dict[MetadataIndex, Any]) -> bytes:
         """The content of `.metadata`, which is pickled when it has changed."""
