@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -89,27 +90,50 @@ def write_from_memory(place: Path, step: int, to: Path) -> list[str]:
     return sorted(files)
 
 
-def saves_both_ways(rank: int, place: Path, how: How) -> dict[str, Any]:
+STEPS = (3, 4, 5)  # in torch_dist 4 has the structure of 3, and 5 another
+
+
+def saves_both_ways(rank: int, place: Path, how: How) -> list[dict[str, Any]]:
+    from troupe.checkpoint.megatron.checkpointer import _checkpointers
+
+    training, told, plans = made(place, how), [], []
+    theirs, written = place.with_name("theirs"), place.with_name("written")
+    for step in STEPS:
+        training.train(step)
+        random.seed(step)  # the state of that is longer or shorter in a pickle
+        training.args.no_save_rng = step == STEPS[-1] or None
+        save_by_megatron(training, step, 77)
+        if rank == 0:
+            theirs.mkdir(exist_ok=True)
+            for path in list(place.iterdir()):
+                path.replace(theirs / path.name)
+        dist.barrier()
+        before = patched()
+        assert ours.save_checkpoint(step, *training.everything, 77, storage_type=MEMORY)
+        assert before == patched()
+        assert os.listdir(place) == []  # no tracker, no directory
+        plans.append(_checkpointers[str(place)][0].plan)
+        told.append({"names": write_from_memory(place, step, written), "digest": training.digest()})
+    planned = [plans[1] is plans[0], plans[2] is plans[1]]
+    assert planned == ([True, False] if how[0] == "torch_dist" else [True, True])
+    assert (plans[0] is None) == (how[0] == "torch")
+    for step, one in zip(STEPS, told, strict=True):
+        one["same"] = read_by_megatron(written, how, step) == one["digest"]
+    return told
+
+
+def read_by_megatron(place: Path, how: How, step: int) -> str:
+    """Without us."""
     from megatron.training import checkpointing
 
-    training = made(place, how)
-    training.train(3)
-    save_by_megatron(training, 3, 77)
-    if rank == 0:
-        place.rename(place.with_name("theirs"))
-        place.mkdir()
     dist.barrier()
-    before = patched()
-    assert ours.save_checkpoint(3, *training.everything, 77, storage_type=MEMORY)
-    assert before == patched()
-    assert os.listdir(place) == []  # no tracker, no directory
-    written = place.with_name("written")
-    names = write_from_memory(place, 3, written)
-    training.args.save = str(written)
-    other = made(written, how)
-    found = checkpointing.load_checkpoint(*other.everything)  # Megatron's, without us
-    other.step = found[0]
-    return {"names": names, "step": found, "same": training.digest() == other.digest()}
+    if dist.get_rank() == 0:
+        (place / "latest_checkpointed_iteration.txt").write_text(str(step))
+    dist.barrier()
+    other = made(place, how, no_load_rng=step == STEPS[-1] or None)
+    other.step, flops = checkpointing.load_checkpoint(*other.everything)
+    assert (other.step, flops) == (step, 77)
+    return other.digest()
 
 
 @HOWS
@@ -117,18 +141,22 @@ def test_files_are_megatrons_and_megatron_reads_them(tmp_path: Path, how: How):
     job = Job(tmp_path, [2])
     told = job.run(saves_both_ways, tmp_path / "c", how)
     job.close()
-    for one in told:
-        assert (one["step"], one["same"]) == ((3, 77), True)
-    theirs, written = tmp_path / "theirs/iter_0000003", tmp_path / "written/iter_0000003"
-    names = sorted(str(p.relative_to(theirs)) for p in theirs.rglob("*") if p.is_file())
-    assert names == sorted(name for one in told for name in one["names"])
+    for turn, step in enumerate(STEPS):
+        assert [of_rank[turn]["same"] for of_rank in told] == [True, True]
+        theirs, written = (tmp_path / f"{whose}/iter_{step:07d}" for whose in ("theirs", "written"))
+        names = sorted(str(p.relative_to(theirs)) for p in theirs.rglob("*") if p.is_file())
+        assert names == sorted(name for of_rank in told for name in of_rank[turn]["names"])
+        compare(theirs, written, names, how[0])
+
+
+def compare(theirs: Path, written: Path, names: list[str], fmt: str) -> None:
     for name in names:
         if name.endswith(".pt"):
             states = [torch.load(place / name, weights_only=False) for place in (theirs, written)]
             assert same(*states, name) == []
         elif name.endswith(".json"):
             assert (theirs / name).read_bytes() == (written / name).read_bytes()
-    if how[0] == "torch_dist":
+    if fmt == "torch_dist":
         metadata = [pickle.loads((place / ".metadata").read_bytes()) for place in (theirs, written)]
         assert metadata[0].state_dict_metadata == metadata[1].state_dict_metadata
         where = [{index: info.relative_path for index, info in one.storage_data.items()} for one in metadata]

@@ -46,6 +46,10 @@ class Capture:
         """A file that torch.save would have written."""
         self._states[name] = state
 
+    def kept(self, name: str) -> Any:
+        """That file's state, if it is among those of which `files` has not made files yet."""
+        return self._states.get(name)
+
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         """While Megatron saves."""

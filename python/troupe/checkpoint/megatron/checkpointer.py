@@ -14,6 +14,7 @@ from ..image import MEGATRON
 from ..loads import FoundFiles
 from ..ranks import Agreement
 from ..retention import DeletionStrategy
+from .again import Plan
 
 log = logging.getLogger("troupe.checkpoint")
 
@@ -26,6 +27,7 @@ class MegatronCheckpointer(DcpCheckpointer):
 
     framework = MEGATRON
     goes_on = False  # the last load was one of workers that have begun already
+    plan: Plan | None = None  # of the last save in torch_dist
 
     def default_file(self, step: int) -> tuple[str, str]:
         return directory_of(step), list_name(self.shard or 0)

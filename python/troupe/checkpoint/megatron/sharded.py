@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import itertools
+import logging
 import os
 import pickle
 from collections.abc import Iterator, Sequence
@@ -25,9 +27,13 @@ from ..dcp import metadata as of_step
 from ..dcp.writer import FailedFiles, SnapshotWriter
 from ..library import CheckpointError
 from ..retention import StorageType
-from .capture import Capture
 from ..changes import below, changed
+from ..dcp.places import Places, places_of
+from .again import CONTENT, NotKnown, Plan, State
+from .capture import Capture
 from .checkpointer import MegatronCheckpointer
+
+log = logging.getLogger("troupe.checkpoint")
 
 CONFIG = "metadata.json"
 COMMON = "common.pt"
@@ -38,6 +44,9 @@ _OF_WRITER = ("prepare_write_data", "retrieve_write_results", "finish")
 
 # Bytes of an item in metadata: where it lies in its tensor and in its file.
 _ROOM_LEAST, _ITEM, _DIMENSION, _NAMES = 1 << 16, 768, 96, 2
+
+
+_NOT_KEPT = "step {} is not saved; the log of troupe.checkpoint says why"
 
 
 class NotKept(CheckpointError):
@@ -59,6 +68,8 @@ class ShardedSave:
         self._name = below(capture.directory)
         self._config = b""
         self._unknown = ""
+        self._resolved: dict[Any, torch.Tensor] = {}  # what Megatron's planner has, of which its writer may make copies
+        self._noted: dict[str, Any] = {}  # for Plan.of
         self.done = False
 
     @contextlib.contextmanager
@@ -87,6 +98,8 @@ class ShardedSave:
         # By it Megatron's writer hears from processes that it has forked; it is a process of its own, and here are none.
         meanwhile.enter_context(changed(of_writer, _get_write_results_queue=lambda *_: None))
         meanwhile.enter_context(changed(strategy, _get_save_and_finalize_callbacks=request))
+        if not lacking:
+            meanwhile.enter_context(changed(writer, prepare_write_data=self._prepare(writer.prepare_write_data)))
         return f"{writer.__name__} has no {lacking[0]}" if lacking else ""
 
     def _save(self, theirs: Any) -> Any:
@@ -109,6 +122,13 @@ class ShardedSave:
                     f"are {KNOWN}. Save by Megatron's own save_checkpoint, or with --ckpt-format torch"
                 )
             self._config = self._config_of(serialization, call.arguments.get("sharded_strategy"))
+            state = self._state_of(serialization, call.arguments)
+            plan = self._checkpointer.plan
+            fits = plan is not None and state is not None and plan.fits(state, self._config)
+            if all(row[0] for row in self._checkpointer.ranks.gather([fits])):
+                assert plan and state
+                return self._save_again(plan, state)
+            self._checkpointer.plan = None
             redirected = os.path.join(self._capture.scratch, os.path.basename(self._capture.directory))
             os.mkdir(redirected)
             call.arguments["checkpoint_dir"] = redirected
@@ -130,9 +150,43 @@ class ShardedSave:
                     f"({self._config.decode()}): save with --ckpt-format torch_dist, or torch"
                 )
             self._require_config(redirected)
+            if state is not None:
+                with contextlib.suppress(NotKnown):
+                    self._checkpointer.plan = Plan.of(state, self._config, **self._noted)
             return result
 
         return save
+
+    @staticmethod
+    def _state_of(serialization: Any, arguments: dict[str, Any]) -> State | None:
+        """None: of a state that is of no use for the next save, or of another megatron-core, each save is planned."""
+        try:
+            return State(serialization, arguments["sharded_state_dict"], arguments.get(CONTENT))
+        except (NotKnown, AttributeError, KeyError, TypeError) as error:
+            log.debug("the next save is planned anew: %s", error)
+            return None
+
+    def _save_again(self, plan: Plan, state: State) -> None:
+        sharded: list[File] = []
+        try:
+            if plan.common:
+                self._capture.keep(COMMON, state.common)
+            made = self._capture.files()
+            if torch.distributed.get_rank() == 0:
+                made.append(File.of_bytes(CONFIG, self._config))
+            sharded = plan.files(state)
+            files = Files(made + sharded, plan.places.last_file_room)
+        except Exception as error:
+            files = FailedFiles(error)
+        self._keep(files)
+        mine = places_of([part for file in sharded for part in file.parts])
+        if not self._checkpointer.described(self._step, plan.places, mine):
+            raise NotKept(_NOT_KEPT.format(self._step))
+        self.done = True
+
+    def _keep(self, files: Files) -> None:
+        if not self._checkpointer.save_files(self._step, files, self._storage_type):
+            raise NotKept(_NOT_KEPT.format(self._step))
 
     def _config_of(self, serialization: Any, strategy: Any) -> bytes:
         """What `metadata.json` will be, since the snapshot has it before Megatron writes it."""
@@ -174,32 +228,52 @@ class ShardedSave:
 
         return callbacks
 
+    def _prepare(self, theirs: Any) -> Any:
+        """In the place of the writer's method that collects what it writes, with copies of tensors that are parts of others."""
+
+        def prepare_write_data(writer: Any, plan: Any, planner: Any) -> None:
+            theirs(writer, plan, planner)
+            for _, _, (_, tensors) in writer.write_buckets or ():
+                self._resolved.update((item.index, planner.resolve_data(item)) for item, _ in tensors)
+
+        return prepare_write_data
+
     def _kept(self, buckets: Sequence[Any], metadata: Metadata | None) -> list[WriteResult]:
         placed: list[tuple[Any, str, Part]] = []
+        sharded: list[File] = []
+        resolved: list[Any] = []
+        common = self._capture.kept(COMMON)
         try:
             made = self._capture.files()
             if torch.distributed.get_rank() == 0:
                 made.append(File.of_bytes(CONFIG, self._config))
             for _, name, (objects, tensors) in buckets:
                 parts = [(item, name, Part(data.getvalue())) for item, data in objects]
-                parts += [(item, name, self._checkpointer.archives.part(data)) for item, data in tensors]
-                made.append(File(name, [part for _, _, part in parts]))
+                own = [self._resolved.get(item.index, data) for item, data in tensors]
+                parts += [(item, name, self._checkpointer.archives.part(data)) for (item, _), data in zip(tensors, own, strict=True)]
+                sharded.append(File(name, [part for _, _, part in parts]))
+                resolved += [item.index.fqn for item, _ in objects] + own
                 placed += parts
-            files = Files(made, room_for(metadata) if metadata is not None else 0)
+            files = Files(made + sharded, room_for(metadata) if metadata is not None else 0)
         except Exception as error:
             files = FailedFiles(error)
-        if not self._checkpointer.save_files(self._step, files, self._storage_type):
-            raise NotKept(f"step {self._step} is not saved; the log of troupe.checkpoint says why")
+        self._keep(files)
         self.done = True
+        places = Places(places_of([part for *_, part in placed]), None, [], [], b"")
+        self._noted = {"common": common, "files": sharded, "resolved": resolved, "places": places}
         return [
             WriteResult(item.index, part.size, of_step.StorageInfo(name, part.begin, part.size))
             for item, name, part in placed
         ]
 
     def _finish(self, metadata: Metadata, results: Sequence[Sequence[WriteResult]]) -> None:
-        where = {one.index: one.storage_data for of_rank in results for one in of_rank}
-        content = of_step.written(metadata, where, self._capture.directory, self._checkpointer.name)
+        rows = [[(one.index, one.storage_data) for one in of_rank] for of_rank in results]
+        content = self._checkpointer.written(metadata, dict(itertools.chain.from_iterable(rows)))
         self._checkpointer.last_file(of_step.NAME, content)
+        places = self._noted["places"]
+        places.metadata, places.content = metadata, content
+        places.of_ranks = [[(info.relative_path, index) for index, info in row] for row in rows]
+        places.places_of_ranks = [[n for _, info in row for n in (info.offset, info.length)] for row in rows]
 
     # ---- torch_dcp, fsdp_dtensor ----
 
