@@ -123,8 +123,8 @@ def test_what_lightning_has_not_made_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("strategy", "why"),
     [
-        (FSDPStrategy, "with FSDPStrategy each rank has a part: use troupe.checkpoint.fsdp"),
-        (DeepSpeedStrategy, "with DeepSpeedStrategy each rank has a part"),
+        (FSDPStrategy, "does not know the states of FSDPStrategy, of which each rank has a part: use DDPStrategy"),
+        (DeepSpeedStrategy, "does not know the states of DeepSpeedStrategy"),
         (DDPStrategy, "Lightning has started the ranks itself: start them with actor-launcher"),
     ],
 )

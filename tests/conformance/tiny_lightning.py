@@ -6,6 +6,7 @@ from typing import Any
 
 import lightning
 import torch
+from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -31,3 +32,13 @@ def samples() -> DataLoader:
     """Enough of them for a dozen steps of two ranks."""
     generator = torch.Generator().manual_seed(0)
     return DataLoader(TensorDataset(torch.randn(128, 4, generator=generator)), 4)
+
+
+class Sharded(Tiny):
+    """For ModelParallelStrategy: of each layer every rank has a part, and of the last one rank 0 alone."""
+
+    def configure_model(self) -> None:
+        mesh = self.device_mesh["data_parallel"]
+        for layer in self.layers:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(self.layers, mesh=mesh)

@@ -16,7 +16,7 @@ from launchers import ROOT, Run, until
 PACKAGE = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/conformance'}", "OMP_NUM_THREADS": "1"}
 WITHIN = 180
 KEPT, STEPS = 5, 7  # a job stands still when this step is in memory, and ends after that one
-FRAMEWORKS = ["fsdp", "transformers", "lightning"]
+FRAMEWORKS = ["fsdp", "transformers", "lightning", "lightning parts"]
 
 
 def but(often: str) -> list:
@@ -41,6 +41,31 @@ def stand_still():
     say("kept", kept)
     while not (place / "go-on").exists():
         time.sleep(0.02)
+"""
+LIGHTNING = """
+import lightning
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.strategies import ModelParallelStrategy
+from tiny_lightning import Sharded, Tiny, samples
+from troupe.checkpoint.lightning import FlashCheckpoint
+
+class Tells(Callback):
+    def on_train_start(self, trainer, pl_module):
+        self.begun = trainer.global_step
+        say("begun", self.begun)
+    def on_train_batch_start(self, trainer, *_):
+        if trainer.global_step == kept > self.begun:
+            assert not parts or not copies or flash._states.checkpointer.wait_latest_copies(60) == kept
+            stand_still()
+
+flash = FlashCheckpoint(place / "c", memory_steps=1, replica_count=copies)
+made = lightning.Trainer(
+    max_steps=steps, accelerator="cpu", strategy=ModelParallelStrategy(2, 1) if parts else "ddp", num_nodes=copies or 1, devices=2 // (copies or 1),
+    callbacks=[Tells(), flash], logger=False,
+    enable_progress_bar=False, enable_model_summary=False,
+)
+made.fit((Sharded if parts else Tiny)(), samples())
+os._exit(0)
 """
 TRAINS = {
     "fsdp": """
@@ -86,28 +111,8 @@ made = flash(made, memory_steps=1, replica_count=copies)
 made.train(resume_from_checkpoint=True)
 os._exit(0)
 """,
-    "lightning": """
-import lightning
-from lightning.pytorch.callbacks import Callback
-from tiny_lightning import samples, Tiny
-from troupe.checkpoint.lightning import FlashCheckpoint
-
-class Tells(Callback):
-    def on_train_start(self, trainer, pl_module):
-        self.begun = trainer.global_step
-        say("begun", self.begun)
-    def on_train_batch_start(self, trainer, *_):
-        if trainer.global_step == kept > self.begun:
-            stand_still()
-
-made = lightning.Trainer(
-    max_steps=steps, accelerator="cpu", strategy="ddp", num_nodes=copies or 1, devices=2 // (copies or 1),
-    callbacks=[Tells(), FlashCheckpoint(place / "c", memory_steps=1)], logger=False,
-    enable_progress_bar=False, enable_model_summary=False,
-)
-made.fit(Tiny(), samples())
-os._exit(0)
-""",
+    "lightning": "parts = False" + LIGHTNING,
+    "lightning parts": "parts = True" + LIGHTNING,
 }
 
 
@@ -141,7 +146,16 @@ def lightning_reads(place: Path) -> int:
     return torch.load(path)["global_step"]
 
 
-READS = {"fsdp": fsdp_reads, "transformers": transformers_reads, "lightning": lightning_reads}
+def parts_are_read(place: Path) -> int:
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+
+    directory = place / f"step={KEPT}.ckpt"
+    dcp_to_torch_save(directory, place / "one.pt")
+    assert torch.load(place / "one.pt").keys() == {"state_dict", "optimizer_0"}
+    return torch.load(directory / "meta.pt", weights_only=False)["global_step"]
+
+
+READS = {"fsdp": fsdp_reads, "transformers": transformers_reads, "lightning": lightning_reads, "lightning parts": parts_are_read}
 
 
 def job(start: Start, place: Path, framework: str, copies: int = 0, **how: object) -> Run:

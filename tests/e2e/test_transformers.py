@@ -12,18 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import Start
+from killed_jobs import ENVIRONMENT, KILLS, SAY, WITHIN, has_come, kill_at_random_moments, of_dcp, same_weights, told
 from launchers import ROOT, Run, until
-from torch.distributed.checkpoint import FileSystemReader
-from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
-from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
 
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/conformance")]
 from sharded import same
 
 from troupe.checkpoint import complete_steps
 
-ENVIRONMENT = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests/conformance'}", "OMP_NUM_THREADS": "1"}
-KILLS, WITHIN = int(os.environ.get("KILLS", "1")), 180.0
 STEPS = 15 * max(2, KILLS // 5)
 # Of FSDP1 Trainer's own resumption on CPUs does not end with the same bits: conformance/test_fsdp_directories.py has it.
 SHARDED, FULL = "2 SHARDED_STATE_DICT", "2 FULL_STATE_DICT"
@@ -40,16 +36,14 @@ from transformers import TrainerCallback
 place, is_ours, steps = Path(sys.argv[1]), sys.argv[2] == "ours", int(sys.argv[3])
 fsdp, options = sys.argv[4].split(), json.loads(sys.argv[5])
 rank = int(os.environ["RANK"])
+""" + SAY + """
 fsdp_on_cpu.allow()
 
 class Tells(TrainerCallback):  # step and process, once they are in memory
     def on_train_begin(self, args, state, control, **_):
         self.begun_with = state.global_step
     def on_save(self, args, state, control, **_):
-        told = {"pid": os.getpid(), "begun_with": self.begun_with, "step": state.global_step}
-        part = place / f"{rank}.part"
-        part.write_text(json.dumps(told))
-        part.rename(place / f"{rank}.json")
+        say(state.global_step, self.begun_with)
 
 sharded = fsdp_on_cpu.sharded(int(fsdp[0]), fsdp[1]) if fsdp else {}
 arguments = {"save_total_limit": 2} | options.pop("trainer", {})
@@ -68,13 +62,6 @@ os._exit(0)  # the group's threads may abort an interpreter that ends
 """
 
 
-def told(place: Path, rank: int) -> dict:
-    try:
-        return json.loads((place / f"{rank}.json").read_text())
-    except FileNotFoundError:
-        return {"pid": 0, "step": 0}
-
-
 def trained(start: Start, place: Path, name: str, fsdp: str, options: dict | None = None, steps: int = STEPS, **how: object) -> Run:
     place.mkdir(exist_ok=True)
     script = place / "train.py"
@@ -83,29 +70,11 @@ def trained(start: Start, place: Path, name: str, fsdp: str, options: dict | Non
     return start(words, environment=ENVIRONMENT, **({"procs": 2} | how))
 
 
-def has_come(place: Path, step: int, killed: set[int], ranks: int = 2) -> list[dict]:
-    """What all ranks have said, as soon as they have this step in memory and none of them is one of those that were killed."""
-
-    def rows() -> list[dict] | None:
-        found = [told(place, rank) for rank in range(ranks)]
-        return found if all(row["step"] >= step and row["pid"] not in killed | {0} for row in found) else None
-
-    return until(rows, WITHIN, f"step {step}")
-
-
 def same_end(one: Path, other: Path, ranks: int = 2) -> None:
     for rank in range(ranks):
         a, b = (torch.load(place / f"end-{rank}.pt") for place in (one, other))
         assert a["losses"] == b["losses"]
-        assert all(torch.equal(x, y) for x, y in zip(a["weights"], b["weights"], strict=True))
-
-
-def of_dcp(directory: Path) -> dict[str, object]:
-    """A state of torch.distributed.checkpoint, as PyTorch alone reads it."""
-    state: dict[str, object] = {}
-    reader = FileSystemReader(directory)
-    _load_state_dict(state, storage_reader=reader, planner=_EmptyStateDictLoadPlanner(), no_dist=True)
-    return state
+    assert same_weights(one, other, ranks)
 
 
 def same_files(ours: Path, theirs: Path) -> None:
@@ -129,14 +98,7 @@ def test_killed_at_random_moments_training_ends_with_the_same_bits(start: Start,
 
     place = tmp_path / "ours"
     broken = trained(start, place, "ours", fsdp, restarts=KILLS)
-    chance, killed = random.Random(), set()
-    for kill in range(KILLS):
-        at = told(place, 0)["step"] + chance.randrange(1, max(2, STEPS // (KILLS + 2)))
-        rows = has_come(place, at, killed)
-        killed |= {row["pid"] for row in rows}
-        os.kill(chance.choice(rows)["pid"], signal.SIGKILL)
-        until(lambda: not {told(place, 0)["pid"]} & (killed | {0}), WITHIN, f"life {kill + 1}")
-        assert told(place, 0)["begun_with"] >= at, "a step that all ranks had in memory is lost"
+    kill_at_random_moments(place, STEPS)
     assert broken.wait(WITHIN) == [0], broken.err()
 
     same_end(place, tmp_path / "whole")

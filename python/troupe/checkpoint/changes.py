@@ -26,6 +26,17 @@ def changed(owner: Any, **values: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def shadowed(owner: Any, **values: Any) -> Iterator[None]:
+    """Methods of this object are these meanwhile, and those of its class again then."""
+    try:
+        vars(owner).update(values)
+        yield
+    finally:
+        for name in values:
+            vars(owner).pop(name, None)
+
+
+@contextlib.contextmanager
 def original(owner: Any, **values: Any) -> Iterator[None]:
     """In the midst of `changed`: as it was before, for a moment."""
     meanwhile = {name: getattr(owner, name) for name in values}

@@ -6,23 +6,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from .changes import shadowed
+from .contents import list_name
+from .copies import Redundancy
 from .ddp import DdpCheckpointer
+from .directories.capture import Capture
+from .directories.fsdp import FsdpDirectoryCheckpointer
 from .library import CheckpointError
 from .retention import DeletionStrategy, StorageType
 
 if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:  # the same under its older name
     from pytorch_lightning.callbacks import Checkpoint
-    from pytorch_lightning.strategies import DDPStrategy, DeepSpeedStrategy, SingleDeviceStrategy
+    from pytorch_lightning.strategies import DDPStrategy, DeepSpeedStrategy, ModelParallelStrategy, SingleDeviceStrategy
 else:
     from lightning.pytorch.callbacks import Checkpoint
-    from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy, SingleDeviceStrategy
+    from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy, ModelParallelStrategy, SingleDeviceStrategy
 
 log = logging.getLogger("troupe.checkpoint")
 
@@ -32,8 +38,8 @@ class FlashCheckpoint(Checkpoint):
     the newest save.
 
     `memory_steps`: into memory, after every so many steps; `disk_steps`: to `<dirpath>/step=<step>.ckpt` as well, which Lightning
-    reads as its own, and once more at the end of `fit`. 0: not. `options` as for DdpCheckpointer. Raises ValueError for wrong
-    arguments.
+    reads as its own, and once more at the end of `fit`. 0: not. The other options as for DdpCheckpointer; the last three count with
+    ModelParallelStrategy, where each rank has a part. Raises ValueError for wrong arguments.
 
     Where `fit` is given a `ckpt_path`, the job begins with that; workers that are started again have something newer in memory, which
     is taken.
@@ -49,33 +55,39 @@ class FlashCheckpoint(Checkpoint):
         save_timeout: float = 600,
         images: int = 2,
         copy_on_write: bool = False,
+        replica_count: int = 0,
+        parity: int = 0,
+        parity_group: int = 8,
     ):
         for name, steps in (("memory_steps", memory_steps), ("disk_steps", disk_steps)):
             if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
                 raise ValueError(f"{name} is {steps!r}; it is a whole number of steps, 0 for none")
         self.memory_steps = memory_steps
         self.disk_steps = disk_steps
-        self._open = functools.partial(
-            DdpCheckpointer,
-            os.path.abspath(dirpath),
-            deletion_strategy=deletion_strategy,
-            save_timeout=save_timeout,
-            images=images,
-            copy_on_write=copy_on_write,
-        )
+        self._place = os.path.abspath(dirpath)
+        self._options: dict[str, Any] = {
+            "deletion_strategy": deletion_strategy,
+            "save_timeout": save_timeout,
+            "images": images,
+            "copy_on_write": copy_on_write,
+        }
+        self._redundancy = Redundancy.chosen(replica_count, parity, parity_group)
         self._save_timeout = save_timeout
-        self._checkpointer: DdpCheckpointer | None = None
+        self._states: _WholeStates | _PartsOfStates | None = None
         self._newest = 0  # step that was saved or begun with
         self._newest_on_disk = 0
 
     # ---- Lightning's hooks, each called by all ranks ----
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Raises CheckpointError for a strategy whose ranks have parts of the state."""
+        """Raises CheckpointError for a strategy whose states cannot be kept."""
         if stage != "fit" or trainer.fast_dev_run:
             return
-        _require_whole_states(trainer.strategy)
-        self._checkpointer = self._open()
+        _require_known(trainer.strategy)
+        if isinstance(trainer.strategy, ModelParallelStrategy):
+            self._states = _PartsOfStates(trainer, self._place, redundancy=self._redundancy, **self._options)
+        else:
+            self._states = _WholeStates(trainer, self._place, **self._options)
         connector = trainer._checkpoint_connector
         # What `fit` resumes from is decided before there are ranks that could agree on it; it is read here.
         connector.resume_start = functools.partial(self._resume, trainer, type(connector).resume_start)
@@ -98,28 +110,27 @@ class FlashCheckpoint(Checkpoint):
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         vars(trainer._checkpoint_connector).pop("resume_start", None)
-        if self._checkpointer:
-            self._checkpointer.close()
-        self._checkpointer = None
+        if self._states:
+            self._states.checkpointer.close()
+        self._states = None
 
     def wait_latest_checkpoint(self, timeout: float = 1800) -> bool:
         """Whether the last save to disk is complete; False after `timeout` seconds. Collective."""
-        return not self._checkpointer or self._checkpointer.wait_latest_checkpoint(timeout)
+        return not self._states or self._states.checkpointer.wait_latest_checkpoint(timeout)
 
     # ---- Saving and resuming ----
 
     def _save(self, trainer: Any, storage: StorageType) -> None:
-        if not (checkpointer := self._checkpointer):
+        if not self._states:
             return
         step = trainer.global_step
         self._newest = step
-        state = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
-        path = os.path.join(checkpointer.place, f"step={step}.ckpt")
-        kept = checkpointer.save_checkpoint(step, state, path, storage)
-        if not kept and storage is StorageType.DISK:
-            # It may be that all memory holds what is still being written.
-            checkpointer.wait_latest_checkpoint(self._save_timeout)
-            kept = checkpointer.save_checkpoint(step, state, path, storage)
+        with self._states.taken(step) as save:
+            kept = save(storage)
+            if not kept and storage is StorageType.DISK:
+                # It may be that all memory holds what is still being written.
+                self.wait_latest_checkpoint(self._save_timeout)
+                kept = save(storage)
         if not kept:
             log.error("step %d is not kept, and training goes on without it", step)
         elif storage is StorageType.DISK:
@@ -133,27 +144,96 @@ class FlashCheckpoint(Checkpoint):
         weights_only: bool | None = None,
     ) -> None:
         """Lightning's own way, with what is newest in the place of the file."""
-        assert self._checkpointer
-        connector, strategy = trainer._checkpoint_connector, trainer.strategy
+        assert self._states
         path = os.fspath(checkpoint_path) if checkpoint_path else ""
-        state = self._checkpointer.load_checkpoint(path, weights_only=weights_only is not False)
+        resume = functools.partial(native, trainer._checkpoint_connector)
+        self._newest = self._newest_on_disk = self._states.resume(resume, path, weights_only)
+
+
+class _WholeStates:
+    """The state is the same at all ranks, and local rank 0 of each node keeps it: a file of torch.save."""
+
+    def __init__(self, trainer: Any, place: str, **options: Any):
+        self._trainer = trainer
+        self.checkpointer = DdpCheckpointer(place, **options)
+
+    @contextlib.contextmanager
+    def taken(self, step: int) -> Iterator[Callable[[StorageType], bool]]:
+        """Saves of the state of this moment."""
+        state = self._trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+        path = os.path.join(self.checkpointer.place, _name_of(step))
+        yield functools.partial(self.checkpointer.save_checkpoint, step, state, path)
+
+    def resume(self, native: Callable[[str | None], None], path: str, weights_only: bool | None) -> int:
+        """The step that `native` has put in its place. `path`: that the job begins with, or nothing."""
+        state = self.checkpointer.load_checkpoint(path, weights_only=weights_only is not False)
         if not state:
-            return native(connector, None)
+            native(None)
+            return 0
         if not isinstance(state, dict) or "pytorch-lightning_version" not in state:
-            raise CheckpointError(f"{path or self._checkpointer.place} has a state that Lightning has not made")
-        self._newest = self._newest_on_disk = state["global_step"]
-        strategy.load_checkpoint = lambda *_, **__: state
+            raise CheckpointError(f"{path or self.checkpointer.place} has a state that Lightning has not made")
+        step = int(state["global_step"])
+        with shadowed(self._trainer.strategy, load_checkpoint=lambda *_, **__: state):
+            native(path or f"step {step} of {self.checkpointer.place}")
+        return step
+
+
+class _StepDirectories(FsdpDirectoryCheckpointer):
+    def default_file(self, step: int) -> tuple[str, str]:
+        return _name_of(step), list_name(self.shard or 0)
+
+
+class _PartsOfStates:
+    """Each rank has a part of the state, and keeps it. The strategy writes a directory by torch.distributed.checkpoint."""
+
+    def __init__(self, trainer: Any, place: str, **options: Any):
+        self._trainer = trainer
+        self.checkpointer = _StepDirectories(place, **options)
+
+    @contextlib.contextmanager
+    def taken(self, step: int) -> Iterator[Callable[[StorageType], bool]]:
+        capture, name = Capture(), _name_of(step)
         try:
-            native(connector, path or f"step {self._newest} of {self._checkpointer.place}")
+            state = self._trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+            with self.checkpointer.noting(capture), self._paths_of_this_rank():
+                self._trainer.strategy.save_checkpoint(state, capture.root / name)
+            yield functools.partial(self.checkpointer.save_directory, step, capture.files(name))
         finally:
-            del strategy.load_checkpoint
+            capture.close()
+
+    def resume(self, native: Callable[[str | None], None], path: str, weights_only: bool | None) -> int:
+        found = self.checkpointer.load_directory(disk=not path)
+        if not found:
+            if path:
+                self.checkpointer.begins_with(os.path.abspath(path))
+            native(path or None)
+            return 0
+        step, directory = found
+        try:
+            with self.checkpointer.reading(), self._paths_of_this_rank():
+                native(directory)
+            self._trainer.strategy.barrier()  # before any rank's part of the directory goes
+        finally:
+            self.checkpointer.release()
+        return step
+
+    def _paths_of_this_rank(self) -> contextlib.AbstractContextManager[None]:
+        """The strategy sends rank 0's path to all ranks, and each rank has one of its own."""
+        return shadowed(self._trainer.strategy, broadcast=lambda path, src=0: path)
 
 
-def _require_whole_states(strategy: Any) -> None:
-    if not isinstance(strategy, (DDPStrategy, SingleDeviceStrategy)) or isinstance(strategy, DeepSpeedStrategy):
+def _name_of(step: int) -> str:
+    return f"step={step}.ckpt"
+
+
+def _require_known(strategy: Any) -> None:
+    if isinstance(strategy, DeepSpeedStrategy) or not isinstance(strategy, (DDPStrategy, ModelParallelStrategy, SingleDeviceStrategy)):
         raise CheckpointError(
-            f"FlashCheckpoint keeps one state that all ranks have, as with DDPStrategy; with {type(strategy).__name__} each rank has"
-            " a part: use troupe.checkpoint.fsdp or troupe.checkpoint.deepspeed"
+            f"FlashCheckpoint does not know the states of {type(strategy).__name__}, of which each rank has a part: use DDPStrategy, "
+            "ModelParallelStrategy with FSDP2, or troupe.checkpoint.fsdp or troupe.checkpoint.deepspeed in a loop of your own"
         )
-    if isinstance(strategy, DDPStrategy) and not strategy.cluster_environment.creates_processes_externally:
-        raise CheckpointError("Lightning has started the ranks itself: start them with actor-launcher --nproc-per-node")
+    if isinstance(strategy, ModelParallelStrategy) and not strategy._save_distributed_checkpoint:
+        raise CheckpointError("save_distributed_checkpoint=False puts the whole state together at rank 0: leave it out")
+    if isinstance(strategy, SingleDeviceStrategy) or strategy.cluster_environment.creates_processes_externally:
+        return
+    raise CheckpointError("Lightning has started the ranks itself: start them with actor-launcher --nproc-per-node")

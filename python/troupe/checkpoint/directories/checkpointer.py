@@ -13,7 +13,7 @@ from typing import Any
 from ..checkpointer import Checkpointer
 from ..contents import File, Files, list_name
 from ..copies import Redundancy
-from ..retention import StorageType
+from ..retention import DeletionStrategy, StorageType
 from .capture import SMALL, Capture, bytes_of, is_plain
 from .directory import Directory
 
@@ -40,6 +40,7 @@ class StepDirectories(Checkpointer):
         images: int = 2,
         copy_on_write: bool = False,
         redundancy: Redundancy | None = None,
+        deletion_strategy: DeletionStrategy | None = None,
     ):
         self._directory: Directory | None = None
         super().__init__(
@@ -50,6 +51,7 @@ class StepDirectories(Checkpointer):
             images=images,
             copy_on_write=copy_on_write,
             redundancy=redundancy,
+            deletion_strategy=deletion_strategy,
         )
 
     @contextlib.contextmanager

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import _storage_utils
 
 from ..changes import changed
 from ..dcp.archives import Archives
@@ -46,7 +47,9 @@ class FsdpDirectoryCheckpointer(ShardedDirectoryCheckpointer):
             place = os.path.join(self.place, os.path.relpath(os.path.realpath(path), capture.root))
             return NotedWriter(self.me, self._archives, os.fspath(path), place, capture.note)
 
-        with super().noting(capture), changed(dcp, FileSystemWriter=writer):
+        writer.validate_checkpoint_id = theirs.validate_checkpoint_id  # type: ignore[attr-defined]
+        # dcp.save(state, checkpoint_id=…) finds it there.
+        with super().noting(capture), changed(dcp, FileSystemWriter=writer), changed(_storage_utils, FileSystemWriter=writer):
             yield
 
     def lies_in_directory(self, name: str, of_node: bool) -> bool:
