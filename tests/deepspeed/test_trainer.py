@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from frameworks import Run, Start
+from launchers import free_port, until
 
 SCRIPT = str(Path(__file__).with_name("trainer.py"))
 STEPS = 12
 
 
-def trained(start: Start, place: Path, stage: int, how: str, killed: int = 0, nodes: int = 1) -> Run:
-    worker = [SCRIPT, str(place), str(stage), str(STEPS), str(killed), how]
-    run = start(worker, nodes=nodes, procs=2 // nodes, restarts=1 if killed else 0)
+def trained(
+    start: Start, place: Path, stage: int, how: str, killed: int = 0, nodes: int = 1, steps: int = STEPS, ranks: int = 2
+) -> Run:
+    worker = [SCRIPT, str(place), str(stage), str(steps), str(killed), how]
+    run = start(worker, nodes=nodes, procs=ranks // nodes, restarts=1 if killed else 0)
     assert run.wait(300) == [0] * nodes, run.err()[-4000:]
     return run
 
@@ -63,8 +71,43 @@ def test_of_two_nodes_each_has_what_its_ranks_read(start: Start, tmp_path: Path)
     assert end(tmp_path / "undisturbed") == end(tmp_path / "killed")
 
 
-def test_another_world_is_refused_by_name(start: Start, tmp_path: Path) -> None:
-    trained(start, tmp_path, 1, "flash")
-    run = start([SCRIPT, str(tmp_path), "1", str(STEPS + 5), "0", "flash"], procs=1)
-    assert run.wait(300) != [0]
-    assert "was saved by 2 ranks, and this world has 1: Trainer reads DeepSpeed's partitions" in run.err()
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_another_world_goes_on_as_by_deepspeeds_own_converter(start: Start, tmp_path: Path, stage: int) -> None:
+    ours, own = tmp_path / "ours", tmp_path / "own"
+    trained(start, ours, stage, "flash")
+    step = own / f"checkpoint-{STEPS}"
+    shutil.copytree(ours / step.name, step)
+    converted(step)
+    trained(start, own, stage, "universal", killed=STEPS, steps=STEPS + 5, ranks=1)
+    run = trained(start, ours, stage, "flash", steps=STEPS + 5, ranks=1)
+    assert f"training goes on from step {STEPS} of a world of 2 at {ours}" in run.err()
+    assert end(ours) == end(own)
+    assert names(ours / step.name) >= {f"global_step{STEPS}/zero_pp_rank_1_mp_rank_00_optim_states.pt"}  # as it was
+    assert not list(ours.glob(".universal-*"))
+    # What it saves then is DeepSpeed's own form again.
+    trained(start, ours, stage, "flash", steps=STEPS + 8, ranks=1)
+    assert [step for step, _ in end(ours)["losses"]] == [*range(1, STEPS + 9)]
+
+
+def converted(step: Path) -> None:
+    """In place, by DeepSpeed's program."""
+    of_zero = step / f"global_step{STEPS}"
+    names = ["--input_folder", str(of_zero), "--output_folder", f"{of_zero}_universal", "--inject_missing_state"]
+    program = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal", *names, "--num_extract_workers", "1", "--num_merge_workers", "1"]
+    made = subprocess.run(program, env=os.environ | {"DS_ACCELERATOR": "cpu"}, capture_output=True, text=True, timeout=300)
+    assert made.returncode == 0, made.stderr[-4000:]
+    assert (step / "latest_universal").read_text() == f"{of_zero.name}_universal"
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+def test_a_node_that_joins_has_its_part_of_a_step_that_is_in_memory_alone(start: Start, tmp_path: Path, stage: int) -> None:
+    place = tmp_path / "c"
+    options = ["--nnodes=1:2", "--rdzv-conf=last_call_timeout=1"]
+    run = start([SCRIPT, str(place), str(stage), "60", "0", "memory"], port=free_port(), procs=1, options=options)
+    until((place / "made-5").exists, 200, "some steps")
+    run.start_node(1)
+    run.nodes = 2
+    assert run.wait(300) == [0, 0], run.err(0)[-4000:] + run.err(1)[-4000:]
+    assert re.search(r"training goes on from step \d+ of a world of 1, which rank 0 has from memory", run.err(0) + run.err(1))
+    assert [step for step, _ in end(place)["losses"]] == [*range(1, 61)]
+    assert not list(place.glob("checkpoint-[1-5]"))

@@ -2,7 +2,8 @@
 
     trainer.py PLACE STAGE STEPS KILLED HOW
 
-HOW: "flash" or "own" (Trainer alone). Steps are saved at each fifth; KILLED: 0, or the step after which rank 1 kills itself.
+HOW: "flash", "own" (Trainer alone), "universal" (Trainer alone, from a universal checkpoint of step KILLED) or "memory" (all steps
+are in memory alone, and last a while). Steps are saved at each fifth; KILLED: 0, or the step after which rank 1 kills itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "conformance"))
@@ -33,6 +35,12 @@ class Killed(TrainerCallback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Told(TrainerCallback):
+    def on_step_end(self, args, state, control, **_) -> None:
+        (Path(args.output_dir) / f"made-{state.global_step}").touch()
+        time.sleep(0.2)
+
+
 def digest(model: torch.nn.Module, stage: int) -> str:
     """Of whole parameters, which all ranks put together."""
     sums = hashlib.sha256()
@@ -49,12 +57,18 @@ def main(place: Path, stage: int, steps: int, killed: int, how: str) -> None:
         "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
         "zero_optimization": {"stage": stage, "stage3_gather_16bit_weights_on_model_save": True},
     }
-    made = trainer(place, steps, deepspeed=config, callbacks=[Killed(killed if first_life else 0)])
-    if how == "flash":
+    callbacks, more = [Killed(killed if first_life and how == "flash" else 0)], {}
+    if how == "memory":
+        callbacks.append(Told())
+        more["save_steps"] = 1000
+    if how == "universal":
+        config["checkpoint"] = {"load_universal": True}
+    made = trainer(place, steps, deepspeed=config, callbacks=callbacks, **more)
+    if how in ("flash", "memory"):
         from troupe.checkpoint.transformers import flash
 
-        made = flash(made)
-    made.train(resume_from_checkpoint=how == "flash")
+        made = flash(made, memory_steps=how == "memory" and 1 or 0)
+    made.train(resume_from_checkpoint=str(place / f"checkpoint-{killed}") if how == "universal" else how != "own")
     whole = digest(made.model, stage)
     if made.args.process_index == 0:
         rows = [(row["step"], row["loss"]) for row in made.state.log_history if "loss" in row]

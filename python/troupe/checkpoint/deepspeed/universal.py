@@ -36,18 +36,27 @@ def converted(ranks: Agreement, place: str, found: FoundFiles, tag: str) -> Iter
     """The directory below which the step lies as a universal checkpoint of this tag. Collective, its end as well; all ranks see
     one `place`. Raises CheckpointError at all ranks, with the reason, for a step that DeepSpeed cannot convert.
     """
-    directory = os.path.join(place, f".universal-{tag}")
-    source = found.directory or os.path.join(directory, "shards")
     try:
-        _alone(ranks, lambda: shutil.rmtree(directory, ignore_errors=True))  # of a job that was killed here
-        ranks.together(lambda: _write(found, source))
-        saved = f"step {found.step}, which {found.world_size} ranks have saved,"
-        convert(ranks, source, os.path.join(directory, tag), saved)
-        yield directory
+        yield made_universal(ranks, place, found, tag)
     finally:
         # Not before all have loaded; and one that has failed is not waited for.
         with contextlib.suppress(CheckpointError):
-            _alone(ranks, lambda: shutil.rmtree(directory, ignore_errors=True))
+            _alone(ranks, lambda: shutil.rmtree(_directory(place, tag), ignore_errors=True))
+
+
+def made_universal(ranks: Agreement, place: str, found: FoundFiles, tag: str) -> str:
+    """The same; whoever has it removes it, when all ranks have loaded."""
+    directory = _directory(place, tag)
+    source = found.directory or os.path.join(directory, "shards")
+    _alone(ranks, lambda: shutil.rmtree(directory, ignore_errors=True))  # of a job that was killed here
+    ranks.together(lambda: _write(found, source))
+    saved = f"step {found.step}, which {found.world_size} ranks have saved,"
+    convert(ranks, source, os.path.join(directory, tag), saved)
+    return directory
+
+
+def _directory(place: str, tag: str) -> str:
+    return os.path.join(place, f".universal-{tag}")
 
 
 def convert(ranks: Agreement, source: str, output: str, what: str, device: str = "") -> None:

@@ -7,13 +7,14 @@ to avoid. So each rank keeps its own files: its part of the weights or the optim
 from __future__ import annotations
 
 import os
+import shutil
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..contents import File, Files, list_name
 from ..exchange import exchanged
-from ..library import CheckpointError
 from ..loads import FoundFiles
 from ..ranks import Rank, number
 from ..retention import StorageType
@@ -21,6 +22,8 @@ from .checkpointer import PREFIX, StepDirectories
 from .directory import Directory
 
 PARTITION = "optim_states.pt"  # how the names of DeepSpeed's files end that one rank reads
+TAG = "global_step"  # how Trainer has DeepSpeed name its own directory in a checkpoint's, with the step behind it
+LATEST_UNIVERSAL = "latest_universal"  # where DeepSpeed reads which one is universal
 EXPERTS = "expp_rank_"  # how those of a partition begin that ranks of other worlds of experts read
 
 
@@ -50,9 +53,6 @@ class ShardedDirectoryCheckpointer(StepDirectories):
     def lies_in_directory(self, name: str, of_node: bool) -> bool:
         """Whether a file is there for ranks of this node to open; else they see its name alone. `of_node`: a rank of the node has it."""
 
-    def require_fitting(self, found: FoundFiles) -> None:
-        """Raises CheckpointError for a step that this world cannot read."""
-
     # ---- Saving ----
 
     def save_directory(
@@ -68,15 +68,18 @@ class ShardedDirectoryCheckpointer(StepDirectories):
 
     def load_directory(self, disk: bool = True) -> tuple[int, str] | None:
         """Of a step that a world of another size has written to the disk it is the step's own directory. Raises CheckpointError as `load_files`
-        does, and for a step that cannot be read in this world."""
+        does."""
         self.release()
         found = self.load_files(disk=disk)
         if not found:
             return None
-        self.require_fitting(found)
-        directory, names = (found.directory, []) if found.directory else self._laid_out(found)
+        directory, names = self._opened(found)
         self._read = found, directory, names
         return found.step, directory
+
+    def _opened(self, found: FoundFiles) -> tuple[str, list[str]]:
+        """A directory with the step's files for the framework, and the names of those that are in ranks' memory."""
+        return (found.directory, []) if found.directory else self._laid_out(found)
 
     def _laid_out(self, found: FoundFiles) -> tuple[str, list[str]]:
         """Each rank adds its files to its node's directory, which local rank 0 makes. And the names of all ranks' files."""
@@ -112,15 +115,50 @@ class ShardedDirectoryCheckpointer(StepDirectories):
 
 
 class ZeroDirectoryCheckpointer(ShardedDirectoryCheckpointer):
-    """With DeepSpeed. A step goes on in a world of the same size alone."""
+    """With DeepSpeed. A step of a world of another size is converted by DeepSpeed's own converter, by all ranks together; all see one
+    `checkpoint_dir` then.
+
+    `is_universal`: the directory that was loaded last has a universal checkpoint, until `release`."""
+
+    def __init__(self, checkpoint_dir: str | os.PathLike, **options: Any):
+        self._universal = ""
+        super().__init__(checkpoint_dir, **options)
 
     def lies_in_directory(self, name: str, of_node: bool) -> bool:
         return of_node or not name.endswith(PARTITION) or os.path.basename(name).startswith(EXPERTS)
 
-    def require_fitting(self, found: FoundFiles) -> None:
-        if found.world_size != self.me.world_size:
-            raise CheckpointError(
-                f"step {found.step} at {self.place} was saved by {found.world_size} ranks, and this world has "
-                f"{self.me.world_size}: Trainer reads DeepSpeed's partitions in a world of the same size alone. "
-                "Convert it with `python -m deepspeed.checkpoint.ds_to_universal`, or go on with as many ranks"
-            )
+    @property
+    def is_universal(self) -> bool:
+        return bool(self._universal)
+
+    def _opened(self, found: FoundFiles) -> tuple[str, list[str]]:
+        if found.world_size == self.me.world_size:
+            return super()._opened(found)
+        from ..deepspeed.universal import made_universal
+
+        tag = f"{TAG}{found.step}"
+        below = f"{tag}/"
+        parts = {name.removeprefix(below): content for name, content in found.files.items() if name.startswith(below)}
+        others = {name: content for name, content in found.files.items() if not name.startswith(below)}
+        directory = os.path.join(found.directory, tag) if found.directory else ""
+        self._universal = made_universal(self._ranks, self.place, replace(found, files=parts, directory=directory), tag)
+        path, names = self._laid_out(replace(found, files=others))
+        self._ranks.together(lambda: self._link(path, found.directory, tag))
+        return path, names
+
+    def _link(self, path: str, directory: str, tag: str) -> None:
+        """What lies on a disk, and the converted step in the place of DeepSpeed's own."""
+        if self.me.local_rank:
+            return
+        for name in os.listdir(directory) if directory else ():
+            if name != tag:
+                os.symlink(os.path.join(directory, name), os.path.join(path, name))
+        os.symlink(os.path.join(self._universal, tag), os.path.join(path, tag))
+        with open(os.path.join(path, LATEST_UNIVERSAL), "w", encoding="utf-8") as file:
+            file.write(tag)
+
+    def release(self) -> None:
+        super().release()
+        if self._universal and self.me.rank == 0:  # all ranks have loaded, or none does any more
+            shutil.rmtree(self._universal, ignore_errors=True)
+        self._universal = ""

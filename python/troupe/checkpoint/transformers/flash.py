@@ -20,6 +20,8 @@ from ..retention import StorageType
 
 log = logging.getLogger("troupe.checkpoint")
 
+UNIVERSAL = "load_universal"  # in DeepSpeed's config, among what it says of checkpoints
+
 
 @dataclass(frozen=True)
 class Options:
@@ -52,6 +54,7 @@ class Flash:
         self._capture: Capture | None = None
         self._memory_only = False  # the save that comes
         self._first_step_is_over = False
+        self._until_release = contextlib.ExitStack()
 
     # ---- What Trainer asks ----
 
@@ -167,6 +170,8 @@ class Flash:
         if found := checkpointer.load_directory(disk=resume is True):
             step, directory = found
             log.info("training is resumed from step %d", step)
+            if isinstance(checkpointer, ZeroDirectoryCheckpointer) and checkpointer.is_universal:
+                self._load_universal()
             return directory
         path = newest_of_others(checkpointer.place) if resume is True else os.fspath(resume)
         if path is None:
@@ -183,7 +188,20 @@ class Flash:
         with self.checkpointer.reading() if self.checkpointer else contextlib.nullcontext():
             yield
 
+    def _load_universal(self) -> None:
+        """What DeepSpeed loads until `release` is a universal checkpoint, whatever its config says."""
+        config = self.trainer.accelerator.state.deepspeed_plugin.hf_ds_config.config.setdefault("checkpoint", {})
+        asked, config[UNIVERSAL] = config.get(UNIVERSAL, False), True
+
+        def as_asked() -> None:
+            config[UNIVERSAL] = asked
+            if engine := getattr(self.trainer, "deepspeed", None):
+                engine._config.load_universal_checkpoint = asked
+
+        self._until_release.callback(as_asked)
+
     def release(self) -> None:
+        self._until_release.close()
         if self.checkpointer:
             self.checkpointer.release()
 
