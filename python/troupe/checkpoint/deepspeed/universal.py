@@ -45,7 +45,7 @@ def converted(ranks: Agreement, place: str, found: FoundFiles, tag: str) -> Iter
 
 
 def made_universal(ranks: Agreement, place: str, found: FoundFiles, tag: str) -> str:
-    """The same; whoever has it removes it, when all ranks have loaded."""
+    """The same; the caller removes it, when all ranks have loaded."""
     directory = _directory(place, tag)
     source = found.directory or os.path.join(directory, "shards")
     _alone(ranks, lambda: shutil.rmtree(directory, ignore_errors=True))  # of a job that was killed here
