@@ -12,7 +12,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.plugins.environments import LightningEnvironment
-from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy, FSDPStrategy
+from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 from tiny_lightning import Tiny
 from torch.utils.data import TensorDataset
 
@@ -121,15 +121,17 @@ def test_what_lightning_has_not_made_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "why"),
+    ("strategy", "says", "why"),
     [
-        (FSDPStrategy, "does not know the states of FSDPStrategy, of which each rank has a part: use DDPStrategy"),
-        (DeepSpeedStrategy, "does not know the states of DeepSpeedStrategy"),
-        (DDPStrategy, "Lightning has started the ranks itself: start them with actor-launcher"),
+        (FSDPStrategy, {"_state_dict_type": "full"}, 'give it state_dict_type="sharded"'),
+        (ModelParallelStrategy, {"_save_distributed_checkpoint": False}, "puts the whole state together at rank 0: leave it out"),
+        (DeepSpeedStrategy, {}, "does not know the states of DeepSpeedStrategy"),
+        (DDPStrategy, {}, "Lightning has started the ranks itself: start them with actor-launcher"),
     ],
 )
-def test_strategies_that_it_is_not_for_are_refused(tmp_path: Path, strategy: type, why: str):
+def test_strategies_that_it_is_not_for_are_refused(tmp_path: Path, strategy: type, says: dict[str, Any], why: str):
     made = object.__new__(strategy)
+    vars(made).update(says)
     made.cluster_environment = LightningEnvironment()
     trainer = lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     trainer.__dict__["fast_dev_run"] = 0

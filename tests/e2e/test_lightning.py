@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/conformance")]
 from sharded import same
 
 STEPS = 15 * max(2, KILLS // 5)
-WHOLE_STATES, PARTS = "ddp", "model parallel"
+WHOLE_STATES, FSDP1, PARTS = "ddp", "fsdp", "model parallel"
 
 TRAINS = (
     """
@@ -32,10 +32,15 @@ rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     + """
 import lightning, torch
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.strategies import ModelParallelStrategy
+from lightning.pytorch.strategies import FSDPStrategy, ModelParallelStrategy
 from tiny_lightning import Sharded, Tiny
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.utils.data import TensorDataset
 from troupe.elastic import ElasticDataLoader, ElasticDistributedSampler
+
+class OnCpu(FSDPStrategy):  # Lightning refuses its own class where there is no GPU, and PyTorch a device without a name
+    def _setup_model(self, model):
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"), **self.kwargs)
 
 class Tells(Callback):
     def on_train_start(self, trainer, _):
@@ -51,14 +56,18 @@ if options.get("ours"):
     callbacks.append(FlashCheckpoint(place / "c", memory_steps=1, disk_steps=5))
 samples = TensorDataset(torch.randn(512, 4))
 loader = ElasticDataLoader(samples, 4, sampler=ElasticDistributedSampler(samples, num_replicas=world, rank=rank))
-parts = how == "model parallel"
+strategy = {
+    "ddp": lambda: "ddp",
+    "fsdp": lambda: OnCpu(state_dict_type="sharded", auto_wrap_policy={torch.nn.Linear}),
+    "model parallel": lambda: ModelParallelStrategy(data_parallel_size=world, tensor_parallel_size=1),
+}[how]()
 made = lightning.Trainer(
     max_steps=steps, accelerator="cpu", num_nodes=int(os.environ["GROUP_WORLD_SIZE"]), devices=int(os.environ["LOCAL_WORLD_SIZE"]),
-    strategy=ModelParallelStrategy(data_parallel_size=world, tensor_parallel_size=1) if parts else "ddp", callbacks=callbacks,
+    strategy=strategy, callbacks=callbacks,
     use_distributed_sampler=False, logger=False, enable_checkpointing=options.get("ours"), enable_progress_bar=False,
     enable_model_summary=False,
 )
-model = (Sharded if parts else Tiny)()
+model = (Sharded if how == "model parallel" else Tiny)()
 made.fit(model, loader, ckpt_path=options.get("begins_with"))
 if not options.get("ours"):
     made.save_checkpoint(place / f"step={steps}.ckpt")
@@ -92,7 +101,7 @@ def check_same_end(ours: Path, theirs: Path, steps: int) -> None:
     assert same(a, b)
 
 
-@pytest.mark.parametrize("how", [pytest.param(WHOLE_STATES, marks=pytest.mark.long), PARTS])
+@pytest.mark.parametrize("how", [*(pytest.param(how, marks=pytest.mark.long) for how in (WHOLE_STATES, FSDP1)), PARTS])
 def test_killed_at_random_moments_training_ends_with_the_same_bits(start: Start, tmp_path: Path, how: str) -> None:
     whole = trained(start, tmp_path / "whole", STEPS, how, {})
     assert whole.wait(WITHIN) == [0], whole.err()
@@ -106,15 +115,16 @@ def test_killed_at_random_moments_training_ends_with_the_same_bits(start: Start,
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("how", [FSDP1, PARTS])
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_parts_go_on_in_another_world_as_by_lightnings_own_load(start: Start, tmp_path: Path, ranks: int) -> None:
+def test_parts_go_on_in_another_world_as_by_lightnings_own_load(start: Start, tmp_path: Path, ranks: int, how: str) -> None:
     place, alone, later = tmp_path / "ours", tmp_path / "alone", STEPS + 5
-    first = trained(start, place, STEPS, PARTS, {"ours": True})
+    first = trained(start, place, STEPS, how, {"ours": True})
     assert first.wait(WITHIN) == [0], first.err()
     begins_with = {"begins_with": str(place / f"c/step={STEPS}.ckpt")}
-    theirs = trained(start, alone, later, PARTS, begins_with, procs=ranks)
+    theirs = trained(start, alone, later, how, begins_with, procs=ranks)
     assert theirs.wait(WITHIN) == [0], theirs.err()
-    ours = trained(start, place, later, PARTS, {"ours": True}, procs=ranks)
+    ours = trained(start, place, later, how, {"ours": True}, procs=ranks)
     assert ours.wait(WITHIN) == [0], ours.err()
     assert same_weights(place, alone, ranks)
     assert state_in(place / f"c/step={later}.ckpt")["global_step"] == later

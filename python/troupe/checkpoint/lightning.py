@@ -25,12 +25,14 @@ from .retention import DeletionStrategy, StorageType
 
 if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:  # the same under its older name
     from pytorch_lightning.callbacks import Checkpoint
-    from pytorch_lightning.strategies import DDPStrategy, DeepSpeedStrategy, ModelParallelStrategy, SingleDeviceStrategy
+    from pytorch_lightning.strategies import DDPStrategy, DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy, SingleDeviceStrategy
 else:
     from lightning.pytorch.callbacks import Checkpoint
-    from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy, ModelParallelStrategy, SingleDeviceStrategy
+    from lightning.pytorch.strategies import DDPStrategy, DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy, SingleDeviceStrategy
 
 log = logging.getLogger("troupe.checkpoint")
+
+OF_PARTS = (FSDPStrategy, ModelParallelStrategy)
 
 
 class FlashCheckpoint(Checkpoint):
@@ -39,7 +41,7 @@ class FlashCheckpoint(Checkpoint):
 
     `memory_steps`: into memory, after every so many steps; `disk_steps`: to `<dirpath>/step=<step>.ckpt` as well, which Lightning
     reads as its own, and once more at the end of `fit`. 0: not. The other options as for DdpCheckpointer; the last three count with
-    ModelParallelStrategy, where each rank has a part. Raises ValueError for wrong arguments.
+    FSDPStrategy and ModelParallelStrategy, where each rank has a part. Raises ValueError for wrong arguments.
 
     Where `fit` is given a `ckpt_path`, the job begins with that; workers that are started again have something newer in memory, which
     is taken.
@@ -84,7 +86,7 @@ class FlashCheckpoint(Checkpoint):
         if stage != "fit" or trainer.fast_dev_run:
             return
         _require_known(trainer.strategy)
-        if isinstance(trainer.strategy, ModelParallelStrategy):
+        if isinstance(trainer.strategy, OF_PARTS):
             self._states = _PartsOfStates(trainer, self._place, redundancy=self._redundancy, **self._options)
         else:
             self._states = _WholeStates(trainer, self._place, **self._options)
@@ -227,13 +229,15 @@ def _name_of(step: int) -> str:
 
 
 def _require_known(strategy: Any) -> None:
-    if isinstance(strategy, DeepSpeedStrategy) or not isinstance(strategy, (DDPStrategy, ModelParallelStrategy, SingleDeviceStrategy)):
+    if isinstance(strategy, DeepSpeedStrategy) or not isinstance(strategy, (DDPStrategy, SingleDeviceStrategy, *OF_PARTS)):
         raise CheckpointError(
-            f"FlashCheckpoint does not know the states of {type(strategy).__name__}, of which each rank has a part: use DDPStrategy, "
-            "ModelParallelStrategy with FSDP2, or troupe.checkpoint.fsdp or troupe.checkpoint.deepspeed in a loop of your own"
+            f"FlashCheckpoint does not know the states of {type(strategy).__name__}: use DDPStrategy, FSDPStrategy or "
+            "ModelParallelStrategy, or troupe.checkpoint.deepspeed in a loop of your own"
         )
     if isinstance(strategy, ModelParallelStrategy) and not strategy._save_distributed_checkpoint:
         raise CheckpointError("save_distributed_checkpoint=False puts the whole state together at rank 0: leave it out")
+    if isinstance(strategy, FSDPStrategy) and strategy._state_dict_type != "sharded":
+        raise CheckpointError('FSDPStrategy puts the whole state together at rank 0: give it state_dict_type="sharded"')
     if isinstance(strategy, SingleDeviceStrategy) or strategy.cluster_environment.creates_processes_externally:
         return
     raise CheckpointError("Lightning has started the ranks itself: start them with actor-launcher --nproc-per-node")
