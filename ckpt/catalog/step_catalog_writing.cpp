@@ -2,7 +2,6 @@
 #include "ckpt/catalog/step_catalog.hpp"
 #include "ckpt/limits.hpp"
 #include "runtime/base/generations.hpp"
-#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
@@ -111,11 +110,8 @@ result<void> step_catalog::check_may_begin(const found_step& known, const std::s
     return {};
   if (by < known.says.id())
     return begun_by_newer(known.step, known.says.id());
-  if (newest() == &known) {
-    const bool anew = is_made_anew(known, by, resumed_from);
-    TROUPE_RARE_IF(anew, "step catalog: the newest step is made anew");
-    return anew ? result<void>{} : newest_stays(known);
-  }
+  if (newest() == &known)
+    return is_made_anew(known, by, resumed_from) ? result<void>{} : newest_stays(known);
   if (trackers_behind_)
     return failure(errc::refused, fmt::format("step {} is complete, and a tracker may name it; "
                                               "bring the trackers up to date first",
