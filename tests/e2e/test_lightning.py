@@ -64,7 +64,7 @@ strategy = {
 made = lightning.Trainer(
     max_steps=steps, accelerator="cpu", num_nodes=int(os.environ["GROUP_WORLD_SIZE"]), devices=int(os.environ["LOCAL_WORLD_SIZE"]),
     strategy=strategy, callbacks=callbacks,
-    use_distributed_sampler=False, logger=False, enable_checkpointing=options.get("ours"), enable_progress_bar=False,
+    use_distributed_sampler=False, logger=False, enable_checkpointing=bool(options.get("ours")), enable_progress_bar=False,
     enable_model_summary=False,
 )
 model = (Sharded if how == "model parallel" else Tiny)()
