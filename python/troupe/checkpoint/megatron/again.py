@@ -129,7 +129,7 @@ class Plan:
     @staticmethod
     def _part(row: _OfTensor | _OfObjects, state: State, storages: list[torch.UntypedStorage]) -> Part:
         if isinstance(row, _OfObjects):
-            return Part(written([one.data for one in state.objects[row.key]]))
+            return Part.of_state([one.data for one in state.objects[row.key]])
         if row.storage is None:
             return Part(row.head, (torch.UntypedStorage(0),), True)
         return Part(row.head, (storages[row.storage][row.begin : row.end],), True)
