@@ -71,18 +71,19 @@ def test_of_two_nodes_each_has_what_its_ranks_read(start: Start, tmp_path: Path)
     assert end(tmp_path / "undisturbed") == end(tmp_path / "killed")
 
 
-@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_another_world_goes_on_as_by_deepspeeds_own_converter(start: Start, tmp_path: Path, stage: int) -> None:
     ours, own = tmp_path / "ours", tmp_path / "own"
     trained(start, ours, stage, "flash")
     step = own / f"checkpoint-{STEPS}"
     shutil.copytree(ours / step.name, step)
-    converted(step)
+    if stage:
+        converted(step)
     trained(start, own, stage, "universal", killed=STEPS, steps=STEPS + 5, ranks=1)
     run = trained(start, ours, stage, "flash", steps=STEPS + 5, ranks=1)
     assert f"training goes on from step {STEPS} of a world of 2 at {ours}" in run.err()
     assert end(ours) == end(own)
-    assert names(ours / step.name) >= {f"global_step{STEPS}/zero_pp_rank_1_mp_rank_00_optim_states.pt"}  # as it was
+    assert not stage or names(ours / step.name) >= {f"global_step{STEPS}/zero_pp_rank_1_mp_rank_00_optim_states.pt"}  # as it was
     assert not list(ours.glob(".universal-*"))
     # What it saves then is DeepSpeed's own form again.
     trained(start, ours, stage, "flash", steps=STEPS + 8, ranks=1)

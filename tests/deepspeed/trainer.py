@@ -61,7 +61,7 @@ def main(place: Path, stage: int, steps: int, killed: int, how: str) -> None:
     if how == "memory":
         callbacks.append(Told())
         more["save_steps"] = 1000
-    if how == "universal":
+    if how == "universal" and stage:
         config["checkpoint"] = {"load_universal": True}
     made = trainer(place, steps, deepspeed=config, callbacks=callbacks, **more)
     if how in ("flash", "memory"):

@@ -132,15 +132,17 @@ class ZeroDirectoryCheckpointer(ShardedDirectoryCheckpointer):
         return bool(self._universal)
 
     def _opened(self, found: FoundFiles) -> tuple[str, list[str]]:
-        if found.world_size == self.me.world_size:
-            return super()._opened(found)
+        tag = f"{TAG}{found.step}"
+        directory = os.path.join(found.directory, tag) if found.directory else ""
+        names = os.listdir(directory) if os.path.isdir(directory) else list(found.files)
+        has_partitions = any(name.endswith(PARTITION) for name in names)
+        if found.world_size == self.me.world_size or not any(row[0] for row in self._ranks.gather([has_partitions])):
+            return super()._opened(found)  # without ZeRO it fits into any world
         from ..deepspeed.universal import made_universal
 
-        tag = f"{TAG}{found.step}"
         below = f"{tag}/"
         parts = {name.removeprefix(below): content for name, content in found.files.items() if name.startswith(below)}
         others = {name: content for name, content in found.files.items() if not name.startswith(below)}
-        directory = os.path.join(found.directory, tag) if found.directory else ""
         self._universal = made_universal(self._ranks, self.place, replace(found, files=parts, directory=directory), tag)
         path, names = self._laid_out(replace(found, files=others))
         self._ranks.together(lambda: self._link(path, found.directory, tag))
