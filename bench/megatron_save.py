@@ -87,7 +87,7 @@ def main() -> None:
         __doc__.splitlines()[0],
         10,
         lambda p: (
-            p.add_argument("--mib", type=int, default=512, help="of the state, about; default 512"),
+            p.add_argument("--mib", type=int, default=1024, help="of the state, about; default 1024"),
             p.add_argument("--layers", type=int, default=8, help="of the model; default 8"),
             p.add_argument("--format", choices=["torch", "torch_dist"], default="torch_dist", help="default torch_dist"),
         ),
