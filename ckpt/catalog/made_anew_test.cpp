@@ -10,17 +10,10 @@
 using namespace troupe;
 using namespace troupe::ckpt;
 using ports::testing::memory_place;
-using ports::testing::memory_storage;
 using node = testing::place_node;
+using testing::loaded_from;
 
 namespace {
-
-std::uint64_t loaded_from(memory_place& place) {
-  memory_storage storage(place);
-  const auto catalog = step_catalog::open(storage);
-  REQUIRE(catalog);
-  return catalog->newest() == nullptr ? 0 : catalog->newest()->step;
-}
 
 /// Of a life that went on from `from`.
 persist_request snapshot(std::uint64_t step, std::optional<std::uint64_t> from,

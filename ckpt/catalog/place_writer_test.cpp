@@ -9,8 +9,8 @@
 using namespace troupe;
 using namespace troupe::ckpt;
 using ports::testing::memory_place;
-using ports::testing::memory_storage;
 using node = testing::place_node;
+using testing::loaded_from;
 
 namespace {
 
@@ -25,14 +25,6 @@ struct puts_of {
   }
   int count = 0;
 };
-
-/// The newest complete step, as a load finds it.
-std::uint64_t loaded_from(memory_place& place, const node_name& only_of = {}) {
-  memory_storage storage(place);
-  const auto catalog = step_catalog::open(storage, only_of);
-  REQUIRE(catalog);
-  return catalog->newest() == nullptr ? 0 : catalog->newest()->step;
-}
 
 } // namespace
 

@@ -67,7 +67,7 @@ def main(place: Path, stage: int, steps: int, killed: int, how: str) -> None:
     if how in ("flash", "memory"):
         from troupe.checkpoint.transformers import flash
 
-        made = flash(made, memory_steps=how == "memory" and 1 or 0)
+        made = flash(made, memory_steps=int(how == "memory"))
     made.train(resume_from_checkpoint=str(place / f"checkpoint-{killed}") if how == "universal" else how != "own")
     whole = digest(made.model, stage)
     if made.args.process_index == 0:

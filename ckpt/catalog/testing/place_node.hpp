@@ -3,6 +3,9 @@
 #include "ckpt/catalog/place_writer.hpp"
 #include "runtime/ports/testing/memory_storage.hpp"
 
+#include <doctest/doctest.h>
+
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,5 +87,14 @@ struct place_node {
   node_name name;
   place_writer writer;
 };
+
+/// The newest complete step, as a load finds it.
+inline std::uint64_t loaded_from(ports::testing::memory_place& place,
+                                 const node_name& only_of = {}) {
+  ports::testing::memory_storage storage(place);
+  const auto catalog = step_catalog::open(storage, only_of);
+  REQUIRE(catalog);
+  return catalog->newest() == nullptr ? 0 : catalog->newest()->step;
+}
 
 } // namespace troupe::ckpt::testing

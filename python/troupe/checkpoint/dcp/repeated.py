@@ -24,6 +24,7 @@ from .places import Places, places_of
 from .shape import numbered, walked
 from .unchanged import written
 
+
 @dataclass
 class Repeated:
     """What is known of a save when it is over."""
