@@ -439,7 +439,8 @@ class Checkpointer(ABC):
     def begins_with(self, directory: str) -> None:
         """The user has named what training begins with: a directory, which may be that of one of the steps here."""
         said = manifest_of(directory) if os.path.dirname(directory) == self.place else {}
-        self.resumed_from = said.get("step")
+        step = said.get("step")
+        self.resumed_from = step if isinstance(step, int) else None
 
     def close(self) -> None:
         """Gives memory back, but for what loaded tensors use. Not collective. Without actor-launcher it waits until what is to
