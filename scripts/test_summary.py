@@ -8,6 +8,9 @@ doctest, unittest and pytest report how many cases they ran; those are counted. 
 A test that failed without a failed case of its own (a crash, a leak found at exit, a timeout) counts as
 one failure. A skipped Python test was not run, so it counts as failed: nothing is skipped in silence.
 
+The table of times comes first: each phase with its seconds, and how many processors it kept busy, then
+the slowest tests. A phase that keeps few processors busy can share them; one that keeps all has to do less.
+
 Usage: test_summary.py STEPS_PASSED STEPS_FAILED REPORT_FOLDER
 """
 
@@ -20,6 +23,7 @@ DOCTEST = re.compile(r"test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed")
 UNITTEST = re.compile(r"^Ran (\d+) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((.*)\))?$", re.M)
 PYTEST = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 LINES_SHOWN = 80
+SLOWEST_SHOWN = 15
 # Of what pytest counts. Deselected is what an entry of ctest leaves to another entry by its command.
 NO_FAILURES = ("warning", "warnings", "deselected")
 COUNT = re.compile(r"(\d+) (\w+)")
@@ -58,8 +62,35 @@ def report(path: Path) -> tuple[int, int, dict[str, str]]:
     return passed, failed, outputs
 
 
+def phase_lines(times: str) -> list[str]:
+    """The rows of the file that `./x` writes: name, tab, then real, user and system seconds."""
+    rows = []
+    for line in times.splitlines():
+        name, _, seconds = line.partition("\t")
+        real, user, system = map(float, seconds.split())
+        rows.append((name, real, (user + system) / max(real, 0.01)))
+    return [f"  {real:6.0f} s  {busy:3.1f} busy  {name}" for name, real, busy in rows if real >= 1]
+
+
+def slowest_lines(folder: Path) -> list[str]:
+    """The slowest entries of all reports, slowest first."""
+    entries = sorted(
+        (
+            (float(case.get("time") or 0), case.get("name"), path.stem.removeprefix("report-"))
+            for path in folder.glob("report-*.xml")
+            for case in xml.parse(path).getroot().iter("testcase")
+        ),
+        reverse=True,
+    )
+    return [f"  {seconds:6.0f} s  {name} ({step})" for seconds, name, step in entries[:SLOWEST_SHOWN]]
+
+
 def main(steps_passed: str, steps_failed: str, folder: str) -> int:
     passed, failed = int(steps_passed), int(steps_failed)
+    times = Path(folder) / "times.tsv"
+    if times.exists():
+        print("phases, with the processors that each kept busy:", *phase_lines(times.read_text()), sep="\n")
+        print("the slowest tests:", *slowest_lines(Path(folder)), sep="\n")
     for path in sorted(Path(folder).glob("report-*.xml")):
         p, f, outputs = report(path)
         passed += p

@@ -8,12 +8,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from test_summary import cases, report
+from test_summary import cases, phase_lines, report, slowest_lines
 
 DOCTEST = "[doctest] test cases:  3 |  2 passed | 1 failed | 4 skipped\n[doctest] assertions: 9 | 9 passed |"
 REPORT = """<testsuite>
-  <testcase name="good" status="run"><system-out>hello</system-out></testcase>
-  <testcase name="crashed" status="fail"><system-out>[doctest] test cases: 2 | 2 passed | 0 failed | 0 skipped
+  <testcase name="good" status="run" time="2.5"><system-out>hello</system-out></testcase>
+  <testcase name="crashed" status="fail" time="61.2"><system-out>[doctest] test cases: 2 | 2 passed | 0 failed | 0 skipped
 Segmentation fault</system-out></testcase>
   <testcase name="not built" status="notrun"/>
 </testsuite>"""
@@ -49,6 +49,18 @@ class Summary(unittest.TestCase):
             self.assertEqual((passed, failed), (3, 2))
             self.assertEqual(list(outputs), ["crashed", "not built"])
             self.assertIn("Segmentation fault", outputs["crashed"])
+
+    def test_the_table_of_times_names_idle_phases_and_the_slowest_tests(self):
+        self.assertEqual(
+            phase_lines("build release\t100.000 180.500 19.500\ncheck\t0.400 0.300 0.100\n"),
+            ["     100 s  2.0 busy  build release"],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "report-test-asan.xml").write_text(REPORT)
+            self.assertEqual(
+                slowest_lines(Path(folder))[:2],
+                ["      61 s  crashed (test-asan)", "       2 s  good (test-asan)"],
+            )
 
 
 if __name__ == "__main__":
