@@ -6,7 +6,7 @@
 /// What the tracing library knows of CUDA, NCCL and cuBLAS: types and values of their public
 /// interfaces, as far as a call must be passed on. Without it the library could be built only where
 /// the CUDA Toolkit is; and it must be the same for all versions of these libraries. Handles are
-/// opaque, enumerations are `int`. `abi_check.cpp` compares with the real headers where they are.
+/// opaque, enumerations are `int`. `abi_check.cpp` compares with the real headers (tests/cuda).
 namespace troupe::trace::abi {
 
 // The CUDA runtime.

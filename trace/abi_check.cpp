@@ -1,6 +1,5 @@
-// Where the headers of CUDA, cuBLAS and NCCL are, they say the same as trace/abi.hpp and
-// trace/signatures.hpp: a call is passed on with the arguments that it came with. Compiled, never
-// run.
+// The headers of CUDA, cuBLAS and NCCL say the same as trace/abi.hpp and trace/signatures.hpp: a
+// call is passed on with the arguments that it came with. Compiled by tests/cuda, never run.
 
 #include "trace/core/operation.hpp"
 #include "trace/signatures.hpp"
@@ -40,7 +39,11 @@ struct compared<RealAnswer(Real...), OurAnswer(Ours...)> {
 template<class Real, class Ours>
 constexpr bool same = compared<Real, Ours>::value;
 
-static_assert(same<decltype(::cudaMemcpyAsync), signatures::cudaMemcpyAsync>);
+// In C++ there are overloads of some, which are not in the library: a pointer takes the one that
+// is.
+using copy = cudaError_t(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t);
+[[maybe_unused]] constexpr copy* real_copy = &::cudaMemcpyAsync;
+static_assert(same<copy, signatures::cudaMemcpyAsync>);
 static_assert(same<decltype(::cudaMemsetAsync), signatures::cudaMemsetAsync>);
 using launch = cudaError_t(const void*, ::dim3, ::dim3, void**, size_t, cudaStream_t);
 [[maybe_unused]] constexpr launch* real_launch = &::cudaLaunchKernel;
@@ -61,7 +64,6 @@ static_assert(sizeof(cudaLaunchConfig_t) == sizeof(abi::launch_config));
 static_assert(offsetof(cudaLaunchConfig_t, stream) == offsetof(abi::launch_config, stream));
 #endif
 
-// In C++ there are overloads of these, which are not in the library.
 using gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                             const void*, const void*, cudaDataType, int, const void*, cudaDataType,
                             int, const void*, void*, cudaDataType, int, cublasComputeType_t,

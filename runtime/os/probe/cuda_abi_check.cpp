@@ -1,4 +1,4 @@
-// Where the headers of CUDA's driver and of NVML are, they say the same as cuda_abi.hpp. Compiled,
+// The headers of CUDA's driver and of NVML say the same as cuda_abi.hpp. Compiled by tests/cuda,
 // never run. cuBLAS's function is compared by trace/abi_check.cpp.
 
 #include "runtime/os/probe/abi_compared.hpp"
@@ -33,7 +33,13 @@ TROUPE_SAME(cuEventCreate);
 TROUPE_SAME(cuEventDestroy_v2);
 TROUPE_SAME(cuEventRecord);
 TROUPE_SAME(cuEventSynchronize);
+#if CUDA_VERSION >= 13000
+// The library has both; the header declares the second one alone, under the first one's name.
+#undef cuEventElapsedTime
+static_assert(compared<decltype(::cuEventElapsedTime_v2), signatures::cuEventElapsedTime>::value);
+#else
 TROUPE_SAME(cuEventElapsedTime);
+#endif
 TROUPE_SAME(cuStreamQuery);
 
 TROUPE_SAME(nvmlInit_v2);

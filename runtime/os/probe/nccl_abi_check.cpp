@@ -1,4 +1,4 @@
-// Where NCCL's header is, it says the same as cuda_abi.hpp. Compiled, never run.
+// NCCL's header says the same as cuda_abi.hpp. Compiled by tests/cuda, never run.
 
 #include "runtime/os/probe/abi_compared.hpp"
 #include "runtime/os/probe/cuda_abi.hpp"
