@@ -17,8 +17,9 @@ from transformers import GPT2LMHeadModel, TrainerCallback
 from troupe.checkpoint import CheckpointError, File, Part, StorageType, complete_steps
 from troupe.checkpoint.transformers import DirectoryCheckpointer, FlashCkptTrainer, flash
 from troupe.checkpoint.directories.capture import SMALL, Capture
+from troupe.checkpoint.directories.readable import require_readable
 from troupe.checkpoint.directories.safetensors import part_of
-from troupe.checkpoint.directories.steps import require_readable, too_many
+from troupe.checkpoint.directories.steps import too_many
 
 context.set_forkserver_preload(["torch", "torch.distributed", "troupe.checkpoint.transformers"])
 
@@ -231,7 +232,7 @@ def test_what_cannot_be_kept_is_refused_when_it_is_asked_for(tmp_path: Path):
     with pytest.raises(ValueError, match="hub_strategy='end'"):
         made = trainer(tmp_path, 1)
         made.args.push_to_hub = True
-        flash(made)
+        flash(made, wait_for_callbacks=False)
     made = flash(trainer(tmp_path, 1))
     with pytest.raises(ValueError, match="in memory already"):
         flash(made)

@@ -99,8 +99,9 @@ from troupe.checkpoint.transformers import flash
 class Tells(TrainerCallback):
     def on_train_begin(self, args, state, control, **_):
         say("begun", state.global_step)
-    def on_save(self, args, state, control, **_):
-        if state.global_step == kept:
+        self.begun = state.global_step
+    def on_step_begin(self, args, state, control, **_):
+        if state.global_step == kept > self.begun:
             assert not copies or made._flash.checkpointer.wait_latest_copies(60) == kept
             stand_still()
 

@@ -42,7 +42,7 @@ fsdp_on_cpu.allow()
 class Tells(TrainerCallback):  # step and process, once they are in memory
     def on_train_begin(self, args, state, control, **_):
         self.begun_with = state.global_step
-    def on_save(self, args, state, control, **_):
+    def on_step_begin(self, args, state, control, **_):
         say(state.global_step, self.begun_with)
 
 sharded = fsdp_on_cpu.sharded(int(fsdp[0]), fsdp[1]) if fsdp else {}

@@ -18,6 +18,8 @@ from .directories.checkpointer import PREFIX, DirectoryCheckpointer, StepDirecto
 from .directories.fsdp import FsdpDirectoryCheckpointer
 from .retention import StorageType
 
+LAST_FILE = "random_states_0.pkl"  # of save_state, by the first rank
+
 
 class States:
     """What `accelerator.save_state` writes, under its names; `accelerator.load_state` reads it without us. Every method is to be
@@ -60,6 +62,7 @@ class States:
         try:
             with self._written_here(), self.checkpointer.noting(capture):
                 self.accelerator.save_state(str(capture.root / name), **named)
+            self.checkpointer.others.make_way(step)
             return self.checkpointer.save_directory(step, capture.files(name), storage_type)
         finally:
             capture.close()
@@ -76,9 +79,9 @@ class States:
             project.save_on_each_node = was
 
     def load(self, **named: Any) -> int | None:
-        """The newest step, which everything that was prepared or registered has then; None: there is none. `named`: for
-        `accelerator.load_state`."""
-        if not (found := self.checkpointer.load_directory()):
+        """The newest step, which everything that was prepared or registered has then; None: there is none. One that `save_state` itself has
+        written to `checkpoint-<step>` counts as well. `named`: for `accelerator.load_state`."""
+        if not (found := self.checkpointer.load_newest(LAST_FILE)):
             return None
         step, directory = found
         try:

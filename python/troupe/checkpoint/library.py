@@ -17,6 +17,10 @@ class CheckpointError(RuntimeError):
     """What could not be saved or read, and why, in one line."""
 
 
+class UnreadableSteps(CheckpointError):
+    """There are steps at a place, and none of them can be read."""
+
+
 Bytes = ctypes.c_ubyte
 SLOTS = 8  # TROUPE_ARENA_SLOTS
 Descriptors = c_int32 * 11  # TROUPE_ARENA_DESCRIPTORS

@@ -11,9 +11,11 @@ import functools
 import logging
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .arena import complete_steps
 from .changes import shadowed
 from .contents import list_name
 from .copies import Redundancy
@@ -21,6 +23,8 @@ from .ddp import DdpCheckpointer
 from .directories.capture import Capture
 from .directories.fsdp import FsdpDirectoryCheckpointer
 from .library import CheckpointError
+from .lightning_files import file_of, newest_file, others
+from .others import Others
 from .retention import DeletionStrategy, StorageType
 
 if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:  # the same under its older name
@@ -32,6 +36,7 @@ else:
 
 log = logging.getLogger("troupe.checkpoint")
 
+STEPS_NAMED = 64
 OF_PARTS = (FSDPStrategy, ModelParallelStrategy)
 
 
@@ -44,8 +49,14 @@ class FlashCheckpoint(Checkpoint):
     FSDPStrategy and ModelParallelStrategy, where each rank has a part. Raises ValueError for wrong arguments.
 
     Where `fit` is given a `ckpt_path`, the job begins with that; workers that are started again have something newer in memory, which
-    is taken.
+    is taken. A Trainer that has fitted before goes on with what it has. Without a `ckpt_path`, a file that Lightning itself has written to `dirpath` is what `fit` goes on from, if it is of a later step.
+
+    Lightning asks the first of the Checkpoint callbacks for paths: a ModelCheckpoint, wherever it stands in the list; else this one,
+    which has ModelCheckpoint's names for them. Without a metric the last is the best, as there.
     """
+
+    monitor = best_model_score = current_score = None
+    mode, save_last, kth_best_model_path = "min", None, ""
 
     def __init__(
         self,
@@ -78,11 +89,34 @@ class FlashCheckpoint(Checkpoint):
         self._states: _WholeStates | _PartsOfStates | None = None
         self._newest = 0  # step that was saved or begun with
         self._newest_on_disk = 0
+        self._named: deque[int] = deque(maxlen=STEPS_NAMED)  # steps that this callback has saved to the disk, or begun with
+
+    # ---- What Lightning and its loggers ask a ModelCheckpoint ----
+
+    @property
+    def dirpath(self) -> str:
+        return self._place
+
+    @property
+    def best_model_path(self) -> str:
+        """Of the newest complete step; "": this callback has saved none and begun with none."""
+        complete = complete_steps(self._place) if self._named else []
+        return next((os.path.join(self._place, file_of(step)) for step in complete if step in self._named), "")
+
+    @property
+    def last_model_path(self) -> str:
+        return self.best_model_path
+
+    @property
+    def best_k_models(self) -> dict[str, Any]:
+        return {path: None for path in [self.best_model_path] if path}
 
     # ---- Lightning's hooks, each called by all ranks ----
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Raises CheckpointError for a strategy whose states cannot be kept."""
+        # Behind the others: the first is the one that `ckpt_path="best"` asks. The list that Lightning goes through now stays as it is.
+        trainer.callbacks = [one for one in trainer.callbacks if one is not self] + [self]
         if stage != "fit" or trainer.fast_dev_run:
             return
         _require_known(trainer.strategy)
@@ -108,7 +142,9 @@ class FlashCheckpoint(Checkpoint):
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if self.disk_steps and trainer.global_step > self._newest_on_disk:
             self._save(trainer, StorageType.DISK)
-        self.wait_latest_checkpoint(self._save_timeout)
+        if self.wait_latest_checkpoint(self._save_timeout) and trainer.is_global_zero and self.best_model_path:
+            for logger in trainer.loggers:  # those with `log_model` upload it
+                logger.after_save_checkpoint(self)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         vars(trainer._checkpoint_connector).pop("resume_start", None)
@@ -137,6 +173,7 @@ class FlashCheckpoint(Checkpoint):
             log.error("step %d is not kept, and training goes on without it", step)
         elif storage is StorageType.DISK:
             self._newest_on_disk = step
+            self._named.append(step)
 
     def _resume(
         self,
@@ -149,67 +186,95 @@ class FlashCheckpoint(Checkpoint):
         assert self._states
         path = os.fspath(checkpoint_path) if checkpoint_path else ""
         resume = functools.partial(native, trainer._checkpoint_connector)
+        if not path and trainer.global_step > 0:  # this Trainer has fitted before, and goes on with what it has
+            resume(None)
+            self._newest = trainer.global_step
+            return
         self._newest = self._newest_on_disk = self._states.resume(resume, path, weights_only)
+        self._named.append(self._newest)
 
 
-class _WholeStates:
+class _States:
+    """`checkpointer`: of this fit."""
+
+    def __init__(self, trainer: Any, checkpointer: Any):
+        self._trainer = trainer
+        self.checkpointer = checkpointer
+        self._weights_only: bool | None = None
+        self._others = Others(checkpointer, lambda than: newest_file(checkpointer.place, than, self._weights_only))
+        self._others.pass_by(others(checkpointer.place))
+
+
+class _WholeStates(_States):
     """The state is the same at all ranks, and local rank 0 of each node keeps it: a file of torch.save."""
 
     def __init__(self, trainer: Any, place: str, **options: Any):
-        self._trainer = trainer
-        self.checkpointer = DdpCheckpointer(place, **options)
+        super().__init__(trainer, DdpCheckpointer(place, **options))
 
     @contextlib.contextmanager
     def taken(self, step: int) -> Iterator[Callable[[StorageType], bool]]:
         """Saves of the state of this moment."""
         state = self._trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
-        path = os.path.join(self.checkpointer.place, _name_of(step))
+        path = os.path.join(self.checkpointer.place, file_of(step))
+        self._others.make_way(step)
         yield functools.partial(self.checkpointer.save_checkpoint, step, state, path)
 
     def resume(self, native: Callable[[str | None], None], path: str, weights_only: bool | None) -> int:
         """The step that `native` has put in its place. `path`: that the job begins with, or nothing."""
-        state = self.checkpointer.load_checkpoint(path, weights_only=weights_only is not False)
+        self._weights_only = weights_only
+
+        def load() -> Any:
+            return self._required(self.checkpointer.load_checkpoint(path, weights_only=weights_only is not False), path)
+
+        state, other = (load(), None) if path else self._others.newest_of_all(load, _step_of)
         if not state:
-            native(None)
-            return 0
-        if not isinstance(state, dict) or "pytorch-lightning_version" not in state:
-            raise CheckpointError(f"{path or self.checkpointer.place} has a state that Lightning has not made")
-        step = int(state["global_step"])
+            native(other.path if other else None)
+            return other.step if other else 0
         with shadowed(self._trainer.strategy, load_checkpoint=lambda *_, **__: state):
-            native(path or f"step {step} of {self.checkpointer.place}")
-        return step
+            native(path or f"step {_step_of(state)} of {self.checkpointer.place}")
+        return _step_of(state)
+
+    def _required(self, state: Any, path: str) -> Any:
+        if state and (not isinstance(state, dict) or "pytorch-lightning_version" not in state):
+            raise CheckpointError(f"{path or self.checkpointer.place} has a state that Lightning has not made")
+        return state
 
 
 class _StepDirectories(FsdpDirectoryCheckpointer):
     def default_file(self, step: int) -> tuple[str, str]:
-        return _name_of(step), list_name(self.shard or 0)
+        return file_of(step), list_name(self.shard or 0)
 
 
-class _PartsOfStates:
+class _PartsOfStates(_States):
     """Each rank has a part of the state, and keeps it. The strategy writes a directory by torch.distributed.checkpoint."""
 
     def __init__(self, trainer: Any, place: str, **options: Any):
-        self._trainer = trainer
-        self.checkpointer = _StepDirectories(place, **options)
+        super().__init__(trainer, _StepDirectories(place, **options))
 
     @contextlib.contextmanager
     def taken(self, step: int) -> Iterator[Callable[[StorageType], bool]]:
-        capture, name = Capture(), _name_of(step)
+        capture, name = Capture(), file_of(step)
         try:
             state = self._trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
             with self.checkpointer.noting(capture), self._paths_of_this_rank():
                 self._trainer.strategy.save_checkpoint(state, capture.root / name)
+            self._others.make_way(step)
             yield functools.partial(self.checkpointer.save_directory, step, capture.files(name))
         finally:
             capture.close()
 
     def resume(self, native: Callable[[str | None], None], path: str, weights_only: bool | None) -> int:
-        found = self.checkpointer.load_directory(disk=not path)
+        self._weights_only = weights_only
+        checkpointer, other = self.checkpointer, None
+        if path:
+            found = checkpointer.load_directory(disk=False)
+        else:
+            found, other = self._others.newest_of_all(checkpointer.load_directory, lambda found: found[0])
         if not found:
             if path:
-                self.checkpointer.begins_with(os.path.abspath(path))
-            native(path or None)
-            return 0
+                checkpointer.begins_with(os.path.abspath(path))
+            native(other.path if other else path or None)
+            return other.step if other else 0
         step, directory = found
         try:
             with self.checkpointer.reading(), self._paths_of_this_rank():
@@ -224,8 +289,8 @@ class _PartsOfStates:
         return shadowed(self._trainer.strategy, broadcast=lambda path, src=0: path)
 
 
-def _name_of(step: int) -> str:
-    return f"step={step}.ckpt"
+def _step_of(state: dict[str, Any]) -> int:
+    return int(state["global_step"])
 
 
 def _require_known(strategy: Any) -> None:

@@ -126,7 +126,7 @@ class Recovery:
         if self._no_room:
             raise CheckpointError(summary(self._no_room))
         if unreadable := self._unreadable or self._passed_over(None):
-            raise CheckpointError(f"no step at {self.place} can be read: {summary(unreadable)}")
+            raise library.UnreadableSteps(f"no step at {self.place} can be read: {summary(unreadable)}")
         moved = self._moved() if self.disk else ""
         if reasons := self.ranks.objections(moved):
             if not any_world:

@@ -13,12 +13,13 @@ from typing import Any
 from ..checkpointer import Checkpointer
 from ..contents import File, Files, list_name
 from ..copies import Redundancy
+from ..others import Other, Others
 from ..retention import DeletionStrategy, StorageType
 from .capture import SMALL, Capture, bytes_of, is_plain
 from .directory import Directory
+from .steps import PREFIX, above, others, whole_others
 
 GIVEN_BYTES = 16 << 20  # that a rank gives to the others
-PREFIX = "checkpoint-"
 
 
 class StepDirectories(Checkpointer):
@@ -43,6 +44,7 @@ class StepDirectories(Checkpointer):
         deletion_strategy: DeletionStrategy | None = None,
     ):
         self._directory: Directory | None = None
+        self.others = Others(self, lambda _: None)
         super().__init__(
             checkpoint_dir,
             local_shard_num=local_shard_num,
@@ -70,6 +72,31 @@ class StepDirectories(Checkpointer):
     def load_directory(self, disk: bool = True) -> tuple[int, str] | None:
         """The newest step, and a directory with its files, which is there until `release`. `disk`: whether complete steps at the
         place are looked for, or memory alone. None: there is nothing."""
+
+    def load_newest(self, last_file: str) -> tuple[int, str] | None:
+        """As `load_directory`, of all makers: a directory that the framework itself has written to its end is taken if its number is
+        higher than that of every step of Troupe's that can be read, as the framework's own rule has it. `last_file`: it is the last one
+        that the framework writes."""
+
+        def newest(than: int) -> Other | None:
+            # What other ranks have not written yet lacks nothing that can be seen here.
+            return next((one for one in whole_others(self.place, last_file, than) if self.replicated or not one.begun), None)
+
+        self.others = Others(self, newest)
+        self.note_others()
+        found, other = self.others.newest_of_all(self.load_directory, lambda found: found[0])
+        if not other:
+            return found
+        self.others.pass_by(above(self.place, other.step))  # those could not be read
+        return other.step, other.path
+
+    def note_others(self) -> None:
+        """When training begins: directories of the framework itself that it may come to. Not collective."""
+        self.others.pass_by(one for one in others(self.place) if not one.begun)
+
+    def any_rank(self, mine: bool) -> bool:
+        """Whether this is so at any rank. Collective."""
+        return any(row[0] for row in self._ranks.gather([mine]))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

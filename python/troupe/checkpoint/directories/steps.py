@@ -1,27 +1,31 @@
-"""The directories of steps in an output directory: which are to go, and which of other makers are there."""
+"""The directories of steps in an output directory: which are to go, and which the framework itself has written.
+
+    ckpt/checkpoint-10/            a step of Troupe's, with a manifest
+    ckpt/checkpoint-20/            of a run without Troupe: no name of Troupe's in it
+    ckpt/set-aside/checkpoint-20/  the same, after training has come to step 20 by another way
+"""
 
 from __future__ import annotations
 
 import contextlib
-import mmap
+import json
+import logging
 import os
 import re
 import shutil
-import zipfile
-import zlib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 
 from ..arena import complete_steps
-from ..contents import files_of_list, is_list_name
-from ..files import MANIFEST, open_regular
+from ..files import MANIFEST, OWN
 from ..library import CheckpointError
-from .checkpointer import PREFIX
-from .safetensors import header_of
+from ..others import Other
+from .readable import require_readable
 
+log = logging.getLogger("troupe.checkpoint")
+
+PREFIX = "checkpoint-"
 MARKERS = ".troupe/steps"
 STEPS_LISTED = 4096
-PIECE, READERS = 16 << 20, 8  # bytes that are read at once, and files
 LAST_FILE = "trainer_state.json"  # Trainer writes it when all others are there
 _STEP = re.compile(rf"{PREFIX}(\d+)$")
 
@@ -53,81 +57,55 @@ def step_of(path: str | None) -> int | None:
     return int(found[1]) if found else None
 
 
-def newest_of_others(place: str) -> str | None:
-    """The last checkpoint that was not made by Troupe and was written to its end, by Trainer's own rule: the highest number."""
-    rows = []
+# ---- Of the framework itself ----
+
+
+def others(place: str) -> list[Other]:
+    """The highest number first, which is the newest one by Trainer's own rule."""
+    found = []
     for name in _names(place):
-        found = _STEP.match(name)
-        if not found or os.path.lexists(os.path.join(place, MARKERS, found[1])):
+        number = _STEP.match(name)
+        path = os.path.join(place, name)
+        if number and os.path.isdir(path) and not any(name.startswith(OWN) for name in _names(path)):
+            begun = os.path.lexists(os.path.join(place, MARKERS, number[1]))
+            found.append(Other(int(number[1]), path, begun))
+    return sorted(found, key=lambda one: one.step, reverse=True)
+
+
+def above(place: str, step: int) -> list[Other]:
+    """All directories of higher numbers, of whichever maker."""
+    found = [Other(number, os.path.join(place, name)) for name in _names(place) if (number := step_of(name)) is not None and number > step]
+    return [one for one in found if os.path.isdir(one.path)]
+
+
+def whole_others(place: str, last_file: str, than: int) -> Iterator[Other]:
+    """Those of higher numbers `than` this that were written to their end, newest first. `last_file`: the framework writes it when all others are
+    there. Each that has it and cannot be read is logged."""
+    for one in others(place):
+        if one.step <= than or not os.path.isfile(os.path.join(one.path, last_file)):
             continue
-        if os.path.isfile(os.path.join(place, name, LAST_FILE)):
-            rows.append((int(found[1]), name))
-    return os.path.join(place, max(rows)[1]) if rows else None
+        try:
+            require_readable(one.path)
+            if last_file == LAST_FILE:
+                _require_state(one)
+        except CheckpointError as error:
+            log.error("%s is passed over, and stays as it is: %s", one.path, error)
+            continue
+        yield one
 
 
-def _names(place: str) -> list[str]:
+def _names(directory: str) -> list[str]:
     with contextlib.suppress(OSError):
-        return os.listdir(place)
+        return os.listdir(directory)
     return []
 
 
-def require_readable(directory: str) -> None:
-    """Raises CheckpointError that names the file if one of a checkpoint was cut short, or is none of its kind."""
-    if not os.path.isdir(directory):
-        raise CheckpointError(f"{directory} is no directory with a checkpoint")
-    for above, _, names in os.walk(directory):
-        for name in sorted(names):
-            path = os.path.join(above, name)
-            if why := _wrong(path):
-                raise CheckpointError(f"{path}: {why}")
-
-
-def require_whole(directory: str, checksums: bool = True) -> None:
-    """Raises CheckpointError that names the file if one of a complete step is not as it was written, or of a checkpoint that others
-    have written, as `require_readable` does. Without `checksums` only sizes are looked at."""
-    require_readable(directory)
-    lists = [name for name in sorted(_names(directory)) if is_list_name(name)]
-    rows = [row for name in lists for row in _listed(os.path.join(directory, name))]
-    with ThreadPoolExecutor(READERS) as readers:  # zlib lets go of the interpreter
-        why = readers.map(lambda row: _not_as_written(os.path.join(directory, row[0]), row[1], row[2] if checksums else None), rows)
-        for (name, *_), reason in zip(rows, why, strict=True):
-            if reason:
-                raise CheckpointError(f"{os.path.join(directory, name)}: {reason}")
-
-
-def _listed(path: str) -> list[tuple[str, int, int]]:
+def _require_state(one: Other) -> None:
+    path = os.path.join(one.path, LAST_FILE)
     try:
-        with open_regular(path) as file:
-            return files_of_list(file.read())
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}") from error
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-
-
-def _not_as_written(path: str, size: int, crc32: int | None) -> str:
-    try:
-        with open_regular(path) as file:
-            has, found = os.fstat(file.fileno()).st_size, 0
-            if has != size:
-                return f"it has {has} bytes, and {size} were written"
-            while crc32 is not None and (piece := file.read(PIECE)):
-                found = zlib.crc32(piece, found)
-    except OSError as error:
-        return error.strerror or str(error)
-    return "" if crc32 in (None, found) else "it is damaged: its checksum is not that of what was written"
-
-
-def _wrong(path: str) -> str:
-    try:
-        if path.endswith(".safetensors"):
-            with open_regular(path) as file:
-                if os.fstat(file.fileno()).st_size == 0:
-                    return "it is empty"
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                    header_of(content)
-        elif path.endswith((".pt", ".pth")) and not zipfile.is_zipfile(path):
-            return "it is no file of torch.save, or was cut short"
-    except (OSError, ValueError) as error:
-        return getattr(error, "strerror", None) or str(error)
-    return ""
+        with open(path, encoding="utf-8") as file:
+            step = json.load(file).get("global_step")
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path}: it is no state of a Trainer") from error
+    if step != one.step:
+        raise CheckpointError(f"{path}: it is of step {step}")

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import transformers
+
 from ..copies import Redundancy
 from ..directories.capture import Capture
 from ..directories.checkpointer import PREFIX, DirectoryCheckpointer, StepDirectories
 from ..directories.fsdp import FsdpDirectoryCheckpointer
 from ..directories.sharded import ZeroDirectoryCheckpointer
-from ..directories.steps import LAST_FILE, newest_of_others, remove_complete, require_readable, step_of
+from ..directories.readable import require_readable
+from ..directories.steps import LAST_FILE, remove_complete, step_of
 from ..library import CheckpointError
 from ..retention import StorageType
 
@@ -26,9 +29,12 @@ UNIVERSAL = "load_universal"  # in DeepSpeed's config, among what it says of che
 @dataclass(frozen=True)
 class Options:
     """`memory_steps`: a save to memory alone after every so many steps; 0: only what Trainer's arguments say is saved.
+    `wait_for_callbacks`: where a callback has an `on_save`, or checkpoints are pushed to the Hub, training waits until a step that is
+    saved to the disk is complete; False: `on_save` is called at once, and nothing is pushed before the end.
     The rest as for `DdpCheckpointer`."""
 
     memory_steps: int = 0
+    wait_for_callbacks: bool = True
     save_timeout: float = 600
     images: int = 2
     copy_on_write: bool = False
@@ -47,7 +53,7 @@ class Flash:
 
     def __init__(self, trainer: Any, options: Options):
         """Raises ValueError for a Trainer whose checkpoints cannot be kept this way."""
-        require_possible(trainer)
+        require_possible(trainer, options)
         self.trainer = trainer
         self.options = options
         self.checkpointer: StepDirectories | None = None
@@ -55,6 +61,7 @@ class Flash:
         self._memory_only = False  # the save that comes
         self._first_step_is_over = False
         self._until_release = contextlib.ExitStack()
+        self._pushed = False  # Trainer would push the checkpoint that is being saved
 
     # ---- What Trainer asks ----
 
@@ -75,12 +82,28 @@ class Flash:
 
     # ---- Saving ----
 
-    def save(self, write: Callable[[], Any]) -> None:
-        """`write`: Trainer's own save."""
-        checkpointer, trainer = self.open(), self.trainer
+    def save(self, write: Callable[[], Any], push: Callable[[str], Any]) -> None:
+        """`write`: Trainer's own save. `push`: its push of a checkpoint's directory to the Hub."""
+        trainer = self.trainer
         storage = StorageType.MEMORY if self._memory_only else StorageType.DISK
-        self._memory_only = False
+        self._memory_only = self._pushed = False
+        vars(trainer.callback_handler).pop("on_save", None)
+        with self._as_without_us() if storage is StorageType.MEMORY else contextlib.nullcontext():
+            kept = self._kept(write, storage)
         step = trainer.state.global_step
+        if not kept:
+            log.error("step %d is not kept, and training goes on without it", step)
+        if storage is StorageType.MEMORY:
+            return self._without_on_save()
+        complete = kept and (not self._is_awaited() or self.settle())
+        if not complete:
+            self._without_on_save()  # there is no checkpoint to look at
+        elif self._pushed:
+            push(os.path.join(self._place(), f"{PREFIX}{step}"))
+        self._make_room(last=self._is_last_save())
+
+    def _kept(self, write: Callable[[], Any], storage: StorageType) -> bool:
+        checkpointer, step = self.open(), self.trainer.state.global_step
         name = f"{PREFIX}{step}"
         self._capture = capture = Capture()
         try:
@@ -89,18 +112,58 @@ class Flash:
                 write()
             self._with_real_paths(capture, name)
             files = capture.files(name)
+            checkpointer.others.make_way(step)
             kept = checkpointer.save_directory(step, files, storage)
             if not kept and storage is StorageType.DISK:
                 # It may be that all memory holds what is still being written.
                 checkpointer.wait_latest_checkpoint(self.options.save_timeout)
                 kept = checkpointer.save_directory(step, files, storage)
+            return kept
         finally:
             self._capture = None
             capture.close()
-        if not kept:
-            log.error("step %d is not kept, and training goes on without it", step)
-        if storage is StorageType.DISK:
-            self._make_room(last=self._is_last_save())
+
+    # ---- What callbacks see ----
+
+    def pushes_later(self) -> bool:
+        """Whether a push is of the checkpoint that is being saved: it is made when that is complete."""
+        self._pushed = self._capture is not None
+        return self._pushed
+
+    def _is_awaited(self) -> bool:
+        """Whether any rank has something that looks at a checkpoint once it is saved. Collective."""
+        mine = bool(self.options.wait_for_callbacks and (self._pushed or self._listeners()))
+        return self.open().any_rank(mine)
+
+    def _listeners(self) -> list[str]:
+        """Callbacks that hear of saves."""
+        plain = transformers.TrainerCallback.on_save
+        callbacks = self.trainer.callback_handler.callbacks
+        return [type(one).__name__ for one in callbacks if getattr(one.on_save, "__func__", None) is not plain]
+
+    def _without_on_save(self) -> None:
+        """Trainer's next call of that is for a checkpoint that Trainer itself would not have, or that is not there."""
+        handler = self.trainer.callback_handler
+
+        def on_save(args: Any, state: Any, control: Any) -> Any:
+            vars(handler).pop("on_save", None)
+            control.should_save = False
+            return control
+
+        handler.on_save = on_save
+
+    @contextlib.contextmanager
+    def _as_without_us(self) -> Iterator[None]:
+        """What a save leaves in Trainer's state, and writes into later checkpoints, is none of a save to memory alone."""
+        state = self.trainer.state
+        before = {name: list(kept) if isinstance(kept, list) else kept for name, kept in state.stateful_callbacks.items()}
+        best = state.best_model_checkpoint
+        try:
+            yield
+        finally:
+            state.stateful_callbacks, state.best_model_checkpoint = before, best
+
+    # ---- Files ----
 
     @contextlib.contextmanager
     def _written_here(self, saves: bool) -> Iterator[None]:
@@ -149,11 +212,13 @@ class Flash:
         except (CheckpointError, OSError) as error:
             log.warning("checkpoints beyond save_total_limit stay: %s", error)
 
-    def settle(self) -> None:
-        """Until the last save to disk is complete."""
-        if self.checkpointer:
-            self.checkpointer.wait_latest_checkpoint(self.options.save_timeout)
-            self._remove_old()
+    def settle(self) -> bool:
+        """Until the last save to disk is complete; whether it is."""
+        if not self.checkpointer:
+            return True
+        complete = self.checkpointer.wait_latest_checkpoint(self.options.save_timeout)
+        self._remove_old()
+        return complete
 
     # ---- Resuming ----
 
@@ -165,19 +230,21 @@ class Flash:
         """
         self._first_step_is_over = False
         checkpointer = self.open()
+        if resume is not True:
+            checkpointer.note_others()
         if not resume:
             return None
-        if found := checkpointer.load_directory(disk=resume is True):
+        if found := checkpointer.load_newest(LAST_FILE) if resume is True else checkpointer.load_directory(disk=False):
             step, directory = found
             log.info("training is resumed from step %d", step)
             if isinstance(checkpointer, ZeroDirectoryCheckpointer) and checkpointer.is_universal:
                 self._load_universal()
             return directory
-        path = newest_of_others(checkpointer.place) if resume is True else os.fspath(resume)
-        if path is None:
+        if resume is True:
             if checkpointer.me.rank == 0:
                 log.warning("there is no checkpoint at %s: training begins", checkpointer.place)
             return None
+        path = os.fspath(resume)
         require_readable(path)
         checkpointer.begins_with(os.path.abspath(path))
         return path
@@ -235,9 +302,10 @@ class Flash:
         self.checkpointer = None
 
 
-def require_possible(trainer: Any) -> None:
-    if trainer.args.push_to_hub and getattr(trainer.args.hub_strategy, "value", "") != "end":
+def require_possible(trainer: Any, options: Options) -> None:
+    pushes = trainer.args.push_to_hub and getattr(trainer.args.hub_strategy, "value", "") != "end"
+    if pushes and not options.wait_for_callbacks:
         raise ValueError(
-            "Trainer's checkpoints cannot be kept in memory: push_to_hub sends a checkpoint's directory when it is saved, and here it "
-            "is written later: set hub_strategy='end' or push_to_hub=False"
+            "with wait_for_callbacks=False no checkpoint is pushed to the Hub, as it is written later: leave it out, or set "
+            "hub_strategy='end' or push_to_hub=False"
         )

@@ -16,7 +16,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..directories.steps import LAST_FILE, require_whole
+from ..directories.readable import require_whole
+from ..directories.steps import LAST_FILE
 from ..library import CheckpointError
 from ..progress import since_failure, tell
 from ..ranks import Rank

@@ -43,7 +43,12 @@ class FlashMixin:
             log.warning("while hyperparameters are searched, checkpoints are Trainer's own")
             return super()._save_checkpoint(model, trial, *more, **named)  # type: ignore[misc]
         inherited = super()._save_checkpoint  # type: ignore[misc]
-        return self._flash.save(lambda: inherited(model, trial, *more, **named))
+        push = super()._push_from_checkpoint  # type: ignore[misc]
+        return self._flash.save(lambda: inherited(model, trial, *more, **named), push)
+
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        if not self._flash.pushes_later():
+            super()._push_from_checkpoint(checkpoint_folder)  # type: ignore[misc]
 
     def _load_from_checkpoint(self, *more: Any, **named: Any) -> Any:
         with self._flash.reading():

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from ..arena import complete_steps
 from ..directories.checkpointer import PREFIX
-from ..directories.steps import LAST_FILE, STEPS_LISTED, require_whole
+from ..directories.readable import require_whole
+from ..directories.steps import LAST_FILE, STEPS_LISTED
 from ..files import manifest_of
 from ..library import CheckpointError
 from ..ranks import COUNTS_OF_A_TERM, number
