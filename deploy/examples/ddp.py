@@ -51,7 +51,8 @@ def main(checkpoints: str, steps: int) -> None:
             checkpointer.save_checkpoint(step, state, storage_type=where)
         checkpointer.wait_latest_checkpoint()
     if dist.get_rank() == 0:
-        print(f"ends after step {steps} with loss {loss.item():.9f}", flush=True)
+        made = f"ends after step {steps} with loss {loss.item():.9f}" if first <= steps else f"step {first - 1} is made already"
+        print(made, flush=True)
     dist.destroy_process_group()
 
 

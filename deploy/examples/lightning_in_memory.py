@@ -27,7 +27,7 @@ class Regression(lightning.LightningModule):
         self.layers = torch.nn.Sequential(
             torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
         )
-        self.loss = 0.0
+        self.loss: float | None = None
 
     def on_train_start(self) -> None:
         if self.global_rank == 0:
@@ -69,7 +69,8 @@ def main(checkpoints: str, steps: int) -> None:
     model = Regression()
     trainer.fit(model, ElasticDataLoader(samples, batch_size=16, sampler=sampler))
     if rank == 0:
-        print(f"ends after step {trainer.global_step} with loss {model.loss:.9f}", flush=True)
+        step = trainer.global_step
+        print(f"step {step} is made already" if model.loss is None else f"ends after step {step} with loss {model.loss:.9f}", flush=True)
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

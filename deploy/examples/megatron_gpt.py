@@ -92,7 +92,6 @@ def main(checkpoints: str, steps: int) -> None:
         print(f"begins with step {first}", flush=True)
     mask = torch.triu(torch.ones(LENGTH, LENGTH, dtype=torch.bool, device=device), 1)[None, None]
     places = torch.arange(LENGTH, device=device).expand(4, LENGTH)
-    loss = torch.zeros(())
     for step in range(first, steps + 1):
         tokens = batch(step, parallel_state.get_data_parallel_rank()).to(device)
         model[0].zero_grad_buffer()
@@ -108,7 +107,8 @@ def main(checkpoints: str, steps: int) -> None:
         save_checkpoint(step, model, optimizer, scheduler, 0, storage_type=where)
     wait_latest_checkpoint()
     if rank == 0:
-        print(f"ends after step {steps} with loss {loss.item():.9f}", flush=True)
+        made = f"ends after step {steps} with loss {loss.item():.9f}" if first <= steps else f"step {first - 1} is made already"
+        print(made, flush=True)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 

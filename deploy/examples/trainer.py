@@ -57,6 +57,10 @@ def newest_whole(checkpoints: str) -> str | None:
 
 
 def main(checkpoints: str, steps: int) -> None:
+    newest = newest_whole(checkpoints)
+    if newest and int(newest.rpartition("-")[2]) >= steps:  # Trainer would make one more
+        print(f"step {steps} is made already", flush=True)
+        return
     on_gpu = torch.cuda.is_available()
     set_seed(0)
     small = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
@@ -77,7 +81,7 @@ def main(checkpoints: str, steps: int) -> None:
     )
     model = LlamaForCausalLM(config)
     trainer = Trainer(model, arguments, train_dataset=Texts(), callbacks=[Progress()])
-    trainer.train(resume_from_checkpoint=newest_whole(checkpoints))
+    trainer.train(resume_from_checkpoint=newest)
     if trainer.is_world_process_zero():
         loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
         print(f"ends after step {trainer.state.global_step} with loss {loss:.9f}", flush=True)

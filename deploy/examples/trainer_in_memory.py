@@ -21,6 +21,7 @@ from transformers import (
     set_seed,
 )
 
+from troupe.checkpoint import complete_steps
 from troupe.checkpoint.transformers import flash
 
 
@@ -42,6 +43,9 @@ class Progress(TrainerCallback):
 
 
 def main(checkpoints: str, steps: int) -> None:
+    if max(complete_steps(checkpoints), default=0) >= steps:  # Trainer would make one more
+        print(f"step {steps} is made already", flush=True)
+        return
     on_gpu = torch.cuda.is_available()
     set_seed(0)
     small = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}

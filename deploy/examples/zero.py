@@ -37,7 +37,8 @@ def main(checkpoints: str, steps: int) -> None:
         # Memory each step, which costs a copy; the disk each 50th, behind training: zero.json says so.
         engine.save_checkpoint(checkpoints)
     if engine.global_rank == 0:
-        print(f"ends after step {steps} with loss {loss.item():.9f}", flush=True)
+        made = f"ends after step {steps} with loss {loss.item():.9f}" if first <= steps else f"step {first - 1} is made already"
+        print(made, flush=True)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 

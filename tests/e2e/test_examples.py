@@ -82,6 +82,9 @@ def test_a_script_ends_with_the_same_loss_whether_a_worker_was_killed_or_not(
     whole = trained("whole")
     assert whole.wait(WITHIN) == [0], whole.err()
     assert len(losses(whole)) == 1
+    again = trained("whole")
+    assert again.wait(WITHIN) == [0], again.err()
+    assert f"step {STEPS} is made already" in again.out() or losses(again) == losses(whole)
     broken = trained("broken")
     loss = goes_on_after_a_killed_worker(broken, tmp_path / "broken" / first_on_disk)
     assert loss == losses(whole)

@@ -33,6 +33,8 @@ def losses(run: Run) -> list[str]:
 def test_the_example_ends_with_the_same_loss_whether_a_worker_was_killed_or_not(start: Start, tmp_path: Path) -> None:
     whole = trained(start, tmp_path / "whole")
     assert whole.wait(300) == [0], whole.err()
+    again = trained(start, tmp_path / "whole")  # with the steps since the last one on the disk left to make
+    assert again.wait(300) == [0] and losses(again) == losses(whole), again.err()
     broken = trained(start, tmp_path / "broken")
     until((tmp_path / "broken/iter_0000050/.troupe-manifest.json").exists, 300, "the first step on disk")
     kill_rank(broken, 1)

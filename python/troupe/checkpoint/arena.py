@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import pickle
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from .devices import PATIENCE, Arrival, Devices, Pinning, is_elsewhere, left_of,
 from .files import first_line
 from .image import Destination, Image, Unfinished
 from .kept_skeleton import Skeletons
+from .loadable import refused_at_load
 from .skeleton import MAIN_MEMORY, Skeleton
 from .stripes import Group
 
@@ -148,12 +150,17 @@ class View:
         """The state of an image, without a copy: its tensors are the image's memory, which is theirs as long as one of them lives,
         here or in a process forked from this one. Then a save may use it again.
 
-        `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more.
+        `weights_only` and `map_location` as in torch.load. Raises CheckpointError if the image is no more, or torch.load refuses
+        what is in it.
         """
         with self.mapped(image):
-            return torch.load(
-                image.path, mmap=True, weights_only=weights_only, map_location=map_location
-            )
+            try:
+                return torch.load(
+                    image.path, mmap=True, weights_only=weights_only, map_location=map_location
+                )
+            except pickle.UnpicklingError as error:
+                why = refused_at_load(image.path, error)
+                raise library.CheckpointError(f"step {image.step} cannot be loaded: {why}") from error
 
     def files(self, image: Image) -> HeldFiles:
         """The files of an image that has several, without a copy. Raises CheckpointError if the image is no more."""
@@ -264,6 +271,10 @@ class Arena(View):
         found = library.Descriptors()
         library.load().troupe_arena_descriptors(self._handle, found)
         return list(found)
+
+    def take_unknown(self) -> bytes:
+        """See `Skeletons.take_unknown`."""
+        return self._skeletons.take_unknown()
 
     def prepare(self, state: Any) -> None:
         """Makes memory for states like this one, in the background: without it the first save takes some times longer.

@@ -19,6 +19,7 @@ from .copies import NONE, UNDER_WAY, Copies, Redundancy, agreed_group
 from .files import directory_of, load_file, manifest_of, placed, require_writable
 from .image import DDP, Destination, Image
 from .library import CheckpointError
+from .loadable import refusal, remedy
 from .loads import FoundFiles, Loads
 from .private_saver import PrivateSaver
 from .progress import tell_first_step
@@ -99,6 +100,7 @@ class Checkpointer(ABC):
         self._others: View | None = None  # where its node holds pieces of other nodes' images
         self._saver: PrivateSaver | None = None
         self._fresh = True  # nothing was loaded or saved by this process
+        self._loads_all = False  # the last load was one with weights_only=False
         self.resumed_from: int | None = None  # the step that training went on from, the same at all ranks; see Destination
         self._behind = False  # the last save may still be copied at some rank
         self._copies: Copies | None = None  # of a rank whose image other nodes hold
@@ -256,6 +258,7 @@ class Checkpointer(ABC):
             to = self._destination(*where())
             if self._saves:
                 self._saves.keep(self.me, number, step, content, to, disk)
+                self._tell_of_refused(step, content)
         except CheckpointError as error:
             reason = str(error)
         except Exception as error:
@@ -284,6 +287,12 @@ class Checkpointer(ABC):
         if self._copies:
             (self._copies.want if next_copies else self._copies.skip)(step, self.me.generation)
         return True
+
+    def _tell_of_refused(self, step: int, state: Any) -> None:
+        """Once for each new kind of object, by the first shard: workers that have failed could not go on from this state."""
+        pickled = self._arena.take_unknown() if self._arena else b""
+        if pickled and self.shard == 0 and not self._loads_all and (why := refusal(state, pickled)):
+            log.warning("step %d is saved, but by itself load_checkpoint() cannot give it back: %s; %s", step, why, remedy())
 
     def _agree_on_last(self) -> None:
         """The last save was copied behind its call at some rank, and by now that has ended: what all have stays while the next one
@@ -384,10 +393,11 @@ class Checkpointer(ABC):
         something newer in memory, which is taken. After the first load or save it is just a file, read by this rank alone.
         Tensors are the image's memory; a page is copied when the program first writes to it. `weights_only` and `map_location` as
         in torch.load, but that tensors are in main memory unless it says otherwise: None has each on the device that it was
-        saved from, which may be another rank's. Raises CheckpointError if what there is cannot be read, or if there are several
+        saved from, which may be another rank's. Raises CheckpointError if what there is cannot be read or is refused, or if there are several
         shards and they were saved by a world of another size.
         """
         first, self._fresh = self._fresh, False
+        self._loads_all = not weights_only
 
         def read(seen: View, image: Image) -> Any:
             return seen.load(image, weights_only=weights_only, map_location=map_location)

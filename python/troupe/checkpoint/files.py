@@ -105,7 +105,11 @@ def load_file(path: str, *, weights_only: bool, map_location: Any) -> Any:
         return torch.load(path, mmap=True, weights_only=weights_only, map_location=map_location)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from error
-    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+    except pickle.UnpicklingError as error:
+        from .loadable import refused_at_load
+
+        raise CheckpointError(f"{path}: {refused_at_load(path, error)}") from error
+    except (RuntimeError, ValueError, EOFError) as error:
         raise CheckpointError(f"{path}: {first_line(error)}") from error
 
 

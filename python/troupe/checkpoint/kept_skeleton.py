@@ -155,12 +155,20 @@ class Skeletons:
 
     def __init__(self) -> None:
         self._kept: Kept | None = None
+        self._known: set[Any] = set()  # classes and functions in the pickles of states without an outline
+        self._unknown = b""  # the first such pickle with others
         self._selections: list[Selection] = []
 
     def of(self, state: Any) -> Skeleton:
         """What `pickled` gives, byte for byte, and raises what it raises."""
         with without_collector():
             return self._of(state)
+
+    def take_unknown(self) -> bytes:
+        """The first pickle since the last call that has classes or functions which no state before had; empty if there is none. Tensors,
+        numbers, strings and their containers do not count."""
+        pickle, self._unknown = self._unknown, b""
+        return pickle
 
     def prepare(self, state: Any) -> Skeleton:
         """As `of`. What else is done when numbers have changed for the first time is done now."""
@@ -175,7 +183,11 @@ class Skeletons:
             seen = outlined(state, self._selections)
         except NoOutline:
             self._kept = None
-            return dumped(state, Pickler)
+            skeleton = dumped(state, Pickler)
+            if not skeleton.met <= self._known:
+                self._known |= skeleton.met
+                self._unknown = self._unknown or skeleton.pickle
+            return skeleton
         if self._kept and self._kept.outline == seen.outline:
             return self._kept.skeleton(state, seen)
         self._kept = None

@@ -17,8 +17,8 @@ import pickle
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from types import FunctionType
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -35,6 +35,9 @@ _NO_STORAGES = frozenset(
 )
 
 
+_NAMED = (type, FunctionType, BuiltinFunctionType)
+
+
 @dataclass
 class InMainMemory:
     """Storages of which none is elsewhere."""
@@ -48,6 +51,7 @@ class Skeleton:
     pickle: bytes
     storages: Sequence[torch.UntypedStorage]  # by their keys in the pickle: "0", "1", …
     located: InMainMemory | None = None  # None: that is not known yet
+    met: set[Any] = field(default_factory=set)  # classes and functions in the pickle, if it was just made
 
     @property
     def bytes(self) -> int:
@@ -124,6 +128,7 @@ class Pickler(pickle.Pickler):
         self.storages: list[torch.UntypedStorage] = []
         self._keys: dict[int, str] = {}  # by the identity of a storage
         self._types: dict[tuple[str, int], torch.dtype] = {}  # by the place of its data
+        self.met: set[Any] = set()  # classes and functions, and the classes of all other objects that are no containers of data
         self._own_taggers = taggers_are_torchs_own()
         self._reduces = not {torch.Tensor, torch.nn.Parameter} & copyreg.dispatch_table.keys()
 
@@ -144,7 +149,10 @@ class Pickler(pickle.Pickler):
         kind = type(obj)
         if kind is _NoHooks:
             return OrderedDict, ()
-        if kind is not torch.Tensor or not self._reduces or not _is_plain(obj):
+        if kind is not torch.Tensor:
+            self.met.add(obj if isinstance(obj, _NAMED) else kind)
+            return NotImplemented
+        if not self._reduces or not _is_plain(obj):
             return NotImplemented
         dtype = obj.dtype
         rule = _rules.get(dtype)
@@ -221,4 +229,4 @@ def dumped(state: Any, kind: type[Pickler]) -> Skeleton:
         pickler.dump(state)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise type(error)(f"{_culprit(state)} cannot be saved: {error}") from error
-    return Skeleton(file.getvalue(), pickler.storages)
+    return Skeleton(file.getvalue(), pickler.storages, met=pickler.met)
