@@ -2,7 +2,7 @@
 # the way from one to the other. Not below `lib`: `pip install --target` leaves out what of a wheel's data is there.
 #
 #   bin/troupe, and links to it of its other names
-#   libexec/troupe/libtroupe_worker.so, and libexec/troupe/hooks, which the launcher puts on a worker's PYTHONPATH
+#   libexec/troupe/libtroupe_worker.so, libtroupe_python.so, and libexec/troupe/hooks, which the launcher puts on a worker's PYTHONPATH
 #   share/bash-completion/completions, share/zsh/site-functions, share/fish/vendor_completions.d, share/man/man1
 #   lib/systemd/system/actor-master@.service
 #   lib/python3/dist-packages/troupe (component `python`, only by name)   where Debian's python3 looks
@@ -17,7 +17,7 @@ target_link_options(troupe_worker_library PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(troupe PROPERTIES INSTALL_RPATH "$ORIGIN/../libexec/troupe" BUILD_WITH_INSTALL_RPATH ON)
 set_target_properties(troupe_worker_library PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 
-install(TARGETS troupe troupe_worker_library
+install(TARGETS troupe troupe_worker_library troupe_python_library
   RUNTIME_DEPENDENCY_SET troupe_loads
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION libexec/troupe)

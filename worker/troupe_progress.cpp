@@ -1,3 +1,4 @@
+#include "worker/progress/grad_mode.hpp"
 #include "worker/progress/members.hpp"
 #include "worker/progress/observed_script.hpp"
 #include "worker/progress/own_page.hpp"
@@ -12,6 +13,9 @@ namespace {
 
 /// Its own count is what the script means by a step.
 std::atomic<bool> script_counts{false};
+
+/// Of the script's thread.
+observed_script observed;
 
 constexpr std::uint32_t collectives = static_cast<std::uint32_t>(diag::collective::other) + 1;
 
@@ -43,7 +47,7 @@ void step(Number&& number) {
 
 static_assert(TROUPE_USER == static_cast<int>(diag::phase::user));
 static_assert(TROUPE_OTHER_COLLECTIVE == static_cast<int>(diag::collective::other));
-static_assert(TROUPE_TRAINING_BEGINS == static_cast<int>(moment::training_begins));
+static_assert(TROUPE_GRADIENTS_SWITCHED == static_cast<int>(moment::gradients_switched));
 static_assert(TROUPE_FEED_PHASES == static_cast<int>(diag::feed::phase_changes));
 
 int troupe_take_page() {
@@ -83,7 +87,7 @@ void troupe_observed(uint32_t event) {
   if (seen == moment::optimizer_ends && !script_counts.load(std::memory_order_relaxed))
     step([](std::uint64_t now) { page().step(now); });
   if (is_script_thread())
-    observe(page(), seen, now_ns());
+    observed.see(page(), seen, records_gradients(), now_ns());
 }
 
 int32_t troupe_communicator(const char* name, const uint32_t* members, size_t member_count) {

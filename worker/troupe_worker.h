@@ -72,18 +72,18 @@ void troupe_phase_enter(uint32_t kind, const char* name);
 void troupe_phase_leave(uint32_t kind);
 
 /* What hooks see of a training script that says nothing itself. From it come the phases: forward is what lies between a batch and
- * the backward pass; an evaluation ends with the next of these that trains. An end of an optimizer's step is a training step,
+ * the backward pass, or an evaluation where gradients are off. An end of an optimizer's step is a training step,
  * unless the script counts steps itself or `TROUPE_MINOR_OPTIMIZER_ENDS` says that another optimizer counts. */
 enum {
   TROUPE_INPUT_BEGINS,
-  TROUPE_INPUT_ENDS,
+  TROUPE_INPUT_ENDS, /* with a batch */
+  TROUPE_INPUT_IS_OVER,
   TROUPE_BACKWARD_BEGINS,
   TROUPE_BACKWARD_ENDS,
   TROUPE_OPTIMIZER_BEGINS,
   TROUPE_OPTIMIZER_ENDS,
   TROUPE_MINOR_OPTIMIZER_ENDS,
-  TROUPE_EVALUATION_BEGINS,
-  TROUPE_TRAINING_BEGINS,
+  TROUPE_GRADIENTS_SWITCHED,
 };
 void troupe_observed(uint32_t event);
 
@@ -99,7 +99,7 @@ void troupe_collective_leave(int32_t communicator);
 /* Makes PyTorch's process groups of this process report: which feeds there are from now on, 0 if there are none. Call it when
  * torch is loaded, and before a process group is made. `why` gets one line for each library that cannot be hooked. */
 uint64_t troupe_hook_collectives(char* why, size_t why_bytes);
-/* Names the process groups whose sequence number this thread asks for until troupe_named: how a caller that has no C++ pointer
+/* Names the process groups whose sequence number this thread sets or asks for until troupe_named: how a caller that has no C++ pointer
  * says which is meant. */
 void troupe_name_next(const char* name, const uint32_t* members, size_t member_count);
 void troupe_named(void);

@@ -33,6 +33,7 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
 def test_nothing_else_is_copied_from_the_system(prefix: Path) -> None:
     assert {p.name for p in (prefix / "libexec/troupe").iterdir()} == {
         "hooks",
+        "libtroupe_python.so",
         "libtroupe_trace.so",
         "libtroupe_worker.so",
     }

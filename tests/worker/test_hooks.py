@@ -23,9 +23,9 @@ def main():
         model(batch).sum().backward()
         optimizer.step()
         second.step()
-    model.eval()
-    show("evaluates")
-    model.train()
+    with torch.no_grad():
+        for batch in DataLoader(torch.randn(2, 64), batch_size=2, num_workers=WORKERS):
+            show("evaluates")
     rank = dist.get_rank()
     part = dist.new_group([0, 1])
     if rank < 2:
@@ -132,18 +132,25 @@ def test_files_are_a_checkpoint(workers, tmp_path) -> None:
                 return (int, ())
         torch.save(Slow(), {str(tmp_path / "file")!r})
         show("saved")
+        class Slower:
+            def __reduce__(self):
+                return (show, ("loads",))
+        torch.save(Slower(), {str(tmp_path / "file")!r})
+        torch.load({str(tmp_path / "file")!r}, weights_only=False)
+        show("loaded")
         import torch.distributed.checkpoint as dcp
-        for name in ("save", "load"):
-            function = getattr(dcp, name, None)  # not before PyTorch 2.2
-            assert function is None or "hooks" in function.__code__.co_filename, name
+        class Writer(dcp.FileSystemWriter):
+            def prepare_local_plan(self, plan):
+                show("plans")
+                return super().prepare_local_plan(plan)
+        dcp.save({{"x": torch.ones(1)}}, storage_writer=Writer({str(tmp_path)!r}))
+        show("written")
         """
     )
-    assert rank.line() == "saves"
-    assert rank.seen()["phase"] == "checkpoint"
-    rank.go()
-    assert rank.line() == "saved"
-    assert rank.seen()["phase"] == "other"
-    rank.go()
+    for line in ("saves", "saved", "loads", "loaded", "plans", "written"):
+        assert rank.line() == line
+        assert rank.seen()["phase"] == ("checkpoint" if line in ("saves", "loads", "plans") else "other"), line
+        rank.go()
     rank.end()
 
 
@@ -169,7 +176,7 @@ def test_a_fork_and_a_second_process_do_not_write(workers) -> None:
                 optimizer.step()
             os._exit(0)
         os.wait()
-        assert "hooks" not in os.environ.get("PYTHONPATH", "")
+        assert "troupe/hooks" not in os.environ.get("PYTHONPATH", "")
         kept = {name[5:]: value for name, value in os.environ.items() if name.startswith("KEPT_")}
         subprocess.run([sys.executable, __file__, "second"], close_fds=False, check=True, env={**os.environ, **kept})
         show()
@@ -194,7 +201,7 @@ def test_the_next_sitecustomize_runs_as_if_it_were_the_first(workers, build, tmp
     (rank,) = workers(
         """
         import sys, sitecustomize
-        print(sitecustomize.mark, any("hooks" in each for each in sys.path))
+        print(sitecustomize.mark, any("troupe/hooks" in each for each in sys.path))
         """,
         environment={"PYTHONPATH": f"{build}/libexec/troupe/hooks:{tmp_path}"},
     )

@@ -13,7 +13,8 @@
 ///     enqueue(work)           … and has made it: entered
 ///     runLoop()               this thread does the works of that group
 ///     finishWorkGloo[Error]() … and has done one: left
-///     getSequenceNumberForGroup()   while a name is said (name_next): that is its name
+///     setSequenceNumberForGroup(), getSequenceNumberForGroup()
+///                             while a name is said (name_next): that is its name
 ///
 /// Methods are known by their names alone, so that other versions' signatures do not matter. Where
 /// one of these functions is missing, nothing is hooked.
@@ -27,7 +28,7 @@ struct hooked {
 /// Once in a process; a second call says what the first did.
 hooked hook_process_groups();
 
-/// Process groups that this thread asks for their sequence number have this name.
+/// Process groups whose sequence number this thread sets or asks for have this name.
 void name_next(const char* name, std::uint64_t members, std::uint64_t members_hash);
 void named();
 

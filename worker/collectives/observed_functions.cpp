@@ -49,7 +49,7 @@ std::optional<observed> of(std::string_view method) {
   if (method == "send" || method == "recv" || method == "recvAnysource")
     return observed{role::point_to_point, method == "send" ? collective::send : collective::recv,
                     true};
-  if (method == "getSequenceNumberForGroup")
+  if (method == "getSequenceNumberForGroup" || method == "setSequenceNumberForGroup")
     return observed{role::sequence_number};
   for (const auto& [name, kind] : calls)
     if (method == name)

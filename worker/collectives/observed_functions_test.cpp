@@ -28,6 +28,8 @@ TEST_CASE("messages, names and ends are told apart") {
   CHECK(of("_ZN4c10d16ProcessGroupNCCL13recvAnysourceERi").kind == collective::recv);
   CHECK(of("_ZN4c10d16ProcessGroupNCCL25getSequenceNumberForGroupEv").what ==
         role::sequence_number);
+  CHECK(of("_ZN4c10d16ProcessGroupNCCL25setSequenceNumberForGroupEv").what ==
+        role::sequence_number);
   CHECK_FALSE(of("_ZN4c10d16ProcessGroupNCCL25getSequenceNumberForGroupEv").answers_object);
   CHECK(of("_ZN4c10d16ProcessGroupNCCLD0Ev").what == role::destroy);
 }

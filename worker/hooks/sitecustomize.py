@@ -1,60 +1,12 @@
 """Begins the hooks of Troupe in a training process, then is as if it had never been there.
 
-The launcher puts this file's folder first on PYTHONPATH. Python imports `sitecustomize` at its start: here it waits for torch to
-be imported, takes its folder off the path, and runs the `sitecustomize` that Python would have found without it. Every Python
-process below a worker comes by here, so this is one small file that imports nothing, and what fails is not told to a script.
+The launcher puts this file's folder first on PYTHONPATH. Python imports `sitecustomize` at its start: here the folder is taken off
+the path, and the native library is asked to wait until torch is imported: no finder and no loader of ours is there, so nothing is
+to be seen of it. Then the `sitecustomize` that Python would have found without this one runs. Every Python process below a worker
+comes by here, so this is one small file that imports next to nothing, and what fails is not told to a script.
 """
 
 import sys
-
-
-class Finder:
-    """Finds modules as all others on sys.meta_path do, and acts after one of its own was imported."""
-
-    def __init__(self):
-        self.actions = {}
-
-    def when_imported(self, name, action):
-        """Now, if it is imported already. `action` gets the module, and raises nothing."""
-        module = sys.modules.get(name)
-        if module is not None:
-            action(module)
-            return
-        self.actions[name] = action
-        if self not in sys.meta_path:
-            sys.meta_path.insert(0, self)
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in self.actions:
-            return None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec = find(name, path, target)
-            if spec is not None:
-                self.watch(spec.loader, name)
-                return spec
-        return None
-
-    def watch(self, loader, name):
-        run = getattr(loader, "exec_module", None)
-        if run is None:
-            return
-
-        def exec_module(module):
-            del loader.exec_module
-            run(module)
-            action = self.actions.pop(name, None)
-            if not self.actions and self in sys.meta_path:
-                sys.meta_path.remove(self)
-            if action is not None:
-                action(module)
-
-        try:
-            loader.exec_module = exec_module  # of this loader alone, and until it has run
-        except AttributeError:
-            pass
 
 
 def failed(error):
@@ -64,37 +16,79 @@ def failed(error):
         sys.stderr.write(f"troupe: no hooks: {type(error).__name__}: {error}\n")
 
 
+def library_in(folder):
+    """The functions of worker/python/troupe_python.h. `ctypes` would take three times as long to import as what it is made of."""
+    import _ctypes
+
+    class Object(_ctypes._SimpleCData):
+        _type_ = "O"
+
+    class Text(_ctypes._SimpleCData):
+        _type_ = "z"
+
+    class Size(_ctypes._SimpleCData):
+        _type_ = "L"
+
+    class Answer(_ctypes._SimpleCData):
+        _type_ = "i"
+
+    class Function(_ctypes.CFuncPtr):
+        _flags_ = 1 | 4  # C's convention, and the interpreter's lock stays held
+        _restype_ = Answer
+
+    library = _ctypes.dlopen(f"{folder}/libtroupe_python.so", 0)
+
+    def function(name, *arguments):
+        found = Function(_ctypes.dlsym(library, name))
+        found.argtypes = arguments
+        return found
+
+    begin = function("troupe_python_begin", Size, Answer)
+    if not begin(object.__basicsize__, sys.version_info[1]):
+        raise RuntimeError("the library knows no such interpreter")
+    return function("troupe_python_when_imported", Object, Text, Object)
+
+
 def begin():
     import os  # which Python has imported already
 
     folder = __file__.rpartition("/")[0]
     sys.path[:] = [each for each in sys.path if each != folder]
+    sys.path_importer_cache.pop(folder, None)
     if os.environ.get("TROUPE_HOOKS", "0") in ("", "0"):
         return
-    finder = Finder()
+    wait = library_in(folder.rpartition("/")[0])
+
+    def when_imported(name, action):
+        """Now, if it is imported already. `action` gets the module, and raises nothing."""
+        module = sys.modules.get(name)
+        if module is not None:
+            action(module)
+        elif not wait(exec, name.encode(), action):
+            raise RuntimeError(f"an import of {name} cannot be seen")
 
     def after_torch(torch):
         try:
-            sys.path.insert(0, folder)
-            try:
-                import _troupe_hooks
-            finally:
-                sys.path.remove(folder)
-            _troupe_hooks.begin(torch, finder, folder)
+            from importlib.machinery import PathFinder
+            from importlib.util import module_from_spec
+
+            spec = PathFinder.find_spec("_troupe_hooks", [folder])
+            hooks = sys.modules[spec.name] = module_from_spec(spec)
+            spec.loader.exec_module(hooks)
+            hooks.begin(torch, when_imported, folder)
         except Exception as e:
             failed(e)
+        finally:
+            for each in (folder, f"{folder}/_troupe_hooks"):
+                sys.path_importer_cache.pop(each, None)
 
-    finder.when_imported("torch", after_torch)
+    when_imported("torch", after_torch)
 
 
 try:
     begin()
 except Exception as e:
     failed(e)
-own = sys.modules.pop("sitecustomize", None)
-try:
-    import sitecustomize  # noqa: F401 - the next one on the path
-except ImportError as e:
-    if e.name != "sitecustomize":
-        raise
-    sys.modules["sitecustomize"] = own
+# The next one on the path. Without one it is for Python to find that there is none, and not for this module to be in its place.
+del sys.modules["sitecustomize"]
+import sitecustomize  # noqa: E402, F401

@@ -22,7 +22,7 @@ from .library import CheckpointError
 from .loadable import refusal, remedy
 from .loads import FoundFiles, Loads
 from .private_saver import PrivateSaver
-from .progress import tell_first_step
+from .progress import is_checkpoint, tell_first_step
 from .ranks import Agreement, Rank, begun_now, summary
 from .retention import DeletionStrategy, StorageType, kept, require_positive
 from .saves import Names, Saves, objections, require_valid
@@ -194,6 +194,7 @@ class Checkpointer(ABC):
         if self._arena:
             self._arena.prepare(state_dict)
 
+    @is_checkpoint
     def save_checkpoint(
         self,
         step: int,
@@ -320,6 +321,7 @@ class Checkpointer(ABC):
             self.resumed_from,
         )
 
+    @is_checkpoint
     def wait_latest_checkpoint(self, timeout: float = 1800) -> bool:
         """Waits until the last step that was saved to disk is complete, on all ranks. False, and logged why, if it was not kept,
         or that is not known after `timeout` seconds. Without such a step there is nothing to wait for: True.
@@ -383,6 +385,7 @@ class Checkpointer(ABC):
 
     # ---- Loading ----
 
+    @is_checkpoint
     def load_checkpoint(
         self, resume_path: str = "", *, weights_only: bool = True, map_location: Any = "cpu"
     ) -> Any:

@@ -5,15 +5,19 @@ Rank 0 says it, on stderr. The launcher has told when the processes ran again; w
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 try:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 except ImportError:  # torch before 2.0 does not say when an optimizer has made a step
     register_optimizer_step_post_hook = None
 
+CHECKPOINT = 5  # TROUPE_CHECKPOINT
 HOOKS = "_troupe_hooks.native"  # there in a process that has taken the launcher's page
 FAILED_AT = "TROUPE_FAILED_AT"  # seconds by CLOCK_MONOTONIC, set where a failure led to this start of the workers
 
@@ -33,6 +37,23 @@ def since_failure() -> str:
 def launcher_tells_it() -> bool:
     """The launcher hears of the first step on its channel, and says so itself."""
     return getattr(sys.modules.get(HOOKS), "on_channel", False)
+
+
+def is_checkpoint(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator: while it runs, the launcher sees that this process is in a checkpoint."""
+
+    @functools.wraps(method)
+    def seen(*arguments: Any, **named: Any) -> Any:
+        library = getattr(sys.modules.get(HOOKS), "library", None)
+        if library is None:
+            return method(*arguments, **named)
+        library.troupe_phase_enter(CHECKPOINT, None)
+        try:
+            return method(*arguments, **named)
+        finally:
+            library.troupe_phase_leave(CHECKPOINT)
+
+    return seen
 
 
 class _FirstStep:

@@ -1,7 +1,7 @@
 """What Troupe does in a training process without a change in its script; imported by ../sitecustomize.py after torch.
 
-PyTorch's own places for hooks are used where there are some, and a few functions are wrapped: each wrapper says in one call of
-the native library what begins or ends. What cannot be hooked in this version of PyTorch is left as it is.
+No function of PyTorch is replaced and no object of Python is another: the native library exchanges the addresses of C functions
+that PyTorch calls anyway, and looks on (worker/python). What cannot be hooked in this version of PyTorch is left as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Callable
 from . import native
 
 
-def begin(torch: Any, finder: Any, folder: str) -> None:
+def begin(torch: Any, when_imported: Callable[[str, Any], None], folder: str) -> None:
     """`folder`: which the launcher has put on PYTHONPATH."""
     # Processes that this one starts are no training processes, and pay nothing.
     leave_environment(folder)
@@ -21,9 +21,9 @@ def begin(torch: Any, finder: Any, folder: str) -> None:
         return
     from . import deepspeed_checkpoints, stacks, torch_groups, torch_phases
 
-    attempt(torch_phases.hook, torch, finder)
+    attempt(torch_phases.hook, torch, when_imported)
     attempt(torch_groups.hook, torch)
-    attempt(deepspeed_checkpoints.hook, torch, finder)
+    attempt(deepspeed_checkpoints.hook, when_imported)
     attempt(stacks.prepare)
     attempt(native.begin_channel, torch)
 

@@ -6,35 +6,38 @@ python/troupe/checkpoint/deepspeed/plugin.py's; here nothing is imported before 
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from typing import Any, Callable
 
 from . import attempt
 
 
-def hook(_torch: Any, finder: Any) -> None:
-    finder.when_imported("deepspeed.runtime.engine", lambda module: attempt(watch, module.DeepSpeedEngine))
+def hook(when_imported: Callable[[str, Any], None]) -> None:
+    when_imported("deepspeed.runtime.engine", lambda module: attempt(watch, module.DeepSpeedEngine))
 
 
 def watch(engine: Any) -> None:
-    configure = engine._configure_checkpointing
+    engine._configure_checkpointing = Asked(engine, engine._configure_checkpointing)
 
-    @functools.wraps(configure)
-    def configured(self: Any, *arguments: Any, **options: Any) -> Any:
-        if asks(getattr(self._config, "_param_dict", None)):
-            engine._configure_checkpointing = configure
-            try:
-                from troupe.checkpoint.deepspeed import install
-            except ImportError as error:
-                raise ImportError(
-                    f"DeepSpeed's config has checkpoint.troupe, which needs the package troupe ({error}): pip install troupe"
-                ) from error
 
-            install()
-            return engine._configure_checkpointing(self, *arguments, **options)
-        return configure(self, *arguments, **options)
+class Asked:
+    """In the place of a method: looks at the config when an engine asks for the method, and then is gone from the call."""
 
-    engine._configure_checkpointing = configured
+    def __init__(self, engine: Any, method: Any) -> None:
+        self.engine, self.method = engine, method
+
+    def __get__(self, engine: Any, owner: Any) -> Any:
+        if engine is None or not asks(getattr(getattr(engine, "_config", None), "_param_dict", None)):
+            return self.method.__get__(engine, owner)
+        self.engine._configure_checkpointing = self.method
+        try:
+            from troupe.checkpoint.deepspeed import install
+        except ImportError as error:
+            raise ImportError(
+                f"DeepSpeed's config has checkpoint.troupe, which needs the package troupe ({error}): pip install troupe"
+            ) from error
+
+        install()
+        return engine._configure_checkpointing
 
 
 def asks(config: Any) -> bool:

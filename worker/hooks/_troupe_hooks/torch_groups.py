@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import inspect
+import sys
 from typing import Any
 
 from . import attempt, debug, native
@@ -31,8 +31,6 @@ KINDS = {
 
 
 def hook(torch: Any) -> None:
-    import sys
-
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     if c10d is None:
         return  # built without
@@ -40,44 +38,39 @@ def hook(torch: Any) -> None:
     feeds = native.library.troupe_hook_collectives(why, WHY_BYTES)
     if why.value:
         debug(why.value.decode(errors="replace"))
-    names = Names()
     if not feeds:
-        attempt(wrap_collectives, c10d, names)
-    make = c10d._new_process_group_helper
-    signature = inspect.signature(make)
-
-    @functools.wraps(make)
-    def observed_helper(*arguments: Any, **named: Any) -> Any:
-        made = make(*arguments, **named)
-        attempt(lambda: names.tell(c10d, made, signature.bind(*arguments, **named).arguments))
-        return made
-
-    c10d._new_process_group_helper = observed_helper
+        attempt(hook_functions, c10d)
+    native.looks_on(native.python.troupe_python_groups(sets_number(torch, c10d), namer(c10d, is_row_here=not feeds)), "a name of a group")
 
 
-class Names:
-    """Of process groups. PyTorch's own name is the same at all members and no other group's; what the script calls a group
-    stands before it, and may be several groups' (all of one dimension of a device mesh)."""
+def sets_number(torch: Any, c10d: Any) -> Any:
+    """What is called of each backend of a new group, when it is ready. Before PyTorch 2.0 a group was one."""
+    kind = getattr(torch._C._distributed_c10d, "Backend", None)
+    if not hasattr(kind, "_set_sequence_number_for_group"):
+        kind = c10d.ProcessGroup
+    return native.builtin(kind._set_sequence_number_for_group)
 
-    def __init__(self) -> None:
-        self.members: dict[int, tuple[str, list[int]]] = {}
 
-    def tell(self, c10d: Any, made: Any, said: dict[str, Any]) -> None:
-        group = made[0] if isinstance(made, tuple) else made
-        if not hasattr(group, "size"):
-            return  # this rank is no member: some object or number that says so
-        given = said.get("global_ranks_in_group", said.get("group_ranks"))
-        members = list(given) if given else list(range(group.size()))
-        own = said.get("group_name") or own_name(c10d, group)
-        name = name_of(said.get("group_desc"), own, is_world=not given)
-        self.members[id(group)] = name, members
-        ranks, count = native.ranks(members)
-        native.library.troupe_name_next(name.encode(), ranks, count)
-        try:
-            for backend in backends(group):
-                attempt(backend._get_sequence_number_for_group)
-        finally:
-            native.library.troupe_named()
+def namer(c10d: Any, *, is_row_here: bool) -> Any:
+    """PyTorch's own name of a group is the same at all members and no other group's; what the script calls it stands before it, and
+    may be several groups' (all of one dimension of a device mesh)."""
+    helper = c10d._new_process_group_helper.__code__
+
+    def tell(_: Any) -> None:
+        maker = sys._getframe(1)
+        if maker.f_code is not helper:
+            return
+        said = maker.f_locals
+        members = list(said.get("global_ranks_in_group", said.get("group_ranks")) or ())
+        is_world = not members
+        name = name_of(said.get("group_desc"), said.get("group_name"), is_world=is_world).encode()
+        ranks, count = native.ranks(members or list(range(said["group_size"])))
+        native.library.troupe_name_next(name, ranks, count)
+        if is_row_here:
+            row = native.library.troupe_communicator(name, ranks, count)
+            native.python.troupe_python_group(None if is_world else id(said.get("pg")), row)
+
+    return tell
 
 
 def name_of(said: Any, own: Any, *, is_world: bool) -> str:
@@ -86,58 +79,18 @@ def name_of(said: Any, own: Any, *, is_world: bool) -> str:
     return str(own) if said in (None, "", "undefined") else f"{said} ({own})"
 
 
-def own_name(c10d: Any, group: Any) -> Any:
-    """PyTorch's, where it was not told one."""
-    known = getattr(getattr(c10d, "_world", None), "pg_names", None) or getattr(c10d, "_pg_names", {})
-    return known.get(group, "")
-
-
-def backends(group: Any) -> list[Any]:
-    """Its backends, one for each kind of device; before PyTorch 2.0 a group was one."""
-    if not hasattr(group, "_get_backend"):
-        return [group]
-    found: list[Any] = []
-    for device in getattr(group, "_device_types", []):
-        attempt(lambda device=device: found.append(group._get_backend(device)))
-    return [each for each in found if hasattr(each, "_get_sequence_number_for_group")] or [group]
-
-
-def wrap_collectives(c10d: Any, names: Names) -> None:
-    """Where the native library cannot look on: what the script calls itself, and until the call returns."""
-    import torch.distributed as package
-
-    enter, leave = native.library.troupe_collective_enter, native.library.troupe_collective_leave
-    rows: dict[int, int] = {}
-
-    def row_of(group: Any) -> int:
-        key = id(group if group is not None else c10d._get_default_group())
-        if key not in rows:
-            name, members = names.members.get(key, (f"group {len(rows)}", []))
-            rows[key] = native.library.troupe_communicator(name.encode(), *native.ranks(members))
-        return rows[key]
-
-    def counted(function: Any, kind: int) -> Any:
-        @functools.wraps(function)
-        def observed_function(*arguments: Any, **named: Any) -> Any:
-            row = -1
-            try:
-                row = row_of(named.get("group"))
-            except Exception:  # there is no default group: the function will say so
-                pass
-            enter(row, kind, 0)
-            try:
-                return function(*arguments, **named)
-            finally:
-                leave(row)
-
-        return observed_function
-
+def hook_functions(c10d: Any) -> None:
+    """Where the native library cannot look on at process groups: what the script calls itself, and until the call returns."""
     for name, kind in KINDS.items():
-        original = getattr(c10d, name, None)
-        if original is None:
-            continue
-        wrapped = counted(original, kind)
-        setattr(c10d, name, wrapped)
-        if getattr(package, name, None) is original:
-            setattr(package, name, wrapped)
+        function = getattr(c10d, name, None)
+        if function is not None:
+            attempt(hook_function, function, kind)
     native.library.troupe_feeds(native.FEED_COLLECTIVES)
+
+
+def hook_function(function: Any, kind: int) -> None:
+    decorated = inspect.unwrap(function)
+    if decorated is function and sys.version_info[:2] == (3, 11):
+        return  # whose calls pass by the word that is exchanged
+    position = list(inspect.signature(decorated).parameters).index("group")
+    native.looks_on(native.python.troupe_python_collective(decorated, kind, position), function.__name__)

@@ -1,23 +1,21 @@
-"""Steps and phases of a PyTorch script, from the places that every training loop passes."""
+"""Steps and phases of a PyTorch script, from C functions that every training loop passes."""
 
 from __future__ import annotations
 
-import functools
-import weakref
-from typing import Any, Callable
+import collections
+import inspect
+from typing import Any, Callable, Iterator
 
 from . import attempt, debug, native
 
-OTHERS_BEFORE_CHANGE = 64  # steps of other optimizers without one of the first: the script has gone on to these
 
-
-def hook(torch: Any, finder: Any) -> None:
+def hook(torch: Any, when_imported: Callable[[str, Any], None]) -> None:
     fed = 0
     for feed, each in (
         (native.FEED_OPTIMIZER, hook_optimizers),
         (native.FEED_PHASES, hook_backward),
         (native.FEED_INPUT, hook_data_loaders),
-        (0, hook_modes),
+        (0, hook_gradients),
         (0, hook_files),
     ):
         try:
@@ -27,179 +25,103 @@ def hook(torch: Any, finder: Any) -> None:
             debug(f"{each.__name__}: {type(e).__name__}: {e}")
     native.library.troupe_feeds(fed)
     for name, module_name in (("save", "state_dict_saver"), ("load", "state_dict_loader")):
-        finder.when_imported(
+        when_imported(
             f"torch.distributed.checkpoint.{module_name}",
-            lambda module, name=name: attempt(wrap_checkpoint, module, name, ("torch.distributed.checkpoint",)),
+            lambda module, name=name: attempt(hook_checkpoint, module, name),
         )
-    finder.when_imported("troupe.checkpoint.checkpointer", lambda module: attempt(hook_checkpointer, module))
-
-
-Hook = Callable[[Any, Any, Any], None]
-
-
-def optimizer_hooks(observed: Callable[[int], None], compiling: Callable[[], bool]) -> tuple[Hook, Hook]:
-    """Before and after a step. Of several optimizers the first one's steps are counted, until it is gone or rests.
-
-    Closures, since an attribute of an object would be looked up in each step.
-    """
-    begins, ends, minor_ends = native.OPTIMIZER_BEGINS, native.OPTIMIZER_ENDS, native.MINOR_OPTIMIZER_ENDS
-    first: Callable[[], Any] = lambda: None
-    others = 0
-
-    def choose(optimizer: Any) -> None:
-        nonlocal first, others
-        others += 1
-        if first() is None or others > OTHERS_BEFORE_CHANGE:
-            first, others = weakref.ref(optimizer), 0
-
-    def before(optimizer: Any, _arguments: Any, _named: Any) -> None:
-        if compiling():
-            return
-        if first() is not optimizer:
-            choose(optimizer)
-        observed(begins)
-
-    def after(optimizer: Any, _arguments: Any, _named: Any) -> None:
-        nonlocal others
-        if compiling():
-            return
-        if first() is optimizer:
-            others = 0
-            observed(ends)
-        else:
-            observed(minor_ends)
-
-    return before, after
 
 
 def hook_optimizers(torch: Any) -> None:
     from torch.optim import optimizer as module
 
-    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
-    observed = native.library.troupe_observed
-    before, after = optimizer_hooks(observed, is_compiling or (lambda: False))
-    if hasattr(module, "register_optimizer_step_post_hook"):
-        module.register_optimizer_step_pre_hook(before)
-        module.register_optimizer_step_post_hook(after)
+    if not asks_tables(module):
+        from . import seen_hooks
+
+        seen_hooks.hook_optimizers(torch, module)
         return
-    # Before PyTorch 2.0 every class's step was wrapped once by the first of its objects.
-    wrapped = module.Optimizer._hook_for_profile
-
-    @functools.wraps(wrapped)
-    def hook_for_profile(self: Any) -> None:
-        wrapped(self)
-        step = type(self).step
-        if getattr(step, "troupe", False):
-            return
-
-        @functools.wraps(step)
-        def counted(self: Any, *arguments: Any, **named: Any) -> Any:
-            before(self, arguments, named)
-            try:
-                result = step(self, *arguments, **named)
-            except BaseException:
-                observed(native.MINOR_OPTIMIZER_ENDS)
-                raise
-            after(self, arguments, named)
-            return result
-
-        counted.troupe = counted.hooked = True  # type: ignore[attr-defined]
-        type(self).step = counted
-
-    module.Optimizer._hook_for_profile = hook_for_profile
+    native.looks_on(
+        native.python.troupe_python_optimizers(
+            collections.OrderedDict.values, module._global_optimizer_pre_hooks, module._global_optimizer_post_hooks
+        ),
+        "a step of an optimizer",
+    )
 
 
-def between(function: Any, begins: int, ends: int) -> Any:
-    observed = native.library.troupe_observed
+def asks_tables(module: Any) -> bool:
+    """Whether a step asks for hooks in the order that worker/python/optimizers.hpp needs."""
+    tables = [getattr(module, f"_global_optimizer_{which}_hooks", None) for which in ("pre", "post")]
+    if any(type(each) is not collections.OrderedDict for each in tables):
+        return False
+    asked = [
+        "_global_optimizer_pre_hooks",
+        "values",
+        "_optimizer_step_pre_hooks",
+        "_optimizer_step_post_hooks",
+        "_global_optimizer_post_hooks",
+    ]
+    names = [code.co_names for code in codes_in(module.Optimizer.profile_hook_step.__code__)]
+    return any([name for name in each if name in asked] == asked for each in names)
 
-    @functools.wraps(function)
-    def observed_function(*arguments: Any, **named: Any) -> Any:
-        observed(begins)
-        try:
-            return function(*arguments, **named)
-        finally:
-            observed(ends)
 
-    return observed_function
+def codes_in(code: Any) -> Iterator[Any]:
+    yield code
+    for each in code.co_consts:
+        if hasattr(each, "co_names"):
+            yield from codes_in(each)
 
 
 def hook_backward(torch: Any) -> None:
-    # Tensor.backward calls it by this name.
-    torch.autograd.backward = between(torch.autograd.backward, native.BACKWARD_BEGINS, native.BACKWARD_ENDS)
+    engine = type(torch.autograd.Variable._execution_engine)
+    native.looks_on(
+        native.python.troupe_python_moments(engine.run_backward, native.BACKWARD_BEGINS, native.BACKWARD_ENDS),
+        "a backward pass",
+    )
 
 
 def hook_data_loaders(torch: Any) -> None:
     from torch.utils.data import dataloader
 
-    observed, kind = native.library.troupe_observed, dataloader._BaseDataLoaderIter
-    begins, ends, following = native.INPUT_BEGINS, native.INPUT_ENDS, kind.__next__
-
-    @functools.wraps(following)
-    def observed_next(self: Any) -> Any:
-        observed(begins)
-        try:
-            return following(self)
-        finally:
-            observed(ends)
-
-    kind.__next__ = observed_next
+    for kind in dataloader._BaseDataLoaderIter.__subclasses__():
+        native.looks_on(
+            native.python.troupe_python_next(kind, native.INPUT_BEGINS, native.INPUT_ENDS, native.INPUT_IS_OVER),
+            f"a batch of {kind.__name__}",
+        )
 
 
-def hook_modes(torch: Any) -> None:
-    observed, module = native.library.troupe_observed, torch.nn.Module
-    train, evaluate = module.train, module.eval
-
-    @functools.wraps(train)
-    def observed_train(self: Any, mode: bool = True) -> Any:
-        if mode:
-            observed(native.TRAINING_BEGINS)
-        return train(self, mode)
-
-    @functools.wraps(evaluate)
-    def observed_eval(self: Any) -> Any:
-        result = evaluate(self)
-        observed(native.EVALUATION_BEGINS)
-        return result
-
-    module.train, module.eval = observed_train, observed_eval
-
-
-def checkpointing(function: Any) -> Any:
-    enter, leave = native.library.troupe_phase_enter, native.library.troupe_phase_leave
-
-    @functools.wraps(function)
-    def observed_function(*arguments: Any, **named: Any) -> Any:
-        enter(native.CHECKPOINT, None)
-        try:
-            return function(*arguments, **named)
-        finally:
-            leave(native.CHECKPOINT)
-
-    return observed_function
+def hook_gradients(torch: Any) -> None:
+    """Whether gradients are recorded is PyTorch's to say: here is only when to ask."""
+    switches = [torch._C._set_grad_enabled]
+    inference = getattr(torch._C, "_InferenceMode", None)
+    for name in ("__enter__", "__exit__"):
+        if hasattr(inference, name):
+            switches.append(getattr(inference, name))
+    for each in switches:
+        native.looks_on(
+            native.python.troupe_python_moments(native.builtin(each), native.NONE, native.GRADIENTS_SWITCHED),
+            f"a switch of gradients ({each})",
+        )
 
 
 def hook_files(torch: Any) -> None:
-    for name in ("save", "load"):
-        wrap_checkpoint(torch.serialization, name, ("torch",))
+    """A file of PyTorch's is written and read by an object, which is there for as long as that takes."""
+    writer, reader = torch._C.PyTorchFileWriter, torch._C.PyTorchFileReader
+    for function, when in (
+        (writer.__init__, native.ENTERS),
+        (writer.write_end_of_file, native.LEAVES),
+        (reader.__init__, native.ENTERS),
+    ):
+        native.looks_on(
+            native.python.troupe_python_phase(native.builtin(function), native.CHECKPOINT, when), f"a file ({function})"
+        )
+    plain = type("Plain", (), {})
+    native.looks_on(native.python.troupe_python_end(reader, plain, native.CHECKPOINT), "the end of a file's reader")
 
 
-def wrap_checkpoint(module: Any, name: str, also_in: tuple[str, ...]) -> None:
-    """A function, wherever its package has it by that name."""
-    import sys
-
-    original = getattr(module, name, None)
-    if original is None:
+def hook_checkpoint(module: Any, name: str) -> None:
+    function = getattr(module, name, None)
+    if function is None:
         return  # not in this version
-    wrapped = checkpointing(original)
-    setattr(module, name, wrapped)
-    for each in also_in:
-        there = sys.modules.get(each)
-        if there is not None and getattr(there, name, None) is original:
-            setattr(there, name, wrapped)
-
-
-def hook_checkpointer(module: Any) -> None:
-    kind = module.Checkpointer
-    for name in ("save_checkpoint", "load_checkpoint", "wait_latest_checkpoint"):
-        if hasattr(kind, name):
-            attempt(lambda name=name: setattr(kind, name, checkpointing(getattr(kind, name))))
+    innermost = inspect.unwrap(function)  # called with `*arguments` by what stands around it
+    native.looks_on(
+        native.python.troupe_python_phase(innermost, native.CHECKPOINT, native.ENTERS | native.LEAVES), name
+    )
