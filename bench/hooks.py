@@ -3,8 +3,8 @@
 
 One rank of DDP with a data loader. A step of 10 ms varies by more than the hooks cost, so there are three figures: pairs of runs
 of such steps, one with hooks and one without, which say how large the noise is; pairs of runs of the shortest step that passes
-by all hooks, in which the same cost stands out; and such steps of one process that takes its Python hooks off and on again every
-twenty steps, which leaves the least noise. Collectives are counted in all of the last.
+by all hooks, in which the same cost stands out; and such steps of one process that takes the hooks of steps and phases off and on
+again every twenty steps, which leaves the least noise. Collectives are counted in all of the last.
 """
 
 from __future__ import annotations
@@ -53,27 +53,38 @@ print(statistics.quantiles(took, n=10)[0])
 dist.destroy_process_group()
 """
 
-# As above, in turn without and with the hooks of Python; prints both times.
+# As above, in turn without and with the hooks of steps and phases; prints both times. The hooks begin when the words that they exchange
+# are known, so that these can be changed back.
 IN_TURN = """
-import statistics, sys, time
+import collections, ctypes, statistics, sys, time
 import torch
 import torch.distributed as dist
-import torch.optim.optimizer as optimizers
 from torch.utils.data import DataLoader, dataloader
+
+def word(address):
+    return ctypes.c_void_p.from_address(address)
+
+HEADER = object.__basicsize__
+BEHIND = {"builtin_function_or_method": HEADER, "method_descriptor": HEADER + 24}
+called = [type(torch.autograd.Variable._execution_engine).run_backward, collections.OrderedDict.values, torch._C._set_grad_enabled]
+words = [word(word(id(each) + BEHIND[type(each).__name__]).value + 8) for each in called]
+words.append(word(id(dataloader._SingleProcessDataLoaderIter) + HEADER + 8 + 25 * 8))
+without = [each.value for each in words]
+sys.path.insert(0, sys.argv[3])
+import _troupe_hooks
+from _troupe_hooks import native
+ctypes.PyDLL(native.LOOKS_ON).troupe_python_begin(ctypes.c_size_t(HEADER), sys.version_info[1])
+_troupe_hooks.begin(torch, lambda *_: None, sys.argv[3])
+hooked = [each.value for each in words]
+assert all(a != b for a, b in zip(without, hooked)), "a word is not exchanged"
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-hooks = [(each, dict(each)) for each in (optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks)]
-wrapped = [(torch.autograd, "backward"), (dataloader._BaseDataLoaderIter, "__next__")]
-wrapped = [(where, name, getattr(where, name)) for where, name in wrapped]
 
 def put(on):
-    for there, all in hooks:
-        there.clear()
-        there.update(all if on else {})
-    for where, name, function in wrapped:
-        setattr(where, name, function if on else function.__wrapped__)
+    for each, value in zip(words, hooked if on else without):
+        each.value = value
 
 took, on, made = {False: [], True: []}, True, 0
 began = time.perf_counter_ns()
@@ -108,7 +119,7 @@ def run(script: str, hooks: bool, products: int, steps: int) -> list[float]:
         if hooks:
             environment["PYTHONPATH"] = str(LIBEXEC / "hooks")
         said = subprocess.run(
-            [PYTHON, "-c", script, str(products), str(steps)],
+            [PYTHON, "-c", script, str(products), str(steps), str(LIBEXEC / "hooks")],
             env=environment,
             pass_fds=[page],
             capture_output=True,
@@ -135,7 +146,7 @@ def products_for(duration_ns: int) -> int:
 def pair(products: int | None, steps: int, turn: int) -> tuple[float, float]:
     """Without and with hooks, in turn the one and the other first; or in one process."""
     if products is None:
-        without, hooked = run(IN_TURN, True, 0, steps)
+        without, hooked = run(IN_TURN, False, 0, steps)
         return without, hooked
     order = [False, True] if turn % 2 == 0 else [True, False]
     found = {hooks: step_ns(hooks, products, steps) for hooks in order}
