@@ -67,8 +67,9 @@ finding judge(const proof_facts& seen) {
     f.how = grade::error;
     f.found = seen.token_error;
     f.costs = "the launcher ends";
-    f.remedy = "chmod 600 the file and give it to this user, or make a new one: actor-launcher "
-               "--new-token";
+    f.remedy =
+        "chmod 600 the file (in Kubernetes: defaultMode 0400 of the Secret's volume) and give "
+        "it to this user, or make a new one: actor-launcher --new-token";
     return f;
   }
   if (!seen.token_from.empty()) {

@@ -62,6 +62,10 @@ int refuse(const std::string& word) {
                       exit_usage);
 }
 
+/// What other launchers are called: tools that start one by its name find this program through a
+/// link of theirs.
+constexpr std::array launchers_names{std::string_view("torchrun"), std::string_view("dlrover-run")};
+
 } // namespace
 
 /// Programs that are installed under several names would be as many copies of the same code, on
@@ -72,6 +76,8 @@ int main(int argc, char** argv) {
   for (const auto& p : parts)
     if (called == p.name)
       return p.run(argc, argv);
+  if (std::find(launchers_names.begin(), launchers_names.end(), called) != launchers_names.end())
+    return actor_launcher(argc, argv);
   if (argc < 2) {
     std::fputs(usage().c_str(), stderr);
     return exit_usage;

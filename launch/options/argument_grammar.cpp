@@ -295,7 +295,8 @@ argument_grammar::sentence argument_grammar::read(const std::vector<std::string>
 
 std::optional<refusal>
 argument_grammar::preset(const std::map<std::string, std::string>& environment,
-                         const std::vector<const option*>& already, bool flags) const {
+                         const std::vector<const option*>& already, bool flags,
+                         std::map<std::string, std::string>& taken) const {
   for (const auto& group : groups_)
     for (const auto& o : group.options) {
       if (!o.preset || o.answer || o.value.empty() != flags ||
@@ -316,8 +317,19 @@ argument_grammar::preset(const std::map<std::string, std::string>& environment,
       }
       if (auto wrong = validation_error(o, name, value))
         return refusal{std::move(*wrong)};
+      taken[long_name(o)] = name;
     }
   return std::nullopt;
+}
+
+/// The line begins with the option's name, and says then what is wrong.
+refusal argument_grammar::by_its_source(refusal about,
+                                        const std::map<std::string, std::string>& variables) {
+  const auto end = std::min(about.what.find_first_of(": "), about.what.size());
+  const auto found = variables.find(about.what.substr(0, end));
+  if (found != variables.end())
+    about.what.replace(0, end, found->second);
+  return about;
 }
 
 std::string argument_grammar::unknown_option(const std::string& word) const {
@@ -336,7 +348,8 @@ std::string argument_grammar::unknown_option(const std::string& word) const {
 std::variant<argument_grammar::positional, just_print, refusal>
 argument_grammar::parse(const std::vector<std::string>& arguments,
                         const std::map<std::string, std::string>& environment) const {
-  if (auto wrong = preset(environment, {}, true))
+  std::map<std::string, std::string> variables;
+  if (auto wrong = preset(environment, {}, true, variables))
     return *wrong;
   auto said = read(arguments);
   if (said.ambiguous)
@@ -351,11 +364,11 @@ argument_grammar::parse(const std::vector<std::string>& arguments,
       return just_print{s.what->answer(s.value)};
     already.push_back(s.what);
   }
-  if (auto wrong = preset(environment, already, false))
+  if (auto wrong = preset(environment, already, false, variables))
     return *wrong;
   if (!said.unknown.empty())
     return refusal{unknown_option(said.unknown.front())};
-  return positional{std::move(said.rest)};
+  return positional{std::move(said.rest), std::move(variables)};
 }
 
 } // namespace troupe::launch

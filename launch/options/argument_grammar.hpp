@@ -97,7 +97,11 @@ class argument_grammar {
   struct positional {
     /// From the first word that is no option on.
     std::vector<std::string> rest;
+    /// By its name, the variable that an option's value is from.
+    std::map<std::string, std::string> variables;
   };
+  /// As above, in a line about an option that was found wrong later: where the user has given it.
+  static refusal by_its_source(refusal about, const std::map<std::string, std::string>& variables);
   std::variant<positional, just_print, refusal>
   parse(const std::vector<std::string>& arguments,
         const std::map<std::string, std::string>& environment) const;
@@ -121,7 +125,8 @@ class argument_grammar {
   std::size_t read_option(const std::vector<std::string>& arguments, std::size_t at, meaning f,
                           sentence& out) const;
   std::optional<refusal> preset(const std::map<std::string, std::string>& environment,
-                                const std::vector<const option*>& already, bool flags) const;
+                                const std::vector<const option*>& already, bool flags,
+                                std::map<std::string, std::string>& taken) const;
   std::string unknown_option(const std::string& word) const;
   const option* named(const std::string& spelling) const;
 

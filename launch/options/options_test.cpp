@@ -74,6 +74,29 @@ TEST_CASE("defaults come from PET_ variables and the command line beats them") {
   CHECK(accepted({"--nproc-per-node=2", "t.py"}, machine).processes_per_node == 2);
 }
 
+TEST_CASE("what is wrong in a variable is told by the variable's name") {
+  const auto told = [](const char* name, const char* value) {
+    auto machine = eight_cpus();
+    machine.environment = {{name, value}};
+    return refused({"t.py"}, machine);
+  };
+  CHECK(told("PET_NNODES", "") == "PET_NNODES: '' is neither N nor MIN:MAX");
+  CHECK(told("PET_NPROC_PER_NODE", "").find("PET_NPROC_PER_NODE: '' is not") == 0);
+  CHECK(told("PET_NPROC_PER_NODE", "gpu").find("PET_NPROC_PER_NODE gpu: this machine") == 0);
+  CHECK(told("PET_MAX_RESTARTS", "").find("PET_MAX_RESTARTS: '' is not") == 0);
+  CHECK(told("PET_RDZV_CONF", "x").find("PET_RDZV_CONF: 'x' is not of the form") == 0);
+  auto machine = eight_cpus();
+  machine.environment = {{"PET_NNODES", "2"}};
+  CHECK(refused({"--nnodes=", "t.py"}, machine) == "--nnodes: '' is neither N nor MIN:MAX");
+  const auto master = parse_master({}, [] {
+    auto m = eight_cpus();
+    m.environment = {{"PET_NNODES", ""}};
+    return m;
+  }());
+  REQUIRE(std::get_if<refusal>(&master));
+  CHECK(std::get<refusal>(master).what.find("PET_NNODES: ''") == 0);
+}
+
 TEST_CASE("processes per node may be counted off the machine") {
   auto machine = eight_cpus();
   CHECK(accepted({"--nproc-per-node=cpu", "t.py"}, machine).processes_per_node == 8);

@@ -33,17 +33,30 @@ machine_facts as_seen(const machine_facts& machine, const result<scheduler_envir
 template<class Options>
 using answer = std::optional<parsed<Options>>;
 
-/// Reads; leaves the words behind the options in `rest`, or answers what ends it.
+/// Reads; leaves the words behind the options in `rest`, and which options came from a variable, or
+/// answers what ends it.
 template<class Options>
 answer<Options> read(const argument_grammar& d, const std::vector<std::string>& arguments,
-                     const machine_facts& machine, std::vector<std::string>& rest) {
+                     const machine_facts& machine, std::vector<std::string>& rest,
+                     std::map<std::string, std::string>& variables) {
   auto said = d.parse(arguments, machine.environment);
   if (auto* text = std::get_if<just_print>(&said))
     return *text;
   if (auto* wrong = std::get_if<refusal>(&said))
     return *wrong;
-  rest = std::move(std::get<argument_grammar::positional>(said).rest);
+  auto& found = std::get<argument_grammar::positional>(said);
+  rest = std::move(found.rest);
+  variables = std::move(found.variables);
   return std::nullopt;
+}
+
+/// What is wrong is told of where it was given.
+template<class Options>
+parsed<Options> by_its_source(parsed<Options> all,
+                              const std::map<std::string, std::string>& variables) {
+  if (auto* wrong = std::get_if<refusal>(&all))
+    return argument_grammar::by_its_source(std::move(*wrong), variables);
+  return all;
 }
 
 } // namespace
@@ -110,9 +123,11 @@ parsed<launcher_options> parse_launcher(const std::vector<std::string>& argument
   return read_launcher(d, arguments, machine, script::needed);
 }
 
-parsed<launcher_options> read_launcher(argument_grammar& d,
-                                       const std::vector<std::string>& arguments,
-                                       const machine_facts& machine, script wanted) {
+namespace {
+
+parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::string>& arguments,
+                                    const machine_facts& machine, script wanted,
+                                    std::map<std::string, std::string>& variables) {
   launcher_options o;
   torchrun_arguments torchrun;
   dlrover_arguments dlrover;
@@ -137,7 +152,8 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   declare_answers(d, machine.columns,
                   wanted == script::needed ? documents::printed : documents::none);
   const auto around = find_scheduler_environment(machine.environment, machine.host);
-  if (auto over = read<launcher_options>(d, arguments, as_seen(machine, around), o.command))
+  if (auto over =
+          read<launcher_options>(d, arguments, as_seen(machine, around), o.command, variables))
     return *over;
   o.arguments = arguments;
   if (o.new_token)
@@ -197,8 +213,9 @@ parsed<launcher_options> read_launcher(argument_grammar& d,
   return o;
 }
 
-parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
-                                            const machine_facts& machine) {
+parsed<master_program_options> understood(const std::vector<std::string>& arguments,
+                                          const machine_facts& machine,
+                                          std::map<std::string, std::string>& variables) {
   master_program_options o;
   std::string nodes = "1", endpoint = "127.0.0.1:29400", conf, metrics;
   std::optional<std::int64_t> max_restarts;
@@ -248,7 +265,7 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   d.add(elastic_job_group(cluster));
   declare_common(d, o.common);
   declare_answers(d, machine.columns);
-  if (auto over = read<master_program_options>(d, arguments, machine, rest))
+  if (auto over = read<master_program_options>(d, arguments, machine, rest, variables))
     return *over;
   if (!rest.empty())
     return refusal{fmt::format("'{}' is no option of actor-master (see --help)", rest.front())};
@@ -294,6 +311,23 @@ parsed<master_program_options> parse_master(const std::vector<std::string>& argu
   if (auto wrong = derive_common(o.common, machine))
     return refused(*wrong);
   return o;
+}
+
+} // namespace
+
+parsed<launcher_options> read_launcher(argument_grammar& d,
+                                       const std::vector<std::string>& arguments,
+                                       const machine_facts& machine, script wanted) {
+  std::map<std::string, std::string> variables;
+  auto all = understood(d, arguments, machine, wanted, variables);
+  return by_its_source(std::move(all), variables);
+}
+
+parsed<master_program_options> parse_master(const std::vector<std::string>& arguments,
+                                            const machine_facts& machine) {
+  std::map<std::string, std::string> variables;
+  auto all = understood(arguments, machine, variables);
+  return by_its_source(std::move(all), variables);
 }
 
 } // namespace troupe::launch

@@ -106,9 +106,40 @@ std::uint16_t port_of_job(std::uint64_t job) {
   return static_cast<std::uint16_t>(first + job % number_of);
 }
 
+/// How many tasks of a step Slurm has put on one node at most: "2(x3),1" says so of each.
+std::uint64_t tasks_on_a_node(const std::string& text) {
+  std::uint64_t most = 0;
+  for (const auto& one : split(text, ','))
+    most = std::max(most, digits(one.substr(0, one.find('('))).value_or(0));
+  return most;
+}
+
+/// A launcher starts all workers of its node, so a second one there would be another node of the
+/// same rank.
+std::optional<error> too_many_tasks(const variables& all) {
+  const auto why = [](const char* name, const std::string& text, const std::string& tasks) {
+    return wrong(name, fmt::format("'{}': Slurm has started {} on this node, and one launcher "
+                                   "starts all workers of a node: use srun --ntasks-per-node=1 "
+                                   "and say how many workers with --nproc-per-node",
+                                   text, tasks))
+        .value();
+  };
+  constexpr auto tasks = "SLURM_STEP_TASKS_PER_NODE", own = "SLURM_LOCALID";
+  const auto text = value(all, tasks).value_or("");
+  if (const auto most = tasks_on_a_node(text); most > 1)
+    return why(tasks, text, fmt::format("{} tasks", most));
+  // Counted from 0 on each node; a batch script, which no srun has started, is task 0.
+  const auto local = value(all, own).value_or("");
+  if (digits(local).value_or(0) > 0)
+    return why(own, local, "several tasks");
+  return std::nullopt;
+}
+
 /// A step started by srun has a list of its own, and node ids that count within it.
 result<scheduler_environment> from_slurm(const variables& all) {
   scheduler_environment s;
+  if (auto wrong = too_many_tasks(all))
+    return tl::make_unexpected(*wrong);
   s.from = value(all, "SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   const auto hosts = parse_host_list(*value(all, s.from.c_str()));
   if (!hosts)

@@ -114,6 +114,27 @@ TEST_CASE("Slurm's variables must agree with each other") {
   CHECK(told(with(slurm, {{"SLURM_JOB_NODELIST", "gpu[1-"}})).find("SLURM_JOB_NODELIST: '") == 0);
 }
 
+TEST_CASE("two of Slurm's tasks on a node are told how to be one") {
+  const std::string remedy =
+      ": Slurm has started 2 tasks on this node, and one launcher starts all "
+      "workers of a node: use srun --ntasks-per-node=1 and say how many "
+      "workers with --nproc-per-node";
+  for (const auto* tasks : {"2(x2)", "1,2", "1(x3),2(x2)"})
+    CHECK(told(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", tasks}})) ==
+          "SLURM_STEP_TASKS_PER_NODE: '" + std::string(tasks) + "'" + remedy);
+  for (const auto* tasks : {"1", "1(x4)", "1,1", "", "?"})
+    CHECK(told(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", tasks}, {"SLURM_LOCALID", "0"}})) ==
+          told(slurm));
+  CHECK(told(with(slurm, {{"SLURM_LOCALID", "1"}})).find("SLURM_LOCALID: '1': Slurm has started") ==
+        0);
+  // A batch script may run one task of it in each step.
+  CHECK(told(with(slurm, {{"SLURM_TASKS_PER_NODE", "8(x4)"}})) == told(slurm));
+  // Jobs of their own, whatever is beside them.
+  CHECK(met({}, with(slurm, {{"SLURM_LOCALID", "1"}})) == "alone");
+  CHECK(met({"--nnodes=4", "--master-addr=x"}, with(slurm, {{"SLURM_LOCALID", "1"}})) ==
+        "x:29500 from --master-addr, at the first node");
+}
+
 TEST_CASE("a pod's index is its node's rank if the job meets at the first pod of its Job") {
   const variables third{{"JOB_COMPLETION_INDEX", "2"}};
   const auto at = [&third](const std::string& variable, const std::string& address) {

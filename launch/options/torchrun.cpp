@@ -69,8 +69,8 @@ option_group failures_group(torchrun_arguments& w) {
         into(w.max_restarts)},
        {{"--shutdown-timeout"},
         "SECONDS",
-        "From the first signal to SIGKILL, at the end and before a restart (30, or "
-        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT)",
+        "From the first signal to SIGKILL, at the end and before a restart, for workers and what "
+        "they leave behind (30, or TORCH_ELASTIC_SHUTDOWN_TIMEOUT)",
         into(w.shutdown_timeout)},
        {{"--signals-to-handle"},
         "SIGNAL,...",

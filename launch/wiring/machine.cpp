@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -33,6 +34,25 @@ std::size_t columns_of_stdout() {
   return known ? size.ws_col : std::size_t{80};
 }
 
+/// Those that this process may run on, as PyTorch counts them: `taskset`, a cpuset of a container
+/// or of a scheduler leave only some of the machine's.
+unsigned own_cpus() {
+  // The kernel wants room for all CPUs that it was built for.
+  for (int most = 1'024; most <= 1 << 20; most *= 2) {
+    cpu_set_t* const set = CPU_ALLOC(static_cast<std::size_t>(most));
+    const auto bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(most));
+    const bool known = set && ::sched_getaffinity(0, bytes, set) == 0;
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    const bool more = set && !known && errno == EINVAL;
+    CPU_FREE(set);
+    if (count > 0)
+      return static_cast<unsigned>(count);
+    if (!more)
+      break;
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
 } // namespace
 
 machine_facts this_machine() {
@@ -43,7 +63,7 @@ machine_facts this_machine() {
     if (equals != std::string::npos)
       facts.environment[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  facts.cpus = std::max(1u, std::thread::hardware_concurrency());
+  facts.cpus = own_cpus();
   while (fs::exists(fmt::format("/dev/nvidia{}", facts.gpus)))
     ++facts.gpus;
   facts.host = host_name();

@@ -44,9 +44,13 @@ log::event told_to_others(const launcher_options& o, const ports::endpoint& mast
   if (os::is_loopback(master.host))
     return {o.rendezvous.endpoint_is_said ? log::level::notice : log::level::warning,
             "only_this_machine",
-            fmt::format("only this machine reaches {}: for nodes on others, give each "
-                        "--rdzv-endpoint HOST:PORT with this machine's name or address ({})",
-                        where, host),
+            fmt::format("only this machine reaches {}: for nodes on others, give each {} with this "
+                        "machine's name or address ({})",
+                        where,
+                        o.rendezvous.endpoint_from == "--master-addr"
+                            ? "of them, and this one, --master-addr HOST"
+                            : "--rdzv-endpoint HOST:PORT",
+                        host),
             {{"endpoint", where}}};
   const auto token = o.common.token_from.empty()
                          ? ""

@@ -44,6 +44,9 @@ TEST_CASE("the first node says how others join, and that they cannot at a loopba
   CHECK(lonely.severity == log::level::warning);
   CHECK(lonely.text == "only this machine reaches 127.0.0.1:29500: for nodes on others, give each "
                        "--rdzv-endpoint HOST:PORT with this machine's name or address (head)");
+  CHECK(told({"--master-addr=127.0.0.1"}, {"127.0.0.1", 29500}).text ==
+        "only this machine reaches 127.0.0.1:29500: for nodes on others, give each of them, and "
+        "this one, --master-addr HOST with this machine's name or address (head)");
   // All nodes on one machine is a way to try things out.
   CHECK(told({"--rdzv-endpoint=localhost:9"}, {"localhost", 9}).severity == log::level::notice);
 }

@@ -189,6 +189,7 @@ def test_the_document_lists_the_same_deviations() -> None:
 BY_HAND = {
     "ranks-by-arrival",
     "doctor-is-no-script",
+    "links-to-the-launcher",
     "signals-that-do-not-end",
     "shutdown-timeout-in-restarts",
     "start-method",

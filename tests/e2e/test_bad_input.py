@@ -181,3 +181,30 @@ def test_a_script_that_does_not_exist_is_named(launcher: Launcher, tmp_path: Pat
     assert line.endswith(f"does not exist; did you mean '{tmp_path}/misssing.py'?")
     assert str(script) in line
     assert re.search("no such file|does not exist", line, re.IGNORECASE)
+
+
+def test_two_tasks_of_slurm_on_a_node_are_told_how_to_be_one(launcher: Launcher) -> None:
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a,b", "SLURM_STEP_NODELIST": "a,b", "SLURM_NNODES": "2",
+             "SLURM_STEP_TASKS_PER_NODE": "2(x2)", "SLURM_NODEID": "0"}
+    for task in ("0", "1"):
+        done = subprocess.run(
+            [launcher.program, "--nnodes=auto", "--no-python", "true"],
+            env=base_environment() | slurm | {"SLURM_LOCALID": task},
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+        )
+        assert done.returncode == 2, done.stderr
+        assert "--ntasks-per-node=1" in done.stderr
+
+
+def test_an_empty_variable_is_told_by_its_name(launcher: Launcher) -> None:
+    done = subprocess.run(
+        [launcher.program, "--no-python", "true"],
+        env=base_environment() | {"PET_NNODES": ""},
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "PET_NNODES: '' is neither N nor MIN:MAX" in done.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -267,3 +269,40 @@ def test_the_store_gives_memory_back_when_what_it_held_is_deleted(start: Start, 
     assert after(1) > 100
     assert after(2) < 20
     assert run.wait(60) == [0], run.err()
+
+
+def said(command: list[str], **environment: str) -> str:
+    done = subprocess.run(
+        command, env=base_environment() | environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("processes", ["auto", "cpu"])
+def test_workers_are_counted_by_the_cpus_that_the_launcher_may_use(
+    launcher: Launcher, processes: str
+) -> None:
+    """As torchrun counts them; a GPU here would make `auto` another number."""
+    if processes == "auto" and Path("/dev/nvidia0").exists():
+        pytest.skip("there is a GPU")
+    cpu = str(min(os.sched_getaffinity(0)))
+    shell = ["--no-python", "sh", "-c", "echo $WORLD_SIZE"]
+    command = [launcher.program, "--standalone", f"--nproc-per-node={processes}", *shell]
+    assert said(["taskset", "-c", cpu, *command]) == "1\n"
+
+
+@pytest.mark.parametrize("name", ["torchrun", "dlrover-run"])
+def test_tools_find_the_launcher_by_the_name_they_know(
+    launcher: Launcher, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).symlink_to(shutil.which(launcher.program))
+    assert said([str(tmp_path / name), "--no-python", "echo", "it runs"]) == "it runs\n"
+
+
+def test_libraries_of_the_same_names_elsewhere_are_not_taken(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    for library in ("libfmt.so.9", "libssl.so.3", "libcaf_core.so.0.17.6", "libz.so.1"):
+        (tmp_path / library).touch()
+    said([launcher.program, "--version"], LD_LIBRARY_PATH=str(tmp_path))

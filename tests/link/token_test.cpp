@@ -284,6 +284,11 @@ TEST_CASE("a token file is read only if no other user can read it") {
   CHECK(error_text(0400).empty());
   CHECK(error_text(0604).find("may be read or written by others (mode 0604)") != std::string::npos);
   CHECK(error_text(0602).find("by others") != std::string::npos);
+  CHECK(error_text(0604).find(": chmod 600 it") != std::string::npos);
+  // A Secret's volume in Kubernetes cannot be changed where it is mounted.
+  ::mkdir(folder.file("..data").c_str(), 0755);
+  CHECK(error_text(0644).find(": give the Secret's volume `defaultMode: 0400`") !=
+        std::string::npos);
   // Root's files may be its group's: that is how Kubernetes gives secrets to other users.
   CHECK(error_text(0640).empty() == (::geteuid() == 0));
   if (::geteuid() == 0) {

@@ -40,16 +40,27 @@ struct descriptor {
   const int number;
 };
 
+/// What helps against a mode that lets others read. The files of a Secret's volume in Kubernetes
+/// are links into a directory beside them, and nothing below a mount that may only be read is
+/// changed from here.
+std::string remedy_for_mode(const std::string& path) {
+  const auto secret = std::filesystem::path(path).parent_path() / "..data";
+  std::error_code gone;
+  return std::filesystem::exists(secret, gone)
+             ? "give the Secret's volume `defaultMode: 0400` in the pod's spec"
+             : "chmod 600 it";
+}
+
 /// Why others than this user might know what is in the file.
-std::optional<std::string> exposed(const struct stat& file) {
+std::optional<std::string> exposed(const struct stat& file, const std::string& path) {
   if (!S_ISREG(file.st_mode))
     return "is no regular file";
   if (file.st_uid != ::geteuid() && file.st_uid != 0)
     return fmt::format("belongs to user {}, not to this one", file.st_uid);
   const auto forbidden = file.st_uid == 0 ? S_IRWXO : S_IRWXG | S_IRWXO;
   if ((file.st_mode & forbidden) != 0)
-    return fmt::format("may be read or written by others (mode {:04o}): chmod 600 it",
-                       file.st_mode & 07777);
+    return fmt::format("may be read or written by others (mode {:04o}): {}", file.st_mode & 07777,
+                       remedy_for_mode(path));
   return std::nullopt;
 }
 
@@ -62,7 +73,7 @@ result<std::string> content_of(const std::string& path) {
   struct stat facts {};
   if (file.number < 0 || ::fstat(file.number, &facts) != 0)
     return wrong(fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (const auto why = exposed(facts))
+  if (const auto why = exposed(facts, path))
     return wrong(*why);
   std::string text(limits::token_max + 2, '\0');
   const auto n = ::read(file.number, text.data(), text.size());
