@@ -78,6 +78,11 @@ inline constexpr auto recall_within = 15s;
 inline constexpr auto prepare_slack = 30s;
 /// A generation that failed later than this after its start had made progress.
 inline constexpr auto progress_after = 60s;
+/// A generation that fails within this has failed at its start. From the second such failure in a
+/// row on the next start waits: the first time, twice as long each time, and at most.
+inline constexpr auto failed_at_start_within = 10s;
+inline constexpr auto start_pause_first = 100ms;
+inline constexpr auto start_pause_most = 5s;
 /// What launchers exit with when the job ended for want of progress.
 inline constexpr std::uint8_t exit_no_progress = 3;
 /// What a node said before its member was there, after a restart of the master.
@@ -97,6 +102,10 @@ inline constexpr auto start_within = 60s;
 /// log: the job waits for it before it restarts.
 inline constexpr auto explain_within = 5s;
 inline constexpr auto stop_workers_within = 30s;
+/// What workers leave behind has the rest of their time, and never less than this. At the end of a
+/// job that succeeded it has all of it, and then this long from when it is asked to end.
+inline constexpr auto left_behind_least = 1s;
+inline constexpr auto left_behind_asked = 5s;
 /// A user who has asked for the end is told this often what is waited for; less often where a long
 /// time would give more lines than this.
 inline constexpr auto countdown_every = 5s;

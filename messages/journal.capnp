@@ -50,6 +50,10 @@ struct RestartCounted {
   restartsUsed @5 :UInt32;
   # What `node` has used of its budget, this failure included, so that older records of the node say nothing more. 0: a journal of an
   # older version, in which each record of the node counts one.
+
+  failedAtStart @6 :UInt32;
+  # Failed generations in a row that had failed soon after their start, including this one: the more there are, the longer the next
+  # start waits.
 }
 
 struct Concluded {

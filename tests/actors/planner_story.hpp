@@ -39,6 +39,7 @@ struct planner_story {
   static recovery_options restarts(std::uint32_t max) {
     recovery_options o;
     o.max_restarts = max;
+    o.start_pause.first = {}; // the stories that are about it say so
     return o;
   }
   /// These nodes run in generation 1.

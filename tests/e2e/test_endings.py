@@ -135,3 +135,17 @@ def test_the_exit_code_is_the_root_causes_if_that_is_asked_for(
 ) -> None:
     run = shell(f'[ "$RANK" = 1 ] && {end}; exec sleep 60', procs=2, options=["--propagate-exit-code"])
     assert run.wait(60) == [code], run.err()
+
+
+def test_failures_at_the_start_leave_time_for_their_cause_to_go_away(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """
+    echo >> "$1/starts"
+    [ -e "$1/first" ] || touch "$1/first"
+    [ -n "$(find "$1/first" -not -newermt '-3 seconds')" ]
+    """
+    run = shell(script, tmp_path, restarts=20)
+    assert run.wait(60) == [0], run.err()
+    assert len((tmp_path / "starts").read_text().split("\n")) - 1 < 10
+    assert "restarting the workers in 100 ms, since the last 2 generations have failed" in run.err()

@@ -62,6 +62,7 @@ std::string recalled(const history& h) {
   recovery_options costs;
   costs.max_restarts = 5;
   costs.without_progress_max = 4;
+  costs.start_pause.first = {};
   recovery_core core(sizes, costs, messages::author("r"), dawn);
   auto all = lines(text(core.recall(dawn, h)), core.in_words());
   for (const auto& node : names)

@@ -85,6 +85,65 @@ TEST_SUITE("recovery_core: broken hardware") {
   }
 }
 
+TEST_SUITE("recovery_core: failures at the start") {
+  TEST_CASE("the first is followed at once, the next ones after a pause that grows, and is told") {
+    auto o = planner_story::restarts(9);
+    o.start_pause = {};
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(2, 2), o);
+    CHECK(goes_on(s.fails_and_ends("a")));
+    CHECK(s.said.find("restarting the workers (restart 1 of 9 of node a)") != std::string::npos);
+    s.is_sealed();
+    CHECK_FALSE(goes_on(s.fails_and_ends("a")));
+    CHECK(s.said.find("restarting the workers in 100 ms, since the last 2 generations have failed "
+                      "within 10.0 s of their start (restart 2 of 9 of node a)") !=
+          std::string::npos);
+    CHECK(s.core.next_wakeup() == s.now + 100ms);
+    CHECK(goes_on(s.passes(100ms)));
+    s.is_sealed();
+    CHECK_FALSE(goes_on(s.fails_and_ends("b"))); // whichever node it is
+    CHECK_FALSE(goes_on(s.passes(199ms)));
+    CHECK(goes_on(s.passes(1ms)));
+    s.is_sealed();
+    s.now += 10s;
+    CHECK(goes_on(s.fails_and_ends("a")));
+  }
+
+  TEST_CASE(
+      "a pause keeps no node out: one that comes meanwhile takes part, a loss costs no more") {
+    auto o = planner_story::restarts(9);
+    o.start_pause.first = 5s;
+    auto s = planner_story::that_runs({"a", "b"}, planner_story::sizes(1, 3), o);
+    s.fails_and_ends("a");
+    s.is_sealed();
+    CHECK_FALSE(goes_on(s.fails_and_ends("a")));
+    s.comes("c");
+    CHECK_FALSE(goes_on(s.passes(4999ms)));
+    CHECK(s.passes(1ms).find("begin WorldProposed g3: a(0,1) b(2,3) c(4,5)") != std::string::npos);
+    s.is_sealed();
+    CHECK_FALSE(goes_on(s.fails_and_ends("a")));
+    s.is_lost("b");
+    s.is_lost("c");
+    CHECK(goes_on(s.passes(5s)));
+  }
+
+  TEST_CASE("the count outlives the master, and its pause does not") {
+    auto o = planner_story::restarts(9);
+    o.start_pause = {};
+    const auto counted =
+        messages::author("x").write<messages::RestartCounted>(generation{1}, [](auto b) {
+          b.setGeneration(1);
+          b.setRestartCount(1);
+          b.setNode("a");
+          b.setFailedAtStart(4);
+        });
+    planner_story s(planner_story::sizes(1, 1), o, {counted.any()});
+    CHECK(goes_on(s.comes("a")));
+    s.is_sealed();
+    CHECK_FALSE(goes_on(s.fails_and_ends("a")));
+    CHECK(s.core.next_wakeup() == s.now + 800ms);
+  }
+}
+
 TEST_SUITE("recovery_core: progress") {
   TEST_CASE("so many generations in a row without it end the job, with a code of their own") {
     auto o = planner_story::restarts(9);

@@ -17,7 +17,7 @@ recovery_core::recovery_core(rendezvous_options sizes, recovery_options options,
     : sizes_(std::move(sizes)), started_with_(sizes_), options_(std::move(options)),
       author_(std::move(author)), phase_since_(now), began_(now), roster_(sizes_),
       growth_(sizes_.growth), topology_(sizes_.topology, sizes_.unit, now),
-      restarts_used_(options_.max_restarts.value_or(0)) {
+      start_pause_(options_.start_pause), restarts_used_(options_.max_restarts.value_or(0)) {
   waiting_.begin(now);
 }
 
@@ -293,7 +293,7 @@ std::optional<instant> recovery_core::next_wakeup() const {
     else if (!checked_first && waits_for_topology())
       consider(topology_.until());
     else if (!checked_first && settled_at())
-      consider(*settled_at());
+      consider(std::max(*settled_at(), start_pause_.until().value_or(*settled_at())));
     if (const auto reminding = waiting_.next())
       consider(*reminding);
   }

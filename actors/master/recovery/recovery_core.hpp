@@ -349,8 +349,7 @@ class recovery_core {
   /// The newest number that this master knows to be proposed. A number is never used for two
   /// worlds, not by two masters either: runtime/base/generations.hpp.
   generation current_{};
-  /// The newest that any node has heard of.
-  /// Beyond current_ if the journal lost its tail, or another master had the node before.
+  /// By any node: beyond current_ if the journal lost its tail, or another master had the node.
   generation newest_heard_{};
   std::vector<seat> world_; ///< in order of group rank; empty while gathering
   /// Which life of each node has the place: another one under its name is not the member.
@@ -387,6 +386,7 @@ class recovery_core {
   // What was counted.
   run_account account_;
   std::uint32_t restart_count_ = 0; ///< of all nodes
+  start_pause start_pause_;
   /// By name: a launcher that is started again has the budget of the one before.
   restarts_by_name restarts_used_;
   /// Between the judgement and the next start any time may pass, as nodes are waited for.

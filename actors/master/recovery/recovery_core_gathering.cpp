@@ -21,6 +21,7 @@ using namespace messages;
 /// Sorting all claims for each hello would cost a job of thousands of nodes more than it learns, so
 /// the wait is asked about first.
 void recovery_core::consider_proposing(effects& out, instant now) {
+  const bool paused = start_pause_.holds(now);
   if (checking_ && !checking_->alone)
     return;
   if (roster_.here() < sizes_.nodes_min)
@@ -41,7 +42,7 @@ void recovery_core::consider_proposing(effects& out, instant now) {
     if (!complete && waiting_for_more(now))
       out.push_back(note{waiting_for_more_in_words(now)});
   }
-  const bool due = !waiting_for_more(now) || (complete && !gathers_losses());
+  const bool due = !paused && (!waiting_for_more(now) || (complete && !gathers_losses()));
   if (due && !checks_first(out, now, present))
     propose(out, now, std::move(present), size);
 }

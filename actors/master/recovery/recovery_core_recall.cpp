@@ -47,6 +47,7 @@ recovery_core::effects recovery_core::recall(instant now, const std::vector<any_
                   auto counted = m.read();
                   restart_count_ = counted->getRestartCount();
                   without_progress_ = counted->getWithoutProgress();
+                  start_pause_.recall(counted->getFailedAtStart());
                   // Records of an old journal do not carry the sum, so there each one counts.
                   const node_name node = counted->getNode().cStr();
                   const auto sum = counted->getRestartsUsed();

@@ -160,6 +160,8 @@ void recovery_core::count_restart(effects& out, instant now) {
   // On record with the counted restart, so that a master that is restarted does not begin to count
   // anew.
   without_progress_ = fruitless;
+  const auto pause = start_pause_.failed(now, root.shown_at - works_since_);
+  TROUPE_RARE_IF(pause > duration{}, "planner: a start waits, as others have failed at theirs");
   out.push_back(record{author_
                            .write<RestartCounted>(current_,
                                                   [&](auto b) {
@@ -168,18 +170,21 @@ void recovery_core::count_restart(effects& out, instant now) {
                                                     b.setNode(root.node);
                                                     b.setWithoutProgress(without_progress_);
                                                     b.setRestartsUsed(restarts_used);
+                                                    b.setFailedAtStart(start_pause_.in_a_row());
                                                     failures_.write(b.initFailures(
                                                         static_cast<unsigned>(failures_.size())));
                                                   })
                            .any()});
-  out.push_back(note{{log::level::notice,
-                      "restarting",
-                      fmt::format("{}; restarting the workers (restart {} of {}{})", cause,
-                                  restarts_used, restarts_used_.allowed(), whose),
-                      {{"generation", static_cast<std::int64_t>(current_.value)},
-                       {"cause", cause},
-                       {"exit_class", std::string(treatment_of(root.judged.which).name)},
-                       {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
+  out.push_back(note{
+      {log::level::notice,
+       "restarting",
+       fmt::format("{}; restarting the workers{} (restart {} of {}{})", cause,
+                   start_pause_.in_words(pause), restarts_used, restarts_used_.allowed(), whose),
+       {{"generation", static_cast<std::int64_t>(current_.value)},
+        {"cause", cause},
+        {"exit_class", std::string(treatment_of(root.judged.which).name)},
+        {"pause_ms", milliseconds_of(pause)},
+        {"restart_count", static_cast<std::int64_t>(restart_count_)}}}});
   become_gathering(out, now);
 }
 

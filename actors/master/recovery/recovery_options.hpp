@@ -4,6 +4,7 @@
 #include "actors/master/recovery/exit_classes.hpp"
 #include "actors/master/recovery/growth.hpp"
 #include "actors/master/recovery/planned_end.hpp"
+#include "actors/master/recovery/start_pause.hpp"
 #include "actors/master/recovery/topology_order.hpp"
 #include "actors/master/recovery/world_sizes.hpp"
 #include "runtime/base/time.hpp"
@@ -52,6 +53,8 @@ struct recovery_options {
   std::optional<std::uint32_t> without_progress_max;
   /// A generation has made progress when it ran for this long before its first failure.
   duration progress_after = limits::progress_after;
+  /// How the next start waits after failures at the start.
+  start_pause_options start_pause;
   /// How long a node may be silent before it is lost.
   /// A loss that is noticed so much later than a failure may still be its cause.
   duration lease = limits::lease;

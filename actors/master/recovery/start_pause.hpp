@@ -1,0 +1,73 @@
+#pragma once
+
+#include "actors/limits.hpp"
+#include "runtime/base/time.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace troupe::actors {
+
+struct start_pause_options {
+  /// A generation that works for less before its first failure has failed at its start.
+  duration within = limits::failed_at_start_within;
+  /// Before the start that follows the second such failure in a row; then twice as long each time.
+  duration first = limits::start_pause_first;
+  duration most = limits::start_pause_most;
+};
+
+/// How long the next start waits after failures that came at the start. A program that cannot start
+/// yet (a name server, a mount, a licence that is not there) fails within milliseconds, and would
+/// use up all its restarts before anything could change. The first failure is followed at once, as
+/// most causes are gone then; one that comes after a while of work begins the count anew. Pure.
+class start_pause {
+ public:
+  explicit start_pause(start_pause_options options) : options_(options) {}
+
+  /// A failure that is counted, after so long a time of work. Answers the pause that begins.
+  duration failed(instant now, duration worked) {
+    in_a_row_ = worked < options_.within ? in_a_row_ + 1 : 0;
+    const auto wait = pause();
+    until_ = wait > duration{} ? std::optional(now + wait) : std::nullopt;
+    return wait;
+  }
+  /// What an earlier planner had counted; its pause is over by the time that a master has begun.
+  void recall(std::uint32_t in_a_row) { in_a_row_ = in_a_row; }
+
+  /// Until when no generation may start; asked with the time, so that it ends by itself.
+  bool holds(instant now) {
+    if (until_ && now >= *until_)
+      until_.reset();
+    return until_.has_value();
+  }
+  std::optional<instant> until() const { return until_; }
+  std::uint32_t in_a_row() const { return in_a_row_; }
+  /// Behind "restarting"; empty without a pause.
+  std::string in_words(duration wait) const {
+    return wait == duration{}
+               ? std::string()
+               : fmt::format(" in {}, since the last {} generations have failed within {} of "
+                             "their start",
+                             troupe::in_words(wait), in_a_row_, troupe::in_words(options_.within));
+  }
+
+ private:
+  duration pause() const {
+    // The bound only keeps the shift in range.
+    constexpr std::uint32_t doublings_max = 20;
+    if (in_a_row_ < 2)
+      return {};
+    return std::min<duration>(options_.first * (1 << std::min(in_a_row_ - 2, doublings_max)),
+                              options_.most);
+  }
+
+  start_pause_options options_;
+  std::uint32_t in_a_row_ = 0;
+  std::optional<instant> until_;
+};
+
+} // namespace troupe::actors
