@@ -71,7 +71,8 @@ using journal_records = kind_list<Opened, GenerationProposed, GenerationSealed, 
 using keeper_orders =
     kind_list<ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal,
               SweepWanted, StoreWanted, Kept, SupervisorFailed, SupervisorOver>;
-using keeper_news = kind_list<ProcessPresent, AllPresented, ProcessEnded, StraysSwept, UserSignal>;
+using keeper_news =
+    kind_list<ProcessPresent, AllPresented, ProcessEnded, StraysAwaited, StraysSwept, UserSignal>;
 
 /// A training process says to its node supervisor, and is asked by it.
 using worker_news = kind_list<WorkerHello, FirstStep, FlightRecord, FatalSignal>;

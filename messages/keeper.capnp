@@ -49,7 +49,12 @@ struct ProcessSignal {
 }
 
 struct SweepWanted {
-  # Ends all that is below the keeper and that the sender has neither started nor adopted. Answered with StraysSwept.
+  # Ends all that is below the keeper and that the sender has neither started nor adopted. Answered with StraysSwept. Where another one
+  # is under way, the shorter times hold.
+  quietUs @0 :UInt64;
+  # So long it is left alone; then it is asked to end (SIGTERM).
+  withinUs @1 :UInt64;
+  # From now on until what is left is killed; 0: at once. Never less than quietUs.
 }
 
 struct StoreWanted {
@@ -113,9 +118,22 @@ struct ProcessEnded {
   # The signal that ended it, if one did (`signalled`); else its exit status.
 }
 
+struct StraysAwaited {
+  # A sweep has found processes that need a while to end.
+  processes @0 :Text;
+  # Some of them by name, for people. At most limits::packet_text_max bytes.
+  count @1 :UInt32;
+  quietUs @2 :UInt64;
+  # Until they are asked to end; 0: they have been.
+  leftUs @3 :UInt64;
+  # Until they are killed.
+}
+
 struct StraysSwept {
   killed @0 :UInt32;
-  # How many processes the workers had left behind. What the kernel holds on to may still be there.
+  # How many of the processes that the workers had left behind had to be killed. What the kernel holds on to may still be there.
+  ended @1 :UInt32;
+  # How many more ended once they were asked to.
 }
 
 struct UserSignal {

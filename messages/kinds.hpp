@@ -58,7 +58,7 @@ using all_kinds = kind_list<
     // keeper
     ProcessStarting, ProcessStarted, ProcessNotStarted, ProcessAdopted, ProcessSignal, SweepWanted,
     StoreWanted, Kept, SupervisorFailed, SupervisorOver, ProcessPresent, AllPresented, ProcessEnded,
-    StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace,
+    StraysAwaited, StraysSwept, UserSignal, StoreOpened, StoreRefused, MasterPlace, CopiesPlace,
     // worker
     WorkerHello, FirstStep, FlightRecord, FlightRecordRequest, FatalSignal, GoOn,
     // operator

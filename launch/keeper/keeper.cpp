@@ -2,6 +2,7 @@
 
 #include "launch/keeper/keeper_core.hpp"
 #include "launch/keeper/last_words.hpp"
+#include "launch/keeper/left_process.hpp"
 #include "launch/keeper/life_record.hpp"
 #include "launch/keeper/orphan_reaper.hpp"
 #include "runtime/os/process/launch_plan.hpp"
@@ -252,7 +253,10 @@ class keeper {
       } else {
         ++pid;
       }
-    perform(core_.children(now(), pids, outdated));
+    std::vector<left_process> left;
+    for (const pid_t pid : pids)
+      left.push_back(look_at(pid));
+    perform(core_.children(now(), left, outdated));
   }
 
   void perform(const keeper_core::effects& effects) {

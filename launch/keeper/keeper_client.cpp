@@ -145,9 +145,18 @@ void keeper_client::take(const any_msg& m) {
                         for (const auto& one : listeners())
                           one.ended(ended->getProcess(), how);
                       },
-                      [this](const msg<StraysSwept>& s) {
+                      [this](const msg<StraysAwaited>& s) {
+                        auto left = s.read();
+                        const ports::left_behind told{left->getProcesses().cStr(), left->getCount(),
+                                                      std::chrono::microseconds(left->getQuietUs()),
+                                                      std::chrono::microseconds(left->getLeftUs())};
                         for (const auto& one : listeners())
-                          one.swept(s.read()->getKilled());
+                          one.awaited(told);
+                      },
+                      [this](const msg<StraysSwept>& s) {
+                        auto what = s.read();
+                        for (const auto& one : listeners())
+                          one.swept({what->getKilled(), what->getEnded()});
                       }});
   invariant(known, "the keeper says what no keeper says");
 }

@@ -72,7 +72,8 @@ class keeper_client {
   /// What the keeper tells of processes.
   struct listener {
     std::function<void(std::uint64_t process, const ports::exit_status& how)> ended;
-    std::function<void(std::size_t killed)> swept;
+    std::function<void(const ports::left_behind& left)> awaited;
+    std::function<void(const ports::swept& what)> swept;
   };
   /// From now on messages are handed out, by `io`'s thread.
   void listen(os::io_thread& io, listener to);

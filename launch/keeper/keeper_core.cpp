@@ -112,13 +112,12 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
   supervisor_ = 0;
   continue_at_.reset();
   starts_open_ = 0;
-  sweep_until_.reset();
+  sweep_.cancel();
   sweeps_wanted_ = 0;
   store_wanted_.reset();
   store_fork_ = {};
   if (exit_code_) {
-    finished_ = true;
-    out.push_back(finish{*exit_code_, {}});
+    finish_when_unlinked(out, now);
     return out;
   }
   // Without an exit code it crashed, however it ended: only its own word says that the job is over.
@@ -148,9 +147,18 @@ keeper_core::effects keeper_core::supervisor_ended(instant now, const ports::exi
   return out;
 }
 
-keeper_core::effects keeper_core::user_signal(instant, int number) {
+keeper_core::effects keeper_core::user_signal(instant now, int number) {
   effects out;
   const bool ending = ending_signals_.count(number) != 0;
+  if (ending && finish_by_) {
+    finish_by_ = now;
+    finish_when_unlinked(out, now);
+    return out;
+  }
+  // An end of which the job is sure waits for a helper's last work; a user who is not patient does
+  // not. The supervisor knows nothing of single processes that its workers have left.
+  if (ending)
+    take_over(out, endings_asked_for_.empty() ? sweep_.hurry(now) : sweep_.kill_now(now));
   // The second wish is to wait no longer; more of them say no more.
   if (ending && endings_asked_for_.size() < 2)
     endings_asked_for_.push_back(number);
@@ -192,15 +200,17 @@ keeper_core::effects keeper_core::tick(instant now) {
     out.push_back(start_orphan_reaper{});
   if (store_fork_.due(now))
     start_store_if_free(out);
-  if (sweep_until_ && now >= *sweep_until_)
-    finish_sweep(out);
+  take_over(out, sweep_.tick(now));
+  if (finish_by_)
+    finish_when_unlinked(out, now);
   return out;
 }
 
 std::optional<instant> keeper_core::next_wakeup() const {
   std::optional<instant> first;
-  for (const auto& one : {restart_at_, continue_at_, sweep_until_, supervisor_fork_.again_at,
-                          orphan_reaper_fork_.again_at, store_fork_.again_at})
+  for (const auto& one :
+       {restart_at_, continue_at_, sweep_.next_wakeup(), finish_by_, supervisor_fork_.again_at,
+        orphan_reaper_fork_.again_at, store_fork_.again_at})
     if (one && (!first || *one < *first))
       first = one;
   return first;
@@ -232,7 +242,8 @@ keeper_core::effects keeper_core::received(instant now, const any_msg& m) {
       receivers{[this](const msg<ProcessStarting>&) { ++starts_open_; },
                 [&](const msg<ProcessStarted>& started) {
                   auto s = started.read();
-                  table_[s->getProcess()] = {s->getPid(), s->getLabel(), false, true, false, {}};
+                  table_[s->getProcess()] = {s->getPid(), s->getLabel(), false, true,
+                                             false,       false,         {}};
                   start_closed(out);
                 },
                 [&](const msg<ProcessNotStarted>&) { start_closed(out); },
@@ -241,10 +252,7 @@ keeper_core::effects keeper_core::received(instant now, const any_msg& m) {
                   auto s = wanted.read();
                   pass_on(out, s->getProcess(), s->getSignal(), !s->getAlone());
                 },
-                [&](const msg<SweepWanted>&) {
-                  ++sweeps_wanted_;
-                  sweep_if_idle(out, now);
-                },
+                [&](const msg<SweepWanted>& order) { begin_sweep(out, now, order); },
                 [&](const msg<StoreWanted>& order) {
                   store_wanted_ = order;
                   store_fork_ = {};
@@ -287,16 +295,18 @@ void keeper_core::pass_on(effects& out, std::uint64_t process, int number, bool 
   auto* r = alive(process);
   if (!r)
     return;
+  const bool asks = number == SIGTERM || ending_signals_.count(number) != 0;
   r->killed = r->killed || number == SIGKILL;
+  r->asked = r->asked || (asks && group);
   out.push_back(signal{r->pid, number, group});
   // A stopped process (SIGSTOP, a debugger) does not see a signal before it continues.
-  if (number == SIGTERM || ending_signals_.count(number) != 0)
+  if (asks)
     out.push_back(signal{r->pid, SIGCONT, group});
 }
 
 /// Owned by the supervisor that ordered it; ProcessAdopted makes a survivor so, too.
 keeper_core::effects keeper_core::store_started(instant, const store_order& order, pid_t pid) {
-  table_[order.read()->getProcess()] = {pid, 0, true, true, false, {}};
+  table_[order.read()->getProcess()] = {pid, 0, true, true, false, false, {}};
   store_fork_ = {};
   return {};
 }
@@ -339,15 +349,13 @@ keeper_core::effects keeper_core::child_ended(instant now, pid_t pid,
       out.push_back(start_orphan_reaper{});
     }
   }
-  if (ending_.erase(pid) != 0 && ending_.empty() && sweep_until_)
-    out.push_back(look{});
   for (auto& [process, r] : table_) {
     if (r.pid != pid || r.how)
       continue;
     r.how = how;
     if (r.owned && supervisor_ != 0)
       tell_end(out, process, r);
-    else if (sweep_until_)
+    else if (sweep_.under_way())
       out.push_back(look{});
   }
   start_store_if_free(out);
@@ -371,7 +379,7 @@ void keeper_core::tell_end(effects& out, std::uint64_t process, const record& r)
 }
 
 std::vector<pid_t> keeper_core::awaited() const {
-  std::vector<pid_t> pids(ending_.begin(), ending_.end());
+  std::vector<pid_t> pids;
   for (const auto& [process, r] : table_)
     if (!r.how)
       pids.push_back(r.pid);

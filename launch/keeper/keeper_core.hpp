@@ -1,6 +1,7 @@
 #pragma once
 
 #include "launch/keeper/refused_fork.hpp"
+#include "launch/keeper/sweep_core.hpp"
 #include "messages/keeper.capnp.h"
 #include "messages/msg.hpp"
 #include "runtime/base/back_off.hpp"
@@ -37,13 +38,9 @@ class keeper_core {
   struct send {
     messages::any_msg what;
   };
-  /// To the process's whole group, or to the process alone. Only the process that reaps knows
-  /// whether a pid still names the same process: so all signals to workers pass through here.
-  struct signal {
-    pid_t pid = 0;
-    int number = 0;
-    bool group = true;
-  };
+  /// Only the process that reaps knows whether a pid still names the same process: so all signals
+  /// to workers pass through here.
+  using signal = sweep_core::signal;
   /// Fork a store server that answers on the socket that came with the order. A process of its own:
   /// the workers' store outlives the supervisor, and with it all that ranks wrote.
   struct start_store {
@@ -61,12 +58,10 @@ class keeper_core {
   /// Fork the process that ends what a killed keeper leaves behind. The kernel ends workers and
   /// store with their parent, but not what they have daemonized.
   struct start_orphan_reaper {};
-  /// Kill all processes in the control group, and tell group_killed() which they were. A process
-  /// that forks faster than it is killed one by one does not get away from this.
-  struct kill_group {};
-  /// Tell children() which processes are our children. The list is taken outside and comes back as
-  /// an event, since processes come and go while it is read.
-  struct look {};
+  /// Answered by group_killed(), which says which processes they were.
+  using kill_group = sweep_core::kill_group;
+  /// Answered by children(), which says which processes are our children.
+  using look = sweep_core::look;
   /// Give the terminal back to the shell, and go on.
   struct leave_foreground {};
   /// One line for the user.
@@ -130,11 +125,12 @@ class keeper_core {
   /// process, and kept until a sweep: should that supervisor crash before it acts on the end, its
   /// successor hears of it after the adoption.
   effects child_ended(instant now, pid_t pid, const ports::exit_status& how);
-  /// Our children at the time when they were listed; everything that was sent before that is
-  /// received. `outdated`: one of them has been reaped since, so that what it left behind may not
-  /// be listed. Nothing is decided while a start is under way, since the new process is on the list
-  /// before it is known here. The message that closes the start asks for the next look.
-  effects children(instant now, const std::set<pid_t>& pids, bool outdated);
+  /// Our children at the time when they were listed, but for those that are awaited(); everything
+  /// that was sent before that is received. `outdated`: one of them has been reaped since, so that
+  /// what it left behind may not be listed. Nothing is decided while a start is under way, since
+  /// the new process is on the list before it is known here. The message that closes the start asks
+  /// for the next look.
+  effects children(instant now, const std::vector<left_process>& listed, bool outdated);
   /// Only counted here: the ends of those that are our children come one by one, as ever.
   effects group_killed(instant now, const std::vector<pid_t>& members);
   effects tick(instant now);
@@ -160,6 +156,7 @@ class keeper_core {
     bool is_store = false;
     bool owned = false;  ///< by the present supervisor
     bool killed = false; ///< by a signal that passed through us
+    bool asked = false;  ///< its group was, by such a signal, to end
     std::optional<ports::exit_status> how;
   };
 
@@ -190,10 +187,18 @@ class keeper_core {
   void tell_end(effects& out, std::uint64_t process, const record& r) const;
   /// A sweep that is asked for during another one ends with it: its rounds find what was left
   /// since.
-  void sweep_if_idle(effects& out, instant now);
+  void begin_sweep(effects& out, instant now, const messages::msg<messages::SweepWanted>& m);
+  /// What of these only the keeper can do: to write messages and to forget.
+  void take_over(effects& out, const sweep_core::effects& wanted);
+  /// Whether it was signalled with the worker whose group it is in.
+  bool was_asked(pid_t group) const;
   /// Here the keeper forgets the processes that have ended: a supervisor asks for a sweep when it
   /// has acted on their ends.
-  void finish_sweep(effects& out);
+  void finish_sweep(effects& out, const sweep_core::finished& what);
+  void tell_waiting(effects& out, const sweep_core::tell_waiting& what) const;
+  /// The job is over. Shared-memory managers that still have to unlink are waited for: they would
+  /// be killed with the keeper's own end.
+  void finish_when_unlinked(effects& out, instant now);
   /// No process belongs to the new supervisor before it has said so: an unadopted one is a survivor
   /// of a generation that its predecessor had begun to end.
   void present_all(effects& out);
@@ -236,17 +241,11 @@ class keeper_core {
   pid_t orphan_reaper_ = 0;
   instant orphan_reaper_since_{};
   refused_fork orphan_reaper_fork_;
-  /// Set while a sweep is under way. A process that the kernel holds must not keep the next
-  /// generation from starting for ever.
-  std::optional<instant> sweep_until_;
-  /// Once for each sweep: a group that was killed takes no new process, and the next workers live
-  /// in another one.
-  bool group_killed_ = false;
-  /// Of the sweep under way; the user is told how many processes the workers had left behind.
-  std::set<pid_t> swept_;
+  sweep_core sweep_;
   /// So many answers are owed.
   int sweeps_wanted_ = 0;
-  std::set<pid_t> ending_; ///< strays that were killed
+  /// The supervisor is over, and only shared-memory managers are waited for, until then.
+  std::optional<instant> finish_by_;
   /// Waits until the store that was killed has left its port, or until the system lets us fork.
   std::optional<store_order> store_wanted_;
   refused_fork store_fork_;

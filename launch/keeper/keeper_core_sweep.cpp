@@ -1,79 +1,145 @@
+// What of a sweep the keeper alone knows: which children are strangers, and to whom it is told.
+
 #include "launch/keeper/keeper_core.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
 
 namespace troupe::launch {
 
-void keeper_core::sweep_if_idle(effects& out, instant now) {
-  if (sweep_until_)
-    return;
-  sweep_until_ = now + limits::kill_within;
-  swept_.clear();
-  group_killed_ = false;
-  out.push_back(look{});
+using namespace messages;
+
+namespace {
+
+duration from_us(std::uint64_t us) {
+  return std::chrono::microseconds(us);
 }
 
-/// One round. What the killed leave behind is ours by the time their end is heard of, and meets the
-/// next round. Where no process in the group is to live, all of them go at once: a process that
-/// forks as fast as it is killed does not get away.
-keeper_core::effects keeper_core::children(instant, const std::set<pid_t>& pids, bool outdated) {
+std::uint64_t to_us(duration d) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(d).count());
+}
+
+} // namespace
+
+void keeper_core::begin_sweep(effects& out, instant now, const msg<SweepWanted>& m) {
+  ++sweeps_wanted_;
+  auto order = m.read();
+  take_over(out, sweep_.wanted(now, from_us(order->getQuietUs()), from_us(order->getWithinUs())));
+  if (endings_asked_for_.size() > 1)
+    take_over(out, sweep_.kill_now(now));
+}
+
+/// One round. A worker that was started under an earlier supervisor, and that the present one has
+/// not adopted, is left behind like any other; a store has nothing to finish.
+keeper_core::effects keeper_core::children(instant now, const std::vector<left_process>& listed,
+                                           bool outdated) {
   effects out;
-  if (!sweep_until_ || starts_open_ > 0)
+  if (starts_open_ > 0)
     return out;
-  std::set<pid_t> spared = inherited_;
-  spared.insert({supervisor_, orphan_reaper_});
-  bool waiting = false;
-  bool somebody_stays = false;
+  sweep_core::view v{{}, outdated, false, grouped_};
   for (const auto& [process, r] : table_) {
     if (r.how)
       continue;
-    spared.insert(r.pid);
-    // Started under an earlier supervisor, and the present one has not adopted it.
-    if (!r.owned) {
-      out.push_back(signal{r.pid, SIGKILL, true});
-      waiting = true;
-    } else if (!r.is_store) {
-      somebody_stays = true;
+    if (r.owned) {
+      v.group_is_free = v.group_is_free && r.is_store;
+    } else if (r.is_store) {
+      // The next one may want its port.
+      v.awaits_other = true;
+      if (sweep_.under_way())
+        out.push_back(signal{r.pid, SIGKILL, true});
+    } else {
+      v.left.push_back({r.pid, r.pid, "a worker", r.asked, true, false, false});
     }
   }
-  for (const pid_t pid : pids) {
-    if (spared.count(pid) != 0 || !ending_.insert(pid).second)
+  for (auto p : listed) {
+    if (inherited_.count(p.pid) != 0)
       continue;
-    out.push_back(signal{pid, SIGKILL, false});
-    swept_.insert(pid);
+    p.asked = was_asked(p.group);
+    v.left.push_back(std::move(p));
   }
-  if (grouped_ && !somebody_stays && !std::exchange(group_killed_, true))
-    out.push_back(kill_group{});
-  else if (outdated)
-    out.push_back(look{});
-  else if (ending_.empty() && !waiting)
-    finish_sweep(out);
+  take_over(out, sweep_.seen(now, v));
+  if (finish_by_)
+    finish_when_unlinked(out, now);
   return out;
 }
 
+bool keeper_core::was_asked(pid_t group) const {
+  return std::any_of(table_.begin(), table_.end(),
+                     [group](const auto& p) { return p.second.pid == group && p.second.asked; });
+}
+
 keeper_core::effects keeper_core::group_killed(instant, const std::vector<pid_t>& members) {
-  std::set<pid_t> known;
-  for (const auto& [process, r] : table_)
-    if (!r.how)
-      known.insert(r.pid);
+  std::vector<pid_t> strangers;
   for (const pid_t pid : members)
-    if (known.count(pid) == 0)
-      swept_.insert(pid);
-  return {look{}};
+    if (std::none_of(table_.begin(), table_.end(),
+                     [pid](const auto& p) { return p.second.pid == pid && !p.second.how; }))
+      strangers.push_back(pid);
+  effects out;
+  take_over(out, sweep_.group_killed(strangers));
+  return out;
+}
+
+void keeper_core::take_over(effects& out, const sweep_core::effects& wanted) {
+  for (const auto& e : wanted)
+    std::visit(
+        [&](const auto& what) {
+          using T = std::decay_t<decltype(what)>;
+          if constexpr (std::is_same_v<T, sweep_core::finished>)
+            finish_sweep(out, what);
+          else if constexpr (std::is_same_v<T, sweep_core::tell_waiting>)
+            tell_waiting(out, what);
+          else
+            out.push_back(what);
+        },
+        e);
+}
+
+void keeper_core::tell_waiting(effects& out, const sweep_core::tell_waiting& what) const {
+  std::string names;
+  const auto& all = what.processes;
+  const auto named = std::min(all.size(), limits::left_named_max);
+  for (std::size_t i = 0; i < named; ++i)
+    names += fmt::format("{}{} (pid {})", i == 0 ? "" : ", ", all[i].name, all[i].pid);
+  if (named < all.size())
+    names += fmt::format(" and {} more", all.size() - named);
+  out.push_back(send{local<StraysAwaited>(said_by, [&](auto b) {
+                       b.setProcesses(names);
+                       b.setCount(static_cast<std::uint32_t>(all.size()));
+                       b.setQuietUs(to_us(what.quiet_left));
+                       b.setLeftUs(to_us(what.left));
+                     }).any()});
 }
 
 /// Each sweep that was asked for has its answer, since a promise of the agent's rests on each.
-void keeper_core::finish_sweep(effects& out) {
-  sweep_until_.reset();
+void keeper_core::finish_sweep(effects& out, const sweep_core::finished& what) {
   for (auto r = table_.begin(); r != table_.end();)
     r = r->second.how ? table_.erase(r) : std::next(r);
+  auto told = what;
   for (; sweeps_wanted_ > 0; --sweeps_wanted_) {
-    out.push_back(send{messages::local<messages::StraysSwept>(said_by, [this](auto b) {
-                         b.setKilled(static_cast<std::uint32_t>(swept_.size()));
+    out.push_back(send{local<StraysSwept>(said_by, [&told](auto b) {
+                         b.setEnded(static_cast<std::uint32_t>(told.ended));
+                         b.setKilled(static_cast<std::uint32_t>(told.killed));
                        }).any()});
-    swept_.clear();
+    told = {};
   }
+}
+
+void keeper_core::finish_when_unlinked(effects& out, instant now) {
+  const bool first = !finish_by_;
+  if (first) {
+    sweep_.give_managers_time(now);
+    finish_by_ = now + limits::memory_unlinked_within + limits::kill_within;
+  }
+  const bool waits = sweep_.managers_left() && now < *finish_by_;
+  if (waits && first)
+    out.push_back(look{});
+  if (finished_ || waits)
+    return;
+  finished_ = true;
+  out.push_back(finish{*exit_code_, {}});
 }
 
 } // namespace troupe::launch

@@ -260,7 +260,8 @@ TEST_SUITE("keeper_core") {
     core.orphan_reaper_started(now, 52);
     // It is no stray.
     core.received(now, local<SweepWanted>("node_supervisor").any());
-    CHECK(text(core.children(now, {52, 100}, false)) == "swept 0");
+    CHECK(core.awaited() == std::vector<pid_t>{100, 52});
+    CHECK(text(core.children(now, {}, false)) == "swept 0");
   }
 
   TEST_CASE("Ctrl-Z gives the terminal back and stops nothing") {

@@ -6,6 +6,8 @@
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -21,7 +23,11 @@ struct kept_process_host::ends {
   /// Survivors that are to be adopted. The end of one is told once, and may come before its owner
   /// is there: a sweep in between makes the keeper forget it.
   std::map<ports::process_id, std::optional<ports::exit_status>> unclaimed;
-  std::deque<std::function<void(std::size_t)>> sweeps;
+  struct sweeping {
+    std::function<void(const ports::left_behind&)> waits;
+    std::function<void(const ports::swept&)> done;
+  };
+  std::deque<sweeping> sweeps; ///< the keeper answers them in their order
   bool group_is_fresh = false; ///< none of what lived in it can have been killed by a sweep
 
   void end(ports::process_id process, const ports::exit_status& how) {
@@ -34,15 +40,24 @@ struct kept_process_host::ends {
       found.mapped()(how);
   }
 
-  void swept(std::size_t killed) {
+  void left(const ports::left_behind& what) {
     std::unique_lock lock(mutex);
     if (sweeps.empty())
       return;
-    const auto tell = std::move(sweeps.front());
+    const auto tell = sweeps.front().waits;
+    lock.unlock();
+    tell(what);
+  }
+
+  void swept(const ports::swept& what) {
+    std::unique_lock lock(mutex);
+    if (sweeps.empty())
+      return;
+    const auto over = std::move(sweeps.front());
     sweeps.pop_front();
     lock.unlock();
     no_sweep.notify_all();
-    tell(killed);
+    over.done(what);
   }
 };
 
@@ -51,7 +66,8 @@ kept_process_host::kept_process_host(os::io_thread& io, os::io_thread& slow, kee
     : io_(io), slow_(slow), keeper_(keeper), options_(std::move(options)),
       ends_(std::make_shared<ends>()), grouped_(keeper.group().has_value()) {
   keeper_.listen(io, {[to = ends_](auto process, const auto& how) { to->end(process, how); },
-                      [to = ends_](std::size_t killed) { to->swept(killed); }});
+                      [to = ends_](const auto& left) { to->left(left); },
+                      [to = ends_](const auto& what) { to->swept(what); }});
   if (grouped_)
     aside([this] { prepare_group(); });
   else
@@ -114,7 +130,7 @@ void kept_process_host::tell_group() const {
 }
 
 /// Waits until no sweep is under way: a sweep may kill the group as a whole, with a process that is
-/// put into it meanwhile. The keeper answers within limits::kill_within.
+/// put into it meanwhile. The keeper answers within the sweep's time and limits::kill_within.
 void kept_process_host::announce_start() {
   std::unique_lock lock(ends_->mutex);
   ends_->no_sweep.wait(lock, [this] { return ends_->sweeps.empty(); });
@@ -192,11 +208,20 @@ bool kept_process_host::takes_signal(std::int32_t pid, int number) {
   return (bits >> static_cast<unsigned>(number - 1) & 1U) != 0;
 }
 
-void kept_process_host::sweep(std::function<void(std::size_t killed)> done) {
+void kept_process_host::sweep(const ports::sweep_order& order,
+                              std::function<void(const ports::left_behind&)> waits,
+                              std::function<void(const ports::swept&)> done) {
+  const auto us = [](duration d) {
+    const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(whole, 0));
+  };
   const std::lock_guard lock(ends_->mutex);
-  ends_->sweeps.push_back(std::move(done));
+  ends_->sweeps.push_back({std::move(waits), std::move(done)});
   ends_->group_is_fresh = false;
-  keeper_.say<messages::SweepWanted>();
+  keeper_.say<messages::SweepWanted>([&](auto b) {
+    b.setQuietUs(us(order.quiet));
+    b.setWithinUs(us(order.within));
+  });
 }
 
 result<std::uint16_t> kept_process_host::free_port(const std::string& /*address*/) {

@@ -33,7 +33,8 @@ class kept_process_host final : public ports::process_host {
   void signal(ports::process_id process, int number) override;
   void signal_alone(ports::process_id process, int number) override;
   bool takes_signal(std::int32_t pid, int number) override;
-  void sweep(std::function<void(std::size_t killed)> done) override;
+  void sweep(const ports::sweep_order& order, std::function<void(const ports::left_behind&)> waits,
+             std::function<void(const ports::swept&)> done) override;
   result<std::uint16_t> free_port(const std::string& address) override;
   std::int64_t unix_time_ms() override;
   std::optional<std::string> read_small_file(const std::string& path, std::size_t limit) override;

@@ -223,8 +223,13 @@ TEST_CASE("sweeps asked for together are all answered") {
   CHECK(world.run(shell("setsid -f sleep 1000")).success());
   std::promise<std::size_t> first;
   std::promise<std::size_t> second;
-  world.host().sweep([&first](std::size_t killed) { first.set_value(killed); });
-  world.host().sweep([&second](std::size_t killed) { second.set_value(killed); });
+  const auto tells = [](auto& promise) {
+    return [&promise](const ports::swept& what) { promise.set_value(what.killed); };
+  };
+  world.host().sweep(
+      {}, [](const auto&) {}, tells(first));
+  world.host().sweep(
+      {}, [](const auto&) {}, tells(second));
   CHECK(first.get_future().get() == 1);
   CHECK(second.get_future().get() == 0);
 }
@@ -323,7 +328,8 @@ TEST_CASE("what is started during a sweep waits for it, and is not killed by it"
   real_world world;
   for (int i = 0; i < 50; ++i) {
     std::promise<ports::exit_status> end;
-    world.host().sweep([](std::size_t) {});
+    world.host().sweep(
+        {}, [](const auto&) {}, [](const auto&) {});
     REQUIRE(world.host().start(shell("exit 3"),
                                [&end](ports::exit_status status) { end.set_value(status); }));
     CHECK(end.get_future().get().code() == 3);

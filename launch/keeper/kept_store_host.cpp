@@ -64,7 +64,7 @@ kept_store_host::kept_store_host(os::io_thread& io, keeper_client& keeper, log::
                         "; workers that ask it fail, and are started again with another one",
                     {}});
   };
-  keeper_.listen(io, {ended, [](std::size_t) {}});
+  keeper_.listen(io, {ended, [](const auto&) {}, [](const auto&) {}});
 }
 
 result<std::unique_ptr<ports::open_store>>

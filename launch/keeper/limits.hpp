@@ -44,6 +44,16 @@ inline constexpr std::size_t keeper_queue_max = 4 * local_world_max;
 /// How long a store may take to listen.
 inline constexpr auto store_opens_within = 5s;
 static_assert(store_fork_within < store_opens_within);
+/// The user is told of processes that workers have left behind, if they are there for so long.
+inline constexpr auto left_told_after = 1s;
+/// How many of them are named.
+inline constexpr std::size_t left_named_max = 3;
+/// What is killed one by one and still there after this forks as fast as it is killed.
+inline constexpr auto outrun_after = 1s;
+static_assert(outrun_after < kill_within);
+/// PyTorch's shared-memory manager unlinks what its clients shared 2 s after the last of them is
+/// gone. It has this time, from when it is alone.
+inline constexpr auto memory_unlinked_within = 5s;
 /// What a killed launcher has left is looked for again and again, so long.
 inline constexpr auto burial_within = 2s;
 /// A killed launcher keeps its locks until the kernel has taken the last of its processes apart,

@@ -1,5 +1,6 @@
 #include "launch/keeper/orphan_reaper.hpp"
 
+#include "launch/keeper/left_process.hpp"
 #include "launch/keeper/limits.hpp"
 #include "runtime/os/contents_of.hpp"
 #include "runtime/os/entries_of.hpp"
@@ -58,10 +59,31 @@ bool bury_round(const std::string& mark, const control_group* group) {
   return left.empty() && group_gone;
 }
 
+/// The same, but for PyTorch's shared-memory managers, one after the other. Answers whether there
+/// are any: their clients are dead then, so they are about to unlink what those shared.
+bool bury_clients(const std::string& mark, const control_group* group) {
+  auto all = mark.empty() ? std::vector<pid_t>() : marked(mark);
+  if (group) {
+    const auto members = group->members();
+    all.insert(all.end(), members.begin(), members.end());
+  }
+  bool managers = false;
+  for (const pid_t pid : all)
+    if (look_at(pid).unlinks_memory)
+      managers = true;
+    else
+      ::kill(pid, SIGKILL);
+  return managers;
+}
+
 /// Rounds, since those that fork while they are killed must be outrun.
 void bury(const std::string& mark, const control_group* group) {
-  const auto deadline = std::chrono::steady_clock::now() + limits::burial_within;
-  while (!bury_round(mark, group) && std::chrono::steady_clock::now() < deadline)
+  using std::chrono::steady_clock;
+  const auto unlinked = steady_clock::now() + limits::memory_unlinked_within;
+  while (bury_clients(mark, group) && steady_clock::now() < unlinked)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto deadline = steady_clock::now() + limits::burial_within;
+  while (!bury_round(mark, group) && steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

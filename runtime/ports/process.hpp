@@ -52,6 +52,26 @@ struct survivor {
   std::uint64_t label = 0;
 };
 
+/// How long a sweep leaves processes to themselves, from its begin on.
+struct sweep_order {
+  duration quiet{};  ///< then they are asked to end
+  duration within{}; ///< then they are killed; never less than `quiet`; zero: at once
+};
+
+/// Processes that a sweep waits for.
+struct left_behind {
+  std::string processes; ///< some of them by name, for people
+  std::size_t count = 0;
+  duration quiet{}; ///< until they are asked to end; zero: they have been
+  duration left{};  ///< until they are killed
+};
+
+/// What a sweep has done. Processes that ended by themselves are not counted.
+struct swept {
+  std::size_t killed = 0;
+  std::size_t ended = 0; ///< once they were asked to
+};
+
 /// The training processes of this machine. Every process is the leader of its own session and
 /// process group and ends with us (parent-death signal); its orphaned descendants become our
 /// children (subreaper). Thread-safe.
@@ -88,10 +108,13 @@ class process_host {
   /// Whether the process has a handler for it, and would not just end; may look into a file.
   virtual bool takes_signal(std::int32_t pid, int number) = 0;
 
-  /// Kills what our ended processes have left behind: every descendant of ours that is neither a
-  /// process we started nor below a living one. Calls `done` with their number once they are
-  /// reaped, at the latest after limits::kill_within. What is started meanwhile waits for that.
-  virtual void sweep(std::function<void(std::size_t killed)> done) = 0;
+  /// Ends what our ended processes have left behind: every descendant of ours that is neither a
+  /// process we started nor below a living one. They have the order's time; what was signalled with
+  /// its worker is not asked again. Calls `done` once they are reaped, at the latest
+  /// limits::kill_within after they were killed, and `waits` at most once before that, if it takes
+  /// long. What is started meanwhile waits for `done`.
+  virtual void sweep(const sweep_order& order, std::function<void(const left_behind&)> waits,
+                     std::function<void(const swept&)> done) = 0;
 
   /// A TCP port that is free on `address` now, for a worker to listen on.
   virtual result<std::uint16_t> free_port(const std::string& address) = 0;

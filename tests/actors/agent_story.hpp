@@ -69,7 +69,7 @@ struct agent_story {
     said = notes(effects);
     return text(effects);
   }
-  std::string is_swept(std::size_t killed = 0) { return told(core.swept(now, killed)); }
+  std::string is_swept(std::size_t killed = 0) { return told(core.swept(now, {killed, 0})); }
   std::string finds_port(std::uint16_t port) { return finds_port(core.current().value, port); }
   std::string finds_port(std::uint64_t g, std::uint16_t port) {
     return told(core.store_placed(now, generation{g}, port));
@@ -127,6 +127,8 @@ struct agent_story {
     }
     if (std::holds_alternative<agent_core::stop_generation>(e) && !signalled_at)
       signalled_at = now;
+    if (const auto* sweep = std::get_if<agent_core::sweep>(&e))
+      last_sweep = sweep->order;
   }
 
   node_name name;
@@ -138,6 +140,7 @@ struct agent_story {
   generation started;
   std::set<local_rank> living;         ///< of that generation
   std::optional<instant> signalled_at; ///< its workers
+  ports::sweep_order last_sweep;
 };
 
 } // namespace troupe::actors::testing

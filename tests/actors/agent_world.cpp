@@ -133,7 +133,7 @@ void agent_world::end_sweep(std::size_t killed) {
   leftovers_ = !living_.empty();
   if (!leftovers_)
     gone_.clear();
-  perform(core_.swept(now_, killed));
+  perform(core_.swept(now_, {killed, 0}));
 }
 
 void agent_world::stir_process() {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,81 @@ def test_a_user_who_waits_is_told_for_what_and_a_second_ctrl_c_ends_it_now(
     assert run.wait(WITHIN) == [130]
     assert "stopped by signal 2 (SIGINT) after" in run.err()
     assert run.leftovers() == []
+
+
+# Counts the signals that ask it to end, and takes a second to save.
+SAVER = """
+import os, signal, sys, time
+heard = []
+def save(*_):
+    heard.append(1)
+    time.sleep(1)
+    open(sys.argv[1] + "/saved", "w").write(str(len(heard)))
+    os._exit(0)
+signal.signal(signal.SIGTERM, save)
+open(sys.argv[1] + "/ready", "w").close()
+signal.pause()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", ["below a shell", "in a session of its own"])
+def test_what_a_worker_leaves_behind_may_save_at_a_preemption(
+    shell: Start, tmp_path: Path, how: str
+) -> None:
+    (tmp_path / "saver.py").write_text(SAVER)
+    saver = f'{sys.executable} "$1/saver.py" "$1"'
+    # The shell waits for Python in the first case, and for nothing of ours in the second.
+    script = f"{saver}\necho over" if how == "below a shell" else f"setsid -f {saver}\nsleep 600"
+    run = shell(script, tmp_path)
+    until((tmp_path / "ready").exists, 60, "the helper")
+    run.launchers[0].terminate()
+    assert run.wait(WITHIN) == [128 + signal.SIGTERM], run.err()
+    assert (tmp_path / "saved").read_text() == "1"
+    assert run.leftovers() == []
+
+
+def test_an_upload_after_a_good_end_is_waited_for_and_the_user_is_told(
+    shell: Start, tmp_path: Path
+) -> None:
+    script = """setsid -f sh -c 'until grep -q "waiting for" "$1"; do sleep 0.05; done; touch "$0"' \
+    "$1/sent" "$2" """
+    run = shell(script, tmp_path, tmp_path / "run-0" / "node-0.err")
+    assert run.wait(WITHIN) == [0], run.err()
+    assert (tmp_path / "sent").exists(), run.err()
+    assert "waiting for 1 process the workers have left behind, sh (pid " in run.err()
+    assert "more to finish (--shutdown-timeout)" in run.err()
+    assert run.leftovers() == []
+
+
+SHARES = """
+import os, sys
+import torch.multiprocessing as mp
+mp.set_sharing_strategy("file_system")
+
+def share(queue, over):
+    import torch
+    queue.put(torch.ones(8))
+    over.wait()
+
+context = mp.get_context("fork")
+queue, over = context.Queue(), context.Event()
+context.Process(target=share, args=(queue, over), daemon=True).start()
+tensor = queue.get()
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    os._exit(int(os.environ["RANK"]))  # without a word to anything
+over.set()
+"""
+
+
+def test_shared_memory_of_workers_that_end_is_unlinked(start: Start, tmp_path: Path) -> None:
+    """At a restart and at the end, by what PyTorch has for it, which nothing ends before that."""
+    (tmp_path / "shares.py").write_text(SHARES)
+    before = set(os.listdir("/dev/shm"))
+    run = start([str(tmp_path / "shares.py")], procs=2, restarts=1)
+    assert run.wait(120) == [0], run.err()
+    assert run.leftovers() == []
+    assert [name for name in os.listdir("/dev/shm") if name.startswith("torch_") and name not in before] == []
 
 
 # A daemon of the classic kind: a session of its own, no parent, and deaf to SIGTERM and SIGHUP.

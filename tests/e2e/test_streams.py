@@ -123,7 +123,7 @@ def full_pipe() -> tuple[int, int]:
         ("exit 0", ["-v"], 0),
         ("exit 3", ["--max-restarts=2"], 1),
         ("seq 10000; exit 3", ["--tee=3"], 1),
-        ("seq 100000 & exit 0", [], 0),
+        ("seq 100000 & exit 0", ["--shutdown-timeout=1"], 0),
     ],
     ids=["story", "restarts and the summary", "tee", "a worker's child that blocks"],
 )

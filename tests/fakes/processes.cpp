@@ -58,9 +58,11 @@ void fake_processes::signal(ports::process_id id, int number) {
   dead.on_end({true, SIGKILL});
 }
 
-void fake_processes::sweep(std::function<void(std::size_t killed)> done) {
+void fake_processes::sweep(const ports::sweep_order&,
+                           std::function<void(const ports::left_behind&)>,
+                           std::function<void(const ports::swept&)> done) {
   tell(sweep_deed);
-  done(std::exchange(strays, 0));
+  done({std::exchange(strays, 0), 0});
 }
 
 result<std::uint16_t> fake_processes::free_port(const std::string&) {

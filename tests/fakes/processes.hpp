@@ -20,7 +20,8 @@ class fake_processes final : public ports::process_host {
   void signal(ports::process_id process, int number) override;
   void signal_alone(ports::process_id process, int number) override;
   bool takes_signal(std::int32_t, int) override { return takes_signals; }
-  void sweep(std::function<void(std::size_t killed)> done) override;
+  void sweep(const ports::sweep_order& order, std::function<void(const ports::left_behind&)> waits,
+             std::function<void(const ports::swept&)> done) override;
   result<std::uint16_t> free_port(const std::string& address) override;
   std::int64_t unix_time_ms() override { return 0; }
   std::optional<std::string> read_small_file(const std::string&, std::size_t) override {

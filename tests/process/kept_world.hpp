@@ -106,9 +106,11 @@ class real_world final : public process_world {
     return one.error().what;
   }
 
-  std::size_t sweep() {
-    std::promise<std::size_t> answer;
-    host_.sweep([&answer](std::size_t killed) { answer.set_value(killed); });
+  std::size_t sweep() { return sweep(ports::sweep_order{}).killed; }
+  ports::swept sweep(const ports::sweep_order& order) {
+    std::promise<ports::swept> answer;
+    host_.sweep(
+        order, [](const auto&) {}, [&answer](const auto& s) { answer.set_value(s); });
     return answer.get_future().get();
   }
 

@@ -42,10 +42,12 @@ class ends {
 std::size_t sweep(process_world& world) {
   std::mutex mutex;
   std::vector<std::size_t> answers;
-  world.host().sweep([&mutex, &answers](std::size_t killed) {
-    const std::lock_guard lock(mutex);
-    answers.push_back(killed);
-  });
+  world.host().sweep(
+      {}, [](const auto&) {},
+      [&mutex, &answers](const auto& what) {
+        const std::lock_guard lock(mutex);
+        answers.push_back(what.killed);
+      });
   REQUIRE(world.until([&mutex, &answers] {
     const std::lock_guard lock(mutex);
     return !answers.empty();

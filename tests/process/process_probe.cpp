@@ -163,7 +163,8 @@ int adopt(launch::keeper_client& keeper, const char* script, bool end_it) {
 
 std::size_t sweep(launch::kept_process_host& host) {
   std::promise<std::size_t> answer;
-  host.sweep([&answer](std::size_t killed) { answer.set_value(killed); });
+  host.sweep(
+      {}, [](const auto&) {}, [&answer](const auto& s) { answer.set_value(s.killed); });
   return answer.get_future().get();
 }
 
@@ -274,7 +275,7 @@ int stop_and_go_on(launch::keeper_client& keeper) {
 /// The user wants an end, and the supervisor stands still.
 int stop_before_the_end(launch::keeper_client& keeper) {
   os::io_thread io;
-  keeper.listen(io, {[](auto, const auto&) {}, [](std::size_t) {}});
+  keeper.listen(io, {[](auto, const auto&) {}, [](const auto&) {}, [](const auto&) {}});
   std::promise<int> heard;
   keeper.on_user_signal([&heard](int number) { heard.set_value(number); });
   ::kill(::getppid(), SIGTERM);
@@ -325,7 +326,7 @@ int hear_signals(launch::keeper_client& keeper) {
     ::kill(::getppid(), SIGUSR2);
     ::kill(::getppid(), SIGTERM);
   }
-  keeper.listen(io, {[](auto, const auto&) {}, [](std::size_t) {}});
+  keeper.listen(io, {[](auto, const auto&) {}, [](const auto&) {}, [](const auto&) {}});
   const std::string expected = first ? " 12 15" : " 15";
   for (bool all = false; !all; ::usleep(1000)) {
     const std::lock_guard lock(mutex);

@@ -78,8 +78,9 @@ class sim_process_host final : public ports::process_host {
   bool takes_signal(std::int32_t pid, int) override {
     return trainers_.takes_signal(launcher_->name(), pid);
   }
-  void sweep(std::function<void(std::size_t killed)> done) override {
-    trainers_.sweep(launcher_, std::move(done));
+  void sweep(const ports::sweep_order& order, std::function<void(const ports::left_behind&)> waits,
+             std::function<void(const ports::swept&)> done) override {
+    trainers_.sweep(launcher_, {order, std::move(waits), std::move(done)});
   }
   result<std::uint16_t> free_port(const std::string&) override { return ++trainers_.next_port_; }
   std::int64_t unix_time_ms() override {
@@ -254,15 +255,15 @@ bool trainers::takes_signal(const std::string& node, std::int32_t pid) const {
 }
 
 /// First those of an earlier supervisor that have not been adopted: their end is waited for.
-void trainers::sweep(const host_ptr& launcher, std::function<void(std::size_t)> done) {
+void trainers::sweep(const host_ptr& launcher, const sweeping& what) {
   const auto left = unwanted(launcher);
   for (const auto number : left)
     signal(number, SIGKILL);
-  auto go_on = [this, launcher, done = std::move(done)] {
+  auto go_on = [this, launcher, what] {
     auto& known = kept_[launcher->name()];
     for (auto at = known.begin(); at != known.end();)
       at = record(*at).ended ? known.erase(at) : std::next(at);
-    sweep_strays(launcher, done);
+    sweep_strays(launcher, what);
   };
   when_gone(launcher, left, world_.events.now() + limits::kill_within, std::move(go_on));
 }
@@ -278,22 +279,29 @@ void trainers::when_gone(const host_ptr& launcher, const std::vector<std::uint64
   });
 }
 
-void trainers::sweep_strays(const host_ptr& launcher,
-                            const std::function<void(std::size_t)>& done) {
+/// Some strays take their time to end, as long as they are given.
+void trainers::sweep_strays(const host_ptr& launcher, const sweeping& what) {
   std::vector<std::uint64_t> found;
   for (const auto number : strays_) {
     const auto& p = record(number);
     if (p.node == launcher->name() && p.boot == launcher->boot())
       found.push_back(number);
   }
-  launcher->call_in(world_.between(50us, 2ms), [this, found, done] {
+  const bool lingers = !found.empty() && what.order.within > 1s && world_.random.chance(0.3);
+  if (lingers)
+    launcher->call_in(1s, [what, count = found.size()] {
+      what.waits({"a stray", count, what.order.quiet, what.order.within - 1s});
+    });
+  const auto takes =
+      lingers ? world_.between(1001ms, what.order.within + 2ms) : world_.between(50us, 2ms);
+  launcher->call_in(takes, [this, found, done = what.done] {
     for (const auto number : found) {
       if (strays_.erase(number) == 0)
         continue;
       record(number).ended = world_.events.now();
       world_.write(record(number).node, fmt::format("run    pid {} was swept", record(number).pid));
     }
-    done(found.size());
+    done({found.size(), 0});
   });
 }
 

@@ -128,8 +128,13 @@ class trainers {
   process_record& enroll(const host_ptr& launcher);
   ports::started start_scripted(const host_ptr& launcher, const script& s,
                                 ports::process_host::ended on_end);
-  void sweep(const host_ptr& launcher, std::function<void(std::size_t)> done);
-  void sweep_strays(const host_ptr& launcher, const std::function<void(std::size_t)>& done);
+  struct sweeping {
+    ports::sweep_order order;
+    std::function<void(const ports::left_behind&)> waits;
+    std::function<void(const ports::swept&)> done;
+  };
+  void sweep(const host_ptr& launcher, const sweeping& what);
+  void sweep_strays(const host_ptr& launcher, const sweeping& what);
   /// Those that a keeper knows: all that have not ended before the last sweep.
   std::vector<ports::survivor> survivors(const host_ptr& launcher) const;
   void adopt(const host_ptr& launcher, std::uint64_t process, ports::process_host::ended on_end);

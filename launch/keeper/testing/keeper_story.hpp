@@ -7,7 +7,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
+#include <map>
+#include <set>
 
 namespace troupe::launch::testing {
 
@@ -33,8 +36,17 @@ struct words {
                           said = fmt::format("{} ended with {}{}", p->getProcess(),
                                              p->getSignalled() ? "signal " : "", p->getNumber());
                         },
+                        [&](const msg<StraysAwaited>& m) {
+                          auto left = m.read();
+                          said = fmt::format("waits for {}: {}, {} ms quiet, {} ms in all",
+                                             left->getCount(), left->getProcesses().cStr(),
+                                             left->getQuietUs() / 1000, left->getLeftUs() / 1000);
+                        },
                         [&](const msg<StraysSwept>& m) {
-                          said = fmt::format("swept {}", m.read()->getKilled());
+                          auto what = m.read();
+                          said = fmt::format("swept {}", what->getKilled());
+                          if (what->getEnded() > 0)
+                            said += fmt::format(", {} ended", what->getEnded());
                         },
                         [&](const msg<UserSignal>& m) {
                           said = fmt::format("user's {}", m.read()->getSignal());
@@ -136,9 +148,27 @@ struct story {
   std::string ends(pid_t pid, ports::exit_status how) {
     return text(core.child_ended(now, pid, how));
   }
-  std::string sees(const std::set<pid_t>& pids, bool outdated = false) {
-    return text(core.children(now, pids, outdated));
+  /// Without times: what is left is killed at once.
+  std::string wants_sweep(duration quiet = {}, duration within = {}) {
+    return says<SweepWanted>([&](auto b) {
+      b.setQuietUs(static_cast<std::uint64_t>(quiet / 1us));
+      b.setWithinUs(static_cast<std::uint64_t>(within / 1us));
+    });
   }
+  /// Those that are awaited are not among what the keeper looks at.
+  std::string sees(const std::set<pid_t>& pids, bool outdated = false) {
+    std::vector<left_process> left;
+    const auto awaited = core.awaited();
+    for (const pid_t pid : pids)
+      if (std::find(awaited.begin(), awaited.end(), pid) == awaited.end()) {
+        const auto group = group_of.find(pid);
+        left.push_back({pid, group == group_of.end() ? pid : group->second, "stray", false, false,
+                        managers.count(pid) != 0, false});
+      }
+    return text(core.children(now, left, outdated));
+  }
+  std::map<pid_t, pid_t> group_of; ///< of a stray that leads none
+  std::set<pid_t> managers;
   std::string group_killed(const std::vector<pid_t>& members) {
     return text(core.group_killed(now, members));
   }

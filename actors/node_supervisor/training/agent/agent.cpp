@@ -14,7 +14,10 @@
 namespace troupe::actors::agent {
 
 struct strays_swept {
-  std::size_t killed = 0;
+  ports::swept what;
+};
+struct strays_awaited {
+  ports::left_behind what;
 };
 struct drain_due {
   generation which;
@@ -36,6 +39,7 @@ struct group_gone {};
 } // namespace troupe::actors::agent
 
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::strays_swept)
+TROUPE_LOCAL_MESSAGE(troupe::actors::agent::strays_awaited)
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::drain_due)
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::store_opened)
 TROUPE_LOCAL_MESSAGE(troupe::actors::agent::handler_looked_for)
@@ -67,7 +71,7 @@ struct state {
   sup::alarm alarm;
 };
 
-using private_handle = sup::widened<handle, strays_swept, drain_due, store_opened,
+using private_handle = sup::widened<handle, strays_swept, strays_awaited, drain_due, store_opened,
                                     handler_looked_for, group_gone, sup::wake>;
 using self_ptr = private_handle::stateful_pointer<std::optional<state>>;
 
@@ -191,9 +195,11 @@ struct performer {
               }));
   }
   void operator()(const agent_core::look_for_handler& e) const { look_for_handler(self, e); }
-  void operator()(const agent_core::sweep&) const {
+  void operator()(const agent_core::sweep& e) const {
+    const private_handle me{self};
     self->state->of.processes->sweep(
-        [me = private_handle{self}](std::size_t killed) { sup::post(me, strays_swept{killed}); });
+        e.order, [me](const auto& left) { sup::post(me, strays_awaited{left}); },
+        [me](const auto& what) { sup::post(me, strays_swept{what}); });
   }
   void operator()(const agent_core::open_store& e) const { open_store(self, e); }
   void operator()(const agent_core::adopt_store& e) const { adopt_store(self, e.port); }
@@ -307,7 +313,10 @@ private_handle::behavior_type behave(self_ptr self, sup::context ctx, agent_opti
       [self](const msg<messages::Abandon>& m) {
         perform(self, self->state->core.abandon(sup::now(self), m.read()->getReason().cStr()));
       },
-      [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.killed)); },
+      [self](strays_swept s) { perform(self, self->state->core.swept(sup::now(self), s.what)); },
+      [self](const strays_awaited& s) {
+        perform(self, self->state->core.left_behind(sup::now(self), s.what));
+      },
       [self](sup::wake w) {
         if (self->state->alarm.due(w))
           perform(self, self->state->core.tick(sup::now(self)));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -186,23 +187,55 @@ void agent_core::leave(effects& out, instant now, node_outcome outcome, int sign
 
 // ---- the world ----
 
+/// A restart, or the end of the job, waits for processes that this node has not started: the user
+/// is told for which, and how long at most.
+agent_core::effects agent_core::left_behind(instant, const ports::left_behind& what) {
+  effects out;
+  const auto seconds = [](duration d) {
+    return fmt::format("{} s", std::chrono::ceil<std::chrono::seconds>(d).count());
+  };
+  const bool one = what.count == 1;
+  TROUPE_RARE("agent: processes that workers left behind are waited for");
+  out.push_back(
+      note{{log::level::notice,
+            "strays_awaited",
+            fmt::format(
+                "waiting for {} process{} the workers have left behind, {}: {}", what.count,
+                one ? "" : "es", what.processes,
+                what.quiet > duration{}
+                    ? fmt::format("{} {} more to finish (--shutdown-timeout), then {} asked to end",
+                                  one ? "it has" : "they have", seconds(what.quiet),
+                                  one ? "it is" : "they are")
+                    : fmt::format("asked to end, {} killed in {} (--shutdown-timeout)",
+                                  one ? "it is" : "they are", seconds(what.left))),
+            {{"processes", static_cast<std::int64_t>(what.count)},
+             {"left_ms", milliseconds_of(what.left)}}}});
+  return checked(std::move(out));
+}
+
 /// Nothing of the old generation is left, not even its daemons: from here on the node may promise
 /// that.
-agent_core::effects agent_core::swept(instant now, std::size_t killed) {
+agent_core::effects agent_core::swept(instant now, const ports::swept& what) {
   effects out;
-  TROUPE_RARE_IF(killed > 0, "agent: processes that workers left behind are killed");
-  if (killed > 0)
+  TROUPE_RARE_IF(what.killed > 0, "agent: processes that workers left behind are killed");
+  if (what.killed > 0)
     out.push_back(note{{log::level::warning,
                         "strays_killed",
-                        fmt::format("killed {} process{} the workers had left behind", killed,
-                                    killed == 1 ? "" : "es"),
-                        {{"killed", static_cast<std::int64_t>(killed)}}}});
+                        fmt::format("killed {} process{} the workers had left behind", what.killed,
+                                    what.killed == 1 ? "" : "es"),
+                        {{"killed", static_cast<std::int64_t>(what.killed)}}}});
+  if (what.ended > 0)
+    out.push_back(note{{log::level::info,
+                        "strays_ended",
+                        fmt::format("ended {} process{} the workers had left behind", what.ended,
+                                    what.ended == 1 ? "" : "es"),
+                        {{"ended", static_cast<std::int64_t>(what.ended)}}}});
   sweep_open_ = false;
   // A sweep after an adoption was for processes that were not known, while workers run. If they
   // have ended meanwhile, what they have left is not among what it found.
   dirty_ = up_ || swept_beside_workers_;
   if (swept_beside_workers_ && !up_) {
-    begin_sweep(out);
+    begin_sweep(out, now);
     return checked(std::move(out));
   }
   // A failed generation stays failed here until the master has decided, but its Stopped goes out

@@ -137,7 +137,11 @@ class agent_core {
     std::int32_t pid;
     int signal;
   };
-  struct sweep {};
+  /// Have ended what the workers have left behind; answered by swept(), perhaps by left_behind()
+  /// before that.
+  struct sweep {
+    ports::sweep_order order;
+  };
   /// Open the workers' store of this generation; answered by store_placed.
   struct open_store {
     generation which;
@@ -225,7 +229,9 @@ class agent_core {
   /// No worker of it is left. Said after the last worker's own words, unless a supervisor crashed.
   effects generation_ended(instant now, generation which, std::int64_t unix_time_ms);
 
-  effects swept(instant now, std::size_t killed);
+  /// The sweep takes a while.
+  effects left_behind(instant now, const ports::left_behind& what);
+  effects swept(instant now, const ports::swept& what);
   /// 0: there is none. Without meaning where awaits_store() says no: what was opened is dropped.
   effects store_placed(instant now, generation which, std::uint16_t port);
   bool awaits_store(generation which) const;
@@ -310,13 +316,14 @@ class agent_core {
 
   /// What every event ends with: throws unless the state's parts fit each other.
   effects checked(effects out) const;
-  void take_slots(effects& out, std::vector<worker_slot> slots,
+  void take_slots(effects& out, instant now, std::vector<worker_slot> slots,
                   const std::vector<ports::survivor>& left);
   std::vector<worker_slot> slots_of(const messages::msg<messages::Start>& m) const;
   void forget_underway(effects& out);
   bool holds_processes_of(generation which) const;
   void stop_workers(effects& out, const std::string& reason, int signal, duration within) const;
-  void begin_sweep(effects& out);
+  void begin_sweep(effects& out, instant now);
+  ports::sweep_order time_for_the_left(instant now) const;
   void all_started(effects& out);
   void say_watched(effects& out);
   void processes_gone(effects& out, instant now);
@@ -374,6 +381,9 @@ class agent_core {
   /// Nothing clears it: there is no way back into the job.
   std::optional<node_outcome> outcome_; ///< set once this node is on its way out
   std::optional<instant> draining_since_;
+  /// Since then: how long the workers have, and what they leave behind.
+  instant time_until_{};
+  std::optional<instant> ended_well_at_; ///< all workers of started_ have, by themselves
   std::optional<patience> patience_;
   asking asking_ = asking::none;
   std::optional<parting> parting_;

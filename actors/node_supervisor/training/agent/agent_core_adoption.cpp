@@ -14,7 +14,7 @@ using namespace messages;
 /// Those that have ended meanwhile are adopted as well, and their ends follow as if they came now.
 /// The phase is `running` at once: the master is to notice nothing but a link that was closed, and
 /// the next hello says where this node stands.
-agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
+agent_core::effects agent_core::adopt(instant now, const msg<Underway>& m,
                                       const std::vector<ports::survivor>& left) {
   effects out;
   const auto which = m.envelope().about;
@@ -38,7 +38,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
   store_open_ = seat_.group_rank == 0 && kept->getStoreHosted();
   if (store_open_)
     out.push_back(adopt_store{store_port_});
-  take_slots(out, slots_of(start), left);
+  take_slots(out, now, slots_of(start), left);
   out.push_back(
       note{{log::level::notice,
             "workers_adopted",
@@ -52,7 +52,7 @@ agent_core::effects agent_core::adopt(instant, const msg<Underway>& m,
 
 /// Each survivor goes back to its slot. The predecessor did not get to the other slots, or did and
 /// could not tell: a process that is not known is swept before another one is started there.
-void agent_core::take_slots(effects& out, std::vector<worker_slot> slots,
+void agent_core::take_slots(effects& out, instant now, std::vector<worker_slot> slots,
                             const std::vector<ports::survivor>& left) {
   workers_.assign(slots.size(), worker{});
   for (const auto& process : left) {
@@ -65,7 +65,7 @@ void agent_core::take_slots(effects& out, std::vector<worker_slot> slots,
   // The sweep is asked for before the start. A start waits until a sweep is over, so an unknown
   // process of that rank is gone before the new one begins.
   if (any_worker(worker_phase::starting))
-    begin_sweep(out);
+    begin_sweep(out, now);
   out.push_back(start_generation{current_, std::move(slots)});
   if (!any_worker(worker_phase::starting))
     say_watched(out);

@@ -353,7 +353,7 @@ TEST_SUITE("agent_core: the next generation") {
   TEST_CASE("after its own crash an agent sweeps before it is ready: it left processes behind") {
     agent_core fresh(agent_options{"b", 2, 30s}, messages::author("b/agent"), true);
     CHECK(text(fresh.prepare(dawn, prepare(7, {"a", "b"}, "b"))) == "sweep");
-    CHECK(text(fresh.swept(dawn, 2)) == "report Prepared g7 b");
+    CHECK(text(fresh.swept(dawn, {2, 0})) == "report Prepared g7 b");
   }
 }
 
@@ -432,7 +432,7 @@ TEST_SUITE("agent_core: stopping") {
     agent_core fresh(agent_options{"b", 2, 30s}, messages::author("b/agent"), true);
     CHECK(text(fresh.stop(dawn, stop(7))) == "sweep");
     CHECK(text(fresh.stop(dawn, stop(7))) == "");
-    CHECK(text(fresh.swept(dawn, 2)) == "report Stopped g7 b");
+    CHECK(text(fresh.swept(dawn, {2, 0})) == "report Stopped g7 b");
   }
 
   TEST_CASE("a node that leaves the job answers as well, and says no more than it is asked") {

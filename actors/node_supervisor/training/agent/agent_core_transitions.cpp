@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -48,8 +49,10 @@ void agent_core::become_draining(effects& out, instant now, const std::string& r
   say_watched(out);
   forget_underway(out);
   // A second order does not restart the clock: the user is told how long the end took in all.
-  if (!draining_since_)
+  if (!draining_since_) {
     draining_since_ = now;
+    time_until_ = now + within + (parting_ ? *options_.leave_within : duration{});
+  }
   if (!parting_)
     stop_workers(out, reason, signal, within);
 }
@@ -59,7 +62,7 @@ void agent_core::become_swept(effects& out, instant now) {
   forget_underway(out);
   if (dirty_) {
     phase_.become(phase::sweeping);
-    begin_sweep(out);
+    begin_sweep(out, now);
     return;
   }
   if (draining_since_) {
@@ -126,6 +129,7 @@ void agent_core::become_running(effects& out, const msg<Start>& m) {
   started_ = current_;
   seat_ = *next_seat_;
   up_ = dirty_ = says_stopped_ = true;
+  ended_well_at_.reset();
   asking_ = asking::none;
   workers_.assign(options_.slots, worker{});
   remembered_ = true;
@@ -143,6 +147,7 @@ void agent_core::become_failed(effects& out, instant now) {
   say_watched(out);
   forget_underway(out);
   draining_since_ = now;
+  time_until_ = now + options_.stop_within;
 }
 
 /// Nothing is left of what this node ran, and it leaves. A node that never started a worker has
@@ -181,12 +186,28 @@ void agent_core::stop_workers(effects& out, const std::string& reason, int signa
 
 /// One at a time is enough. The keeper looks in rounds until it finds nothing, so a sweep that is
 /// under way also finds what has been left since it began.
-void agent_core::begin_sweep(effects& out) {
+void agent_core::begin_sweep(effects& out, instant now) {
   if (sweep_open_)
     return;
   sweep_open_ = true;
   swept_beside_workers_ = up_;
-  out.push_back(sweep{});
+  out.push_back(sweep{time_for_the_left(now)});
+}
+
+/// Processes below a worker are part of it until they had their time: the rest of what their worker
+/// had when that was to end, and all of it when it was not. At the end of a job that succeeded they
+/// may first finish what they do (an upload); nothing waits for this node then.
+ports::sweep_order agent_core::time_for_the_left(instant now) const {
+  const auto least = std::min<duration>(options_.stop_within, limits::left_behind_least);
+  if (up_)
+    return {{}, least};
+  if (ended_well_at_ && outcome_ && outcome_->success) {
+    const auto quiet = std::max(*ended_well_at_ + options_.stop_within - now, duration{});
+    return {quiet, quiet + std::min<duration>(options_.stop_within, limits::left_behind_asked)};
+  }
+  if (draining_since_)
+    return {{}, std::max(time_until_ - now, least)};
+  return {{}, options_.stop_within};
 }
 
 /// Also what an earlier incarnation may have left, of a generation that is not known any more. An

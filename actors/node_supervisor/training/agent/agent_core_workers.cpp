@@ -191,13 +191,15 @@ void agent_core::processes_gone(effects& out, instant now) {
   parting_.reset();
   if (phase_ == phase::draining)
     return become_swept(out, now);
-  if (phase_ == phase::running)
+  if (phase_ == phase::running) {
+    ended_well_at_ = now;
     return become_saving(out, limits::drain_within);
+  }
   // It stays failed, but leaves nothing alive while it waits for what the master decides.
   out.push_back(report{failures(now).any()});
   // Failed goes out before the sweep: the master hears at once that the siblings are gone, and of
   // their own failures. Stopped, for which it waits, comes after the sweep.
-  begin_sweep(out);
+  begin_sweep(out, now);
 }
 
 // ---- failures ----

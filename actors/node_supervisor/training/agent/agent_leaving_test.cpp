@@ -18,6 +18,81 @@ const std::string by_failure =
 
 } // namespace
 
+/// Processes below a worker are part of it until they had their time.
+TEST_SUITE("agent_core: what workers leave behind") {
+  TEST_CASE("has the rest of the time that they had") {
+    agent_story s;
+    s.runs(1);
+    s.stops(1);
+    s.now += 12s;
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.last_sweep.quiet == 0s);
+    CHECK(s.last_sweep.within == 18s);
+  }
+
+  TEST_CASE("after a failure, too; and it has a moment if they needed all of it") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(1));
+    s.now += 10s;
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(s.last_sweep.within == 20s);
+    agent_story late;
+    late.runs(1);
+    late.ends(1, 0, exited(1));
+    late.now += 31s;
+    late.ends(1, 1, killed_by(SIGKILL));
+    CHECK(late.last_sweep.within == limits::left_behind_least);
+  }
+
+  TEST_CASE("at the end of a job that succeeded it may finish first, from when its workers ended") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    s.now += 12s;
+    CHECK(s.concludes(true) == "sweep");
+    CHECK(s.last_sweep.quiet == 18s);
+    CHECK(s.last_sweep.within == 18s + limits::left_behind_asked);
+  }
+
+  TEST_CASE("a restart, or a user who wants an end, does not wait for it to finish") {
+    agent_story s;
+    s.runs(1);
+    s.ends(1, 0, exited(0));
+    s.ends(1, 1, exited(0));
+    s.now += 12s;
+    CHECK(s.stops(1) == "sweep");
+    CHECK(s.last_sweep.quiet == 0s);
+    CHECK(s.last_sweep.within == 30s);
+    agent_story t;
+    t.runs(1);
+    t.ends(1, 0, exited(0));
+    t.ends(1, 1, exited(0));
+    CHECK(t.is_interrupted(SIGTERM) == "sweep");
+    CHECK(t.last_sweep.quiet == 0s);
+  }
+
+  TEST_CASE("is told of when it is waited for, and counted when it is gone") {
+    agent_story s;
+    s.runs(1);
+    s.stops(1);
+    s.ends(1, 0, killed_by(SIGTERM));
+    s.ends(1, 1, killed_by(SIGTERM));
+    CHECK(notes(s.core.left_behind(s.now, {"sh (pid 7)", 1, 0s, 29s})) ==
+          "waiting for 1 process the workers have left behind, sh (pid 7): asked to end, it is "
+          "killed in 29 s (--shutdown-timeout)");
+    CHECK(notes(s.core.left_behind(s.now, {"sh (pid 7), b (pid 8)", 2, 9s, 14s})) ==
+          "waiting for 2 processes the workers have left behind, sh (pid 7), b (pid 8): they have "
+          "9 s more to finish (--shutdown-timeout), then they are asked to end");
+    CHECK(notes(s.core.swept(s.now, {1, 2})) ==
+          lines("killed 1 process the workers had left behind",
+                "ended 2 processes the workers had left behind",
+                "the processes of generation 1 are gone, 0 µs after the first signal"));
+  }
+}
+
 /// How a node leaves the job: by verdict, by the user's signal, or for want of a master.
 TEST_SUITE("agent_core: leaving") {
   TEST_CASE("concluded while running: processes end first, then goodbye is said") {
@@ -73,7 +148,7 @@ TEST_SUITE("agent_core: leaving") {
     s.ends(1, 0, exited(7));
     s.concludes(false);
     CHECK(s.ends(1, 1, exited(9)) == "sweep");
-    s.core.swept(s.now, 0);
+    s.core.swept(s.now, {});
     const auto over = s.core.drained(s.now, generation{1}, std::nullopt);
     const auto* end = std::get_if<agent_core::node_over>(&over.back());
     REQUIRE(end);
@@ -87,7 +162,7 @@ TEST_SUITE("agent_core: leaving") {
     s.concludes(true);
     s.ends(1, 0, exited(9));
     s.ends(1, 1, exited(9));
-    const auto over = s.core.swept(s.now, 0);
+    const auto over = s.core.swept(s.now, {});
     CHECK_FALSE(std::get<agent_core::node_over>(over.back()).outcome.failures);
   }
 
@@ -217,7 +292,7 @@ TEST_SUITE("agent_core: leaving") {
     s.now += 250ms;
     s.ends(1, 0, killed_by(SIGTERM));
     s.ends(1, 1, killed_by(SIGTERM));
-    CHECK(notes(s.core.swept(s.now, 2)) ==
+    CHECK(notes(s.core.swept(s.now, {2, 0})) ==
           lines("killed 2 processes the workers had left behind",
                 "the processes of generation 1 are gone, 250 ms after the first signal"));
   }
