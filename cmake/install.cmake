@@ -58,11 +58,11 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md D
 # ---- a package for Debian: `cpack -G DEB` in the build folder ----
 
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/dist-info/METADATA
-  CONTENT "Metadata-Version: 2.1\nName: troupe\nVersion: ${PROJECT_VERSION}\n")
+  CONTENT "Metadata-Version: 2.1\nName: actor-launcher\nVersion: ${PROJECT_VERSION}\n")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/troupe DESTINATION lib/python3/dist-packages
   COMPONENT python EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/dist-info/METADATA
-  DESTINATION lib/python3/dist-packages/troupe-${PROJECT_VERSION}.dist-info COMPONENT python EXCLUDE_FROM_ALL)
+  DESTINATION lib/python3/dist-packages/actor_launcher-${PROJECT_VERSION}.dist-info COMPONENT python EXCLUDE_FROM_ALL)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VENDOR "The Troupe authors")

@@ -13,18 +13,20 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from distutils.command.build_scripts import build_scripts  # after setuptools, which provides it
 
 HERE = Path(__file__).resolve().parent
+PROGRAM = "actor-troupe"  # the name that no other project has: its command `troupe` may replace ours
 PREFIX = Path("prefix")  # as seen from here: setuptools takes no other paths
-HAS_PROGRAM = (HERE / PREFIX / "bin/troupe").is_file()
+HAS_PROGRAM = (HERE / PREFIX / "bin" / PROGRAM).is_file()
 # A wheel cannot hold links. Each takes the time of a shell, half a millisecond.
-LINK = '#!/bin/sh\nexec "${0%%/*}/troupe" %s "$@"\n'
+LINK = '#!/bin/sh\nexec "${0%%/*}/actor-troupe" %s"$@"\n'
 LINKS = {
-    "actor-launcher": "run",
-    "actor-master": "master",
-    "actor-operator": "operator",
-    "actor-shell": "shell",
-    "actor-stacks": "stacks",
-    "troupe-dump": "dump",
-    "troupe-probe": "probe",
+    "actor-launcher": "run ",
+    "actor-master": "master ",
+    "actor-operator": "operator ",
+    "actor-shell": "shell ",
+    "actor-stacks": "stacks ",
+    "troupe": "",
+    "troupe-dump": "dump ",
+    "troupe-probe": "probe ",
 }
 
 
@@ -36,7 +38,7 @@ def version() -> str:
 
 
 def programs() -> list[str]:
-    return [str(PREFIX / "bin/troupe"), *LINKS] if HAS_PROGRAM else []
+    return [str(PREFIX / "bin" / PROGRAM), *LINKS] if HAS_PROGRAM else []
 
 
 def beside_them() -> list[tuple[str, list[str]]]:
@@ -79,8 +81,8 @@ class PlatformWheel(bdist_wheel):
         if not HAS_PROGRAM:
             raise SystemExit(
                 "\nThis would install no programs, and `import troupe` alone starts nothing. Instead:\n"
-                "  ./x wheel && pip install build/wheel/troupe-*.whl    all of Troupe\n"
-                "  ./x build && pip install -e python                   what this checkout has built\n"
+                "  ./x wheel && pip install build/wheel/actor_launcher-*.whl    all of Troupe\n"
+                "  ./x build && pip install -e python                           what this checkout has built\n"
             )
         super().run()
 

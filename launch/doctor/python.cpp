@@ -71,8 +71,25 @@ finding judge_torch(const python_facts& seen) {
   } else if (!seen.troupe) {
     f.how = grade::note;
     f.costs = "import troupe.checkpoint fails: the script saves by its own means";
-    f.remedy = "pip install the wheel of Troupe into this environment";
+    f.remedy = "pip install the wheel actor_launcher-*.whl into this environment";
   }
+  return f;
+}
+
+/// Both projects have files in the folder `troupe`, and pip overwrites and removes without a word.
+finding judge_package(const python_facts& seen) {
+  finding f{"package troupe"};
+  f.how = seen.troupe ? grade::warning : grade::note;
+  f.found = fmt::format("the distribution troupe {} of another project is installed{}",
+                        seen.other_troupe, seen.troupe ? " beside actor-launcher" : "");
+  f.costs = seen.troupe
+                ? "both write the module and the command `troupe`: the one that pip touches "
+                  "last breaks the other"
+                : "import troupe is not ours: the script saves by its own means";
+  f.remedy =
+      fmt::format("{0} -m pip uninstall troupe; {0} -m pip install --force-reinstall --no-deps the "
+                  "wheel actor_launcher-*.whl",
+                  seen.chosen.program);
   return f;
 }
 
@@ -120,6 +137,8 @@ void take_line(python_facts& seen, const std::string& key, const std::string& va
     seen.version = value;
   else if (key == "troupe")
     seen.troupe = yes;
+  else if (key == "other_troupe")
+    seen.other_troupe = value;
   else if (key == "torch_error")
     seen.torch_error = value;
   else if (key == "torch")
@@ -176,7 +195,10 @@ findings judge(const python_facts& seen) {
     return {{"interpreter", grade::ok, "none is used (--no-python)"}, judge_gpus(seen)};
   if (!seen.failed.empty() && seen.version.empty())
     return {judge_interpreter(seen), judge_gpus(seen)};
-  return {judge_interpreter(seen), judge_torch(seen), judge_gpus(seen)};
+  findings judged{judge_interpreter(seen), judge_torch(seen), judge_gpus(seen)};
+  if (!seen.other_troupe.empty())
+    judged.push_back(judge_package(seen));
+  return judged;
 }
 
 } // namespace troupe::launch::doctor

@@ -34,7 +34,8 @@ struct python_facts {
   bool in_time = true;
   std::string version, torch_error, torch, built_for;
   double import_seconds = 0;
-  bool troupe = false;
+  bool troupe = false;      ///< our package; not another project's of the same name
+  std::string other_troupe; ///< version of another project's distribution `troupe`
   bool distributed = false, gloo = false, nccl = false;
   std::optional<std::uint32_t> devices;
 };
@@ -45,7 +46,7 @@ python_facts look_at_python(const launcher_options& o, const machine_facts& mach
 /// says why it failed.
 void take_answer(python_facts& seen, const std::string& output);
 
-/// "interpreter", "torch", "GPUs".
+/// "interpreter", "torch", "GPUs"; "package troupe" where another project has one as well.
 findings judge(const python_facts& seen);
 
 } // namespace troupe::launch::doctor

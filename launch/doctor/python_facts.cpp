@@ -21,8 +21,15 @@ import sys, time
 def say(key, value): print("troupe-doctor:%s=%s" % (key, value)); sys.stdout.flush()
 if sys.path[:1] == [""]: sys.path[0] = sys.argv[1]
 say("version", ".".join(map(str, sys.version_info[:3])))
-import importlib.util
-say("troupe", int(importlib.util.find_spec("troupe") is not None))
+import importlib.util, os
+spec = importlib.util.find_spec("troupe")
+folders = list(spec.submodule_search_locations or ()) if spec else ()
+say("troupe", int(any(os.path.exists(os.path.join(f, "programs.py")) for f in folders)))
+try:
+    from importlib.metadata import distribution
+    other = distribution("troupe")
+    if other.read_text("RECORD") is not None: say("other_troupe", other.version)
+except Exception: pass
 began = time.time()
 try:
     import torch

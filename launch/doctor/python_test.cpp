@@ -93,6 +93,18 @@ TEST_SUITE("doctor: python") {
     CHECK(mentions(about(seen, torch).found, "no torch.distributed"));
   }
 
+  TEST_CASE("another project's distribution of the same name, beside ours and alone") {
+    CHECK(judge(answered(all_is_well)).size() == 3);
+    auto seen = answered(std::string(all_is_well) + "troupe-doctor:other_troupe=0.1.0\n");
+    constexpr std::size_t package = 3;
+    CHECK(about(seen, package).how == grade::warning);
+    CHECK(mentions(about(seen, package).found, "troupe 0.1.0 of another project"));
+    CHECK(mentions(about(seen, package).remedy, "/env/bin/python3 -m pip uninstall troupe"));
+    seen.troupe = false;
+    CHECK(about(seen, package).how == grade::note);
+    CHECK_FALSE(mentions(about(seen, package).found, "beside actor-launcher"));
+  }
+
   TEST_CASE("the active environment is another one") {
     auto seen = answered(all_is_well);
     seen.others.active = "/env/bin/python3";

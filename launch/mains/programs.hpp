@@ -12,6 +12,7 @@ int actor_shell(int argc, char** argv);
 int actor_stacks(int argc, char** argv);
 int troupe_saver(int argc, char** argv);
 int dump_program(int argc, char** argv);
+int trace_program(int argc, char** argv);
 int probe_program(int argc, char** argv);
 
 } // namespace troupe::launch

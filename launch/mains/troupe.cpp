@@ -22,6 +22,7 @@ struct part {
   std::string_view what;
   bool has_the_verb; ///< the other program's own command line begins with it
   int (*run)(int argc, char** argv);
+  std::string_view also = {}; ///< another project's name for the same command line
 };
 
 constexpr std::array parts{
@@ -36,11 +37,13 @@ constexpr std::array parts{
     part{"ps", "actor-shell ps", "list this user's jobs on this machine", true, actor_shell},
     part{"tree", "actor-shell tree", "show the only one, or that of --master", true, actor_shell},
     part{"stacks", "actor-stacks", "merge dumped stacks of all ranks into one picture", false,
-         actor_stacks},
+         actor_stacks, "xpu_timer_stacktrace_viewer"},
     part{"saver", "troupe-saver", "write checkpoints; troupe.checkpoint starts it", false,
          troupe_saver},
     part{"dump", "troupe-dump", "show what processes are doing, without their help", false,
          dump_program},
+    part{"trace", "xpu_timer_launch", "run a program whose calls of CUDA and NCCL are timed", false,
+         trace_program},
     part{"probe", "troupe-probe", "find out how this node is by itself", false, probe_program},
 };
 
@@ -74,7 +77,7 @@ int main(int argc, char** argv) {
   const std::string_view path = argc > 0 ? argv[0] : "troupe";
   const auto called = path.substr(path.rfind('/') + 1);
   for (const auto& p : parts)
-    if (called == p.name)
+    if (called == p.name || called == p.also)
       return p.run(argc, argv);
   if (std::find(launchers_names.begin(), launchers_names.end(), called) != launchers_names.end())
     return actor_launcher(argc, argv);

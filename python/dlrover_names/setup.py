@@ -32,7 +32,7 @@ class WithFolder(build_py):
 
 setup(
     version=version(),
-    install_requires=[f"troupe=={version()}"],
+    install_requires=[f"actor-launcher=={version()}"],
     packages=[NAME, *(f"{NAME}.path.{package}" for package in find_packages(HERE / FOLDER))],
     cmdclass={"build_py": WithFolder},
 )

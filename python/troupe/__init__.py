@@ -7,6 +7,8 @@ a function in every worker and returns what it returned. In a worker, `troupe.st
 
 from typing import TYPE_CHECKING, Any
 
+__distribution__ = "actor-launcher"  # what owner.py looks at, so it stands before the first import of ours
+
 from .api import launch
 from .config import LaunchConfig, LogsSpecs
 from .errors import ChildFailedError, LauncherError, ProcessFailure, SignalException

@@ -8,8 +8,14 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
+from . import owner
+
+owner.check()
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 LIBRARY = "libtroupe_worker.so"
+# One of its names; the shorter one, `troupe`, is also a command of another project.
+PROGRAM = "actor-troupe"
 HOW_TO_GET_IT = (
     "install a wheel that brings it (./x wheel builds one), build it (./x build), or set "
     "TROUPE_BIN_DIR to the folder it is in"
@@ -21,7 +27,7 @@ class ProgramNotFound(RuntimeError):
 
 
 def program() -> str:
-    """The path of `troupe`, the program that is all of Troupe's programs.
+    """The path of the program that is all of Troupe's programs.
 
     In this order: TROUPE_BIN_DIR alone if it is set; where this interpreter's scripts are installed, also by `pip install
     --user` and `--target`; the checkout's release build; PATH.
@@ -29,9 +35,9 @@ def program() -> str:
     Raises ProgramNotFound.
     """
     if chosen := os.environ.get("TROUPE_BIN_DIR"):
-        if found := shutil.which("troupe", path=chosen):
+        if found := shutil.which(PROGRAM, path=chosen):
             return os.path.abspath(found)
-        raise ProgramNotFound(f"there is no troupe in TROUPE_BIN_DIR ({chosen})")
+        raise ProgramNotFound(f"there is no actor-troupe in TROUPE_BIN_DIR ({chosen})")
     folders = [
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", f"{os.name}_user"),
@@ -39,12 +45,12 @@ def program() -> str:
         str(CHECKOUT / "build/release/bin"),
     ]
     for folder in folders:
-        if found := shutil.which("troupe", path=folder):
+        if found := shutil.which(PROGRAM, path=folder):
             return os.path.abspath(found)
-    if found := shutil.which("troupe"):
+    if found := shutil.which(PROGRAM):
         return os.path.abspath(found)
     raise ProgramNotFound(
-        f"the program troupe is not in {', '.join(folders)} and not on PATH; {HOW_TO_GET_IT}"
+        f"the program actor-troupe is not in {', '.join(folders)} and not on PATH; {HOW_TO_GET_IT}"
     )
 
 
@@ -68,4 +74,4 @@ def version() -> str:
     from_checkout = CHECKOUT / "VERSION"
     if from_checkout.is_file() and (CHECKOUT / "python/troupe").is_dir():
         return from_checkout.read_text().strip()
-    return metadata.version("troupe")
+    return metadata.version(owner.DISTRIBUTION)

@@ -211,6 +211,6 @@ def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return given.resolve(strict=True)
     bookworm = request.getfixturevalue("bookworm")
     bookworm.must(block("./x wheel"), answer="y", limit=3600)
-    packed = list((bookworm.checkout / "build/wheel").glob("troupe-*.whl"))
+    packed = list((bookworm.checkout / "build/wheel").glob("actor_launcher-*.whl"))
     assert len(packed) == 1
     return Path(shutil.copy(packed[0], tmp_path_factory.mktemp("wheel")))

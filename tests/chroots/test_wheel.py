@@ -19,7 +19,7 @@ from conftest import ROOT, SUITES, System, block, clean, finish
 OF_THE_HOST = re.compile(r"(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux-x86-64\.so\.2|linux-vdso\.so\.1)$")
 FILES = """
 import importlib.metadata as m, json
-files = {str(f.locate()): f.locate().stat().st_size for f in m.files("troupe") if f.locate().exists()}
+files = {str(f.locate()): f.locate().stat().st_size for f in m.files("actor-launcher") if f.locate().exists()}
 print(json.dumps(files))
 """
 ACTIVE = ". env/bin/activate\n"
@@ -69,7 +69,7 @@ def test_it_is_small(system: System, wheel: Path) -> None:
 
 def test_it_takes_the_c_and_the_gcc_libraries_of_the_host(system: System) -> None:
     # What they load loads in turn what lies beside it, by their RPATH.
-    loading = [f for f in files(system) if f.endswith(("/bin/troupe", "/libtroupe_worker.so"))]
+    loading = [f for f in files(system) if f.endswith(("/bin/actor-troupe", "/libtroupe_worker.so"))]
     assert len(loading) == 2
     taken = set()
     for line in system.must("".join(f"ldd '{f}'\n" for f in loading)).splitlines():

@@ -24,8 +24,11 @@ def test_the_names_are_links_to_the_program(prefix: Path) -> None:
         "actor-operator": "troupe",
         "actor-shell": "troupe",
         "actor-stacks": "troupe",
+        "actor-troupe": "troupe",
         "troupe-dump": "troupe",
         "troupe-probe": "troupe",
+        "xpu_timer_launch": "troupe",
+        "xpu_timer_stacktrace_viewer": "troupe",
     }
     assert echo(prefix / "bin/actor-launcher", "installed") == "installed\n"
 

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import BARE, ROOT, run
+from conftest import BARE, ROOT, Environment, packed, run
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 # DLRover as far as it matters: a package, its launcher, and a script of the same name.
@@ -18,8 +18,6 @@ REAL = {
     "dlrover/trainer/__init__.py": "",
     "dlrover/trainer/torch/__init__.py": "",
     "dlrover/trainer/torch/main.py": "def main():\n    print('the real one')\n\n\nif __name__ == '__main__':\n    main()\n",
-    "dlrover-0.6.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: dlrover\nVersion: 0.6.1\n",
-    "dlrover-0.6.1.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     "dlrover-0.6.1.dist-info/entry_points.txt": "[console_scripts]\ndlrover-run = dlrover.trainer.torch.main:main\n",
 }
 TRAINING = """
@@ -71,27 +69,6 @@ def names(wheels: list[Path]) -> Path:
     return wheels[1]
 
 
-class Environment:
-    """A new virtual environment."""
-
-    def __init__(self, place: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-        self.place, self.bin = place, place / "bin"
-
-    def pip(self, *words: object) -> None:
-        pip = [sys.executable, "-m", "pip", "--python", self.bin / "python"]
-        subprocess.run([*pip, *words], check=True, capture_output=True)
-
-    def install(self, *wheels: Path) -> None:
-        self.pip("install", "-q", "--no-deps", "--no-index", *wheels)
-
-    def python(self, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        return run(self.bin / "python", *words, env={**BARE, **variables})
-
-    def dlrover_run(self, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        return run(self.bin / "dlrover-run", *words, env={**BARE, **variables})
-
-
 @pytest.fixture(scope="module")
 def environment(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
     made = Environment(tmp_path_factory.mktemp("names"))
@@ -101,19 +78,13 @@ def environment(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def real(tmp_path: Path) -> Path:
-    wheel = tmp_path / "dlrover-0.6.1-py3-none-any.whl"
-    record = "dlrover-0.6.1.dist-info/RECORD"
-    with zipfile.ZipFile(wheel, "w") as file:
-        for path, text in REAL.items():
-            file.writestr(path, text)
-        file.writestr(record, "".join(f"{path},,\n" for path in [*REAL, record]))
-    return wheel
+    return packed(tmp_path, "dlrover", "0.6.1", REAL)
 
 
 def test_nothing_in_it_lies_where_dlrover_does(names: Path) -> None:
-    own = ("troupe_dlrover_names/", "troupe_dlrover_names.pth", f"troupe_dlrover_names-{VERSION}.dist-info/")
+    own = ("troupe_dlrover_names/", "troupe_dlrover_names.pth", f"actor_launcher_dlrover_names-{VERSION}.dist-info/")
     assert all(path.startswith(own) for path in zipfile.ZipFile(names).namelist())
-    assert names.name == f"troupe_dlrover_names-{VERSION}-py3-none-any.whl"
+    assert names.name == f"actor_launcher_dlrover_names-{VERSION}-py3-none-any.whl"
 
 
 def test_its_package_is_found(environment: Environment) -> None:
@@ -135,6 +106,24 @@ def test_its_command_is_the_launcher(environment: Environment) -> None:
     assert ended.returncode == 2 and "--auto_tunning" in ended.stderr
 
 
+def test_xpu_timers_commands_are_troupes(environment: Environment, tmp_path: Path) -> None:
+    def command(name: str, *words: object) -> subprocess.CompletedProcess[str]:
+        return run(environment.bin / name, *words, env={**BARE, "HOME": str(tmp_path)})
+
+    shown = command("xpu_timer_launch", "sh", "-c", 'echo "$LD_PRELOAD $XPU_TIMER_TIMELINE_PATH $TROUPE_TRACE_DIR $1"', "-", "x")
+    library = f"{environment.place}/libexec/troupe/libtroupe_trace.so"
+    assert shown.stdout == f"{library} {tmp_path}/timeline {tmp_path}/timeline x\n", shown.stderr
+    assert command("xpu_timer_launch", "sh", "-c", "exit 7").returncode == 7
+    missing = command("xpu_timer_launch", tmp_path / "none")
+    assert (missing.returncode, missing.stderr) == (127, f"xpu_timer_launch: {tmp_path}/none: No such file or directory\n")
+    assert command("xpu_timer_launch").returncode == 2
+    # A job below it runs as always.
+    job = command("xpu_timer_launch", environment.bin / "actor-launcher", "--standalone", "--no-python", "echo", "job")
+    assert (job.returncode, job.stdout) == (0, "job\n"), job.stderr
+    viewed = command("xpu_timer_stacktrace_viewer", "--path", tmp_path)
+    assert viewed.returncode == 1 and str(tmp_path) in viewed.stderr
+
+
 def test_each_missing_name_says_what_to_do(environment: Environment) -> None:
     said = environment.python(
         "-c",
@@ -154,7 +143,7 @@ def test_each_missing_name_says_what_to_do(environment: Environment) -> None:
         ("from dlrover.trainer.torch.flash_checkpoint import megatron_engine", "megatron.save_checkpoint and load_checkpoint"),
         ("from dlrover.trainer.torch.flash_checkpoint import fsdp_engine", "FsdpShardCheckpointer"),
         ("from dlrover.trainer.torch.elastic import something", "inner part of DLRover"),
-        ("import dlrover.nothing.at.all", "dlrover.nothing is not in troupe-dlrover-names"),
+        ("import dlrover.nothing.at.all", "dlrover.nothing is not in actor-launcher-dlrover-names"),
     ):
         said = environment.python("-c", line)
         assert said.returncode == 1 and what in said.stderr.splitlines()[-1]
@@ -173,7 +162,7 @@ def test_dlrover_is_not_touched_and_remains_what_is_imported(wheels: list[Path],
     assert environment.python("-m", "dlrover.trainer.torch.main").stdout == "the real one\n"
 
     said = environment.python("-m", "troupe_dlrover_names")
-    assert said.returncode == 1 and "DLRover 0.6.1 is installed as well as troupe-dlrover-names" in said.stdout
+    assert said.returncode == 1 and "DLRover 0.6.1 is installed as well as actor-launcher-dlrover-names" in said.stdout
     said = environment.dlrover_run("--version")
     assert said.returncode == 2 and "pip uninstall one of the two" in said.stderr
     folder = f"{site}/troupe_dlrover_names/path"
@@ -195,7 +184,7 @@ def test_without_it_dlrover_is_what_it_was(wheels: list[Path], real: Path, tmp_p
     environment.install(*wheels)
     environment.install(real)
     assert environment.dlrover_run().stdout == "the real one\n", "the later one has the command"
-    environment.pip("uninstall", "-q", "-y", "troupe-dlrover-names")
+    environment.pip("uninstall", "-q", "-y", "actor-launcher-dlrover-names")
     assert environment.python("-m", "dlrover.trainer.torch.main").stdout == "the real one\n"
 
 

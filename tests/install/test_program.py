@@ -25,6 +25,7 @@ def test_a_verb_and_a_link_are_the_same(build: Path) -> None:
         ("shell", "actor-shell"),
         ("stacks", "actor-stacks"),
         ("dump", "troupe-dump"),
+        ("trace", "xpu_timer_launch"),
         ("probe", "troupe-probe"),
     ],
 )

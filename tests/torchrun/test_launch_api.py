@@ -208,5 +208,5 @@ def test_a_missing_program_is_one_clear_line(python: Python, tmp_path: Path) -> 
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert (
-        err == f"python -m troupe.run: there is no troupe in TROUPE_BIN_DIR ({tmp_path})\n"
+        err == f"python -m troupe.run: there is no actor-troupe in TROUPE_BIN_DIR ({tmp_path})\n"
     )

@@ -28,7 +28,7 @@ def objection() -> str:
     if real is None or os.environ.get(TOLD) == "1":
         return ""
     return (
-        f"DLRover {real} is installed as well as troupe-dlrover-names, and only one of them can be `dlrover`: "
+        f"DLRover {real} is installed as well as actor-launcher-dlrover-names, and only one of them can be `dlrover`: "
         "pip uninstall one of the two. Until then `import dlrover` is DLRover's, and "
         "`python -m dlrover.trainer.torch.main` is its dlrover-run; "
         f"{TOLD}=1 dlrover-run … starts actor-launcher, with workers that import Troupe's names"

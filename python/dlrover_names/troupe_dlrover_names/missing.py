@@ -56,7 +56,7 @@ def explanation(name: str) -> str:
     row = name
     while row not in INSTEAD:
         row = row.rpartition(".")[0] or "dlrover"
-    return f"{name} is not in troupe-dlrover-names: {INSTEAD[row]}"
+    return f"{name} is not in actor-launcher-dlrover-names: {INSTEAD[row]}"
 
 
 class Finder(MetaPathFinder):

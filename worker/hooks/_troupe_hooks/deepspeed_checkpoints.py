@@ -33,7 +33,8 @@ class Asked:
             from troupe.checkpoint.deepspeed import install
         except ImportError as error:
             raise ImportError(
-                f"DeepSpeed's config has checkpoint.troupe, which needs the package troupe ({error}): pip install troupe"
+                f"DeepSpeed's config has checkpoint.troupe, which needs the package of actor-launcher ({error}): "
+                "pip install the wheel actor_launcher-*.whl"
             ) from error
 
         install()
