@@ -112,6 +112,7 @@ void job_metrics::started(instant now, const log::event& e) {
   preparing_ = account_.now() == spent::starting ? spent::starting : spent::recovering;
   account_.become(now, spent::training);
   running_since_ = now;
+  stood_before_ = account_.in(now, spent::standing);
   const auto after = milliseconds(e, "since_failure_ms");
   running_after_failure_ = after.value_or(duration::zero());
   if (after) {
@@ -127,12 +128,16 @@ void job_metrics::first_step(instant now, const log::event& e) {
   const auto after = milliseconds(e, "since_failure_ms");
   if (after)
     phases_["first_step"].observe(seconds(*after));
+  knows_first_steps_ = true;
   if (!running_since_)
     return;
-  account_.was_rather(now, preparing_,
-                      after && running_after_failure_ > duration::zero()
-                          ? *after - running_after_failure_
-                          : now - *running_since_);
+  prepared(now, after && running_after_failure_ > duration::zero() ? *after - running_after_failure_
+                                                                   : now - *running_since_);
+}
+
+/// The world that runs has prepared for so long, less what is counted as a standstill already.
+void job_metrics::prepared(instant now, duration took) {
+  account_.was_rather(now, preparing_, took - (account_.in(now, spent::standing) - stood_before_));
   running_since_.reset();
 }
 
@@ -140,6 +145,10 @@ void job_metrics::recover(instant now, const std::string& restart_class) {
   const bool known = restarts_.count(restart_class) != 0 || restarts_.size() < classes_max;
   ++restarts_[known ? restart_class : usual_class];
   world_size_ = nodes_ = 0;
+  // A world that has failed before its first step has trained nothing. Where no first step was ever
+  // told, a script's steps may not be seen at all.
+  if (running_since_ && knows_first_steps_)
+    prepared(now, now - *running_since_);
   running_since_.reset();
   account_.become(now, spent::recovering);
   recovering_since_ = now;
@@ -180,6 +189,7 @@ void job_metrics::checked(instant, const log::event& e) {
 
 void job_metrics::concluded(instant now, const log::event& e) {
   success_ = field<bool>(e, "success").value_or(false);
+  concluded_at_ = now;
   world_size_ = nodes_ = 0;
   account_.become(now, spent::concluded);
 }

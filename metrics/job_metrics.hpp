@@ -30,6 +30,16 @@ class job_metrics {
 
   void observe(instant now, const std::string& component, const log::event& e);
 
+  /// The samples of troupe_time_seconds_total.
+  duration time_in(instant now, spent kind) const { return account_.in(now, kind); }
+  /// The time until the job's end.
+  duration time_in_all(instant now) const { return account_.all(now); }
+  /// False: where this process looks from, the time from the workers' start on is training.
+  bool knows_first_steps() const { return knows_first_steps_; }
+
+  /// When the job ended; nothing: it runs, or its master is elsewhere.
+  std::optional<instant> concluded_at() const { return concluded_at_; }
+
   /// All families. `pages`: of this node's training processes.
   std::string text(instant now, const std::vector<diag::page_reading>& pages) const;
 
@@ -56,6 +66,7 @@ class job_metrics {
   void journal_goes_on(instant, const log::event&) { journal_waits_ = false; }
 
   void recover(instant now, const std::string& restart_class);
+  void prepared(instant now, duration took);
   std::uint64_t seen(const char* event) const;
   void write_job(exposition& to, instant now) const;
   void write_recovery(exposition& to, instant now) const;
@@ -78,11 +89,14 @@ class job_metrics {
   // Of a world whose first step is not known yet: until then it prepares, which is not training.
   std::optional<instant> running_since_;
   duration running_after_failure_{}; ///< zero: it follows no failure
+  duration stood_before_{};          ///< all time in `standing` before that world ran
+  bool knows_first_steps_ = false;
   spent preparing_ = spent::starting;
   std::optional<std::int64_t> settled_step_, saved_step_;
   std::optional<instant> settled_at_;
   std::optional<double> check_seconds_;
   std::optional<bool> success_;
+  std::optional<instant> concluded_at_;
   bool linked_ = false;
   bool journal_waits_ = false;
 };

@@ -97,6 +97,33 @@ TEST_CASE("a standstill counts from where it began") {
   CHECK(j.value(t0 + 100s, "troupe_hangs_total") == "2");
 }
 
+TEST_CASE("a standstill before the first step is counted once") {
+  metered j;
+  j.master(t0 + 1s, "training_started");
+  j.master(t0 + 31s, "hang", {{"stood_ms", 20000.0}});
+  j.master(t0 + 41s, "hang_over");
+  j.master(t0 + 51s, "first_step");
+  CHECK(j.value(t0 + 200s, "troupe_time_seconds_total", "state=\"standing\"") == "30");
+  CHECK(j.value(t0 + 200s, "troupe_time_seconds_total", "state=\"starting\"") == "21");
+  CHECK(j.value(t0 + 200s, "troupe_time_seconds_total", "state=\"training\"") == "149");
+}
+
+TEST_CASE("worlds that fail before their first step have not trained") {
+  metered j;
+  j.master(t0 + 1s, "training_started");
+  j.master(t0 + 11s, "first_step");
+  CHECK(j.m.knows_first_steps());
+  j.master(t0 + 100s, "restarting", {{"exit_class", std::string("software")}});
+  for (int n = 0; n < 3; ++n) {
+    j.master(t0 + 101s + n * 10s, "training_again", {{"since_failure_ms", 1000.0}});
+    j.master(t0 + 110s + n * 10s, "restarting", {{"exit_class", std::string("software")}});
+  }
+  j.master(t0 + 131s, "job_concluded", {{"success", false}});
+  CHECK(j.m.time_in_all(t0 + 200s) == 131s);
+  CHECK(j.m.time_in(t0 + 200s, spent::recovering) == 31s);
+  CHECK(j.m.time_in(t0 + 200s, spent::starting) == 11s);
+}
+
 TEST_CASE("checkpoints") {
   metered j;
   CHECK(j.value(t0, "troupe_checkpoint_last_step") == "-");

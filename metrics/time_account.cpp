@@ -58,6 +58,15 @@ duration time_account::in(instant now, spent kind) const {
   return copy.sums_[at(kind)];
 }
 
+duration time_account::all(instant now) const {
+  auto copy = *this;
+  copy.count(now);
+  duration sum{};
+  for (const auto kind : {spent::starting, spent::training, spent::recovering, spent::standing})
+    sum += copy.sums_[at(kind)];
+  return sum - copy.owed_;
+}
+
 double time_account::goodput(instant now) const {
   auto copy = *this;
   copy.count(now);

@@ -34,6 +34,9 @@ class time_account {
   void was_rather(instant now, spent kind, duration lost);
 
   duration in(instant now, spent kind) const;
+  /// All time but `concluded`, as the clock has it: not the sum of the others while training that
+  /// is counted elsewhere already has not been taken from it.
+  duration all(instant now) const;
   /// Training in proportion to all but `concluded`; 0 before any time has passed.
   double goodput(instant now) const;
 

@@ -57,6 +57,24 @@ OFFENDERS = {
         },
         "actors/job/job.hpp:5: `abandon` is told to other actors",
     ),
+    "an alert that names a verb which is not there": (
+        {
+            "launch/options/shell.cpp": 'constexpr auto verbs = "tree, ps, scale MIN:MAX";\n',
+            "launch/CMakeLists.txt": "options/shell.cpp",
+            "deploy/monitoring/rules.yml": "description: `actor-shell tree` or `actor-shell --node n1 status`\n",
+        },
+        "deploy/monitoring/rules.yml:1: actor-shell has no verb 'status'",
+    ),
+    "an alert on a metric that is not written": (
+        {
+            "launch/options/shell.cpp": 'constexpr auto verbs = "tree";\n',
+            "launch/CMakeLists.txt": "options/shell.cpp",
+            "metrics/job.cpp": 'to.histogram("troupe_job_seconds", "…");\n',
+            "metrics/CMakeLists.txt": "job.cpp",
+            "deploy/monitoring/rules.yml": "expr: troupe_job_seconds_sum > 1\n\nexpr: troupe_job_succes == 0\n",
+        },
+        "deploy/monitoring/rules.yml:3: no program writes the metric troupe_job_succes",
+    ),
     "an upward include": (
         {
             "runtime/base/a.cpp": '#include "messages/b.hpp"\n',

@@ -27,7 +27,7 @@ namespace {
 constexpr auto program = "actor-master";
 
 int run(const master_program_options& o, const machine_facts& machine,
-        std::unique_ptr<os::logs> log) {
+        std::unique_ptr<os::logs> log, metrics_service& metrics) {
   // Two per node: a node that comes back may dial before its old link is noticed to be gone.
   if (auto raised = os::raise_descriptor_limit(2 * o.nodes_max + 64); !raised)
     return report_error(program, raised.error().what, exit_failure);
@@ -63,8 +63,8 @@ int run(const master_program_options& o, const machine_facts& machine,
   }
   if (witness)
     witness->take_part(*options, world);
-  auto master =
-      master_run::start(engine.system(), world, *options, until_lost(*journal, log->sink()));
+  auto master = master_run::start(engine.system(), world, *options,
+                                  until_lost(*journal, metrics.telling_cost(log->sink())));
   if (!master)
     return report_error(program,
                         master.error().code == errc::refused
@@ -88,6 +88,7 @@ int run(const master_program_options& o, const machine_facts& machine,
   std::atomic<bool> taken{false};
   const signal_watch signals(
       io, parse_signals(signals_by_default)->ending, [&, sink = log->sink()](int number) {
+        metrics.let_go();
         const auto reason = fmt::format("the master received {}",
                                         ports::to_string(ports::exit_status{true, number}));
         if (!outlived || number != SIGTERM)
@@ -101,7 +102,9 @@ int run(const master_program_options& o, const machine_facts& machine,
         (*master)->give_way();
       });
   const auto verdict = (*master)->farewell();
+  tell_linger(metrics, program, log->sink());
   log.reset();
+  metrics.linger();
   directory->tidy_up();
   if (taken)
     return 128 + SIGTERM; // as a shell says it
@@ -120,11 +123,11 @@ int troupe::launch::actor_master(int argc, char** argv) {
     return *code;
   auto& options = std::get<master_program_options>(parsed);
   take_default_token(options.common, options.listen, machine);
-  metrics_service metrics(options.metrics_listen, {options.rdzv_id, {}});
+  metrics_service metrics(options.metrics, {options.rdzv_id, {}});
   auto log = open_log(options.common, {options.rdzv_id, {}}, metrics.sink());
   if (!log)
     return report_error(program, log.error().what, exit_failure);
   if (const auto served = metrics.serve((*log)->sink()); !served)
     return report_error(program, served.error().what, exit_failure);
-  leave(run(options, machine, std::move(*log)));
+  leave(run(options, machine, std::move(*log), metrics));
 }

@@ -3,6 +3,7 @@
 #include "launch/options/argument_grammar.hpp"
 #include "launch/options/cluster.hpp"
 #include "launch/options/hangs.hpp"
+#include "launch/options/metrics.hpp"
 #include "launch/options/node_check.hpp"
 #include "launch/options/policy.hpp"
 
@@ -43,7 +44,7 @@ option_group hangs_group(hang_arguments& w);
 option_group node_check_group(node_check_arguments& w);
 option_group topology_group(topology_arguments& w);
 option_group planned_end_group(planned_end_arguments& w);
-option_group metrics_group(std::string& listen);
+option_group metrics_group(metrics_arguments& w);
 option_group cluster_group(cluster_arguments& w);
 /// Which account is used with the API server of Kubernetes.
 void add_account(option_group& to, kubernetes_account& a);

@@ -6,6 +6,7 @@
 #include "launch/options/cluster.hpp"
 #include "launch/options/hangs.hpp"
 #include "launch/options/interpreter.hpp"
+#include "launch/options/metrics.hpp"
 #include "launch/options/node_check.hpp"
 #include "launch/options/policy.hpp"
 #include "launch/options/rendezvous.hpp"
@@ -78,8 +79,7 @@ struct launcher_options {
   hang_options hangs;
   node_check_options check;
   cluster_options cluster;
-  /// Nothing: no metrics are served.
-  std::optional<ports::endpoint> metrics_listen;
+  metrics_options metrics;
 
   rendezvous_options rendezvous;
   /// The job's id; a fresh one for a job that is alone on its node, as torchrun has it.
@@ -161,8 +161,7 @@ struct master_program_options {
   hang_options hangs;
   node_check_options check;
   cluster_options cluster;
-  /// Nothing: no metrics are served.
-  std::optional<ports::endpoint> metrics_listen;
+  metrics_options metrics;
   std::string rdzv_id = "none";
   rendezvous_settings rendezvous;
   /// Nothing: what the nodes say.

@@ -1,6 +1,5 @@
 #include "launch/options/arguments.hpp"
 #include "launch/options/journal_place.hpp"
-#include "launch/options/metrics.hpp"
 #include "launch/options/scheduler_environment.hpp"
 #include "launch/options/version.hpp"
 
@@ -136,7 +135,7 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   node_check_arguments check;
   cluster_arguments cluster;
   std::optional<std::string> python, above;
-  std::string metrics;
+  metrics_arguments metrics;
   declare_torchrun(d, o, torchrun);
   declare_troupe(d, o, python);
   declare_common(d, o.common);
@@ -185,10 +184,10 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (!about_check)
     return refused(about_check.error());
   o.check = *about_check;
-  const auto metrics_at = derive_metrics(metrics);
-  if (!metrics_at)
-    return refused(metrics_at.error());
-  o.metrics_listen = *metrics_at;
+  const auto about_metrics = derive_metrics(metrics);
+  if (!about_metrics)
+    return refused(about_metrics.error());
+  o.metrics = *about_metrics;
   const auto about_cluster = derive_cluster(cluster);
   if (!about_cluster)
     return refused(about_cluster.error());
@@ -217,7 +216,8 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
                                           const machine_facts& machine,
                                           std::map<std::string, std::string>& variables) {
   master_program_options o;
-  std::string nodes = "1", endpoint = "127.0.0.1:29400", conf, metrics;
+  std::string nodes = "1", endpoint = "127.0.0.1:29400", conf;
+  metrics_arguments metrics;
   std::optional<std::int64_t> max_restarts;
   policy_arguments policy;
   hang_arguments hangs;
@@ -289,10 +289,10 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
   if (!about_check)
     return refused(about_check.error());
   o.check = *about_check;
-  const auto metrics_at = derive_metrics(metrics);
-  if (!metrics_at)
-    return refused(metrics_at.error());
-  o.metrics_listen = *metrics_at;
+  const auto about_metrics = derive_metrics(metrics);
+  if (!about_metrics)
+    return refused(about_metrics.error());
+  o.metrics = *about_metrics;
   const auto about_cluster = derive_cluster(cluster);
   if (!about_cluster)
     return refused(about_cluster.error());

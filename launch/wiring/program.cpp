@@ -1,9 +1,11 @@
 #include "launch/wiring/program.hpp"
 
+#include "runtime/os/log/console_sink.hpp"
 #include "runtime/os/process/local_services.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -105,6 +107,11 @@ result<os::proof> proof_of(const common_options& o) {
 }
 
 } // namespace
+
+std::string today() {
+  const auto now = std::chrono::system_clock::now();
+  return os::day_and_zone(fmt::localtime(std::chrono::system_clock::to_time_t(now)));
+}
 
 std::string own_address_said(const launcher_options& o) {
   return parse_host(o.local_addr).value_or(o.local_addr);

@@ -59,6 +59,9 @@ result<std::unique_ptr<os::logs>> open_log(const common_options& o, os::log_orig
                                            log::sink also = {},
                                            std::size_t queue_max = limits::log_queue_max);
 
+/// The day here and the zone, as "2026-11-25 (UTC+00:00)".
+std::string today();
+
 /// --local-addr, which may be in brackets; empty if it was not given.
 std::string own_address_said(const launcher_options& o);
 

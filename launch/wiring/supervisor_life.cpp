@@ -31,7 +31,6 @@
 #include "runtime/os/call_on.hpp"
 #include "runtime/os/checkpoint/snapshot_writer.hpp"
 #include "runtime/os/console/console_relay.hpp"
-#include "runtime/os/log/console_sink.hpp"
 #include "runtime/os/net/addresses.hpp"
 #include "runtime/os/probe/child_probe_host.hpp"
 #include "runtime/os/process/local_services.hpp"
@@ -39,7 +38,6 @@
 #include "runtime/os/watch/process_watch.hpp"
 #include "runtime/sup/engine.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,11 +130,6 @@ constexpr bool all_differ(std::initializer_list<unsigned> slots) {
 static_assert(all_differ({actors::agent::underway_slot.number, actors::uplink::identity_slot.number,
                           master_slot.number, node_bulk::place_slot.number}));
 
-std::string today() {
-  const auto now = std::chrono::system_clock::now();
-  return os::day_and_zone(fmt::localtime(std::chrono::system_clock::to_time_t(now)));
-}
-
 /// Where the user finds what workers write; empty if no files were asked for.
 std::string directory_asked_for(const launch_facts& facts) {
   const auto& streams = facts.options.streams;
@@ -221,6 +214,8 @@ class life {
     keeper_.on_user_signal([&](int number) { hear(number, *node, master.get()); });
     const int code = conclude(node_options.uplink.node, *node, master.get(), *processes);
     copies.reset(); // the copier, which goes after it, hears what was given up
+    keeper_.on_user_signal([this](int) { metrics_.let_go(); });
+    metrics_.linger();
     // What it captured goes now; the I/O thread may be about to call it.
     keeper_.on_user_signal([](int) {});
     os::call_on(slow_, [] {});
@@ -321,6 +316,7 @@ class life {
     const auto& ending = options_.signals.ending;
     if (std::find(ending.begin(), ending.end(), number) == ending.end())
       return node.pass_on(number);
+    metrics_.let_go();
     node.interrupt(number);
     if (master)
       master->interrupt(fmt::format("the launcher of node {} received {}", facts_.node,
@@ -406,7 +402,7 @@ class life {
                                      topology_file::of(options_.policy.topology, log_->sink()),
                                      *cluster};
     auto started = master_run::start(masters_engine_->system(), world, *options,
-                                     until_lost(**taken, log_->sink()));
+                                     until_lost(**taken, metrics_.telling_cost(log_->sink())));
     if (!started && if_able && started.error().code == errc::refused)
       return std::unique_ptr<master_run>{};
     return started;
@@ -430,6 +426,7 @@ class life {
                                        std::chrono::steady_clock::now() - facts_.started,
                                        outcome_->restarts(), directory_asked_for(facts_),
                                        checkpoint_.in_words()}));
+    tell_linger(metrics_, program, log_->sink());
     const auto unshown = output_->drain();
     log_.reset();
     if (unshown)
@@ -483,7 +480,7 @@ class life {
 } // namespace
 
 int live(const launch_facts& facts, keeper_client& keeper) {
-  metrics_service metrics(facts.options.metrics_listen, origin_of(facts));
+  metrics_service metrics(facts.options.metrics, origin_of(facts));
   auto log = open_log(facts.options.common, origin_of(facts), metrics.sink());
   if (!log)
     return report_error(program, log.error().what, exit_failure);

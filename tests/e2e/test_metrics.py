@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -88,6 +89,29 @@ def test_a_failure_and_its_recovery_are_counted(shell: Start, tmp_path: Path) ->
     assert all(after[key] >= before[key] for key in before if key[0].endswith("_total"))
     (tmp_path / "finish").touch()
     assert run.wait(WITHIN) == [0], run.err()
+
+
+def test_the_result_is_there_until_a_scraper_has_read_it(shell: Start, tmp_path: Path) -> None:
+    port = free_port()
+    run = begun(shell, tmp_path, port)
+    (tmp_path / "fail").touch()
+    until(lambda: starts(tmp_path) == 4, WITHIN, f"the second start\n{run.err()}")
+    # A scraper whose interval is half a second, until it has read the result once.
+    began = time.monotonic()
+    while ("troupe_job_success", "") not in (last := now(port)):
+        if time.monotonic() - began > 1.2:
+            (tmp_path / "finish").touch()
+        assert time.monotonic() - began < WITHIN, run.err()
+        time.sleep(0.5)
+    assert last["troupe_job_success", ""] == 1
+    assert last["troupe_time_seconds_total", "state=recovering"] > 0
+    assert run.wait(WITHIN) == [0], run.err()
+    assert "the job's result can be read at /metrics for " in run.err()
+    # The summary has the same account.
+    (line,) = [line for line in run.err().splitlines() if "interruptions took " in line]
+    recovering = float(re.search(r"[:;] ([\d.]+) (m?s) recovering", line)[1])
+    unit = 1e-3 if " ms recovering" in line else 1
+    assert recovering * unit == pytest.approx(last["troupe_time_seconds_total", "state=recovering"], rel=0.1)
 
 
 def families(text: str) -> dict[str, str]:

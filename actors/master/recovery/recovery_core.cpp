@@ -178,8 +178,6 @@ void recovery_core::take_started(effects& out, instant now, const node_name& nod
   if (!is_member(node) || !started_.insert(node).second || started_.size() < members_.size())
     return;
   out.push_back(note{started_in_words(now)});
-  if (failed_at_)
-    account_.stood_still(now - *failed_at_);
   works_since_ = now;
   failed_at_.reset();
 }

@@ -237,8 +237,7 @@ void recovery_core::conclude(effects& out, instant now, ending how, const std::s
                                   reason, account_.in_words()),
                       {{"success", success},
                        {"reason", reason},
-                       {"restarts", static_cast<std::int64_t>(account_.restarts())},
-                       {"stood_still_ms", milliseconds_of(account_.stood_still())}}}});
+                       {"restarts", static_cast<std::int64_t>(account_.restarts())}}}});
   conclusion_ = author_
                     .write<Conclude>(current_,
                                      [&](auto b) {

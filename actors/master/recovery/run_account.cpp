@@ -21,8 +21,7 @@ std::string run_account::in_words() const {
   std::vector<std::string> causes;
   for (const auto& [cause, times] : restarts_)
     causes.push_back(fmt::format("{}: {}", cause, times));
-  return fmt::format("; {} ({}), {} in all without running workers", counted(restarts(), "restart"),
-                     fmt::join(causes, ", "), troupe::in_words(stood_still_));
+  return fmt::format("; {} ({})", counted(restarts(), "restart"), fmt::join(causes, ", "));
 }
 
 } // namespace troupe::actors

@@ -11,6 +11,7 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 
+#include <chrono>
 #include <list>
 #include <optional>
 #include <utility>
@@ -83,10 +84,15 @@ class text_server::connection : public std::enable_shared_from_this<connection> 
   }
 
   void write() {
+    const auto made = std::chrono::steady_clock::now();
     answer_ = answer_to(parser_->get(), page_);
+    const bool whole =
+        answer_.result() == http::status::ok && parser_->get().method() == http::verb::get;
     stream_.expires_after(limits::metrics_request_within);
     http::async_write(stream_, answer_,
-                      [self = shared_from_this()](const error_code& ec, std::size_t) {
+                      [self = shared_from_this(), whole, made](const error_code& ec, std::size_t) {
+                        if (!ec && whole && self->page_.answered)
+                          self->page_.answered(made);
                         if (ec || !self->answer_.keep_alive())
                           return self->end();
                         self->read(limits::metrics_idle_within);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "runtime/base/time.hpp"
 #include "runtime/os/io_thread.hpp"
 #include "runtime/ports/transport.hpp"
 
@@ -23,6 +24,9 @@ class text_server {
     std::string path;                  ///< "/metrics"
     std::string content_type;          ///< as the header has it
     std::function<std::string()> text; ///< called on the server's thread, for each request
+    /// Called on the server's thread when a client has been sent the text that was made at `made`;
+    /// empty: nothing listens.
+    std::function<void(instant made)> answered;
   };
 
   /// Host "" or "*" is every address; port 0 picks one. `refused`, naming the address, if it cannot
