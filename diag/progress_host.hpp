@@ -22,6 +22,7 @@ struct watched_process {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   std::int32_t pid = 0;
+  std::uint32_t world_size = 0;
 };
 
 /// What the memory of a training process says now. Costs microseconds.

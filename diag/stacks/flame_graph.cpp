@@ -118,15 +118,11 @@ void append_frame(std::string& out, const layout& l, const picture& p,
                  for_xml(fitting(label, width)));
 }
 
-std::string subtitle(const ordered_stacks& what, const picture& p, const merged_stacks& stacks) {
-  std::uint64_t threads = 0;
-  for (const auto& row : what.rows)
-    if (row.depth == 0)
-      threads += p.trie.nodes()[row.node].threads;
-  auto text =
-      fmt::format("{} of {} ({}); {} of {}", stacks.ranks.size(),
-                  counted(stacks.world_size, "rank"), stacks.ranks.text(limits::label_runs_max),
-                  counted(what.stacks, "different stack"), counted(threads, "thread"));
+std::string subtitle(const ordered_stacks& what, const merged_stacks& stacks) {
+  auto text = fmt::format(
+      "{} of {} ({}); {} of {}", stacks.ranks.size(), counted(stacks.world_size, "rank"),
+      stacks.ranks.text(limits::label_runs_max),
+      counted(what.stacks - what.states, "different stack"), counted(what.threads, "thread"));
   if (const auto absent = stacks.absent(); !absent.empty())
     text += "; nothing of " + absent.text(limits::label_runs_max);
   return text;
@@ -192,7 +188,7 @@ std::string svg_of(const stack_trie& trie, const merged_stacks& stacks, const fl
   const auto world = rank_set::below(stacks.world_size);
   const picture p{trie, stacks.ranks, world, stacks.ranks.size()};
   std::string out;
-  append_head(out, l, how, subtitle(what, p, stacks), reading_help(what, l, trie));
+  append_head(out, l, how, subtitle(what, stacks), reading_help(what, l, trie));
   for (const auto& row : what.rows)
     if (row.stacks >= l.drawn_from)
       append_frame(out, l, p, row);

@@ -7,17 +7,41 @@ namespace troupe::diag {
 
 namespace {
 
-std::vector<stack_trie::step> steps_of(stack_trie& trie, stack_trie::frame_id state,
-                                       const std::vector<stack_frame>& innermost_first) {
+constexpr std::string_view state_function = "State", state_of = "State of ";
+
+void add_thread(stack_trie& trie, const process_stacks& process, char state,
+                const std::vector<stack_frame>& innermost_first) {
+  trie.add(process.rank, {{state_frame(trie, process.role, state), 0}});
+  if (innermost_first.empty())
+    return;
   std::vector<stack_trie::step> steps;
   steps.reserve(innermost_first.size() + 1);
-  steps.push_back({state, 0});
+  if (!process.role.empty())
+    steps.push_back({role_frame(trie, process.role), 0});
   for (auto f = innermost_first.rbegin(); f != innermost_first.rend(); ++f)
     steps.push_back({trie.frame_of(f->function, f->source), f->line});
-  return steps;
+  trie.add(process.rank, steps);
 }
 
 } // namespace
+
+stack_trie::frame_id state_frame(stack_trie& trie, std::string_view role, char state) {
+  std::string function(role.empty() ? state_function : state_of);
+  return trie.frame_of(function.append(role), state_name(state));
+}
+
+bool is_state(const stack_trie::frame& f) {
+  return (f.function == state_function || f.function.substr(0, state_of.size()) == state_of) &&
+         !f.source.empty() && state_name(f.source.front()) == f.source;
+}
+
+std::string_view role_of_state(const stack_trie::frame& f) {
+  return f.function.substr(std::min(f.function.size(), state_of.size()));
+}
+
+stack_trie::frame_id role_frame(stack_trie& trie, std::string_view role) {
+  return trie.frame_of(role, "child process");
+}
 
 std::string state_name(char state) {
   switch (state) {
@@ -69,13 +93,11 @@ void merged_stacks::add(const process_stacks& process) {
   for (const auto& what : process.missing)
     add_missing(what, rank);
   for (const auto& t : process.threads) {
-    const auto function = process.role.empty() ? std::string("State") : process.role;
-    const auto state = state_name(t.state);
     // A thread without frames is shown by its state alone; one that has no Python is no Python's.
     if (!t.native.empty() || t.python.empty())
-      native.add(process.rank, steps_of(native, native.frame_of(function, state), t.native));
+      add_thread(native, process, t.state, t.native);
     if (!t.python.empty())
-      python.add(process.rank, steps_of(python, python.frame_of(function, state), t.python));
+      add_thread(python, process, t.state, t.python);
     if (!t.missing.empty())
       add_missing(t.missing, rank);
   }

@@ -76,8 +76,13 @@ ordered_stacks ordered(const stack_trie& trie) {
     auto row = waiting.back();
     waiting.pop_back();
     const auto place = static_cast<std::uint32_t>(out.rows.size());
-    if (row.depth == 0)
+    if (row.depth == 0) {
       row.parent = place;
+      if (const auto& n = trie.nodes()[row.node]; is_state(trie.frame_at(n.frame))) {
+        ++out.states;
+        out.threads += n.threads;
+      }
+    }
     out.depth = std::max(out.depth, row.depth + 1);
     out.rows.push_back(row);
     push(row.node, place, row.depth + 1, row.begin);

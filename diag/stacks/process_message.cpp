@@ -202,8 +202,13 @@ class frames_heard {
         here_(functions_.size(), number_table::none) {}
 
   void add(char state, capnp::List<std::uint32_t>::Reader innermost_first) {
+    steps_.assign(1, {state_of(state), 0});
+    trie_.add(rank_, steps_);
+    if (innermost_first.size() == 0)
+      return;
     steps_.clear();
-    steps_.push_back({state_frame(state), 0});
+    if (!role_.empty())
+      steps_.push_back({role_frame(trie_, role_), 0});
     for (auto i = innermost_first.size(); i-- > 0;)
       steps_.push_back(step_of(innermost_first[i]));
     trie_.add(rank_, steps_);
@@ -216,10 +221,10 @@ class frames_heard {
       id = trie_.frame_of(text_of(names_[functions_[frame]]), text_of(names_[sources_[frame]]));
     return {id, lines_[frame]};
   }
-  stack_trie::frame_id state_frame(char state) {
+  stack_trie::frame_id state_of(char state) {
     const auto [at, is_new] = states_.emplace(state, 0);
     if (is_new)
-      at->second = trie_.frame_of(role_.empty() ? "State" : role_, state_name(state));
+      at->second = state_frame(trie_, role_, state);
     return at->second;
   }
 

@@ -26,11 +26,20 @@ TEST_CASE("a common beginning is one branch, and each knows its ranks") {
     m.add(process(rank, 4, {"main", "train", "all_reduce"}));
   m.add(process(2, 4, {"main", "train", "next_batch"}));
   CHECK(folded(m.python, rank_set::below(4)) ==
-        "State@S (sleeping)@0-3|;main@train.py@0-3|;train@train.py@0-3|;"
-        "next_batch@train.py@2|0-1/3 1\n"
-        "State@S (sleeping)@0-3|;main@train.py@0-3|;train@train.py@0-3|;"
-        "all_reduce@train.py@0-1/3|2 1\n");
+        "State@S (sleeping)@0-3| 1\n"
+        "main@train.py@0-3|;train@train.py@0-3|;next_batch@train.py@2|0-1/3 1\n"
+        "main@train.py@0-3|;train@train.py@0-3|;all_reduce@train.py@0-1/3|2 1\n");
   CHECK(m.absent().empty());
+}
+
+TEST_CASE("a stack is one branch whether its ranks run or sleep, and states are beside it") {
+  merged_stacks m;
+  for (const std::uint32_t rank : {0u, 1u, 2u, 3u})
+    m.add(process(rank, 5, {"main", "all_reduce"}, rank == 2 ? 'R' : 'S'));
+  CHECK(folded(m.python, rank_set::below(5)) ==
+        "State@R (running)@2|0-1/3-4 1\n"
+        "State@S (sleeping)@0-1/3|2/4 1\n"
+        "main@train.py@0-3|4;all_reduce@train.py@0-3|4 1\n");
 }
 
 TEST_CASE("a stack that ends where another goes on is a line of its own") {
@@ -38,10 +47,10 @@ TEST_CASE("a stack that ends where another goes on is a line of its own") {
   m.add(process(0, 2, {"main"}));
   m.add(process(1, 2, {"main", "work"}, 'R'));
   m.add(process(1, 2, {"main", "work"}));
-  CHECK(folded(m.python, rank_set::below(3)) ==
-        "State@R (running)@1|0/2;main@train.py@1|0/2;work@train.py@1|0/2 1\n"
-        "State@S (sleeping)@0-1|2;main@train.py@0-1|2 1\n"
-        "State@S (sleeping)@0-1|2;main@train.py@0-1|2;work@train.py@1|0/2 1\n");
+  CHECK(folded(m.python, rank_set::below(3)) == "State@R (running)@1|0/2 1\n"
+                                                "State@S (sleeping)@0-1|2 1\n"
+                                                "main@train.py@0-1|2 1\n"
+                                                "main@train.py@0-1|2;work@train.py@1|0/2 1\n");
 }
 
 TEST_CASE(
@@ -52,8 +61,8 @@ TEST_CASE(
   p.threads.push_back(
       {1, "", 'D', {{"", ""}, {"run.lto_priv.7", "libpython3.11.so"}}, {}, false, {}});
   m.add(p);
-  CHECK(folded(m.native, rank_set::below(1)) ==
-        "State@D (disk sleep)@0|;run@libpython3.11.so@0|;??@??@0| 1\n");
+  CHECK(folded(m.native, rank_set::below(1)) == "State@D (disk sleep)@0| 1\n"
+                                                "run@libpython3.11.so@0|;??@??@0| 1\n");
 }
 
 TEST_CASE("in whatever order and groups stacks are merged, the same comes out") {
@@ -94,10 +103,10 @@ TEST_CASE("a very deep stack keeps its beginning and its end, and it is told") {
   deep.front() = "main";
   deep.back() = "where_it_stands";
   m.add(process(0, 1, deep));
-  CHECK(m.python.nodes().size() == limits::stack_frames_max + 1);
+  CHECK(m.python.nodes().size() == limits::stack_frames_max + 2); // root and state
   CHECK(m.python.was_left_out().deep == 1);
   const auto text = folded(m.python, rank_set::below(1));
-  CHECK(text.find(";main@train.py@0|;again@") != std::string::npos);
+  CHECK(text.find("\nmain@train.py@0|;again@") != std::string::npos);
   CHECK(text.find(";(frames left out)@??@0|;again@") != std::string::npos);
   CHECK(text.find(";where_it_stands@train.py@0| 1\n") != std::string::npos);
 }

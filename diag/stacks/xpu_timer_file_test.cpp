@@ -73,7 +73,8 @@ TEST_CASE("a file of xpu_timer becomes the stacks of a process") {
   merged_stacks m;
   m.add(p);
   CHECK(folded(m.native, rank_set::below(8)) ==
-        "State@S (sleeping)@3|0-2/4-7;main@??@3|0-2/4-7;"
+        "State@S (sleeping)@3|0-2/4-7 1\n"
+        "main@??@3|0-2/4-7;"
         "PyEval_EvalFrameEx@/src/Python/ceval.c@3|0-2/4-7;"
         "pthread_cond_wait@@GLIBC_2.3.2@/usr/lib64/libpthread.so.0@3|0-2/4-7 1\n");
 }

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <filesystem>
 
 namespace troupe::launch {
 
@@ -30,7 +30,8 @@ option_group hangs_group(hang_arguments& w) {
         into(w.command)}}});
 }
 
-result<hang_options> derive_hangs(const hang_arguments& w) {
+result<hang_options> derive_hangs(const hang_arguments& w,
+                                  const std::map<std::string, std::string>& environment) {
   // The numbers are DLRover's.
   static const std::map<std::string, hang_action> actions{
       {"off", hang_action::off},       {"tell", hang_action::tell}, {"0", hang_action::tell},
@@ -40,6 +41,9 @@ result<hang_options> derive_hangs(const hang_arguments& w) {
   hang_options o;
   o.action = actions.at(w.action);
   o.command = w.command;
+  if (const auto said = environment.find("XPU_TIMER_TIMELINE_PATH");
+      said != environment.end() && !said->second.empty())
+    o.dumps = std::filesystem::absolute(said->second);
   if (w.timeout != 0) {
     if (!(w.timeout >= seconds_min && w.timeout <= seconds_max))
       return failure(errc::invalid, fmt::format("--hang-timeout: {} is not from {} to {} seconds",

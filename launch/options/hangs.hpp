@@ -3,6 +3,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/time.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,9 @@ struct hang_options {
   std::optional<duration> timeout;
   /// Run by sh, with what was found in its environment; empty: none.
   std::string command;
+  /// Where each dump of this node's ranks leaves a file for each, as xpu_timer does; empty:
+  /// nowhere.
+  std::string dumps;
 };
 
 /// What was typed.
@@ -30,6 +34,8 @@ struct hang_arguments {
   double timeout = 0; ///< seconds; 0: learnt
 };
 
-result<hang_options> derive_hangs(const hang_arguments& w);
+/// `environment`: XPU_TIMER_TIMELINE_PATH.
+result<hang_options> derive_hangs(const hang_arguments& w,
+                                  const std::map<std::string, std::string>& environment);
 
 } // namespace troupe::launch

@@ -176,7 +176,7 @@ parsed<launcher_options> understood(argument_grammar& d, const std::vector<std::
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
-  const auto about_hangs = derive_hangs(hangs);
+  const auto about_hangs = derive_hangs(hangs, machine.environment);
   if (!about_hangs)
     return refused(about_hangs.error());
   o.hangs = *about_hangs;
@@ -281,7 +281,7 @@ parsed<master_program_options> understood(const std::vector<std::string>& argume
   if (!sizes)
     return refused(sizes.error());
   o.policy = *sizes;
-  const auto about_hangs = derive_hangs(hangs);
+  const auto about_hangs = derive_hangs(hangs, machine.environment);
   if (!about_hangs)
     return refused(about_hangs.error());
   o.hangs = *about_hangs;

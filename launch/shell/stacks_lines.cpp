@@ -47,20 +47,26 @@ class tree_text {
   std::string whole() {
     count_children();
     indents_.resize(rows_.size());
-    for (std::uint32_t i = 0; i < rows_.size(); ++i) {
-      if (lines_ >= lines_max) {
-        fmt::format_to(std::back_inserter(out_), "{} further frames are in the pictures\n",
-                       rows_.size() - i);
-        break;
-      }
-      add(i);
-    }
+    std::size_t left = 0;
+    for (const bool states : {true, false})
+      for (std::uint32_t i = 0; i < rows_.size(); ++i)
+        if (is_state(i) == states) {
+          if (lines_ >= lines_max)
+            ++left;
+          else
+            states ? add_state(i) : add(i);
+        }
+    if (left > 0)
+      fmt::format_to(std::back_inserter(out_), "{} further frames are in the pictures\n", left);
     return std::move(out_);
   }
 
  private:
   const diag::stack_trie::node& node_of(std::uint32_t row) const {
     return trie_.nodes()[rows_[row].node];
+  }
+  bool is_state(std::uint32_t row) const {
+    return rows_[row].depth == 0 && diag::is_state(trie_.frame_at(node_of(row).frame));
   }
 
   void count_children() {
@@ -73,12 +79,12 @@ class tree_text {
   void add(std::uint32_t i) {
     const auto& n = node_of(i);
     const auto frame = trie_.frame_at(n.frame);
-    if (rows_[i].depth == 0)
-      return add_state(i, frame);
     const auto parent = rows_[i].parent;
-    indents_[i] = indents_[parent];
-    if (children_[parent] > 1 || (rows_[parent].depth > 0 && node_of(parent).ended > 0)) {
-      line(indents_[i], fmt::format("+ {}, {}", ranks_text(n.ranks), threads_text(n.threads)));
+    if (parent != i)
+      indents_[i] = indents_[parent];
+    if (parent == i || children_[parent] > 1 || node_of(parent).ended > 0) {
+      line(indents_[i], fmt::format("{}{}, {}", parent == i ? "" : "+ ", ranks_text(n.ranks),
+                                    threads_text(n.threads)));
       indents_[i] += 2;
     }
     line(indents_[i],
@@ -87,14 +93,14 @@ class tree_text {
                                            : ""));
   }
 
-  /// What the kernel says of the thread; of a helping process, what it is for.
-  void add_state(std::uint32_t i, const diag::stack_trie::frame& frame) {
+  /// What the kernel says of threads; of a helping process, what it is for.
+  void add_state(std::uint32_t i) {
     const auto& n = node_of(i);
-    const auto role =
-        frame.function == "State" ? std::string() : fmt::format("{}: ", frame.function);
-    line(0, os::printable(fmt::format("{}, {}{}, {}", ranks_text(n.ranks), role, frame.source,
-                                      threads_text(n.threads))));
-    indents_[i] = 2;
+    const auto frame = trie_.frame_at(n.frame);
+    const auto role = diag::role_of_state(frame);
+    line(0,
+         os::printable(fmt::format("{}{}{}: {}, {}", ranks_text(n.ranks), role.empty() ? "" : ", ",
+                                   role, frame.source, threads_text(n.threads))));
   }
 
   void line(std::size_t indent, const std::string& text) {

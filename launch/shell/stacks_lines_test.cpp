@@ -17,14 +17,14 @@ struct call {
   std::uint32_t line;
 };
 
-void add(diag::stack_trie& trie, std::uint32_t rank, const std::vector<call>& frames) {
+void add(diag::stack_trie& trie, std::uint32_t rank, char state, const std::vector<call>& frames) {
   std::vector<diag::stack_trie::step> stack;
+  trie.add(rank, {{diag::state_frame(trie, {}, state), 0}});
   for (const auto& f : frames)
     stack.push_back({trie.frame_of(f.function, f.source), f.line});
   trie.add(rank, stack);
 }
 
-const call asleep{"State", "S (sleeping)", 0}, stopped{"State", "T (stopped)", 0};
 const call module{"<module>", "train.py", 40}, train{"train", "train.py", 12};
 const call reduce{"all_reduce", "dist.py", 9}, read{"read", "loader.py", 7};
 
@@ -35,8 +35,8 @@ stacks_seen one_elsewhere() {
   for (const std::uint32_t rank : {0u, 1u, 2u})
     seen.stacks.ranks.add(rank);
   for (const std::uint32_t rank : {0u, 1u})
-    add(seen.stacks.python, rank, {asleep, module, train, reduce});
-  add(seen.stacks.python, 2, {asleep, module, train, read});
+    add(seen.stacks.python, rank, 'S', {module, train, reduce});
+  add(seen.stacks.python, 2, 'S', {module, train, read});
   diag::rank_set last;
   last.add(3);
   seen.stacks.add_missing("node n1 did not answer within 5.7 s", last);
@@ -64,7 +64,8 @@ TEST_CASE("stacks: where nothing was written the reason is told elsewhere, the r
 
 TEST_CASE("stacks: lines go to the right only where threads part, the fewest ranks first") {
   auto seen = one_elsewhere();
-  CHECK(stack_lines(seen.stacks.python) == "ranks 0-2, S (sleeping), 3 threads\n"
+  CHECK(stack_lines(seen.stacks.python) == "ranks 0-2: S (sleeping), 3 threads\n"
+                                           "ranks 0-2, 3 threads\n"
                                            "  <module> (train.py:40)\n"
                                            "  train (train.py:12)\n"
                                            "  + rank 2, 1 thread\n"
@@ -73,12 +74,14 @@ TEST_CASE("stacks: lines go to the right only where threads part, the fewest ran
                                            "    all_reduce (dist.py:9)\n");
   // One that stands in a frame from which others have gone on, one in another line of it, and one
   // in another state.
-  add(seen.stacks.python, 2, {asleep, module, {"train", "train.py", 13}});
-  add(seen.stacks.python, 3, {stopped, {"", "", 0}});
-  CHECK(stack_lines(seen.stacks.python) == "rank 3, T (stopped), 1 thread\n"
+  add(seen.stacks.python, 2, 'S', {module, {"train", "train.py", 13}});
+  add(seen.stacks.python, 3, 'T', {{"", "", 0}});
+  CHECK(stack_lines(seen.stacks.python) == "rank 3: T (stopped), 1 thread\n"
+                                           "ranks 0-2: S (sleeping), 4 threads\n"
+                                           "rank 3, 1 thread\n"
                                            "  ?? (?"
                                            "?)\n"
-                                           "ranks 0-2, S (sleeping), 4 threads\n"
+                                           "ranks 0-2, 4 threads\n"
                                            "  <module> (train.py:40)\n"
                                            "  train (train.py:12/13)  <- 1 thread here\n"
                                            "  + rank 2, 1 thread\n"
@@ -89,10 +92,10 @@ TEST_CASE("stacks: lines go to the right only where threads part, the fewest ran
 
 TEST_CASE("stacks: names of other programs cannot write on the terminal, nor without end") {
   diag::stack_trie trie;
-  add(trie, 0, {asleep, {"\x1b[2J", "a\nb", 1}});
+  add(trie, 0, 'S', {{"\x1b[2J", "a\nb", 1}});
   CHECK(stack_lines(trie).find('\x1b') == std::string::npos);
   for (std::uint32_t i = 0; i < 6'000; ++i)
-    add(trie, 0, {asleep, {"f", std::to_string(i).c_str(), 1}});
+    add(trie, 0, 'S', {{"f", std::to_string(i).c_str(), 1}});
   const auto lines = stack_lines(trie);
   CHECK(lines.size() < 300'000);
   CHECK(lines.find(" further frames are in the pictures\n") != std::string::npos);

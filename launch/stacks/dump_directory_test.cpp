@@ -84,7 +84,8 @@ TEST_CASE("what can be read is merged, and what cannot is named") {
   CHECK(all->remarks[1] == "rank-00004-of-00006.stacks: these are no stacks");
   CHECK(all->remarks[2] == "rank-00005-of-00006.stacks: it is no file");
   CHECK(diag::folded(all->stacks.python, diag::rank_set::below(6)) ==
-        "State@S (sleeping)@0-2|3-5;main@train.py@0-2|3-5 1\n");
+        "State@S (sleeping)@0-2|3-5 1\n"
+        "main@train.py@0-2|3-5 1\n");
 }
 
 TEST_CASE("several threads give what one gives") {

@@ -35,13 +35,6 @@ result<void> write_one(const output& o, const diag::merged_stacks& stacks, const
                          diag::svg_of(o.trie, stacks, {o.title, 1600}));
 }
 
-std::uint64_t threads_in(const diag::stack_trie& trie) {
-  std::uint64_t sum = 0;
-  for (const auto& n : trie.nodes())
-    sum += n.ended;
-  return sum;
-}
-
 } // namespace
 
 result<void> write_stacks(const diag::merged_stacks& stacks, const std::string& directory) {
@@ -85,9 +78,9 @@ std::string report_of(const gathered_stacks& all, const std::string& directory) 
                    left.deep, left.full, left.names);
   const fs::path into = directory;
   const auto line = [&](const char* name, const diag::stack_trie& trie) {
+    const auto what = diag::ordered(trie);
     fmt::format_to(to, "{}: {} different stacks of {} threads\n",
-                   os::printable((into / name).string()), diag::ordered(trie).stacks,
-                   threads_in(trie));
+                   os::printable((into / name).string()), what.stacks - what.states, what.threads);
   };
   line("py_stack.svg", stacks.python);
   line("cpp_stack.svg", stacks.native);

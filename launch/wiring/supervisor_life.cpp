@@ -185,8 +185,8 @@ class life {
     const auto snapshots = std::make_shared<ckpt::snapshot_writer>(*memory, facts_.node);
     const auto copier =
         copies ? copies->copier_of(*memory) : std::make_shared<ckpt::snapshot_copier>(*memory);
-    const auto watch =
-        os::process_watch::open(contract.progress_memory, own_program(), facts_.directory.stacks());
+    const auto watch = os::process_watch::open(contract.progress_memory, own_program(),
+                                               {facts_.directory.stacks(), options_.hangs.dumps});
     if (!watch)
       return cannot_go_on(watch.error());
     metrics_.show_steps(*watch, options_.processes_per_node);

@@ -87,7 +87,7 @@ def test_where_nothing_is_watched_and_a_rank_is_stopped(train) -> None:
     job.trained(20)
     os.kill(job.ranks()[CULPRIT], signal.SIGSTOP)
     told, directory = answer(ask(job.run, "--text"))
-    assert re.search(rf"^rank {CULPRIT}, T \(stopped\), ", told, re.M), told
+    assert re.search(rf"^rank {CULPRIT}: T \(stopped\), ", told, re.M), told
     assert (directory / "py_stack.svg").exists()
 
 

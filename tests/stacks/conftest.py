@@ -30,6 +30,62 @@ def interpreters() -> list[str]:
     return found
 
 
+@dataclass(frozen=True)
+class Build:
+    """An interpreter as one of the usual ways to build it leaves it."""
+
+    program: Path
+    version: str  # "3.8.18"
+    home: str = ""  # its prefix, if it cannot find that by itself
+
+
+def asked(program: Path, what: str) -> str:
+    """What an expression with `sys` and `sysconfig` is to an interpreter; empty if it does not run."""
+    said = subprocess.run(
+        [program, "-c", f"import sys, sysconfig; print({what})"], capture_output=True, text=True
+    )
+    return said.stdout.strip()
+
+
+def installed_builds() -> list[Build]:
+    """Of Python 3.8 to 3.14: those of the system, of pyenv and of TROUPE_PYTHONS."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    places = [Path("/usr/bin/python3"), *map(Path, interpreters())]
+    places += sorted(pyenv.glob("versions/3.*/bin/python3"))
+    found = {}
+    for place in places:
+        program = place.resolve()
+        version = asked(program, "'.'.join(map(str, sys.version_info[:3]))")
+        if version and 8 <= int(version.split(".")[1]) <= 14:
+            found[program] = Build(program, version)
+    return list(found.values())
+
+
+def linked(build: Build, into: Path, name: str, *, stripped: bool) -> Build | None:
+    """The same with its library inside, as Debian's, conda's, uv's and manylinux' are; None where the parts are missing."""
+    config = Path(asked(build.program, "sysconfig.get_config_var('LIBPL')"))
+    minor = ".".join(build.version.split(".")[:2])
+    archive, main = config / f"libpython{minor}.a", config / "python.o"
+    if not (archive.exists() and main.exists() and shutil.which("gcc")):
+        return None
+    into.mkdir(parents=True)
+    needs = asked(build.program, "' '.join(map(sysconfig.get_config_var, ('LIBS', 'SYSLIBS')))").split()
+    line = ["gcc", *(["-s"] if stripped else []), "-Wl,-export-dynamic", "-o", into / name, main, archive, *needs, "-lm"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    return Build(into / name, build.version, asked(build.program, "sys.prefix")) if done.returncode == 0 else None
+
+
+def usual_builds(into: Path) -> list[Build]:
+    found = []
+    for n, build in enumerate(installed_builds()):
+        minor = ".".join(build.version.split(".")[:2])
+        # `trainer`: what a program that embeds Python is called.
+        ways = (("whole", f"python{minor}", False), ("stripped", "trainer", True))
+        more = [linked(build, into / f"{n}/{how}", name, stripped=s) for how, name, s in ways]
+        found += [build, *filter(None, more)]
+    return found
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "python" in metafunc.fixturenames:
         metafunc.parametrize("python", interpreters())

@@ -12,7 +12,7 @@ from typing import Callable
 
 import pytest
 
-from conftest import Dump, Frame, Thread
+from conftest import Dump, Frame, Thread, usual_builds
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Stacks = Callable[..., Dump]
@@ -353,6 +353,28 @@ def test_a_full_file_system(tmp_path: Path, request: pytest.FixtureRequest) -> N
     if done.returncode in (1, 77) and "Process" not in done.stdout:
         pytest.skip("no file system may be mounted here")
     assert f"the file system of {tmp_path} is full" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_usual_build_is_read(stacks: Stacks, tmp_path: Path) -> None:
+    builds = usual_builds(tmp_path)
+    script = tmp_path / "sleeps.py"
+    script.write_text("import time\ndef inner():\n    print('ready', flush=True)\n    time.sleep(1000)\ninner()\n")
+    wrong = []
+    for build in builds:
+        environment = {**os.environ, **({"PYTHONHOME": build.home} if build.home else {})}
+        with subprocess.Popen(
+            [build.program, script], stdout=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            try:
+                assert process.stdout.readline() == "ready\n", build
+                dump = stacks("--python-only", process.pid)
+            finally:
+                process.kill()
+        names = [name for thread in dump.threads for name, _ in lines_of(thread)]
+        if names != ["inner", "<module>"] or f"Python {build.version}" not in dump.text:
+            wrong.append((build, dump.text + dump.errors))
+    assert not wrong, "\n".join(f"{build}:\n{text}" for build, text in wrong)
+    print(f"{len(builds)} builds:", *sorted({build.version for build in builds}))
 
 
 def test_a_stripped_program(stacks: Stacks) -> None:

@@ -42,7 +42,8 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
   for (auto each : body->getProcesses()) {
     if (ranks.size() >= limits::watched_ranks_max)
       break;
-    const diag::watched_process p{each.getRank(), each.getLocalRank(), each.getPid()};
+    const diag::watched_process p{each.getRank(), each.getLocalRank(), each.getPid(),
+                                  body->getWorldSize()};
     auto known = ranks_.find(p.local_rank);
     if (about == about_ && known != ranks_.end() && known->second.what.pid == p.pid) {
       ranks.emplace(p.local_rank, std::move(known->second));

@@ -169,7 +169,7 @@ std::optional<std::string> elf_file::function_at(std::uint64_t address) {
 }
 
 std::optional<std::string> elf_file::constant(std::string_view prefix,
-                                              bool (*accept)(std::string_view)) {
+                                              bool (*accept)(std::string_view, char)) {
   for (auto* section = elf_nextscn(elf_, nullptr); section != nullptr;
        section = elf_nextscn(elf_, section)) {
     GElf_Shdr header;
@@ -182,10 +182,28 @@ std::optional<std::string> elf_file::constant(std::string_view prefix,
     std::string_view text(static_cast<const char*>(data->d_buf), data->d_size);
     for (std::size_t at = text.find(prefix); at != text.npos; at = text.find(prefix, at + 1)) {
       const auto end = text.find('\0', at);
-      if (end != text.npos && (at == 0 || text[at - 1] == '\0') &&
-          accept(text.substr(at, end - at)))
+      if (end != text.npos && accept(text.substr(at, end - at), at == 0 ? '\0' : text[at - 1]))
         return std::string(text.substr(at, end - at));
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> elf_file::library_name() {
+  for (auto* section = elf_nextscn(elf_, nullptr); section != nullptr;
+       section = elf_nextscn(elf_, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNAMIC ||
+        header.sh_entsize == 0)
+      continue;
+    auto* data = elf_getdata(section, nullptr);
+    const auto count = data == nullptr ? 0 : header.sh_size / header.sh_entsize;
+    GElf_Dyn entry;
+    for (std::uint64_t n = 0;
+         n < count && gelf_getdyn(data, static_cast<int>(n), &entry) != nullptr; ++n)
+      if (entry.d_tag == DT_SONAME)
+        if (const auto* name = elf_strptr(elf_, header.sh_link, entry.d_un.d_val))
+          return std::string(name);
   }
   return std::nullopt;
 }

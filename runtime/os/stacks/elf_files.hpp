@@ -39,9 +39,13 @@ class elf_file {
   std::optional<std::uint64_t> address_of_symbol(std::string_view name);
   /// The function, as it is mangled, that `address` lies in.
   std::optional<std::string> function_at(std::uint64_t address);
-  /// The first text of its read-only data that stands alone between zeros, begins with `prefix`
-  /// and is one that `accept` takes.
-  std::optional<std::string> constant(std::string_view prefix, bool (*accept)(std::string_view));
+  /// The first text of its read-only data that ends with a zero, begins with `prefix` and is one
+  /// that `accept` takes. It may be the end of a longer text, as linkers keep a text once that is
+  /// the end of another; `before` is the character in front of it, 0 at a beginning.
+  std::optional<std::string> constant(std::string_view prefix,
+                                      bool (*accept)(std::string_view text, char before));
+  /// The name by which a library is loaded (DT_SONAME); nothing: it is none, or has none.
+  std::optional<std::string> library_name();
 
  private:
   struct function {

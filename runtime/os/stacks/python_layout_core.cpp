@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -145,6 +146,42 @@ std::uint64_t word(const std::array<char, description_size>& bytes, std::size_t 
 }
 
 } // namespace
+
+std::string to_string(const python_release& r) {
+  return r.patch ? fmt::format("3.{}.{}", r.minor, *r.patch) : fmt::format("3.{}", r.minor);
+}
+
+std::optional<std::uint32_t> minor_in_name(std::string_view name) {
+  constexpr std::string_view stem = "python3.";
+  const auto at = name.rfind(stem);
+  if (at == name.npos)
+    return std::nullopt;
+  std::uint32_t minor = 0;
+  const auto* from = name.data() + at + stem.size();
+  const auto read = std::from_chars(from, name.data() + name.size(), minor);
+  return read.ec == std::errc() && read.ptr - from <= 2 ? std::optional(minor) : std::nullopt;
+}
+
+std::optional<python_release> release_in_constant(std::string_view text, char before) {
+  constexpr std::string_view stem = "3.";
+  const bool goes_on = before == '.' || (before >= '0' && before <= '9');
+  if (goes_on || text.size() > 16 || text.substr(0, stem.size()) != stem)
+    return std::nullopt;
+  const auto* end = text.data() + text.size();
+  python_release release;
+  std::uint32_t patch = 0;
+  const auto minor = std::from_chars(text.data() + stem.size(), end, release.minor);
+  if (minor.ec != std::errc() || minor.ptr == end || *minor.ptr != '.')
+    return std::nullopt;
+  const auto rest = std::from_chars(minor.ptr + 1, end, patch);
+  // "3.9.0rc1+" is one; "3.9.2/lib" is not.
+  if (rest.ec != std::errc() ||
+      std::string_view(rest.ptr, static_cast<std::size_t>(end - rest.ptr))
+              .find_first_not_of("0123456789abcr+") != std::string_view::npos)
+    return std::nullopt;
+  release.patch = patch;
+  return release;
+}
 
 result<python_layout> layout_of(python_release release) {
   switch (release.minor) {

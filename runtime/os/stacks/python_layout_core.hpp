@@ -5,13 +5,26 @@
 #include "runtime/os/stacks/memory_port.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace troupe::os {
 
 struct python_release {
-  std::uint32_t minor = 0; ///< of 3.x
-  std::uint32_t patch = 0;
+  std::uint32_t minor = 0;            ///< of 3.x
+  std::optional<std::uint32_t> patch; ///< nothing: not known, and not needed
 };
+std::string to_string(const python_release& r); ///< "3.11.2", "3.8"
+
+/// The minor version in the name of an interpreter or its library: "libpython3.10.so.1.0",
+/// "/opt/env/bin/python3.8", "lib/python3.9", "python3.7m"; nothing: the name has none.
+std::optional<std::uint32_t> minor_in_name(std::string_view name);
+
+/// A text that is a version of this minor one, as the interpreter has it in its constants; `before`
+/// is the character in front of it, which may belong to a longer text that has the same end
+/// ("/opt/pythons/3.8.18").
+std::optional<python_release> release_in_constant(std::string_view text, char before);
 
 /// Where the fields of an interpreter's structures are that lead to the frames of its threads, as
 /// offsets in bytes. They differ from one minor version to the next and stay within one; from 3.13

@@ -61,19 +61,40 @@ result<found_runtime> find_runtime(pid_t pid, const std::vector<mapping>& mappin
                                               : "no Python was found: " + unread);
 }
 
-bool is_version(std::string_view text) {
-  return text.size() >= 5 && text.size() <= 16 && text.find('.', 2) != text.npos &&
-         text.find_first_not_of("0123456789.abcr+") == text.npos;
+/// The name of a library is kept in the file itself; an executable's may be anything; the path of
+/// the standard library below a prefix ("lib/python3.9") is among the constants of each build.
+std::optional<std::uint32_t> minor_of(const found_runtime& runtime) {
+  if (const auto name = runtime.file->library_name())
+    if (const auto minor = minor_in_name(*name))
+      return minor;
+  if (const auto minor = minor_in_name(runtime.path.substr(runtime.path.rfind('/') + 1)))
+    return minor;
+  const auto is_name = [](std::string_view text, char before) {
+    const auto minor = minor_in_name(text);
+    return (before == '\0' || before == '/') && minor && text == fmt::format("python3.{}", *minor);
+  };
+  const auto folder = runtime.file->constant("python3.", is_name);
+  return folder ? minor_in_name(*folder) : std::nullopt;
 }
 
-/// "3.9.2" and what may stand behind it.
-python_release release_of(std::string_view version) {
-  python_release release;
-  const auto* end = version.data() + version.size();
-  const auto minor = std::from_chars(version.data() + 2, end, release.minor);
-  if (minor.ec == std::errc() && minor.ptr != end)
-    (void)std::from_chars(minor.ptr + 1, end, release.patch);
-  return release;
+/// As a constant that stands alone; else, as linkers keep a text once that is also the end of a
+/// longer one, as any end of the minor version that the names tell.
+std::optional<python_release> release_in_texts(const found_runtime& runtime) {
+  const auto alone = [](std::string_view text, char before) {
+    return before == '\0' && release_in_constant(text, before);
+  };
+  const auto at_the_end = [](std::string_view text, char before) {
+    return release_in_constant(text, before).has_value();
+  };
+  for (const auto* prefix : {"3.8.", "3.9.", "3.10."})
+    if (const auto text = runtime.file->constant(prefix, alone))
+      return release_in_constant(*text, '\0');
+  const auto minor = minor_of(runtime);
+  if (!minor)
+    return std::nullopt;
+  if (const auto text = runtime.file->constant(fmt::format("3.{}.", *minor), at_the_end))
+    return release_in_constant(*text, '\0');
+  return python_release{*minor, std::nullopt};
 }
 
 result<python_release> release_in(memory_port& memory, const found_runtime& runtime) {
@@ -82,9 +103,8 @@ result<python_release> release_in(memory_port& memory, const found_runtime& runt
   if (symbol && read_value(memory, runtime.bias + *symbol, version) && version >> 24 == 3)
     return python_release{static_cast<std::uint32_t>(version >> 16 & 0xff),
                           static_cast<std::uint32_t>(version >> 8 & 0xff)};
-  for (const auto* prefix : {"3.8.", "3.9.", "3.10."})
-    if (const auto text = runtime.file->constant(prefix, is_version))
-      return release_of(*text);
+  if (const auto release = release_in_texts(runtime))
+    return *release;
   return failure(errc::invalid,
                  fmt::format("{} is a Python whose version is not known", runtime.path));
 }
@@ -136,7 +156,7 @@ result<python_stacks> python_stacks::of(pid_t pid, const std::vector<mapping>& m
     found.layout_ = *layout;
     release = *version;
   }
-  found.version_ = fmt::format("3.{}.{}", release.minor, release.patch);
+  found.version_ = to_string(release);
   return found;
 }
 

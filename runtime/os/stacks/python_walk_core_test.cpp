@@ -40,6 +40,36 @@ TEST_CASE("the frames of every thread, in every version") {
   }
 }
 
+TEST_CASE("the version in names of interpreters and of their libraries") {
+  CHECK(minor_in_name("libpython3.10.so.1.0") == 10);
+  CHECK(minor_in_name("/opt/env/bin/python3.8") == 8);
+  CHECK(minor_in_name("lib/python3.9") == 9);
+  CHECK(minor_in_name("python3.7m") == 7);
+  CHECK(minor_in_name("libpython3.13t.so.1.0") == 13);
+  for (const char* none : {"", "python3", "libpython3.so", "python3.", "python3.x", "trainer",
+                           "python3.123", "python3.99999999999"})
+    CHECK_MESSAGE(!minor_in_name(none), none);
+}
+
+TEST_CASE("a version among constants, alone or as the end of a longer one") {
+  const auto shown = [](std::string_view text, char before) {
+    const auto found = release_in_constant(text, before);
+    return found ? to_string(*found) : "none";
+  };
+  CHECK(shown("3.8.18", '\0') == "3.8.18");
+  CHECK(shown("3.10.0rc1+", '\0') == "3.10.0");
+  // The end of "/root/.pyenv/versions/3.8.18" and of "Python-3.9.2".
+  CHECK(shown("3.8.18", '/') == "3.8.18");
+  CHECK(shown("3.9.2", '-') == "3.9.2");
+  // The end of "13.8.18" and of "2.3.8.18" are none.
+  CHECK(shown("3.8.18", '1') == "none");
+  CHECK(shown("3.8.18", '.') == "none");
+  for (const char* none : {"", "3.", "3.8", "3.8.", "3.8.x", "3.8.18/lib", "4.8.18",
+                           "3.8.18 (main)", "3.99999999999.1", "3.8.1234567890123"})
+    CHECK_MESSAGE(shown(none, '\0') == "none", none);
+  CHECK(to_string(python_release{8, std::nullopt}) == "3.8");
+}
+
 TEST_CASE("a version that is not known is refused by name") {
   const auto refused = layout_of({7, 0});
   REQUIRE(!refused);

@@ -1,6 +1,7 @@
 #include "runtime/os/watch/process_watch.hpp"
 
 #include "runtime/os/watch/crash_files.hpp"
+#include "runtime/os/watch/dump_files.hpp"
 #include "runtime/os/watch/limits.hpp"
 #include "runtime/os/watch/stacks_child.hpp"
 
@@ -56,18 +57,19 @@ class process_watch::pages {
   std::vector<void*> mapped_;
 };
 
-result<std::shared_ptr<process_watch>>
-process_watch::open(const std::vector<int>& pages_given, std::string program, std::string stacks) {
+result<std::shared_ptr<process_watch>> process_watch::open(const std::vector<int>& pages_given,
+                                                           std::string program,
+                                                           stacks_folders folders) {
   auto mapped = std::make_unique<pages>();
   for (const int descriptor : pages_given)
     if (auto one = mapped->map(descriptor); !one)
       return tl::make_unexpected(one.error());
   return std::shared_ptr<process_watch>(
-      new process_watch(std::move(mapped), std::move(program), std::move(stacks)));
+      new process_watch(std::move(mapped), std::move(program), std::move(folders)));
 }
 
-process_watch::process_watch(std::unique_ptr<pages> p, std::string program, std::string stacks)
-    : pages_(std::move(p)), program_(std::move(program)), stacks_(std::move(stacks)) {}
+process_watch::process_watch(std::unique_ptr<pages> p, std::string program, stacks_folders folders)
+    : pages_(std::move(p)), program_(std::move(program)), folders_(std::move(folders)) {}
 
 process_watch::~process_watch() = default;
 
@@ -147,28 +149,56 @@ diag::dump_result process_watch::read_stacks(const std::vector<std::uint32_t>& l
     if (processes.size() < limits::dumped_processes_max &&
         std::find(local_ranks.begin(), local_ranks.end(), p.local_rank) != local_ranks.end())
       processes.push_back({trains(p.local_rank), p.rank});
-  return processes.empty() ? diag::dump_result{} : read_in_child(program_, processes, true, within);
+  if (processes.empty())
+    return {};
+  auto read = read_in_child(program_, processes, true, within);
+  for (auto& process : read.stacks)
+    for (const auto& p : watched)
+      if (p.rank == process.rank)
+        process.world_size = p.world_size;
+  return read;
+}
+
+void process_watch::keep(diag::dump_result& read) {
+  if (folders_.dumps.empty())
+    return;
+  const std::lock_guard lock(mutex_);
+  if (!not_kept_.empty())
+    read.missing.push_back("files of the last dump: " + not_kept_);
+  if (std::exchange(keeps_, true)) {
+    read.missing.push_back(
+        "files of this dump: those of an earlier one are still being written to " + folders_.dumps);
+    return;
+  }
+  boost::asio::post(keeping_.context(), [this, read] {
+    const auto kept = keep_dumps(folders_.dumps, read);
+    const std::lock_guard done(mutex_);
+    keeps_ = false;
+    not_kept_ = kept ? std::string() : kept.error().what;
+  });
 }
 
 void process_watch::dump(const std::vector<std::uint32_t>& local_ranks, duration within,
                          dumped done) {
   boost::asio::post(dumping_.context(), [this, local_ranks, within, done = std::move(done)] {
-    done(read_stacks(local_ranks, within));
+    auto read = read_stacks(local_ranks, within);
+    keep(read);
+    done(std::move(read));
   });
 }
 
 void process_watch::read_crashes(std::uint64_t generation,
                                  const std::vector<diag::crashed_process>& processes,
                                  duration within, crashes_read done) {
-  boost::asio::post(crashes_.context(),
-                    [this, generation, processes, within, done = std::move(done)] {
-                      std::vector<dumped_process> read;
-                      for (const auto& p : processes)
-                        if (read.size() < limits::dumped_processes_max)
-                          read.push_back({p.pid, p.rank});
-                      auto found = read_in_child(program_, read, false, within);
-                      done(keep_crashes(stacks_, generation, processes, std::move(found), within));
-                    });
+  boost::asio::post(
+      crashes_.context(), [this, generation, processes, within, done = std::move(done)] {
+        std::vector<dumped_process> read;
+        for (const auto& p : processes)
+          if (read.size() < limits::dumped_processes_max)
+            read.push_back({p.pid, p.rank});
+        auto found = read_in_child(program_, read, false, within);
+        done(keep_crashes(folders_.crashes, generation, processes, std::move(found), within));
+      });
 }
 
 } // namespace troupe::os
