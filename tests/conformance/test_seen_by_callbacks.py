@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 import hashlib
 import json
 import threading
@@ -148,6 +149,53 @@ def test_nothing_is_waited_for_where_it_is_not_wanted(tmp_path: Path):
         made.train()
         waited.append(calls[:2])
     assert waited == [[12, 12], [12, 12], [5, 10]]
+
+
+# ---- Several trainings in one process ----
+
+
+def evaluated(made: Any) -> list[Any]:
+    metrics = {key: value for key, value in made.evaluate().items() if "time" not in key and "second" not in key}
+    return [metrics, made.predict(made.eval_dataset).predictions.sum().item()]
+
+
+def again_and_again(place: Path, ours: bool) -> list[Any]:
+    """A second `train`, evaluations before, between and after, another Trainer that resumes, and a sweep."""
+    made = trainer(place / "a", 10)
+    made = flash(made, memory_steps=3) if ours else made
+    rows = evaluated(made)
+    made.train()
+    rows += [losses(made), evaluated(made)]
+    made.args.max_steps = 15
+    made.train(resume_from_checkpoint=True)
+    rows += [losses(made), evaluated(made)]
+    made.save_model(str(place / "saved"))
+    other = trainer(place / "a", 20)
+    rows += evaluated(other := flash(other) if ours else other)
+    other.train(resume_from_checkpoint=str(place / "a/checkpoint-10"))
+    rows += [losses(other), evaluated(other)]
+    for rate in (1e-3, 1e-2):
+        one = trainer(place / f"sweep-{rate}", 5, learning_rate=rate)
+        (flash(one) if ours else one).train()
+        rows += [losses(one), evaluated(one)]
+    rows.append(sorted(str(path.relative_to(place)) for path in place.glob("*/checkpoint-*")))
+    return rows
+
+
+def test_a_second_train_an_evaluation_and_a_sweep_are_as_without_us(tmp_path: Path):
+    assert again_and_again(tmp_path / "ours", True) == again_and_again(tmp_path / "own", False)
+
+
+def test_a_sweep_gives_memory_back(tmp_path: Path):
+    def open_files() -> int:
+        gc.collect()
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    counts = []
+    for trial in range(4):
+        flash(trainer(tmp_path / str(trial), 1)).train()
+        counts.append(open_files())
+    assert counts[-1] <= counts[0]
 
 
 # ---- The Hub ----

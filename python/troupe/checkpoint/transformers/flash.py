@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -291,6 +292,8 @@ class Flash:
             copy_on_write=options.copy_on_write,
             redundancy=Redundancy.chosen(options.replica_count, options.parity, options.parity_group),
         )
+        # A sweep makes one Trainer after the other, and closes none.
+        weakref.finalize(self.trainer, self.checkpointer.close).atexit = False
         return self.checkpointer
 
     def _place(self) -> str:
