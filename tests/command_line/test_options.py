@@ -55,19 +55,19 @@ DEVIATIONS: dict[str, Callable[[CommandLine, Outcome, Outcome], bool]] = {
     "bounds": lambda line, torch, ours: "refused" in ours
     and says(ours, r"are possible|there can be|not a number of seconds|there is no local rank"),
     "nodes-that-cannot-come": lambda line, torch, ours: "refused" in ours
-    and says(ours, r"--standalone is for one node|--node-rank -?\d+ does not exist"),
+    and says(ours, r"(--standalone|PET_STANDALONE) is for one node|(--node-rank|PET_NODE_RANK) -?\d+ does not exist"),
     "choices-in-variables": lambda line, torch, ours: "refused" in ours
     and says(ours, r"^PET_START_METHOD: .* is none of"),
     "settings-for-both-backends": lambda line, torch, ours: "refused" in ours
-    and says(ours, r"^--rdzv-conf: '.*' is not")
+    and says(ours, r"^(--rdzv-conf|PET_RDZV_CONF): '.*' is not")
     and torch.get("rdzv_backend") == "static",
-    "unknown-settings": lambda line, torch, ours: says(ours, "^--rdzv-conf: '.*' is no setting"),
+    "unknown-settings": lambda line, torch, ours: says(ours, "^(--rdzv-conf|PET_RDZV_CONF): '.*' is no setting"),
     "no-file-store": lambda line, torch, ours: says(ours, "'store_type=file' is not tcp"),
     "fractions-of-seconds": lambda line, torch, ours: refused(torch, 1)
     and re.search(r"_timeout=(\d*\.\d+|0)", all_names(line)) is not None,
     "static-endpoint-without-port": lambda line, torch, ours: says(torch, "Port is absent in endpoint"),
-    "signals-are-checked": lambda line, torch, ours: says(ours, "--signals-to-handle: "),
-    "event-log-handlers": lambda line, torch, ours: says(ours, "--event-log-handler: "),
+    "signals-are-checked": lambda line, torch, ours: says(ours, "(--signals-to-handle|PET_SIGNALS_TO_HANDLE): "),
+    "event-log-handlers": lambda line, torch, ours: says(ours, "(--event-log-handler|PET_EVENT_LOG_HANDLER): "),
     "two-digit-ranks": lambda line, torch, ours: refused(torch, 1)
     and "does not match" in torch["what"]
     and re.search(r"\d\d:[0-3]", all_names(line)) is not None,
