@@ -8,12 +8,28 @@
 
 namespace troupe::diag {
 
+/// What a thread that does not run waits for, by the system call that it is in.
+enum class awaited : std::uint8_t {
+  nothing, ///< it runs, or its call is not known
+  lock,    ///< a futex: another thread of its process, or none that would ever let it go on
+  outside, ///< a socket, a pipe or a timer (poll, recv, sleep): something that goes on elsewhere
+  child,   ///< the end of a process (wait4)
+  kernel,  ///< any other call, such as read()
+};
+
 /// A thread that executes Python: where it is, and what it has used.
 struct thread_look {
   std::int32_t id = 0; ///< the kernel's; the process's own number: the main thread
   duration cpu_time{};
-  std::uint64_t stack = 0; ///< hash of its functions, without lines: a loop changes those
-  duration wanted{};       ///< it ran, or waited for a processor; 0: the kernel does not tell
+  std::uint64_t stack = 0;    ///< hash of its functions, without lines: a loop changes those
+  duration wanted{};          ///< it ran, or waited for a processor; 0: the kernel does not tell
+  std::uint64_t position = 0; ///< where its innermost function is: a call of C does not change it
+  std::uint64_t io_bytes = 0; ///< by its own read() and write() and their like; 0: not known
+  awaited waits = awaited::nothing;
+  /// It waits for another thread by Python's means: join(), result(), a queue's get().
+  bool joins = false;
+  /// Its position changed during this look.
+  bool runs_on = false;
 };
 
 /// A child, or one of a child's, that does a part of the process's work: a data loader's worker, a
@@ -27,6 +43,8 @@ struct child_look {
   std::vector<thread_look> threads; ///< as of `process_look`
   std::string place;                ///< as of `process_look`
   duration wanted{};                ///< of all its threads, as of `thread_look`
+  /// The thread of the process that has started it, or its parent; 0: not known.
+  std::int32_t started_by = 0;
 };
 
 /// One look at a process from outside, in bounded time. What could not be read is 0 or empty.
@@ -46,6 +64,14 @@ struct process_look {
   /// Connections that have been retransmitting, by the peer's address and port.
   std::vector<std::string> slow_peers;
   std::vector<std::string> evidence; ///< further lines for people: a full file system
+  /// The thread that makes the steps and collectives, as its page says; 0: not known.
+  std::int32_t script = 0;
+  /// The script has come to its end: Python is being finalized, or the kernel takes it down.
+  bool ends = false;
+  /// In which all its threads together were ready to run and had no processor, since they began.
+  duration delayed{};
+  /// Its page says that it waits for its data loader. Set by the reader of the page.
+  bool waits_for_input = true;
 };
 
 } // namespace troupe::diag

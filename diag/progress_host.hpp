@@ -25,10 +25,11 @@ struct watched_process {
   std::uint32_t world_size = 0;
 };
 
-/// What the memory of a training process says now. Costs microseconds.
+/// What the memory of a training process says now, and whether it is stopped. Costs microseconds.
 struct page_reading {
   std::uint32_t local_rank = 0;
   std::optional<page_view> page; ///< nothing: the process has not taken its page
+  char state = 0;                ///< of the process, as in `process_look`; 0: not known
 };
 
 /// The stacks of several processes, as far as they came in time.
@@ -61,7 +62,7 @@ class progress_host {
   /// From now on these are the processes; those that are not named are let go of. Their pages are
   /// by local rank.
   virtual void watch(const std::vector<watched_process>& processes) = 0;
-  /// At once: it reads memory only.
+  /// At once: it reads memory, and a line that the kernel keeps in memory.
   virtual std::vector<page_reading> read(const std::vector<std::uint32_t>& local_ranks) = 0;
   /// So long this machine has slept since it started: CLOCK_BOOTTIME less CLOCK_MONOTONIC.
   virtual duration slept() = 0;

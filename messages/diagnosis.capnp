@@ -74,6 +74,8 @@ struct RankProgress {
   # A debugger is attached.
   motion @21 :UInt8;
   # 0: not looked at. 1: its stacks differ between looks. 2: they do not. 3: nor do they, and it wanted a processor nearly all the time.
+  # 4: it is in one call that may take long: a computation in C, a wait for an answer, a timer or a child. 5: it is ready to run, and others
+  # have the processors. 6: its script is over, and it is being closed. 7: as 2, while another thread of it had no processor.
   place @22 :Text;
   # Where its main thread is: "read() of its data loader's worker 7". Empty: not looked at.
   evidence @23 :List(Text);

@@ -30,7 +30,7 @@ struct ProcessStacks {
   # What the kernel says of it, one line each: "the file system of /data is full".
   motion @12 :UInt8;
   # What several looks at it tell. 0: nothing, 1: it moves, 2: it stands still and sleeps, 3: it stands still and uses a processor, 4: it is
-  # stopped.
+  # stopped, 5: it is in one call that may take long, 6: it waits for a processor, 7: it is being closed.
 }
 
 struct ThreadStacks {

@@ -97,6 +97,7 @@ int32_t troupe_communicator(const char* name, const uint32_t* members, size_t me
 
 void troupe_collective_enter(int32_t communicator, uint32_t kind, uint64_t bytes) {
   const auto which = static_cast<diag::collective>(kind < collectives ? kind : collectives - 1);
+  makes_collective();
   page().entered(row_of(communicator), which, bytes, now_ns());
 }
 

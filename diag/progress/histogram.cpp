@@ -69,4 +69,18 @@ std::uint64_t quantile(const duration_counts& of, double share) {
   return end_of_bucket(of.counts.size() - 1);
 }
 
+std::uint64_t quantile_by_time(const duration_counts& of, double share) {
+  double all = 0;
+  for (std::size_t i = 0; i < of.counts.size(); ++i)
+    all += of.counts[i] * static_cast<double>(end_of_bucket(i));
+  const auto wanted = std::clamp(share, 0.0, 1.0) * all;
+  double below = 0;
+  for (std::size_t i = 0; i < of.counts.size(); ++i) {
+    below += of.counts[i] * static_cast<double>(end_of_bucket(i));
+    if (of.counts[i] > 0 && below >= wanted)
+      return end_of_bucket(i);
+  }
+  return 0;
+}
+
 } // namespace troupe::diag

@@ -36,4 +36,8 @@ duration_counts read(const duration_histogram& from);
 /// that one is. 0 if there is none.
 std::uint64_t quantile(const duration_counts& of, double share);
 
+/// The same by time: durations up to this one take at least `share` of all the time. Where a
+/// thousand short ones surround one that is long, this one is the long one.
+std::uint64_t quantile_by_time(const duration_counts& of, double share);
+
 } // namespace troupe::diag

@@ -88,7 +88,7 @@ struct communicator_words {
 };
 
 struct progress_page {
-  static constexpr std::uint64_t magic_now = 0x7472'6f75'7065'0001; ///< "troupe", version 1
+  static constexpr std::uint64_t magic_now = 0x7472'6f75'7065'0002; ///< "troupe", version 2
   static constexpr std::size_t communicators_max = 64;
   static constexpr std::size_t user_phase_bytes = 48;
 
@@ -106,6 +106,10 @@ struct progress_page {
   word touched_ns; ///< something changed that is counted nowhere else: a heartbeat by the script
   std::array<phase_words, phases> each_phase;
   std::array<communicator_words, communicators_max> communicators;
+  word script_thread; ///< gettid() of the thread that makes steps, else of the last collective
+  word noted_ns;      ///< when anything above was last written
+  /// From one such time to the next: what is usual of a program whose steps are not seen.
+  duration_histogram silences;
 };
 
 /// What reports to a page.

@@ -232,6 +232,43 @@ TEST_CASE("several threads enter collectives of one communicator") {
   CHECK(left == 40'000);
 }
 
+TEST_CASE("a quantile by time is the long one among many short ones") {
+  duration_counts counts;
+  CHECK(quantile_by_time(counts, 0.9) == 0);
+  counts.counts[bucket_of(1 * ms)] = 1'000;
+  counts.counts[bucket_of(10'000 * ms)] = 1;
+  counts.total = 1'001;
+  CHECK(quantile(counts, 0.99) == end_of_bucket(bucket_of(1 * ms)));
+  CHECK(quantile_by_time(counts, 0.9) == end_of_bucket(bucket_of(10'000 * ms)));
+  CHECK(quantile_by_time(counts, 0.05) == end_of_bucket(bucket_of(1 * ms)));
+}
+
+TEST_CASE("whatever is noted ends a silence, and a page begins without one") {
+  worker w;
+  const auto group = w.writer.communicator("0", 2, 0);
+  CHECK(w.seen().silences.total == 0);
+  std::uint64_t silences = 0;
+  const auto notes = [&](auto what) {
+    w.after(5 * ms);
+    what();
+    silences += 1;
+    CHECK(w.seen().silences.total == silences - 1);
+    CHECK(quantile(w.seen().silences, 1) == (silences > 1 ? end_of_bucket(bucket_of(5 * ms)) : 0));
+  };
+  notes([&] { w.writer.entered(group, collective::all_reduce, 0, w.now); });
+  notes([&] { w.writer.left(group, w.now); });
+  notes([&] { w.writer.entered_only(group, collective::all_reduce, w.now); });
+  notes([&] { w.writer.enter(phase::forward, {}, w.now); });
+  notes([&] { w.writer.leave(phase::forward, w.now); });
+  notes([&] { w.writer.step(w.now); });
+  notes([&] { w.writer.touch(w.now); });
+  w.writer.script_thread(4711);
+  CHECK(w.seen().script_thread == 4711);
+  w.writer.take(43, w.now);
+  CHECK(w.seen().silences.total == 0);
+  CHECK(w.seen().script_thread == 0);
+}
+
 TEST_CASE("whatever is written into a page, what is read of it is bounded") {
   std::mt19937_64 random(17);
   for (int round = 0; round < 200; ++round) {
@@ -248,6 +285,8 @@ TEST_CASE("whatever is written into a page, what is read of it is bounded") {
     CHECK(seen->user_phase.size() < progress_page::user_phase_bytes);
     CHECK(seen->communicators.size() <= progress_page::communicators_max);
     CHECK(seen->step_durations.total <= duration_histogram::buckets * duration_histogram::fades_at);
+    CHECK(seen->silences.total <= duration_histogram::buckets * duration_histogram::fades_at);
+    CHECK(seen->script_thread <= 1u << 22);
     CHECK(seen->feeds < 128);
     for (const auto& each : seen->communicators) {
       CHECK(each.left <= each.entered);

@@ -7,6 +7,7 @@ namespace troupe::diag {
 namespace {
 
 constexpr std::uint64_t members_max = 1u << 24;
+constexpr std::uint64_t thread_max = 1u << 22; // PID_MAX_LIMIT of the kernel
 constexpr std::uint64_t all_feeds = static_cast<std::uint64_t>(feed::trace) * 2 - 1;
 
 template<class Chars>
@@ -77,6 +78,8 @@ std::optional<page_view> read_page(const progress_page& page, std::uint64_t now)
   seen.phase_ns = past(page.phase_ns, now);
   seen.user_phase = text_of(page.user_phase);
   seen.touched_ns = past(page.touched_ns, now);
+  seen.script_thread = std::min(page.script_thread.load(relaxed), thread_max);
+  seen.silences = read(page.silences);
   for (std::size_t i = 0; i < phases; ++i)
     seen.each_phase[i] = view_of(page.each_phase[i], now);
   for (const auto& each : page.communicators)

@@ -48,6 +48,8 @@ struct page_view {
   std::uint64_t touched_ns = 0;
   std::array<phase_view, phases> each_phase;
   std::vector<communicator_view> communicators; ///< those that have a name
+  std::uint64_t script_thread = 0;              ///< a process's number at most
+  duration_counts silences;
 
   bool fed_by(feed from) const { return (feeds & static_cast<std::uint64_t>(from)) != 0; }
   /// When anything was last written here, phases and collectives included. 0: never.

@@ -49,10 +49,12 @@ void page_writer::take(std::uint64_t pid, std::uint64_t now) {
   page_.magic.store(0, std::memory_order_release);
   for (row i = 0; i < no_row; ++i)
     release(i);
-  for (auto* each : {&page_.feeds, &page_.step, &page_.steps_made, &page_.step_ns,
-                     &page_.step_longest_ns, &page_.touched_ns})
+  for (auto* each :
+       {&page_.feeds, &page_.step, &page_.steps_made, &page_.step_ns, &page_.step_longest_ns,
+        &page_.touched_ns, &page_.script_thread, &page_.noted_ns})
     each->store(0, relaxed);
   clear(page_.step_durations);
+  clear(page_.silences);
   for (auto& each : page_.each_phase) {
     each.entered.store(0, relaxed);
     each.longest_ns.store(0, relaxed);
@@ -69,7 +71,20 @@ void page_writer::feeds(feed from) {
   page_.feeds.fetch_or(static_cast<std::uint64_t>(from), relaxed);
 }
 
+/// Several threads may add at once, and lose a count: of hundreds that is nothing.
+void page_writer::note(std::uint64_t now) {
+  const auto last = page_.noted_ns.load(relaxed);
+  page_.noted_ns.store(now, relaxed);
+  if (last != 0)
+    add(page_.silences, since(last, now));
+}
+
+void page_writer::script_thread(std::uint64_t id) {
+  page_.script_thread.store(id, relaxed);
+}
+
 void page_writer::step(std::uint64_t number, std::uint64_t now) {
+  note(now);
   if (const auto last = page_.step_ns.load(relaxed); last != 0) {
     const auto took = since(last, now);
     add(page_.step_durations, took);
@@ -86,6 +101,7 @@ void page_writer::step(std::uint64_t now) {
 
 void page_writer::touch(std::uint64_t now) {
   page_.touched_ns.store(now, relaxed);
+  note(now);
 }
 
 void page_writer::turn_to(phase which, std::string_view name, std::uint64_t now) {
@@ -99,6 +115,7 @@ void page_writer::turn_to(phase which, std::string_view name, std::uint64_t now)
   add_one(page_.each_phase[static_cast<std::size_t>(which)].entered);
   page_.phase_now.store(static_cast<std::uint64_t>(which), relaxed);
   page_.phase_ns.store(now, relaxed);
+  note(now);
 }
 
 void page_writer::enter(phase which, std::string_view name, std::uint64_t now) {
@@ -202,6 +219,7 @@ void page_writer::entered(row which, collective kind, std::uint64_t bytes, std::
   in.bytes.store(bytes, relaxed);
   in.entered_ns.store(now, relaxed);
   in.entered.fetch_add(1, relaxed);
+  note(now);
 }
 
 void page_writer::entered_only(row which, collective kind, std::uint64_t now) {
@@ -211,6 +229,7 @@ void page_writer::entered_only(row which, collective kind, std::uint64_t now) {
   in.kind.store(static_cast<std::uint64_t>(kind) | communicator_words::ends_unknown, relaxed);
   in.entered_ns.store(now, relaxed);
   in.entered.fetch_add(1, relaxed);
+  note(now);
 }
 
 void page_writer::left(row which, std::uint64_t now) {
@@ -227,6 +246,7 @@ void page_writer::left(row which, std::uint64_t now) {
     in.waited_ns.fetch_add(since(flying.since.load(relaxed), now), relaxed);
   in.left.fetch_add(1, relaxed);
   in.left_ns.store(now, relaxed);
+  note(now);
 }
 
 } // namespace troupe::diag

@@ -32,6 +32,8 @@ class page_writer {
   /// The next one.
   void step(std::uint64_t now);
   void touch(std::uint64_t now);
+  /// The kernel's number of the thread that makes steps, or collectives where no step was made.
+  void script_thread(std::uint64_t id);
 
   void enter(phase which, std::string_view name, std::uint64_t now);
   /// Leaves the innermost phase of this kind, wherever it lies. Without one nothing happens.
@@ -55,6 +57,7 @@ class page_writer {
 
  private:
   void turn_to(phase which, std::string_view name, std::uint64_t now);
+  void note(std::uint64_t now);
 
   row new_row();
 

@@ -8,10 +8,12 @@ namespace {
 
 /// Less CPU time than this is a timer or a thread that keeps time; less I/O is a line of a log.
 constexpr std::uint32_t works_permille = 30;
-/// What executes no Python shows no stacks here: so much is a compiler, less keeps an eye on
-/// things.
+/// A process or thread that shows no stacks: so much is a compiler, less keeps an eye on things.
 constexpr std::uint32_t computes_permille = 500;
 constexpr std::uint32_t nearly_all_permille = 800;
+/// A thread that wanted a core and got less than this of it says nothing by standing still.
+constexpr std::uint32_t starved_below_permille = 300;
+constexpr std::uint32_t delayed_permille = 200;
 constexpr std::uint64_t io_bytes_least = 64u << 10;
 
 std::uint32_t permille(duration used, duration between) {
@@ -32,8 +34,8 @@ const thread_look* thread_with(const std::vector<thread_look>& threads, std::int
   return found == threads.end() ? nullptr : &*found;
 }
 
-/// Of the main thread, and of those that have run since. A thread that is new says nothing: pools
-/// start them, and timers.
+/// Of a child's main thread, and of those that have run since. A thread that is new says nothing:
+/// pools start them, and timers.
 bool stacks_moved(std::int32_t main, const std::vector<thread_look>& from,
                   const std::vector<thread_look>& to) {
   return std::any_of(to.begin(), to.end(), [&](const thread_look& t) {
@@ -42,7 +44,42 @@ bool stacks_moved(std::int32_t main, const std::vector<thread_look>& from,
   });
 }
 
+/// It runs, or would if it had a processor.
+bool works(const child_look& child, const child_look& before, duration between) {
+  const auto used = permille(child.cpu_time - before.cpu_time, between);
+  const auto wanted = permille(child.wanted - before.wanted, between);
+  return child.threads.empty()
+             ? std::max(used, wanted) >= computes_permille
+             : used >= works_permille && stacks_moved(child.pid, before.threads, child.threads);
+}
+
 } // namespace
+
+/// Those of the main thread and the script's that are seen in both looks; none: the process as a
+/// whole decides.
+std::vector<std::int32_t> compared_looks::deciding(const process_look& look) const {
+  std::vector<std::int32_t> ids;
+  for (const auto id : {look.pid, look.script})
+    if (id != 0 && std::find(ids.begin(), ids.end(), id) == ids.end() &&
+        thread_with(first_.threads, id) && thread_with(look.threads, id))
+      ids.push_back(id);
+  return ids;
+}
+
+bool compared_looks::decides(std::int32_t thread, const process_look& look) const {
+  const auto ids = deciding(look);
+  return ids.empty() || std::find(ids.begin(), ids.end(), thread) != ids.end();
+}
+
+compared_looks::thread_change compared_looks::change_of(const thread_look& before,
+                                                        const thread_look& now,
+                                                        duration between) const {
+  thread_change c;
+  c.ran = permille(now.cpu_time - before.cpu_time, between);
+  c.wanted = std::max(c.ran, permille(now.wanted - before.wanted, between));
+  c.elsewhere = before.stack != now.stack;
+  return c;
+}
 
 void compared_looks::add(instant now, const process_look& look) {
   if (looks_ != 0 && look.started != first_.started)
@@ -52,30 +89,64 @@ void compared_looks::add(instant now, const process_look& look) {
     first_ = look;
     first_at_ = now;
   } else {
-    stacks_differ_ |= stacks_moved(look.pid, first_.threads, look.threads);
     stacks_known_ &= !look.threads.empty() && !first_.threads.empty();
-    io_moves_ |= io_moved(first_.io_bytes, look.io_bytes);
+    compare_threads(look, now - first_at_);
     compare_children(look, now - first_at_);
   }
+  for (const auto& t : look.threads)
+    position_moves_ |= t.runs_on && decides(t.id, look);
   last_ = look;
   last_at_ = now;
 }
 
+void compared_looks::compare_threads(const process_look& look, duration between) {
+  const auto ids = deciding(look);
+  bool all_counts = ids.empty(), joins = false;
+  for (const auto id : ids) {
+    const auto &before = *thread_with(first_.threads, id), &after = *thread_with(look.threads, id);
+    const auto change = change_of(before, after, between);
+    goes_elsewhere_ |= change.elsewhere && change.ran >= works_permille;
+    position_moves_ |= before.position != after.position;
+    io_moves_ |= io_moved(before.io_bytes, after.io_bytes);
+    joins |= after.joins;
+    // The bytes that it waits for are carried by the process's connections, not by its own calls.
+    all_counts |=
+        after.joins || after.waits == awaited::outside || before.waits == awaited::outside;
+  }
+  if (all_counts)
+    io_moves_ |= io_moved(first_.io_bytes, look.io_bytes);
+  if (!joins)
+    return;
+  for (const auto& t : look.threads)
+    if (const auto* before = thread_with(first_.threads, t.id); before && !decides(t.id, look))
+      joined_move_ |= change_of(*before, t, between).wanted >= computes_permille;
+}
+
+/// A data loader's worker counts while the script waits for its input; another child, if a thread
+/// that decides has started it.
+bool compared_looks::child_counts(const child_look& child, const process_look& look) const {
+  if (!child.role.empty())
+    return look.waits_for_input;
+  return child.started_by == 0 || decides(child.started_by, look);
+}
+
 void compared_looks::compare_children(const process_look& look, duration between) {
+  const auto ids = deciding(look);
+  const bool joins = std::any_of(ids.begin(), ids.end(), [&](std::int32_t id) {
+    return thread_with(look.threads, id)->joins;
+  });
   for (const auto& child : look.children) {
     const auto before = std::find_if(first_.children.begin(), first_.children.end(),
                                      [&child](const auto& c) { return c.pid == child.pid; });
+    const bool counts = child_counts(child, look);
     if (before == first_.children.end()) {
-      children_move_ = true; // it was born just now
+      children_move_ |= counts; // it was born just now
       continue;
     }
-    const auto used = permille(child.cpu_time - before->cpu_time, between);
-    const auto wanted = permille(child.wanted - before->wanted, between);
-    const bool works =
-        child.threads.empty()
-            ? std::max(used, wanted) >= computes_permille
-            : used >= works_permille && stacks_moved(child.pid, before->threads, child.threads);
-    children_move_ |= works || io_moved(before->io_bytes, child.io_bytes);
+    // A pool's workers are started by a thread of the pool, which the script waits for.
+    if (counts || (joins && child.role.empty()))
+      children_move_ |=
+          works(child, *before, between) || io_moved(before->io_bytes, child.io_bytes);
   }
 }
 
@@ -83,32 +154,77 @@ std::uint32_t compared_looks::cpu_permille() const {
   return looks_ < 2 ? 0 : permille(last_.cpu_time - first_.cpu_time, last_at_ - first_at_);
 }
 
-bool compared_looks::wants_a_core(std::uint32_t least_permille) const {
+compared_looks::thread_change compared_looks::decided() const {
   const auto between = last_at_ - first_at_;
-  return cpu_permille() >= least_permille ||
-         std::any_of(last_.threads.begin(), last_.threads.end(), [&](const thread_look& t) {
-           const auto* before = thread_with(first_.threads, t.id);
-           return before && permille(t.wanted - before->wanted, between) >= least_permille;
-         });
+  thread_change most;
+  const auto ids = deciding(last_);
+  for (const auto id : ids) {
+    const auto c =
+        change_of(*thread_with(first_.threads, id), *thread_with(last_.threads, id), between);
+    if (c.wanted >= most.wanted)
+      most = c;
+  }
+  if (ids.empty())
+    most.ran = most.wanted = cpu_permille();
+  return most;
+}
+
+/// Of the threads that execute no Python, and of those that PyTorch computes gradients with.
+std::uint32_t compared_looks::native_permille() const {
+  duration of_python{};
+  for (const auto& t : last_.threads)
+    if (const auto* before = thread_with(first_.threads, t.id))
+      of_python += t.cpu_time - before->cpu_time;
+  return permille(last_.cpu_time - first_.cpu_time - of_python, last_at_ - first_at_);
 }
 
 bool compared_looks::wants_a_core() const {
-  return wants_a_core(nearly_all_permille);
+  return looks_ >= 2 && decided().wanted >= nearly_all_permille;
 }
 
-/// A stop is seen at once, and what its children still do does not end it.
+bool compared_looks::lacks_a_core() const {
+  return looks_ >= 2 &&
+         permille(last_.delayed - first_.delayed, last_at_ - first_at_) >= delayed_permille;
+}
+
+/// No thread that decides runs: whether what they wait for may be at work.
+motion compared_looks::asleep() const {
+  const bool has_loader = std::any_of(last_.children.begin(), last_.children.end(),
+                                      [](const child_look& c) { return !c.role.empty(); }) &&
+                          last_.waits_for_input;
+  const auto ids = deciding(last_);
+  // The script's thread says more than a main thread that only waits for it.
+  const auto* thread = ids.empty() ? nullptr : thread_with(last_.threads, ids.back());
+  if (thread && !has_loader &&
+      (thread->waits == awaited::outside || thread->waits == awaited::child))
+    return motion::works;
+  if (thread && thread->waits == awaited::lock && native_permille() >= computes_permille)
+    return motion::works;
+  return motion::sleeps;
+}
+
+/// A stop is seen at once, and does not end by what its children still do.
 motion compared_looks::moves() const {
   if (last_.state == 'T' || last_.state == 't')
     return motion::stopped;
+  if (looks_ != 0 && last_.ends)
+    return motion::ends;
   if (looks_ < 2)
     return motion::unknown;
-  const bool works = cpu_permille() >= works_permille;
-  if (io_moves_ || children_move_ || (works && stacks_differ_))
+  if (io_moves_ || children_move_ || joined_move_ || goes_elsewhere_)
     return motion::moves;
-  // A wait for a processor is no sleep.
-  if (!wants_a_core(works_permille))
-    return motion::sleeps;
-  return stacks_known_ ? motion::spins : motion::unknown; // it works at what cannot be seen
+  const auto most = decided();
+  // A wait for a processor is no sleep, and it is not the rank's fault.
+  if (most.ran < starved_below_permille && most.wanted - most.ran >= starved_below_permille)
+    return motion::starves;
+  if (most.wanted < works_permille)
+    return asleep();
+  if (!stacks_known_)
+    return motion::unknown;
+  // Now and then at work, and at the same: it polls.
+  if (most.wanted < nearly_all_permille)
+    return asleep() == motion::works ? motion::works : motion::spins;
+  return position_moves_ ? motion::spins : motion::works;
 }
 
 } // namespace troupe::diag

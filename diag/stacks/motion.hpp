@@ -11,13 +11,25 @@ namespace troupe::diag {
 /// Whether a process moves though it reports nothing: several looks at it, compared.
 ///
 /// A process in a long evaluation, a checkpoint by other means or a first compilation reports
-/// nothing either. What tells it from one that hangs is that its stacks change, or that bytes flow,
-/// also in the children that work for it. A loop that never ends uses all of a core in the same
-/// functions: that is no motion. Nor is a timer's thread, whose stack changes and which uses
-/// nothing.
+/// nothing either. It differs from one that hangs in that its stacks change, or that bytes flow,
+/// also in the children that work for it.
+///
+/// A training process is full of threads that have nothing to do with its training: one reads
+/// gauges, one uploads logs, one starts a program every second. They go on beside a deadlock. So
+/// only two threads decide, the main one and the script's, and whatever these two wait for:
+///
+///     runs, other functions than before ............... moves
+///     runs, the same functions, another place in them .. spins: a loop of Python
+///     runs, in one call of C ........................... works: how far it is cannot be seen
+///     waits for a socket, a timer, a child ............. works, or moves if bytes flow
+///     waits for a thread (join, result) ................ moves if that computes or bytes flow
+///     waits for a lock ................................. sleeps, or works if native threads
+///     compute
+///
+/// Where Python's threads cannot be read, the process as a whole decides.
 class compared_looks {
  public:
-  /// Each is compared with the first: what is slow is seen in the sum. A look at another process
+  /// Each is compared with the first: slow motion is seen in the sum. A look at another process
   /// that has the same number begins anew.
   void add(instant now, const process_look& look);
 
@@ -29,21 +41,40 @@ class compared_looks {
   /// One of its threads ran or waited for a processor nearly all the time: a loop does, on an
   /// overloaded machine as well.
   bool wants_a_core() const;
+  /// A thread of it, whichever, was ready to run for a good part of the time and had no processor:
+  /// its silence may be its machine's.
+  bool lacks_a_core() const;
   const process_look& last() const { return last_; }
 
  private:
+  /// One thread from the first look to the last.
+  struct thread_change {
+    std::uint32_t ran = 0, wanted = 0; ///< thousandths of a core
+    bool elsewhere = false;            ///< in other functions
+  };
+  std::vector<std::int32_t> deciding(const process_look& look) const;
+  bool decides(std::int32_t thread, const process_look& look) const;
+  thread_change change_of(const thread_look& before, const thread_look& now,
+                          duration between) const;
+  void compare_threads(const process_look& look, duration between);
   void compare_children(const process_look& look, duration between);
-  bool wants_a_core(std::uint32_t least_permille) const;
+  bool child_counts(const child_look& child, const process_look& look) const;
+  /// The largest share of a core that a deciding thread (without any: the process) wanted and got.
+  thread_change decided() const;
+  std::uint32_t native_permille() const;
+  motion asleep() const;
 
   std::uint32_t looks_ = 0;
   instant first_at_;
   instant last_at_;
   process_look first_;
   process_look last_;
-  bool stacks_differ_ = false;
+  bool goes_elsewhere_ = false; ///< a deciding thread, in what it executes
+  bool position_moves_ = false; ///< …within its innermost function
   bool stacks_known_ = true;
   bool io_moves_ = false;
   bool children_move_ = false;
+  bool joined_move_ = false; ///< threads that a deciding thread waits for
 };
 
 /// It goes on neither by itself nor through a child.

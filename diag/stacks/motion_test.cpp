@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int32_t pid = 40, helper = 41;
 
-/// Of a process with Python, whose main thread is at `stack`.
+/// Of a process with Python, whose main thread is at `stack`. A thread that runs is at another
+/// place in its innermost function each time.
 process_look look(std::uint64_t stack, duration cpu, std::uint64_t bytes = 0, char state = 'S') {
   process_look l;
   l.pid = pid;
@@ -21,6 +22,9 @@ process_look look(std::uint64_t stack, duration cpu, std::uint64_t bytes = 0, ch
   l.cpu_time = cpu;
   l.io_bytes = bytes;
   l.threads = {{pid, cpu, stack}};
+  l.threads[0].io_bytes = bytes;
+  l.threads[0].position = static_cast<std::uint64_t>(cpu.count());
+  l.threads[0].waits = awaited::lock;
   return l;
 }
 
@@ -99,20 +103,99 @@ TEST_CASE("what works without Python, or where that cannot be read, may move") {
   CHECK(moves({before, after}) == motion::unknown);
 }
 
-TEST_CASE("a thread beside the main one counts if it has run") {
+TEST_CASE("a thread beside those that decide says nothing, whatever it does") {
   const auto first = look(1, 1s), later = look(1, 1200ms);
   CHECK(moves({with(first, thread_look{helper, 1s, 7}),
-               with(later, thread_look{helper, 1200ms, 8})}) == motion::moves);
-  CHECK(moves({with(first, thread_look{helper, 1s, 7}), with(later, thread_look{helper, 1s, 8})}) ==
-        motion::spins);
-  // One that runs now and then in the same place does not make a loop beside it go on.
-  CHECK(moves({with(first, thread_look{helper, 1s, 7}),
-               with(later, thread_look{helper, 1010ms, 7})}) == motion::spins);
-  // Nor does one that is new, and the order of threads is none.
+               with(later, thread_look{helper, 1200ms, 8})}) == motion::spins);
   CHECK(moves({first, with(later, thread_look{helper, 1010ms, 7})}) == motion::spins);
   auto turned = with(later, thread_look{helper, 1010ms, 7});
   std::swap(turned.threads.front(), turned.threads.back());
   CHECK(moves({with(first, thread_look{helper, 1s, 7}), turned}) == motion::spins);
+  // A deadlock beside a thread that computes, and that sends what it has computed.
+  auto from = with(look(1, 1s), thread_look{helper, 1s, 7}),
+       to = with(look(1, 1s), thread_look{helper, 1200ms, 8});
+  to.cpu_time = 1200ms;
+  to.io_bytes = 10u << 20;
+  CHECK(moves({from, to}) == motion::sleeps);
+}
+
+TEST_CASE("the script's thread decides, where it is not the main one") {
+  const auto waits = [](duration cpu, std::uint64_t stack) {
+    auto l = with(look(1, 1s), thread_look{helper, cpu, stack});
+    l.threads[0].joins = true;
+    l.script = helper;
+    return l;
+  };
+  CHECK(moves({waits(1s, 7), waits(1200ms, 8)}) == motion::moves);
+  CHECK(moves({waits(1s, 7), waits(1s, 7)}) == motion::sleeps);
+  CHECK(moves({waits(1s, 7), waits(1200ms, 7)}) == motion::works);
+}
+
+TEST_CASE("a thread that waits for another one moves while that computes or bytes flow") {
+  const auto joins = [](duration cpu, std::uint64_t bytes = 0) {
+    auto l = with(look(1, 1s), thread_look{helper, cpu, 7});
+    l.threads[0].joins = true;
+    l.cpu_time = 1s + cpu;
+    l.io_bytes = bytes;
+    return l;
+  };
+  CHECK(moves({joins(1s), joins(1100ms)}) == motion::moves);
+  CHECK(moves({joins(1s), joins(1080ms)}) == motion::sleeps); // it keeps an eye on things
+  CHECK(moves({joins(1s), joins(1s, 1u << 20)}) == motion::moves);
+}
+
+TEST_CASE("a call that may take long is no standstill: in C, outside, or of a child") {
+  auto from = look(1, 1s), to = look(1, 1200ms);
+  to.threads[0].position = from.threads[0].position;
+  CHECK(moves({from, to}) == motion::works);
+  to.threads[0].runs_on = true; // a loop within one line, met twice in this look
+  CHECK(moves({from, to}) == motion::spins);
+  for (const auto what : {awaited::outside, awaited::child}) {
+    auto asleep = look(1, 1s);
+    asleep.threads[0].waits = what;
+    asleep.threads[0].wanted = 1s;
+    CHECK(moves({asleep, asleep}) == motion::works);
+    auto polls = asleep;
+    polls.threads[0].cpu_time = polls.threads[0].wanted = polls.cpu_time = 1020ms;
+    CHECK(moves({asleep, polls}) == motion::works);
+  }
+  auto reads = look(1, 1s);
+  reads.threads[0].waits = awaited::kernel;
+  CHECK(moves({reads, reads}) == motion::sleeps);
+  // Bytes that come while it waits for them.
+  auto receives = look(1, 1s), received = look(1, 1s);
+  receives.threads[0].waits = awaited::outside;
+  received.io_bytes = 1u << 20;
+  CHECK(moves({receives, received}) == motion::moves);
+}
+
+TEST_CASE("native threads work for one that waits in a lock") {
+  auto from = look(1, 1s), to = look(1, 1s);
+  to.cpu_time = 1100ms;
+  CHECK(moves({from, to}) == motion::works);
+  to.cpu_time = 1080ms;
+  CHECK(moves({from, to}) == motion::sleeps);
+}
+
+TEST_CASE("a thread that has no processor is not blamed for it, and one that ends neither") {
+  const auto that_wanted = [](duration cpu, duration wanted) {
+    auto l = look(1, cpu);
+    l.threads.front().wanted = wanted;
+    l.delayed = wanted - cpu;
+    return l;
+  };
+  const auto starved = compared({that_wanted(1s, 2s), that_wanted(1026ms, 2200ms)});
+  CHECK(starved.moves() == motion::starves);
+  CHECK(starved.lacks_a_core());
+  // Two in five is enough to see a loop by.
+  CHECK(moves({that_wanted(1s, 2s), that_wanted(1080ms, 2200ms)}) == motion::spins);
+  CHECK(!compared({that_wanted(1s, 2s), that_wanted(1190ms, 2200ms)}).lacks_a_core());
+  auto ends = look(1, 1200ms);
+  ends.ends = true;
+  CHECK(moves({look(1, 1s), ends}) == motion::ends);
+  CHECK(moves({ends}) == motion::ends);
+  ends.state = 'T';
+  CHECK(moves({ends}) == motion::stopped);
 }
 
 TEST_CASE("a child that works moves its process") {
@@ -124,6 +207,32 @@ TEST_CASE("a child that works moves its process") {
   CHECK(moves({with(first, child(5, 1s)), with(later, child(5, 1s, 1u << 20))}) == motion::moves);
   CHECK(moves({first, with(later, child(5, 1s))}) == motion::moves); // it was born just now
   CHECK(moves({with(first, child(5, 1s)), later}) == motion::sleeps);
+}
+
+TEST_CASE("children count that a thread has started which decides") {
+  const auto of = [](child_look c, std::int32_t thread) {
+    c.started_by = thread;
+    return c;
+  };
+  const auto quiet = with(look(1, 1s), thread_look{helper, 1s, 7});
+  // A program that another thread starts again and again.
+  CHECK(moves({quiet, with(quiet, of(child(5, 1s), helper))}) == motion::sleeps);
+  CHECK(moves({quiet, with(quiet, of(child(5, 1s), pid))}) == motion::moves);
+  CHECK(moves({with(quiet, of(child(5, 1s), helper)), with(quiet, of(child(6, 1200ms), helper))}) ==
+        motion::sleeps);
+  // The same as a worker of a pool, while the script waits for the pool.
+  auto joins = quiet;
+  joins.threads[0].joins = true;
+  CHECK(moves({with(joins, of(child(5, 1s), helper)), with(joins, of(child(6, 1200ms), helper))}) ==
+        motion::moves);
+  CHECK(moves({joins, with(joins, of(child(5, 1s), helper))}) == motion::sleeps);
+  // A data loader's worker runs ahead beside a step that hangs.
+  auto loader = child(5, 1s), later = child(6, 1200ms);
+  loader.role = later.role = "data loader worker 0";
+  auto in_step = quiet;
+  in_step.waits_for_input = false;
+  CHECK(moves({with(quiet, loader), with(quiet, later)}) == motion::moves);
+  CHECK(moves({with(in_step, loader), with(in_step, later)}) == motion::sleeps);
 }
 
 TEST_CASE("another process with the same number begins anew") {
@@ -150,7 +259,7 @@ TEST_CASE("a loop wants all of a core, whatever it gets") {
   CHECK(compared({that_wanted(1s, 2s), that_wanted(1020ms, 2160ms)}).wants_a_core());
   CHECK(!compared({that_wanted(1s, 2s), that_wanted(1020ms, 2150ms)}).wants_a_core());
   // It got hardly anything of it, and does not sleep for that.
-  CHECK(moves({that_wanted(1s, 2s), that_wanted(1s, 2200ms)}) == motion::spins);
+  CHECK(moves({that_wanted(1s, 2s), that_wanted(1s, 2200ms)}) == motion::starves);
   CHECK(moves({that_wanted(1s, 2s), that_wanted(1s, 2005ms)}) == motion::sleeps);
   // Not of two threads together: each waits for a lock that the other has.
   auto from = that_wanted(1s, 2s), to = that_wanted(1100ms, 2100ms);
@@ -175,6 +284,7 @@ TEST_CASE("a child without Python moves when it computes, such as a compiler") {
 TEST_CASE("which kinds stand") {
   for (const auto m : {motion::sleeps, motion::spins, motion::stopped})
     CHECK(stands(m));
-  CHECK(!stands(motion::moves));
-  CHECK(!stands(motion::unknown));
+  for (const auto m :
+       {motion::moves, motion::unknown, motion::works, motion::starves, motion::ends})
+    CHECK(!stands(m));
 }

@@ -42,8 +42,11 @@ enum class motion : std::uint8_t {
   unknown, ///< it was not looked at so, or what it executes could not be seen
   moves,   ///< a stack changed, or bytes were read or written
   sleeps,  ///< nothing changed, and it used no processor
-  spins,   ///< nothing changed in what it executes, and it used a processor
+  spins,   ///< it used a processor, always in the same functions
   stopped, ///< by a signal or a debugger
+  works,   ///< it is in one call that may take long: a computation in C, an answer, a child
+  starves, ///< it is ready to run, and other processes have the processors
+  ends,    ///< its script is over, and the interpreter or the process is being closed
 };
 
 struct process_stacks {

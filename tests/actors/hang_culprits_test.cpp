@@ -228,9 +228,9 @@ TEST_SUITE("a hang") {
     m.run(19s);
     CHECK(m.ended == ranks{2});
     m.at(9s, [&] { m.freeze(1, activity::stopped()); });
-    m.run(20s);
+    m.run(18s);
     CHECK(m.ended == ranks{2});
-    m.run(20s);
+    m.run(22s);
     CHECK(m.ended == ranks{2, 1});
   }
 

@@ -96,7 +96,7 @@ void training_model::start_generation() {
       k.page.feeds &= ~static_cast<std::uint64_t>(diag::feed::collectives) &
                       ~static_cast<std::uint64_t>(diag::feed::collective_ends) &
                       ~static_cast<std::uint64_t>(diag::feed::trace);
-    k.page.step_ns = k.page.phase_ns = ns();
+    k.page.step_ns = k.page.phase_ns = k.noted_ns = ns();
     if (shape_.says_collectives)
       for (const auto g : k.groups) {
         diag::communicator_view c;
@@ -106,9 +106,14 @@ void training_model::start_generation() {
         k.page.communicators.push_back(c);
       }
     if (shape_.begins_warm) {
-      k.page.steps_made = k.page.step = warm_steps;
-      k.page.step_durations.total = warm_steps;
-      k.page.step_durations.counts[diag::bucket_of(count(shape_.usual))] = warm_steps;
+      k.made = warm_steps;
+      k.page.silences.total = warm_steps;
+      k.page.silences.counts[diag::bucket_of(count(shape_.usual))] = warm_steps;
+      if (!shape_.without_steps) {
+        k.page.steps_made = k.page.step = warm_steps;
+        k.page.step_durations.total = warm_steps;
+        k.page.step_durations.counts[diag::bucket_of(count(shape_.usual))] = warm_steps;
+      }
       for (auto& c : k.page.communicators)
         c.entered = c.left = warm_steps;
     }
@@ -239,7 +244,15 @@ void training_model::pause_all(duration how_long) {
 
 // ---- ranks ----
 
+void training_model::note(rank& k) {
+  count_duration(k.page.silences, duration(ns() - k.noted_ns));
+  k.noted_ns = ns();
+}
+
 void training_model::set_phase(rank& k, diag::phase p) {
+  if (shape_.without_steps)
+    return;
+  note(k);
   auto& before = k.page.each_phase[static_cast<std::size_t>(k.page.phase_now)];
   count_duration(before.durations, duration(ns() - k.page.phase_ns));
   k.page.phase_now = p;
@@ -249,7 +262,7 @@ void training_model::set_phase(rank& k, diag::phase p) {
 
 void training_model::step_rank(std::uint32_t r) {
   auto& k = ranks_[r];
-  const auto step = k.page.steps_made;
+  const auto step = k.made;
   const auto later = [&](duration d, op next) {
     k.at = next;
     push(now + d, event::of_rank, r, k.life);
@@ -303,6 +316,10 @@ void training_model::step_rank(std::uint32_t r) {
 
 void training_model::make_step(std::uint32_t r) {
   auto& k = ranks_[r];
+  ++k.made;
+  if (shape_.without_steps)
+    return;
+  note(k);
   const duration took(ns() - k.page.step_ns);
   count_duration(k.page.step_durations, took);
   k.page.step_longest_ns = std::max(k.page.step_longest_ns, count(took));
@@ -320,13 +337,16 @@ void training_model::enter(std::uint32_t r, std::uint32_t g) {
                               [g](const auto& each) { return each.members_hash == g + 1; });
     ++row.entered;
     row.entered_ns = ns();
-    row.kind = k.wrong_kind ? diag::collective::broadcast : diag::collective::all_reduce;
+    row.kind = k.wrong_kind        ? diag::collective::broadcast
+               : shape_.two_by_two ? diag::collective::recv
+                                   : diag::collective::all_reduce;
+    note(k);
     row.bytes = 4'096;
   }
   if (k.wrong_kind && !std::exchange(c.broken, true))
     began = now;
   if (++c.here == shape_.groups[g].members.size() && !c.broken)
-    push(now + (network ? network(k.page.steps_made) : 300us), event::ends, g, generation_);
+    push(now + (network ? network(k.made) : 300us), event::ends, g, generation_);
 }
 
 void training_model::end_collective(std::uint32_t g) {
@@ -343,6 +363,7 @@ void training_model::end_collective(std::uint32_t g) {
         row.left = row.entered;
         row.left_ns = ns();
         row.waited_ns += ns() - row.entered_ns;
+        note(k);
       }
     ++k.group_at;
     k.at = op::collective;
@@ -353,77 +374,11 @@ void training_model::end_collective(std::uint32_t g) {
 std::uint64_t training_model::steps() const {
   std::uint64_t sum = 0;
   for (const auto& k : ranks_)
-    sum += k.page.steps_made;
+    sum += k.made;
   return sum;
 }
 
-// ---- what goes wrong ----
-
-void training_model::freeze(std::uint32_t r, activity looks) {
-  ranks_[r].frozen = true;
-  ranks_[r].looks = std::move(looks);
-  began = now;
-}
-
-void training_model::thaw(std::uint32_t r) {
-  auto& k = ranks_[r];
-  k.frozen = false;
-  k.looks = {};
-  if (std::exchange(k.held, false))
-    push(now, event::of_rank, r, k.life);
-}
-
-void training_model::block_input(std::uint32_t r, activity looks) {
-  ranks_[r].input_never = std::move(looks);
-}
-void training_model::mistake_kind(std::uint32_t r) {
-  ranks_[r].wrong_kind = true;
-}
-void training_model::skip_collectives(std::uint32_t r) {
-  ranks_[r].skips = true;
-  began = now;
-}
-void training_model::swap_groups(std::uint32_t r) {
-  ranks_[r].swaps = true;
-  began = now;
-}
-void training_model::cut(std::uint32_t) {
-  for (auto& c : collectives_)
-    c.broken = true;
-  began = now;
-}
-void training_model::freeze_inside(std::uint32_t r, activity looks) {
-  // All have entered, and the last bytes do not come.
-  for (auto& c : collectives_)
-    c.broken = true;
-  at(shape_.usual * 2, [this, r, looks] { freeze(r, looks); });
-}
-
 // ---- the ports ----
-
-diag::process_look training_model::look(std::uint32_t r) {
-  auto& k = ranks_[r];
-  const duration since = now - k.look_cpu_at;
-  k.look_cpu_at = now;
-  k.cpu += duration(static_cast<duration::rep>(k.looks.cpu * static_cast<double>(since.count())));
-  if (k.looks.io)
-    k.io += count(since) / 10; // 100 MB/s
-  diag::process_look l;
-  l.local_rank = r - nodes_[k.node]->first;
-  l.pid = static_cast<std::int32_t>(k.page.pid);
-  l.state = k.looks.state;
-  l.cpu_time = k.cpu;
-  l.io_bytes = k.io;
-  l.traced = k.looks.traced;
-  l.threads = {
-      {l.pid, k.cpu, k.looks.stacks_move ? ns() : std::hash<std::string>()(k.looks.place), k.cpu}};
-  l.place = k.looks.place;
-  l.children = k.looks.children;
-  for (auto& c : l.children)
-    if (k.looks.children_move)
-      c.io_bytes = ns();
-  return l;
-}
 
 void training_model::perform(node& n, const hang_watchdog_core::effects& effects) {
   const auto which = ranks_[n.first].node;
@@ -432,7 +387,7 @@ void training_model::perform(node& n, const hang_watchdog_core::effects& effects
       ++reads;
       std::vector<diag::page_reading> pages;
       for (const auto local : r->local_ranks)
-        pages.push_back({local, ranks_[n.first + local].page});
+        pages.push_back({local, ranks_[n.first + local].page, ranks_[n.first + local].looks.state});
       perform(n, n.core.pages_read(now, pages));
     } else if (const auto* l = std::get_if<hang_watchdog_core::look>(&e)) {
       push(now + 5ms + std::chrono::microseconds(chance_.below(15'000)), event::of_node, which, 0,

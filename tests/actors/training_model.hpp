@@ -25,6 +25,15 @@ struct activity {
   std::string place = "train.py:10 (forward)";
   std::vector<diag::child_look> children;
   bool children_move = false;
+  diag::awaited awaits = diag::awaited::lock; ///< while it uses no processor
+  bool line_moves = false;                    ///< within its innermost function
+  double had = 1;                             ///< of the cores that it wants, it gets this part
+  bool ends = false;                          ///< its interpreter is being closed
+  /// Of other threads of the process: programs that one starts, and cores and bytes that they use.
+  bool starts_programs = false;
+  double beside_cpu = 0;
+  bool beside_io = false;
+  double delayed = 0; ///< cores that its other threads want and do not get
 
   static activity waits() { return {'S', 0, false, false, false, "wait() of gloo", {}, false}; }
   static activity stopped() {
@@ -34,7 +43,37 @@ struct activity {
     return {'S', 0, false, false, false, std::move(where), {}, false};
   }
   static activity loops(std::string where) {
+    activity a{'R', 1, false, false, false, std::move(where), {}, false};
+    a.line_moves = true;
+    return a;
+  }
+  /// In one call of C.
+  static activity computes(std::string where) {
     return {'R', 1, false, false, false, std::move(where), {}, false};
+  }
+  /// Until a service answers, a timer is due or a program that it has started ends.
+  static activity awaits_outside(std::string where, diag::awaited what = diag::awaited::outside) {
+    activity a{'S', 0, false, false, false, std::move(where), {}, false};
+    a.awaits = what;
+    return a;
+  }
+  /// The rest of the machine has the processors.
+  activity starved(double part) const {
+    auto a = *this;
+    a.had = part;
+    return a;
+  }
+  activity beside_programs() const {
+    auto a = *this;
+    a.starts_programs = true;
+    a.beside_cpu = 0.08;
+    return a;
+  }
+  activity beside_uploads() const {
+    auto a = *this;
+    a.beside_io = true;
+    a.beside_cpu = 0.7;
+    return a;
   }
   static activity held(std::string where) {
     return {'D', 0, false, false, false, std::move(where), {}, false};
@@ -67,6 +106,9 @@ class training_model {
     duration usual = 100ms;
     bool says_ends = true;
     bool says_collectives = true;
+    /// Steps are none of PyTorch's optimizers, and phases none of its hooks: an own loop.
+    bool without_steps = false;
+    bool two_by_two = false; ///< its groups' collectives are messages between two ranks
   };
   struct said {
     instant at;
@@ -85,6 +127,9 @@ class training_model {
   /// Of a collective, beyond the arrival of the last rank.
   std::function<duration(std::uint64_t step)> network;
 
+  /// Of the machine that a rank is on: changes what a look at the rank finds.
+  std::function<activity(std::uint32_t r, activity)> machine;
+
   void at(duration after, std::function<void()> what);
   void run(duration how_long);
 
@@ -99,6 +144,8 @@ class training_model {
   void swap_groups(std::uint32_t r);
   /// Collectives are entered and none ends.
   void cut(std::uint32_t r);
+  /// Looks find these peers unanswered from now on.
+  void unanswered(std::uint32_t r, std::vector<std::string> peers);
   void freeze_inside(std::uint32_t r, activity looks);
   void slow_down(std::uint32_t r, double factor) {
     ranks_[r].factor = factor;
@@ -137,7 +184,11 @@ class training_model {
     std::vector<std::uint32_t> groups; ///< that it is a member of, by number
     instant look_cpu_at;
     duration cpu{};
-    std::uint64_t io = 0;
+    duration wanted{}, beside_cpu{}, delayed{};
+    std::uint64_t io = 0, beside_io = 0;
+    std::vector<std::string> peers; ///< that do not answer
+    std::uint64_t made = 0;         ///< steps, whether its page counts them or not
+    std::uint64_t noted_ns = 0;
     std::uint64_t life = 0;
   };
   struct node {
@@ -171,6 +222,7 @@ class training_model {
   void end_collective(std::uint32_t g);
   void make_step(std::uint32_t r);
   void set_phase(rank& k, diag::phase p);
+  void note(rank& k);
   void perform(node& n, const hang_watchdog_core::effects& effects);
   void perform(const diagnosis_core::effects& effects);
   void to_node(std::uint32_t which, messages::any_msg m);

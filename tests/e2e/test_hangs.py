@@ -66,14 +66,20 @@ class Job:
         found = until(lambda: begun.search(self.run.out()), WITHIN, f"hang {kind}")
         return int(found[1])
 
-    def sentence(self, within: float = WITHIN) -> str:
-        """The first thing that is said of ranks."""
+    def sentence(self, within: float = WITHIN, *, after: int = 0) -> str:
+        """The first thing that is said of ranks, or the one after so many."""
 
         def first() -> str | None:
-            told = (line[1] for line in TOLD.finditer(self.run.err()))
-            return next((line for line in told if "rank" in line), None)
+            told = [line[1] for line in TOLD.finditer(self.run.err()) if "rank" in line[1]]
+            return told[after] if len(told) > after else None
 
         return until(first, within, f"a verdict:\n{self.run.err()}")
+
+    def goes_on(self, after: int) -> None:
+        """So many standstills are over, and further steps are made."""
+        until(lambda: self.run.err().count(" is over after ") == after, WITHIN, f"an end:\n{self.run.err()}")
+        steps = self.run.out().count("step ")
+        self.trained(steps + 20)
 
     def stacks(self) -> tuple[str, Path]:
         """Of how many ranks, and the directory."""
@@ -106,9 +112,9 @@ def verdicts(run: Run) -> list[str]:
 
 @pytest.fixture
 def train(start: Start, tmp_path: Path) -> object:
-    def started(*options: str, steps: int = NEVER, work: float = WORK, **how: object) -> Job:
+    def started(*options: str, steps: int = NEVER, work: float = WORK, program: str = "ddp", **how: object) -> Job:
         environment = {"PYTHONPATH": str(ROOT / "python")}
-        worker = [str(SCRIPT), str(tmp_path), str(steps), str(work)]
+        worker = [str(SCRIPT), str(tmp_path), str(steps), str(work), program]
         how = {"procs": 4, "environment": environment} | how
         return Job(start(worker, options=list(options), **how), tmp_path)
 
@@ -144,10 +150,9 @@ def machines() -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
-@pytest.mark.skipif(shutil.which("iptables") is None, reason="cuts a link with iptables")
-def test_a_link_that_is_cut_between_nodes_is_told(
-    machines: list[str], start: Start, launcher: Launcher, tmp_path: Path
-) -> None:
+def on_machines(machines: list[str], start: Start, launcher: Launcher, control: Path, program: str) -> list[Run]:
+    """Two ranks on each."""
+
     class Inside(Launcher):
         def command(self, command: list[str], **how: object) -> list[str]:
             machine, *own = how["options"]
@@ -156,13 +161,20 @@ def test_a_link_that_is_cut_between_nodes_is_told(
     def node(rank: int) -> Run:
         where = [f"--node-rank={rank}", "--nnodes=2", f"--rdzv-endpoint=10.0.0.1:{PORT}"]
         return start(
-            [str(SCRIPT), str(tmp_path), str(NEVER), str(WORK)],
+            [str(SCRIPT), str(control), str(NEVER), str(WORK), program],
             launcher=Inside(launcher.name, launcher.program),
             options=[machines[rank], *where],
             environment={"GLOO_SOCKET_IFNAME": CABLE, "TROUPE_TOKEN": TOKEN},
         )
 
-    nodes = [node(0), node(1)]
+    return [node(0), node(1)]
+
+
+@pytest.mark.skipif(shutil.which("iptables") is None, reason="cuts a link with iptables")
+def test_a_link_that_is_cut_between_nodes_is_told(
+    machines: list[str], start: Start, launcher: Launcher, tmp_path: Path
+) -> None:
+    nodes = on_machines(machines, start, launcher, tmp_path, "ddp")
     job = Job(nodes[0], tmp_path)
     job.trained(40)
     # All but the link to the master.
@@ -178,6 +190,21 @@ def test_a_link_that_is_cut_between_nodes_is_told(
     # Connections come back one after the other, and the last one may have been told as its rank's.
     over = re.compile(r"the standstill of (the network|ranks? [0-3, -]+) is over")
     until(lambda: over.search(nodes[0].err()), WITHIN, "the standstill is over")
+
+
+@pytest.mark.long
+def test_a_network_card_that_is_down_between_messages_is_told(machines: list[str], start: Start, launcher: Launcher, tmp_path: Path) -> None:
+    nodes = on_machines(machines, start, launcher, tmp_path, "messages")
+    job = Job(nodes[0], tmp_path)
+    job.trained(40)
+    # The node's own link to its master goes another way.
+    command(f"ip netns exec {machines[1]} iptables -A OUTPUT -o {CABLE} -p tcp --sport {PORT} -j ACCEPT")
+    for machine, chain, way in ((machines[1], "INPUT", "i"), (machines[1], "OUTPUT", "o")):
+        for rule in (f"--sport {PORT} -j ACCEPT", f"--dport {PORT} -j ACCEPT", "-j DROP"):
+            command(f"ip netns exec {machine} iptables -A {chain} -{way} {CABLE} -p tcp {rule}")
+    told = job.sentence()
+    assert re.match(r"ranks? [0-3, -]+ waits? in (send|recv) of group default_pg p2p for ", told)
+    assert re.search(r"the connections? to .*10\.0\.0\.\d:\d+.* (is|are) unanswered", told)
 
 
 # What is asked, where, the sentence after the ranks that wait, the function in the stacks.
@@ -201,6 +228,29 @@ def test_the_rank_that_the_others_wait_for_is_named(train, kind: str) -> None:
     assert re.match(waits + does.format(pid=pid), job.sentence())
     if function:
         job.is_shown(function)
+
+
+# Programs whose steps no optimizer of PyTorch makes, and the collective that the others wait in.
+LOOPS = {"all_reduce": "all_reduce", "by_hand": "all_reduce", "engine": "all_reduce", "inference": "all_gather"}
+
+
+@pytest.mark.parametrize("program", [p if p == "all_reduce" else pytest.param(p, marks=pytest.mark.long) for p in LOOPS])
+def test_programs_without_steps_are_watched_by_their_collectives(train, program: str, tmp_path: Path) -> None:
+    (tmp_path / "step").write_text("stop")  # in the first step already
+    job = train(program=program)
+    begun = re.compile(r"hang stop at \S+ pid (\d+)")
+    pid = int(until(lambda: begun.search(job.run.out()), WITHIN, f"a stop\n{job.run.err()}")[1])
+    assert re.search(rf"rank {CULPRIT}(, which)? has been stopped \(SIGSTOP\) for .* s: kill -CONT {pid} lets it go on", job.sentence())
+    os.kill(pid, signal.SIGCONT)
+    job.goes_on(1)
+    job.trained(150)
+    # A deadlock, beside a thread that starts programs and beside one that sends.
+    for told, kind in enumerate(("programs", "upload"), 1):
+        job.begin(kind)
+        waits = rf"ranks 0, 1, 3 wait in {LOOPS[program]} #\d+ of group default_pg for rank {CULPRIT}, which "
+        assert re.match(waits + r"has been in hanging\.py:\d+ \(lock_twice\) for .* s", job.sentence(after=told))
+        os.kill(pid, signal.SIGUSR1)
+        job.goes_on(told + 1)
 
 
 @pytest.mark.long

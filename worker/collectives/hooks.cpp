@@ -42,12 +42,14 @@ void report(const observed& what, const void* self) {
     mine.kind = what.kind;
     break;
   case role::call_only:
+    makes_collective();
     page().entered_only(row_of(self), what.kind, now_ns());
     break;
   case role::point_to_point:
     mine.point_to_point = self;
     break;
   case role::enqueue:
+    makes_collective();
     page().entered(row_of(self), mine.calling == self ? mine.kind : collective::other, 0, now_ns());
     break;
   case role::loop:
@@ -83,7 +85,10 @@ void* watch(const observed& what, void* original) {
 /// Entered and left with a call.
 struct in_call {
   row its;
-  in_call(row which, collective kind) : its(which) { page().entered(its, kind, 0, now_ns()); }
+  in_call(row which, collective kind) : its(which) {
+    makes_collective();
+    page().entered(its, kind, 0, now_ns());
+  }
   ~in_call() { page().left(its, now_ns()); }
 };
 

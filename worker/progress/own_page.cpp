@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace troupe::worker {
@@ -31,6 +32,12 @@ thread_local char this_thread; // its address
 std::atomic<const char*> script_thread{nullptr};
 std::atomic<bool> has_stepped{false};
 std::atomic<void (*)(std::uint64_t)> first_step{nullptr};
+
+/// The kernel's number of this thread: one system call in its life. A fork writes into no page.
+std::uint64_t thread_number() {
+  thread_local const auto number = static_cast<std::uint64_t>(::syscall(SYS_gettid));
+  return number;
+}
 
 /// Where a process may look only at its descendants (Yama), the launcher lets its own children look
 /// at its workers. That does not pass to what a worker forks: a data loader says it again.
@@ -96,6 +103,7 @@ bool take_it() {
   auto* writer = new (taken_place) diag::page_writer(shared);
   script_thread.store(&this_thread, relaxed);
   writer->take(static_cast<std::uint64_t>(::getpid()), now_ns());
+  writer->script_thread(thread_number());
   current.store(writer, std::memory_order_release);
   return true;
 }
@@ -133,7 +141,17 @@ bool makes_steps() {
   if (has_stepped.exchange(true))
     return is_script_thread();
   script_thread.store(&this_thread, relaxed);
+  page().script_thread(thread_number());
   return true;
+}
+
+void makes_collective() {
+  static std::atomic<std::uint64_t> last{0};
+  const auto now = thread_number();
+  if (has_stepped.load(relaxed) || last.load(relaxed) == now)
+    return;
+  last.store(now, relaxed);
+  page().script_thread(now);
 }
 
 void on_first_step(void (*then)(std::uint64_t)) {

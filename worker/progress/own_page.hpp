@@ -33,6 +33,8 @@ diag::page_writer& page();
 /// Phases are this thread's. Steps make a thread the script's if none was made before.
 bool is_script_thread();
 bool makes_steps();
+/// A program that makes no steps is known by the thread that enters its collectives.
+void makes_collective();
 
 /// Called once, in the thread that makes the first step.
 void on_first_step(void (*then)(std::uint64_t at_ns));

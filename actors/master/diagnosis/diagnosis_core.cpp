@@ -2,6 +2,8 @@
 
 #include "actors/limits.hpp"
 #include "actors/words.hpp"
+#include "runtime/base/invariant.hpp"
+#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
@@ -20,6 +22,9 @@ std::chrono::milliseconds ms_said(std::uint64_t ms) {
 
 /// Shorter than any limit, and longer than nearly all steps.
 constexpr auto stood_least = 1s;
+/// The order of collectives is compared this often while no case is open, and only where a rank has
+/// been in one for as long as that.
+constexpr auto order_looked_at_every = 300ms;
 
 std::uint64_t entered_in(const rank_facts& f) {
   std::uint64_t sum = 0;
@@ -45,8 +50,10 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
   auto world = body->getWorld();
   const generation which{world.getGeneration()};
   // The planner's answer of what runs may meet the seal itself, or the end of it.
-  if (which == about_ || which == ended_)
+  if (which == about_ || which == ended_) {
+    TROUPE_RARE("diagnosis: a world is told that is known");
     return out;
+  }
   forget();
   about_ = which;
   const auto size = std::min<std::size_t>(world.getWorldSize(), limits::ranks_diagnosed_max);
@@ -63,19 +70,20 @@ diagnosis_core::effects diagnosis_core::sealed(instant, const msg<Sealed>& m) {
   ranks_.resize(size);
   slowness_.world(static_cast<std::uint32_t>(size));
   speed_.world(static_cast<std::uint32_t>(members_.size()));
-  return out;
+  return checked(std::move(out));
 }
 
 diagnosis_core::effects diagnosis_core::ended(instant, generation which) {
   ended_ = std::max(ended_, which);
   if (which == about_)
     forget();
-  return {};
+  return checked({});
 }
 
 void diagnosis_core::drop_case() {
   case_.reset();
   judged_.reset();
+  order_looked_at_.reset();
   judge_due_ = waits_for_looks_ = false;
 }
 
@@ -97,9 +105,10 @@ diagnosis_core::effects diagnosis_core::node_lost(instant, const msg<NodeLost>& 
   if (at == by_name_.end())
     return out;
   members_[at->second].lost = true;
-  // The planner ends this generation: what the ranks wait for is known.
+  // The planner ends this generation: it is known for what the ranks wait.
+  TROUPE_RARE_IF(case_, "diagnosis: a node is lost while ranks stand still");
   drop_case();
-  return out;
+  return checked(std::move(out));
 }
 
 // ---- reports ----
@@ -108,21 +117,43 @@ diagnosis_core::effects diagnosis_core::progress(instant now, const msg<Progress
   effects out;
   auto r = m.read();
   const auto at = by_name_.find(r->getNode().cStr());
-  if (m.envelope().about != about_ || at == by_name_.end())
+  if (m.envelope().about != about_ || at == by_name_.end()) {
+    TROUPE_RARE("diagnosis: a report of a generation that is over");
     return out;
+  }
   const bool went_on = take(now, at->second, *r, out);
   take_speed(out, now);
   // Of a lost node the planner knows, and ends the generation.
   const bool any_lost =
       std::any_of(members_.begin(), members_.end(), [](const auto& each) { return each.lost; });
   if (!case_ && any_suspect() && !any_lost)
-    open(out, now);
+    open(out, now, false);
+  // What the others have said may be of another moment: all are asked.
+  else if (!case_ && !any_lost && order_differs(now, at->second))
+    open(out, now, true);
   // What the others have said may be of the time before: one that is released says so first.
   else if (case_ && went_on && any_suspect())
     ask(out, now, true);
   if (case_)
     consider(out, now);
-  return out;
+  return checked(std::move(out));
+}
+
+bool diagnosis_core::order_differs(instant now, std::uint32_t reported) {
+  const auto& m = members_[reported];
+  const auto stuck = [](const rank_facts& f) {
+    return std::any_of(f.rows.begin(), f.rows.end(), [](const auto& row) {
+      return row.ends_known && row.waits() && row.in_it >= order_looked_at_every;
+    });
+  };
+  const auto end = std::min<std::size_t>(ranks_.size(), m.first_rank + std::size_t{m.slots});
+  if (m.first_rank >= end ||
+      std::none_of(ranks_.begin() + m.first_rank, ranks_.begin() + static_cast<std::ptrdiff_t>(end),
+                   stuck) ||
+      (order_looked_at_ && now - *order_looked_at_ < order_looked_at_every))
+    return false;
+  order_looked_at_ = now;
+  return !graph_of(ranks_, names_).out_of_order.empty();
 }
 
 bool diagnosis_core::take(instant now, std::uint32_t which, ProgressReport::Reader r,
@@ -273,6 +304,27 @@ std::vector<diagnosis_core::part> diagnosis_core::parts() const {
   for (const auto& m : members_)
     all.push_back({m.node, m.first_rank, m.slots});
   return all;
+}
+
+diagnosis_core::effects diagnosis_core::checked(effects out) const {
+  invariant(members_.size() == by_name_.size() || members_.empty(), "two nodes of one name");
+  invariant(ranks_.size() <= limits::ranks_diagnosed_max, "more ranks than a world has");
+  invariant(!case_ || !members_.empty(), "a case of no world");
+  invariant(history_.size() <= limits::diagnoses_kept, "history without bound");
+  invariant(slow_numbers_.size() <= limits::stragglers_told_max, "slow ranks without bound");
+  if (!case_)
+    return out;
+  invariant(case_->told.has_value() == (case_->is != stage::open), "a stage without its verdict");
+  invariant(case_->question <= last_question_, "a case that waits for no question");
+  if (const auto& told = case_->told) {
+    invariant(told->number != 0 && told->number <= last_number_, "a verdict without a number");
+    invariant(told->what.kind == HangKind::LINK || !told->what.culprits.empty(),
+              "a verdict without a culprit");
+    invariant(std::all_of(told->what.culprits.begin(), told->what.culprits.end(),
+                          [this](std::uint32_t r) { return r < ranks_.size(); }),
+              "a culprit that is no rank");
+  }
+  return out;
 }
 
 void diagnosis_core::remember(const std::string& sentence) {

@@ -10,6 +10,7 @@
 #include "messages/msg.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
@@ -100,18 +101,33 @@ class diagnosis_core {
     bool suspect = false;
     bool lost = false;
   };
+  /// Of a case.
+  enum class stage : std::uint8_t {
+    open,  ///< the nodes are asked; what they say explains nothing yet
+    told,  ///< there is a verdict, which a later one may correct
+    acted, ///< the culprits' processes are ended: no second time
+  };
+  static constexpr phase_table<stage> stages{"a case",
+                                             {{stage::open, "open", {stage::told}},
+                                              {stage::told, "told", {stage::acted}},
+                                              {stage::acted, "acted", {}}}};
+
   struct told_verdict {
     verdict what;
     std::uint64_t number = 0;
     instant at;
-    instant seen; ///< `what` is of this moment
-    bool acted = false;
+    instant seen;         ///< `what` is of this moment
+    diag::phase phase{};  ///< of the rank that the sentence is about
+    bool stopped = false; ///< …which a signal had stopped
     std::uint32_t corrections = 0;
   };
   struct open_case {
+    phase_of<stages> is{stage::open};
     instant since;
     std::uint64_t question = 0;
     instant asked;
+    /// No rank needs to be suspected for it: two are in different collectives of one number.
+    bool by_order = false;
     /// A report from before the question counts for nothing.
     bool answers_only = false;
     instant ask_again;
@@ -119,7 +135,7 @@ class diagnosis_core {
     /// Nodes that have not answered by then are told once.
     std::optional<instant> silent_at;
     bool silent_told = false;
-    std::optional<told_verdict> told;
+    std::optional<told_verdict> told; ///< with stage::told and after
   };
 
   std::optional<std::uint32_t> member_named(const node_name& node) const;
@@ -128,9 +144,11 @@ class diagnosis_core {
   void take_busy(effects& out, instant now, messages::RankProgress::Reader r);
   void take_speed(effects& out, instant now);
   bool any_suspect() const;
+  /// Two ranks are in different collectives of one number: no limit has to pass for that.
+  bool order_differs(instant now, std::uint32_t reported);
   bool is_fresh(const member& m) const;
   std::vector<node_name> silent() const;
-  void open(effects& out, instant now);
+  void open(effects& out, instant now, bool by_order);
   void ask(effects& out, instant now, bool everyone);
   void close(effects& out, instant now);
   void drop_case();
@@ -143,7 +161,10 @@ class diagnosis_core {
                       const std::vector<std::string>& evidence, duration stood, double score);
   void send_cleared(effects& out, std::uint64_t number, duration after);
   void act(effects& out, instant now);
+  bool may_act(instant now, const told_verdict& told) const;
   duration confirm_at(instant now) const;
+  /// At the end of each event: what holds whatever came.
+  effects checked(effects out) const;
   void want_stacks(effects& out);
   void tell_silent(effects& out);
   std::vector<node_name> all_nodes() const;
@@ -164,6 +185,7 @@ class diagnosis_core {
   throughput speed_;
   std::optional<open_case> case_;
   std::optional<instant> judged_; ///< the open case was
+  std::optional<instant> order_looked_at_;
   bool judge_due_ = false;
   bool waits_for_looks_ = false;
   std::uint64_t last_number_ = 0;
@@ -171,6 +193,9 @@ class diagnosis_core {
   std::uint64_t last_dump_ = 0;
   std::map<std::uint32_t, std::uint64_t> slow_numbers_; ///< by rank: the diagnosis of a straggler
   stacks_budget stacks_budget_;
+  /// What was told of a rank and passed, by the phase it was in. It outlives generations: the next
+  /// one comes to the same places.
+  survived_phases survived_{};
   /// Of the next verdict for which a process is ended; and when that was last done.
   duration confirm_{};
   std::optional<instant> acted_;

@@ -7,6 +7,7 @@
 #include "actors/limits.hpp"
 #include "actors/master/diagnosis/diagnosis_core.hpp"
 #include "actors/words.hpp"
+#include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
 
@@ -26,11 +27,13 @@ constexpr auto judge_again_after = 50ms;
 
 } // namespace
 
-void diagnosis_core::open(effects& out, instant now) {
+void diagnosis_core::open(effects& out, instant now, bool by_order) {
   case_ = open_case{};
   case_->since = now;
+  case_->by_order = by_order;
   case_->asks_every = policy_.ask_again_first;
-  ask(out, now, false);
+  // An order is compared by reports of one moment.
+  ask(out, now, by_order);
 }
 
 /// Those that have not reported since; or everyone, where what was said before is worth nothing any
@@ -71,9 +74,9 @@ std::vector<node_name> diagnosis_core::silent() const {
   return nodes;
 }
 
-/// With what is known by now.
+/// With all that is known by now.
 void diagnosis_core::consider(effects& out, instant now) {
-  if (!any_suspect())
+  if (!any_suspect() && !case_->by_order)
     return close(out, now);
   if (ranks_.size() >= many_ranks && judged_ && now - *judged_ < judge_again_after) {
     judge_due_ = true;
@@ -86,7 +89,9 @@ void diagnosis_core::consider(effects& out, instant now) {
   judged_ = now;
   // Several ranks may have failed at once, and some not been looked at yet.
   const bool patient = !case_->told && now < case_->since + policy_.grace;
-  const auto v = judge(policy_, ranks_, names_, patient);
+  const auto v = judge(policy_, ranks_, names_, patient, survived_);
+  if (!any_suspect() && !v)
+    return close(out, now);
   waits_for_looks_ = patient && !v;
   if (!v)
     return;
@@ -103,10 +108,18 @@ void diagnosis_core::tell(effects& out, instant now, const verdict& v) {
   const auto number = again ? case_->told->number : ++last_number_;
   // Each correction costs all nodes a message.
   const auto corrections = again ? case_->told->corrections + 1 : 0;
-  const auto acted = again && case_->told->acted;
-  if (corrections > limits::corrections_max)
+  if (corrections > limits::corrections_max) {
+    TROUPE_RARE("diagnosis: a case is corrected no more");
     return;
-  case_->told = told_verdict{v, number, now, now, acted, corrections};
+  }
+  told_verdict told{v, number, now, now, {}, false, corrections};
+  if (!v.culprits.empty()) {
+    told.phase = ranks_[v.first].phase_now;
+    told.stopped = ranks_[v.first].is_stopped();
+  }
+  case_->told = std::move(told);
+  if (!again)
+    case_->is.become(stage::told);
   const auto sentence = sentence_of(v, ranks_, names_);
   send_diagnosed(out, number, v.kind, v.culprits, sentence, evidence_of(v, ranks_), v.stood, 0);
   log_line(out, log::level::warning, "hang", sentence, {{"stood_ms", milliseconds_of(v.stood)}});
@@ -145,17 +158,29 @@ duration diagnosis_core::confirm_at(instant now) const {
   return acted_ && now - *acted_ < policy_.confirm_calm_after ? confirm_ : policy_.confirm;
 }
 
-/// Only a hang that has a culprit which does not move, once for each case, and not before the
-/// verdict has stood for a while: to end a process cannot be taken back.
-void diagnosis_core::act(effects& out, instant now) {
-  auto& told = *case_->told;
+/// To end a process cannot be taken back. So: only a hang that has a culprit, which does not move;
+/// after the verdict has stood for a while; and of a rank that may be at work not for minutes. A
+/// rank that is stopped, or in another collective than the rest, or asleep in the middle of a step
+/// while nothing works for it, is at no work.
+bool diagnosis_core::may_act(instant now, const told_verdict& told) const {
   const auto& v = told.what;
   const bool of_hang = v.kind == HangKind::NOT_ENTERED || v.kind == HangKind::OTHER_COLLECTIVE ||
                        v.kind == HangKind::ALONE;
-  if (policy_.action != hang_action::act || told.acted || !of_hang || v.culprits.empty() ||
-      v.moves || v.all_alike || now - told.at < confirm_at(now))
+  if (policy_.action != hang_action::act || case_->is != stage::told || !of_hang ||
+      v.culprits.empty() || v.moves || v.all_alike || now - told.at < confirm_at(now))
+    return false;
+  const auto least = v.works      ? duration(policy_.act_works_least)
+                     : v.may_work ? duration(policy_.act_least)
+                                  : duration::zero();
+  TROUPE_RARE_IF(v.stood < least, "diagnosis: a rank that may be at work is not ended yet");
+  return v.stood >= least;
+}
+
+void diagnosis_core::act(effects& out, instant now) {
+  const auto& v = case_->told->what;
+  if (!may_act(now, *case_->told))
     return;
-  told.acted = true;
+  case_->is.become(stage::acted);
   confirm_ = std::min<duration>(
       std::chrono::duration_cast<duration>(confirm_at(now) * policy_.confirm_factor),
       policy_.confirm_most);
@@ -182,6 +207,14 @@ void diagnosis_core::act(effects& out, instant now) {
 void diagnosis_core::close(effects& out, instant now) {
   if (const auto& told = case_->told) {
     const auto stood = told->what.stood + (now - told->seen);
+    // What was told was no hang. A stop ends by a signal, and another order of collectives never
+    // does: both say nothing of what this job may do again.
+    if (case_->is == stage::told && !told->stopped &&
+        (told->what.kind == HangKind::NOT_ENTERED || told->what.kind == HangKind::ALONE)) {
+      TROUPE_RARE("diagnosis: a phase is given longer, since it was survived");
+      auto& longest = survived_[static_cast<std::size_t>(told->phase)];
+      longest = std::max(longest, stood);
+    }
     send_cleared(out, told->number, stood);
     log_line(out, log::level::notice, "hang_over",
              fmt::format("the standstill of {} is over after {}",
@@ -220,7 +253,7 @@ diagnosis_core::effects diagnosis_core::tick(instant now) {
     ask(out, now, false);
   if (judge_due_ || waits_for_looks_)
     consider(out, now);
-  return out;
+  return checked(std::move(out));
 }
 
 std::optional<instant> diagnosis_core::next_wakeup() const {

@@ -28,6 +28,13 @@ struct diagnosis_policy {
   /// its limits, and not before:
   double moves_factor = 10;
   duration moves_least = 10min;
+  /// The same of one that is in a call which may take long, or that runs a loop of Python outside
+  /// of any step: a metric, a factorization, a service that answers late.
+  duration works_least = 6min;
+  /// A standstill that passed by itself was none: in that phase all ranks are given so many times
+  /// as long from then on, at most:
+  double survived_factor = 1.5;
+  duration survived_most = 30min;
   /// All ranks stand alike, and none waits for another: a long computation looks like this, too.
   duration alike_least = 60s;
   /// The same where all wait for their input: a file system that hangs.
@@ -43,6 +50,10 @@ struct diagnosis_policy {
   double confirm_factor = 5;
   duration confirm_most = 5min;
   duration confirm_calm_after = 1h;
+  /// No process is ended sooner that may be at work: one that uses a processor, or is outside of
+  /// any step; and one in a call that may take long.
+  duration act_least = 10min;
+  duration act_works_least = 30min;
   /// A rank whose time in a step is so many times the median of the others', for so long and for so
   /// many steps, is slow.
   double straggler_score = 1.5;

@@ -49,7 +49,17 @@ struct communicator_row {
   std::uint64_t waits_in() const { return left + 1; }
 };
 
-enum class rank_motion : std::uint8_t { unknown, moves, stands, spins };
+/// What looks at a rank have shown, as RankProgress.motion has it.
+enum class rank_motion : std::uint8_t {
+  unknown, ///< not looked at, or what it executes cannot be seen
+  moves,   ///< its script's thread, or what that waits for
+  stands,  ///< asleep, and nothing that it waits for is at work
+  spins,   ///< a loop of Python, always in the same functions
+  works,   ///< one call that may take long: a computation in C, an answer, a timer, a child
+  starves, ///< ready to run, without a processor
+  ends,    ///< its script is over
+  delayed, ///< as `stands`, while another thread of it had no processor: it may only be late
+};
 
 /// The newest that is known of a rank. Times are as of `at`.
 struct rank_facts {
@@ -82,8 +92,28 @@ struct rank_facts {
   bool is_stopped() const { return state == 'T' || state == 't'; }
   bool is_held_by_kernel() const { return state == 'D'; }
   bool spins() const { return motion == rank_motion::spins; }
-  /// It goes on neither by itself nor through a child.
-  bool stands() const { return motion == rank_motion::stands || spins(); }
+  bool works() const { return motion == rank_motion::works; }
+  /// It goes on neither by itself nor through a child, as far as can be seen.
+  bool stays() const {
+    return motion == rank_motion::stands || motion == rank_motion::delayed || spins() || works();
+  }
+  /// Others have the processors that it needs, or it is about to go.
+  bool is_late() const {
+    return motion == rank_motion::delayed || motion == rank_motion::starves ||
+           motion == rank_motion::ends;
+  }
+  /// In a part of a step that every step has. Elsewhere a script may be at anything: a metric of
+  /// rank 0, a file, a service.
+  bool in_step() const {
+    return phase_now == diag::phase::input || phase_now == diag::phase::forward ||
+           phase_now == diag::phase::backward || phase_now == diag::phase::optimizer;
+  }
+  /// It may be at work that no hook sees, or wait for storage that is slow. The rest is asleep in
+  /// the middle of a step, and nothing works for it.
+  bool may_work() const {
+    return motion != rank_motion::stands || !in_step() || phase_now == diag::phase::input ||
+           is_held_by_kernel();
+  }
   bool over_limit() const { return limit > duration::zero() && idle >= limit; }
   bool says_collectives() const {
     return (feeds & static_cast<std::uint64_t>(diag::feed::collectives)) != 0;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t runs_named = 8;
 constexpr std::uint32_t all_of_a_core = 800; // in thousandths
+constexpr std::uint32_t works_permille = 300;
 
 /// "1.7 s", "3 s", "14 s", "3 min 20 s".
 std::string for_people(duration d) {
@@ -93,7 +94,14 @@ std::string plight(const verdict& v, const rank_facts& f) {
     return fmt::format("the kernel has held in {} for {}{}: look at its disk or network file "
                        "system, and at dmesg",
                        place, how_long, also_doing(f));
-  if (v.moves && !f.stands())
+  if (v.moves && f.motion == rank_motion::ends)
+    return fmt::format("has come to the end of its script{} and has not ended for {}",
+                       f.place.empty() ? "" : ", in " + f.place + ",", how_long);
+  if (v.moves && f.motion == rank_motion::starves)
+    return fmt::format("has waited for a processor for {}{}: its machine has more to run than it "
+                       "has processors",
+                       how_long, also_doing(f));
+  if (v.moves && !f.stays())
     return fmt::format("moves{} but has reported nothing for {}{}; troupe.step() or a named phase "
                        "in the script would tell more",
                        f.place.empty() ? "" : ", in " + f.place + ",", how_long, also_doing(f));
@@ -104,7 +112,10 @@ std::string plight(const verdict& v, const rank_facts& f) {
                        f.cpu_permille / 10,
                        f.cpu_permille < all_of_a_core ? ", and wants more" : "");
   if (!f.place.empty())
-    return fmt::format("has been in {} for {}{}", f.place, how_long, also_doing(f));
+    return fmt::format("has been in {} for {}{}{}", f.place, how_long, also_doing(f),
+                       f.works() && f.cpu_permille >= works_permille
+                           ? fmt::format(" ({} % of a core)", f.cpu_permille / 10)
+                           : "");
   const auto what = phase_in_words(f);
   return what.empty() ? fmt::format("has stood still for {}", how_long)
                       : fmt::format("has been {} for {}", what, how_long);
@@ -144,13 +155,18 @@ std::string other_order(const verdict& v, const communicator_names& names) {
 }
 
 std::string slow_link(const verdict& v, const communicator_names& names) {
-  auto text = v.elsewhere()
-                  ? fmt::format("{} {} not left {}, which all have entered, for {}",
-                                ranks_named(v.other.ranks), verb_of(v.other.ranks, "has", "have"),
-                                collective_of(v.other, names), for_people(v.other.shortest))
-                  : fmt::format("{} have all entered {} and none has left it for {}",
-                                ranks_named(v.waits.ranks), collective_of(v.waits, names),
-                                for_people(v.stood));
+  auto text =
+      is_between_two(v.waits.kind)
+          ? fmt::format("{} {} in {}{} for {}", ranks_named(v.waits.ranks),
+                        verb_of(v.waits.ranks, "waits", "wait"), diag::name_of(v.waits.kind),
+                        group_of(v.waits, names), for_people(v.stood))
+      : v.elsewhere()
+          ? fmt::format("{} {} not left {}, which all have entered, for {}",
+                        ranks_named(v.other.ranks), verb_of(v.other.ranks, "has", "have"),
+                        collective_of(v.other, names), for_people(v.other.shortest))
+          : fmt::format("{} have all entered {} and none has left it for {}",
+                        ranks_named(v.waits.ranks), collective_of(v.waits, names),
+                        for_people(v.stood));
   if (v.slow_peers.empty())
     return text + ": look at the network between their nodes";
   text += fmt::format(": the connection{} to {} {} unanswered", v.slow_peers.size() == 1 ? "" : "s",

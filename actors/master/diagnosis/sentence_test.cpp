@@ -118,6 +118,37 @@ const row table[] = {
      },
      "moves, in eval.py:3 (score), but has reported nothing for 12 min; troupe.step() or a named "
      "phase in the script would tell more"},
+    {"in one call of C",
+     [](scene& s) {
+       s.f().motion = rank_motion::works;
+       s.f().cpu_permille = 998;
+       s.f().idle = 7min;
+       s.f().place = "metric.py:3 (svd)";
+     },
+     "has been in metric.py:3 (svd) for 7 min (99 % of a core)"},
+    {"a service that does not answer",
+     [](scene& s) {
+       s.f().motion = rank_motion::works;
+       s.f().idle = 7min;
+       s.f().place = "recv() at service.py:3 (ask)";
+     },
+     "has been in recv() at service.py:3 (ask) for 7 min"},
+    {"its script is over",
+     [](scene& s) {
+       s.v.moves = true;
+       s.f().motion = rank_motion::ends;
+       s.f().idle = 12min;
+     },
+     "has come to the end of its script and has not ended for 12 min"},
+    {"it has no processor",
+     [](scene& s) {
+       s.v.moves = true;
+       s.f().motion = rank_motion::starves;
+       s.f().phase_now = phase::backward;
+       s.f().idle = 12min;
+     },
+     "has waited for a processor for 12 min, in its backward pass: its machine has more to run "
+     "than it has processors"},
 };
 
 } // namespace

@@ -28,21 +28,26 @@ bool not_looked_at(const rank_facts& f) {
 class judge_of {
  public:
   judge_of(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
-           const communicator_names& names, bool patient)
-      : policy_(policy), ranks_(ranks), patient_(patient), graph_(graph_of(ranks, names)) {}
+           const communicator_names& names, bool patient, const survived_phases& survived)
+      : policy_(policy), ranks_(ranks), patient_(patient), survived_(survived),
+        graph_(graph_of(ranks, names)) {}
 
   std::optional<verdict> operator()() {
-    if (std::none_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.over_limit(); }) ||
-        std::any_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.traced; }))
+    if (std::any_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.traced; }))
       return std::nullopt;
+    // No time makes two collectives of one number the same.
     if (!graph_.out_of_order.empty())
       return other_collective(graph_.out_of_order);
+    if (std::none_of(ranks_.begin(), ranks_.end(), [](const auto& f) { return f.over_limit(); }))
+      return std::nullopt;
+    if (auto v = between_two())
+      return v;
     if (!graph_.outside.empty())
       return not_entered();
     if (!graph_.inside.empty())
       return entered_by_all();
     if (!graph_.in_circle.empty())
-      return other_collective(graph_.in_circle);
+      return in_circle();
     return alone();
   }
 
@@ -55,10 +60,18 @@ class judge_of {
       return {};
     if (writes_out(f))
       return std::max(f.limit, policy_.writes_out_least);
-    if (f.stands())
-      return f.limit;
+    const auto least = std::max(f.limit, survived_in(f));
+    if (f.works() || (f.spins() && !f.in_step()))
+      return std::max<duration>(least, policy_.works_least);
+    if (f.stays())
+      return least;
     return std::max<duration>(policy_.moves_least,
                               std::chrono::duration_cast<duration>(f.limit * policy_.moves_factor));
+  }
+  duration survived_in(const rank_facts& f) const {
+    const auto longest = survived_[static_cast<std::size_t>(f.phase_now)];
+    return std::min<duration>(policy_.survived_most, std::chrono::duration_cast<duration>(
+                                                         longest * policy_.survived_factor));
   }
   /// Only of a rank that was looked at.
   bool is_ready(std::uint32_t r) const {
@@ -85,7 +98,11 @@ class judge_of {
     v.stood = duration::max();
     for (const auto r : v.culprits) {
       v.stood = std::min(v.stood, ranks_[r].idle);
-      v.moves |= !ranks_[r].stands() && !ranks_[r].is_stopped();
+      if (ranks_[r].is_stopped())
+        continue;
+      v.moves |= !ranks_[r].stays();
+      v.works |= ranks_[r].works();
+      v.may_work |= ranks_[r].may_work();
     }
     if (!v.culprits.empty())
       // One that is stopped says most; else the one that has stood longest was there first.
@@ -100,13 +117,52 @@ class judge_of {
     return v;
   }
 
-  std::optional<verdict> other_collective(const list& culprits) const {
-    for (const auto r : culprits)
-      if (!ranks_[r].over_limit() || ranks_[r].motion == rank_motion::moves)
-        return std::nullopt;
+  /// Whatever these ranks do meanwhile, they have entered what the others have not.
+  verdict other_collective(const list& culprits) const {
     auto v = of(HangKind::OTHER_COLLECTIVE, culprits);
-    v.moves = false;
+    v.moves = v.works = v.may_work = false;
     v.other = graph_.other;
+    return v;
+  }
+
+  std::optional<verdict> in_circle() const {
+    for (const auto r : graph_.in_circle)
+      if (!ranks_[r].over_limit() || !ranks_[r].stays())
+        return std::nullopt;
+    return other_collective(graph_.in_circle);
+  }
+
+  /// Messages between two ranks have no number by which to tell which of both is late. Where one
+  /// waits for a message, and connections of ranks that stand are unanswered, it is the link: both
+  /// ends of it wait, and neither is to blame.
+  std::optional<verdict> between_two() const {
+    wait_graph::wait w;
+    w.shortest = duration::max();
+    bool unanswered = false;
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      const auto& f = ranks_[r];
+      if (f.is_stopped())
+        return std::nullopt;
+      unanswered |= f.over_limit() && !f.slow_peers.empty();
+      for (const auto& row : f.rows)
+        if (is_between_two(row.kind) && row.waits() && f.over_limit()) {
+          if (w.ranks.empty() || w.ranks.back() != r)
+            w.ranks.push_back(r);
+          if (row.in_it < w.shortest) {
+            w.shortest = row.in_it;
+            w.communicator = row.communicator;
+            w.number = row.waits_in();
+            w.kind = row.kind;
+          }
+        }
+    }
+    if (w.ranks.empty() || !unanswered)
+      return std::nullopt;
+    auto v = link();
+    v.waits = v.other = w;
+    v.stood = w.shortest;
+    if (v.slow_peers.size() < 2)
+      v.culprits.clear();
     return v;
   }
 
@@ -137,7 +193,7 @@ class judge_of {
         return std::nullopt;
       auto v = of(HangKind::NOT_ENTERED, alone);
       v.stood = v.waits.shortest;
-      v.moves = false;
+      v.moves = v.works = v.may_work = false;
       v.goes_on = true;
       return v;
     }
@@ -160,8 +216,10 @@ class judge_of {
       v.inside = true;
       return v;
     }
+    // Bytes that nothing had a processor to send or to receive are not the network's.
     for (const auto r : inside)
-      if (!ranks_[r].over_limit() || ranks_[r].motion == rank_motion::moves)
+      if (!ranks_[r].over_limit() || ranks_[r].motion == rank_motion::moves ||
+          (ranks_[r].is_late() && ranks_[r].idle < policy_.moves_least))
         return std::nullopt;
     if (any_member_goes_on())
       return std::nullopt;
@@ -215,7 +273,9 @@ class judge_of {
     });
     if (stands_out(odd.size(), among.size()))
       return odd;
-    odd = those(among, [](const rank_facts& f) { return f.spins() && f.over_limit(); });
+    odd = those(among, [this](const rank_facts& f) {
+      return (f.spins() || f.works()) && f.over_limit() && f.idle >= hold(f);
+    });
     if (stands_out(odd.size(), among.size()))
       return odd;
     return {};
@@ -251,17 +311,19 @@ class judge_of {
   const diagnosis_policy& policy_;
   const std::vector<rank_facts>& ranks_;
   bool patient_;
+  const survived_phases& survived_;
   wait_graph graph_;
 };
 
 } // namespace
 
 std::optional<verdict> judge(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
-                             const communicator_names& names, bool patient) {
+                             const communicator_names& names, bool patient,
+                             const survived_phases& survived) {
   if (ranks.empty() ||
       std::any_of(ranks.begin(), ranks.end(), [](const auto& f) { return !f.known; }))
     return std::nullopt;
-  return judge_of(policy, ranks, names, patient)();
+  return judge_of(policy, ranks, names, patient, survived)();
 }
 
 } // namespace troupe::actors

@@ -5,6 +5,7 @@
 #include "actors/master/diagnosis/wait_graph.hpp"
 #include "messages/kinds.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct verdict {
   wait_graph::wait other;
   duration stood{};
   bool moves = false;     ///< the culprits move, and have reported nothing for very long
+  bool works = false;     ///< a culprit is in a call that may take long
+  bool may_work = false;  ///< a culprit may be at work that no hook sees
   bool goes_on = false;   ///< the culprits make steps without the others
   bool all_alike = false; ///< no rank is different from the others
   /// They have entered like the others, and take no part in it.
@@ -34,14 +37,24 @@ struct verdict {
   bool elsewhere() const {
     return other.communicator != waits.communicator || other.number != waits.number;
   }
+  /// Says nothing new. A rank that is named before the others have come to wait for it stays the
+  /// culprit when they have.
   bool same_as(const verdict& other_one) const {
-    return kind == other_one.kind && culprits == other_one.culprits;
+    const auto of_one = [](messages::HangKind k) {
+      return k == messages::HangKind::ALONE || k == messages::HangKind::NOT_ENTERED;
+    };
+    return culprits == other_one.culprits &&
+           (kind == other_one.kind || (of_one(kind) && of_one(other_one.kind)));
   }
 };
+
+/// How long ranks have stood in each phase and gone on by themselves, whichever rank that was.
+using survived_phases = std::array<duration, diag::phases>;
 
 /// Nothing: there is no hang, or it is too early to say. All ranks of the world are known.
 /// `patient`: looks at some of them may be on their way.
 std::optional<verdict> judge(const diagnosis_policy& policy, const std::vector<rank_facts>& ranks,
-                             const communicator_names& names, bool patient = false);
+                             const communicator_names& names, bool patient = false,
+                             const survived_phases& survived = {});
 
 } // namespace troupe::actors

@@ -1,5 +1,7 @@
 #include "actors/master/diagnosis/wait_graph.hpp"
 
+#include "actors/limits.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -20,9 +22,9 @@ struct group_counts {
   bool comparable() const { return !uncounted && !members_missing; }
 };
 
-bool is_between_two(diag::collective kind) {
-  return kind == diag::collective::send || kind == diag::collective::recv;
-}
+/// What a page says of a collective is settled when it was entered so long ago: a reader may meet
+/// the moment in which one is entered half way.
+constexpr auto settled_after = 300ms;
 
 class wait_graph_builder {
  public:
@@ -61,6 +63,7 @@ class wait_graph_builder {
   }
   void count();
   void find_culprits(wait_graph& out);
+  bool is_settled_in_one(const rank_facts& f, const communicator_row& row) const;
   void find_order(wait_graph& out) const;
   void find_circle(wait_graph& out) const;
   wait_graph::wait wait_in(std::uint32_t communicator, std::uint64_t number) const;
@@ -160,42 +163,62 @@ wait_graph::wait wait_graph_builder::wait_in(std::uint32_t communicator,
   return w;
 }
 
-/// All are at the same number of a communicator, and not in the same collective. Its bytes count as
-/// well: all_reduce of different sizes never ends.
+/// Stuck in exactly one collective, of which kind and number are known.
+bool wait_graph_builder::is_settled_in_one(const rank_facts& f, const communicator_row& row) const {
+  // Communicators beyond the bound share a number.
+  const bool is_one = row.communicator + 1 < limits::communicators_known_max;
+  const bool is_inside = row.ends_known ? row.entered == row.left + 1 : f.over_limit();
+  const bool is_known = row.kind != diag::collective::other && row.kind != diag::collective::none;
+  return is_one && is_inside && is_known && row.entered != 0 &&
+         !groups_[row.communicator].uncounted && row.in_it >= settled_after;
+}
+
+/// Two are at the same number of a communicator, and not in the same collective. Its bytes count as
+/// well, where all say them: all_reduce of different sizes never ends.
 void wait_graph_builder::find_order(wait_graph& out) const {
-  using what = std::pair<diag::collective, std::uint64_t>;
-  std::map<std::uint32_t, std::map<what, std::vector<std::uint32_t>>> entered;
+  struct side {
+    diag::collective kind = diag::collective::none;
+    std::vector<std::uint32_t> ranks;
+  };
+  struct place {
+    std::map<diag::collective, std::vector<std::uint32_t>> kinds;
+    std::map<std::uint64_t, std::vector<std::uint32_t>> sizes;
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, place> entered;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-    for (const auto& row : ranks_[r].rows) {
-      const auto& g = groups_[row.communicator];
-      if (!g.comparable() || g.least != g.most || row.entered != row.left + 1 || !row.ends_known)
-        continue;
-      const bool equal_bytes = row.kind == diag::collective::all_reduce;
-      entered[row.communicator][{row.kind, equal_bytes ? row.bytes : 0}].push_back(r);
-    }
-  for (const auto& [communicator, kinds] : entered) {
-    std::size_t all = 0;
-    auto largest = kinds.begin(), smallest = kinds.begin();
-    for (auto k = kinds.begin(); k != kinds.end(); ++k) {
-      all += k->second.size();
-      if (k->second.size() > largest->second.size())
-        largest = k;
-      if (k->second.size() <= smallest->second.size())
-        smallest = k;
-    }
-    if (kinds.size() < 2 || all != groups_[communicator].seen)
+    for (const auto& row : ranks_[r].rows)
+      if (is_settled_in_one(ranks_[r], row)) {
+        auto& at = entered[{row.communicator, row.entered}];
+        at.kinds[row.kind].push_back(r);
+        at.sizes[row.bytes].push_back(r);
+      }
+  for (const auto& [which, at] : entered) {
+    std::vector<side> sides;
+    if (at.kinds.size() >= 2)
+      for (const auto& [kind, ranks] : at.kinds)
+        sides.push_back({kind, ranks});
+    else if (at.sizes.size() >= 2 && at.sizes.count(0) == 0 &&
+             at.kinds.count(diag::collective::all_reduce) != 0)
+      for (const auto& [size, ranks] : at.sizes)
+        sides.push_back({diag::collective::all_reduce, ranks});
+    if (sides.size() < 2)
       continue;
-    for (auto k = kinds.begin(); k != kinds.end(); ++k)
-      if (k != largest)
-        out.out_of_order.insert(out.out_of_order.end(), k->second.begin(), k->second.end());
+    // The larger side is taken to be right.
+    std::stable_sort(sides.begin(), sides.end(),
+                     [](const side& a, const side& b) { return a.ranks.size() > b.ranks.size(); });
+    for (auto s = sides.begin() + 1; s != sides.end(); ++s)
+      out.out_of_order.insert(out.out_of_order.end(), s->ranks.begin(), s->ranks.end());
     std::sort(out.out_of_order.begin(), out.out_of_order.end());
-    const auto number = groups_[communicator].most;
-    out.waits = wait_in(communicator, number);
-    out.waits->ranks = largest->second;
-    out.waits->kind = largest->first.first;
-    out.other = *out.waits;
-    out.other.ranks = smallest->second;
-    out.other.kind = smallest->first.first;
+    const auto in = [&](const side& of) {
+      auto w = wait_in(which.first, which.second);
+      w.communicator = which.first;
+      w.number = which.second;
+      w.kind = of.kind;
+      w.ranks = of.ranks;
+      return w;
+    };
+    out.waits = in(sides.front());
+    out.other = in(sides.back());
     return;
   }
 }
@@ -314,6 +337,10 @@ wait_graph wait_graph_builder::build() {
 }
 
 } // namespace
+
+bool is_between_two(diag::collective kind) {
+  return kind == diag::collective::send || kind == diag::collective::recv;
+}
 
 wait_graph graph_of(const std::vector<rank_facts>& ranks, const communicator_names& names) {
   return wait_graph_builder(ranks, names).build();

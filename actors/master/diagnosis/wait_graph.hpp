@@ -29,7 +29,8 @@ struct wait_graph {
   /// Others wait for them, and they are in an earlier collective that all have entered; or, if
   /// there is none that others wait for, all that wait where all have entered.
   std::vector<std::uint32_t> inside;
-  /// Entered something else in the same place of the order; the fewer of both.
+  /// Entered something else in the same place of the order; the fewer of both. This needs neither a
+  /// limit nor the other members: two of them are enough.
   std::vector<std::uint32_t> out_of_order;
   /// Wait for each other in a circle; the smallest side of it.
   std::vector<std::uint32_t> in_circle;
@@ -37,6 +38,9 @@ struct wait_graph {
   /// So many members of the collective have never been seen in its communicator.
   std::uint32_t unseen = 0;
 };
+
+/// A message from one rank to another. The numbers of these say nothing about each other.
+bool is_between_two(diag::collective kind);
 
 wait_graph graph_of(const std::vector<rank_facts>& ranks, const communicator_names& names);
 

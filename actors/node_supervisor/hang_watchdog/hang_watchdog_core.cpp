@@ -2,6 +2,7 @@
 
 #include "actors/limits.hpp"
 #include "actors/words.hpp"
+#include "runtime/base/invariant.hpp"
 #include "runtime/base/rare.hpp"
 
 #include <fmt/format.h>
@@ -34,8 +35,10 @@ hang_watchdog_core::hang_watchdog_core(node_name node, author a, watch_policy po
 hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<Watched>& m) {
   effects out;
   const auto about = m.envelope().about;
-  if (about < about_)
+  if (about < about_) {
+    TROUPE_RARE("hang_watchdog: the agent speaks of a generation that is over");
     return out;
+  }
   auto body = m.read();
   std::map<std::uint32_t, watched_rank> ranks;
   std::vector<diag::watched_process> processes;
@@ -68,7 +71,7 @@ hang_watchdog_core::effects hang_watchdog_core::watched(instant now, const msg<W
     next_report_ = now + report_period();
     next_read_ = now + policy_.read_every;
   }
-  return out;
+  return checked(now, std::move(out));
 }
 
 // ---- time ----
@@ -97,15 +100,15 @@ hang_watchdog_core::effects hang_watchdog_core::tick(instant now, duration slept
   }
   if (next_read_ && now >= *next_read_)
     read_all(out, now);
-  return out;
+  return checked(now, std::move(out));
 }
 
 void hang_watchdog_core::start_anew(effects& out, instant now, duration away) {
   TROUPE_RARE("hang_watchdog: the machine or this process did not run");
   for (auto& [local, r] : ranks_) {
     r.changed = now;
-    r.suspect = false;
-    r.look_again_at = {};
+    r.stopped.reset();
+    let_go(r);
     r.busy.forget();
     r.busy_now.reset();
   }
@@ -141,40 +144,63 @@ hang_watchdog_core::pages_read(instant now, const std::vector<diag::page_reading
   look_where_needed(out, now);
   report_where_needed(out, now);
   schedule_read(now);
-  return out;
+  return checked(now, std::move(out));
 }
 
 hang_watchdog_core::effects
 hang_watchdog_core::looked(instant now, std::uint64_t question,
                            const std::vector<diag::process_look>& looks) {
   effects out;
-  if (!series_ || series_->question != question || question == 0)
+  if (!series_ || series_->question != question || question == 0) {
+    TROUPE_RARE("hang_watchdog: a look comes after it was given up");
     return out;
+  }
   for (const auto& each : looks)
-    if (auto r = ranks_.find(each.local_rank); r != ranks_.end() && r->second.what.pid == each.pid)
-      r->second.looks.add(now, each);
+    if (auto r = ranks_.find(each.local_rank);
+        r != ranks_.end() && r->second.what.pid == each.pid) {
+      auto seen = each;
+      const auto& page = r->second.page;
+      seen.waits_for_input = !page || page->phase_now == diag::phase::input;
+      r->second.looks.add(now, seen);
+    }
   series_->question = 0;
   ++series_->made;
   series_->next = now + policy_.between_looks;
-  if (series_->made >= policy_.looks)
+  if (has_seen_enough())
     end_looks(out, now);
-  return out;
+  return checked(now, std::move(out));
 }
 
 // ---- looks ----
 
+/// One look tells a stop; to tell motion needs several.
+bool hang_watchdog_core::has_seen_enough() const {
+  if (series_->made >= policy_.looks)
+    return true;
+  return std::all_of(series_->local_ranks.begin(), series_->local_ranks.end(), [this](auto local) {
+    const auto r = ranks_.find(local);
+    return r != ranks_.end() && r->second.looks.moves() == diag::motion::stopped;
+  });
+}
+
 void hang_watchdog_core::look_where_needed(effects& out, instant now) {
   if (series_)
     return;
-  const bool due = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& each) {
-    return now - each.second.changed >= look_at(each.second);
-  });
+  const auto is_due = [&](const watched_rank& r) { return now - still_since(r) >= look_at(r); };
+  std::vector<std::uint32_t> which;
+  // One that is stopped needs one look, and is not kept waiting for the others'.
+  for (const auto& [local, r] : ranks_)
+    if (r.stopped && is_due(r))
+      which.push_back(local);
+  if (!which.empty())
+    return begin_looks(out, now, std::move(which));
+  const bool due = std::any_of(ranks_.begin(), ranks_.end(),
+                               [&](const auto& each) { return is_due(each.second); });
   if (!due && !answer_with_looks_)
     return;
   answer_with_looks_ = false;
-  std::vector<std::uint32_t> which;
   for (const auto& [local, r] : ranks_)
-    if (now - r.changed >= std::min<duration>(look_at(r), looked_at_along))
+    if (now - still_since(r) >= std::min<duration>(look_at(r), looked_at_along))
       which.push_back(local);
   if (!which.empty())
     begin_looks(out, now, std::move(which));
@@ -231,9 +257,9 @@ void hang_watchdog_core::schedule_read(instant now) {
   auto next = std::min(now + policy_.read_every, std::max(next_report_, now + reports_apart));
   for (const auto& [local, r] : ranks_) {
     // A limit that has passed already waits for the looks that are under way.
-    const auto at = r.changed + look_at(r);
+    const auto at = still_since(r) + look_at(r);
     next = std::min(next, at > now ? at : now + suspect_read_every);
-    if (r.suspect)
+    if (is_suspect(r))
       next = std::min(next, now + suspect_read_every);
   }
   next_read_ = std::max(next, now + policy_.read_at_most_every);
@@ -249,7 +275,7 @@ hang_watchdog_core::effects hang_watchdog_core::progress_wanted(instant now,
   answers_ = std::max(answers_, m.read()->getQuestion());
   answer_with_looks_ = report_wanted_ = true;
   read_all(out, now);
-  return out;
+  return checked(now, std::move(out));
 }
 
 hang_watchdog_core::effects hang_watchdog_core::stacks_wanted(instant, const msg<StacksWanted>& m) {
@@ -288,10 +314,27 @@ hang_watchdog_core::effects hang_watchdog_core::linked(instant now) {
     return out;
   report_wanted_ = true;
   read_all(out, now);
+  return checked(now, std::move(out));
+}
+
+hang_watchdog_core::effects hang_watchdog_core::checked(instant now, effects out) const {
+  invariant(ranks_.size() <= limits::watched_ranks_max, "more ranks are watched than there may be");
+  invariant(next_read_.has_value() == !ranks_.empty(), "ranks are watched and never read");
+  invariant(!series_ || (!series_->local_ranks.empty() && series_->made < policy_.looks),
+            "a series of looks that is over, or looks at nothing");
+  invariant(!series_ || series_->question <= last_question_, "a look that was not asked for");
+  for (const auto& [local, r] : ranks_) {
+    invariant(r.what.local_rank == local, "a rank in another's place");
+    invariant(r.changed <= now && r.since <= now, "a rank that will change");
+    invariant(!r.stopped || *r.stopped <= now, "a rank that will be stopped");
+    invariant(!is_suspect(r) || r.looked, "a rank is suspected that was not looked at");
+    invariant(is_suspect(r) || r.is == standing::traced || r.look_again_at == duration::zero(),
+              "a rank that goes on waits for its next look");
+  }
   return out;
 }
 
-/// Of processes that report nothing there is nothing to compare, unless the master asks.
+/// Processes that report nothing give nothing to compare, unless the master asks.
 bool hang_watchdog_core::has_pages() const {
   return std::any_of(ranks_.begin(), ranks_.end(),
                      [](const auto& each) { return each.second.page.has_value(); });

@@ -8,6 +8,7 @@
 #include "messages/kinds.hpp"
 #include "messages/msg.hpp"
 #include "runtime/base/log.hpp"
+#include "runtime/base/phase_of.hpp"
 #include "runtime/base/time.hpp"
 
 #include <cstdint>
@@ -25,6 +26,9 @@ namespace troupe::actors {
 /// A process that waits for another one and a process that hangs look alike from here: so nothing
 /// is decided at a node. What can only be seen here is whether a process moves though it reports
 /// nothing, so a report of a standstill comes after three looks at it.
+///
+/// A process that is stopped by a signal is the one case in which the kernel alone says all: it is
+/// suspected as soon as it has been so for a moment, at any step.
 ///
 /// Wakes when the earliest limit passes. A machine that slept, or a watchdog that was stopped
 /// itself, starts all limits anew.
@@ -83,22 +87,33 @@ class hang_watchdog_core {
   std::string in_words() const;
 
  private:
+  /// What is thought of one rank.
+  enum class standing : std::uint8_t {
+    going,     ///< it goes on, or has not stood for long
+    suspected, ///< it was looked at in a standstill that lasts
+    traced,    ///< a debugger is attached: it may stand for as long as that
+  };
+  static constexpr phase_table<standing> standings{
+      "a watched rank",
+      {{standing::going, "going", {standing::suspected, standing::traced}},
+       {standing::suspected, "suspected", {standing::going, standing::suspected, standing::traced}},
+       {standing::traced, "traced", {standing::going, standing::traced}}}};
+
   struct watched_rank {
     diag::watched_process what;
     instant since;                       ///< it is watched
     std::optional<diag::page_view> page; ///< as it was last read
     instant changed;                     ///< something on its page, or its limit began anew
+    std::optional<instant> stopped;      ///< it was first seen stopped by a signal, and is so still
     learnt_limits limits;
     busy_time busy;
     std::optional<busy_time::measured> busy_now;
     diag::compared_looks looks; ///< that are under way
     diag::compared_looks moves; ///< the last series of them
     std::optional<instant> looked;
-    /// Looked at in a standstill that lasts.
-    bool suspect = false;
+    phase_of<standings> is{standing::going};
     /// The next look is when the standstill has lasted this long; 0: as long as its limit.
     duration look_again_at{};
-    bool debugger_told = false;
   };
   /// Looks that are under way; one series at a time, for all ranks that need one.
   struct look_series {
@@ -109,12 +124,17 @@ class hang_watchdog_core {
   };
 
   // What is known of one rank (…_ranks.cpp).
-  /// It has made a step or entered a collective: what it reports means something.
+  /// It has made a step, entered a collective or taken a batch: what it reports means something.
   static bool is_fed(const watched_rank& r);
+  /// Since then it stands: since its page changed, or since it was stopped.
+  static instant still_since(const watched_rank& r);
+  static bool is_suspect(const watched_rank& r) { return r.is == standing::suspected; }
   duration limit_of(const watched_rank& r) const;
   duration look_at(const watched_rank& r) const;
   void take_page(instant now, watched_rank& r, const diag::page_reading& reading);
+  void take_state(instant now, watched_rank& r, char state);
   void went_on(watched_rank& r, duration stood);
+  void let_go(watched_rank& r);
   void conclude(effects& out, instant now, watched_rank& r);
   /// Is it so much slower than it was that the master is to hear it now?
   bool is_slower(const watched_rank& r) const;
@@ -122,6 +142,7 @@ class hang_watchdog_core {
   void start_anew(effects& out, instant now, duration away);
   void begin_looks(effects& out, instant now, std::vector<std::uint32_t> local_ranks);
   void look_once(effects& out, instant now);
+  bool has_seen_enough() const;
   void end_looks(effects& out, instant now);
   void read_all(effects& out, instant now);
   /// What follows from the pages as they are now: looks, reports, the next time to read.
@@ -129,6 +150,8 @@ class hang_watchdog_core {
   void report_where_needed(effects& out, instant now);
   void schedule_read(instant now);
   std::vector<std::uint32_t> local_ranks() const;
+  /// At the end of each event: what holds whatever came.
+  effects checked(instant now, effects out) const;
 
   // Reports (…_reports.cpp).
   void send_report(effects& out, instant now);

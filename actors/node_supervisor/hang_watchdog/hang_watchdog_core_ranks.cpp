@@ -37,15 +37,25 @@ std::uint64_t counted_in(const diag::page_view& page) {
 } // namespace
 
 bool hang_watchdog_core::is_fed(const watched_rank& r) {
-  return r.page && (r.page->steps_made != 0 ||
-                    std::any_of(r.page->communicators.begin(), r.page->communicators.end(),
-                                [](const auto& c) { return c.entered != 0; }));
+  if (!r.page)
+    return false;
+  const auto& input = r.page->each_phase[static_cast<std::size_t>(diag::phase::input)];
+  return r.page->steps_made != 0 || input.entered != 0 ||
+         std::any_of(r.page->communicators.begin(), r.page->communicators.end(),
+                     [](const auto& c) { return c.entered != 0; });
+}
+
+/// A rank may have stood for long in a checkpoint when it is stopped: that time is none of the
+/// stop.
+instant hang_watchdog_core::still_since(const watched_rank& r) {
+  return r.stopped ? std::max(r.changed, *r.stopped) : r.changed;
 }
 
 duration hang_watchdog_core::limit_of(const watched_rank& r) const {
-  if (is_fed(r))
-    return r.limits.limit(policy_, *r.page);
-  return policy_.fixed_limit.value_or(policy_.unfed_look_every);
+  const auto limit = is_fed(r) ? r.limits.limit(policy_, *r.page)
+                               : policy_.fixed_limit.value_or(policy_.unfed_look_every);
+  return r.stopped && !policy_.fixed_limit ? std::min<duration>(limit, policy_.stopped_limit)
+                                           : limit;
 }
 
 /// So long it may stand before it is looked at. Of a process that reports nothing each look counts
@@ -54,8 +64,35 @@ duration hang_watchdog_core::look_at(const watched_rank& r) const {
   return std::max(limit_of(r), r.look_again_at);
 }
 
+/// Whatever it does next is judged as if it had never stood.
+void hang_watchdog_core::let_go(watched_rank& r) {
+  report_wanted_ |= is_suspect(r);
+  if (r.is != standing::going)
+    r.is.become(standing::going);
+  r.look_again_at = {};
+  r.looked.reset();
+}
+
+/// The kernel's word is read along with each page: a stop is known before anything is due.
+void hang_watchdog_core::take_state(instant now, watched_rank& r, char state) {
+  if (state == 'T') {
+    if (r.stopped)
+      return;
+    TROUPE_RARE_IF(is_suspect(r), "hang_watchdog: a rank that is suspected is stopped");
+    r.stopped = now;
+    let_go(r);
+  } else if (r.stopped) {
+    TROUPE_RARE("hang_watchdog: a rank that was stopped runs again");
+    // Its page does not change by that, and its time begins anew.
+    r.stopped.reset();
+    r.changed = now;
+    let_go(r);
+  }
+}
+
 void hang_watchdog_core::take_page(instant now, watched_rank& r,
                                    const diag::page_reading& reading) {
+  take_state(now, r, reading.state);
   const auto& page = reading.page;
   // The page of a process that was here before it.
   if (!page || (page->pid != 0 && page->pid != static_cast<std::uint64_t>(r.what.pid)))
@@ -73,17 +110,15 @@ void hang_watchdog_core::take_page(instant now, watched_rank& r,
   r.limits.read(policy_, *page);
 }
 
-/// By itself: what looked like a hang was none. A stop by a signal says nothing of what is usual.
+/// By itself: it was no hang, whatever it looked like. A stop by a signal says nothing of what is
+/// usual.
 void hang_watchdog_core::went_on(watched_rank& r, duration stood) {
-  r.look_again_at = {};
-  if (r.suspect || (r.looked && stood >= policy_.floor)) {
+  if (is_suspect(r) || (r.looked && stood >= policy_.floor)) {
     TROUPE_RARE("hang_watchdog: a rank that was suspected goes on");
     if (!is_stopped(r.moves))
       r.limits.survived(*r.page, stood);
-    report_wanted_ |= r.suspect;
   }
-  r.suspect = false;
-  r.looked.reset();
+  let_go(r);
 }
 
 /// After the looks at it.
@@ -93,31 +128,32 @@ void hang_watchdog_core::conclude(effects& out, instant now, watched_rank& r) {
     return;
   r.moves = r.looks;
   r.looked = now;
-  const auto limit = limit_of(r);
+  const auto stood = now - still_since(r);
   if (is_in_debugger(r.moves.last())) {
-    if (!std::exchange(r.debugger_told, true))
+    if (r.is != standing::traced)
       say(out, log::level::debug, "debugger_attached",
           fmt::format("rank {} has a debugger attached: it may stand still", r.what.rank));
-    r.suspect = false;
-    r.look_again_at = now - r.changed + traced_look_every;
+    r.is.become(standing::traced);
+    r.look_again_at = stood + traced_look_every;
     return;
   }
   // While it was traced its time did not count.
-  if (std::exchange(r.debugger_told, false)) {
+  if (r.is == standing::traced) {
+    TROUPE_RARE("hang_watchdog: a debugger is detached");
     r.changed = now;
-    r.look_again_at = {};
+    let_go(r);
     return;
   }
-  // All that can be seen of it is a stop, and what a user's own limit is about.
+  // Only a stop can be seen of it, and what a user's own limit is about.
   if (!is_fed(r) && !is_stopped(r.moves) &&
       !(policy_.fixed_limit && diag::stands(r.moves.moves()))) {
     r.changed = now;
+    let_go(r);
     return;
   }
-  const auto stood = now - r.changed;
-  if (stood < limit)
+  if (stood < limit_of(r))
     return;
-  r.suspect = true;
+  r.is.become(standing::suspected);
   const duration later =
       std::clamp<duration>(stood / 2, policy_.look_again_first, policy_.look_again_most);
   r.look_again_at = stood + later;

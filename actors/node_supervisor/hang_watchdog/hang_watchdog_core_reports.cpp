@@ -34,12 +34,27 @@ std::string start_of(const std::string& text, std::size_t most) {
 }
 
 /// As RankProgress.motion has it.
-/// As RankProgress.motion has it.
 std::uint8_t number_of(const diag::compared_looks& looks) {
-  const auto m = looks.moves();
-  if (m == diag::motion::spins && looks.wants_a_core())
-    return 3;
-  return diag::stands(m) ? 2 : m == diag::motion::moves ? 1 : 0;
+  enum : std::uint8_t { unknown, moves, stands, spins, works, starves, ends, delayed };
+  switch (looks.moves()) {
+  case diag::motion::moves:
+    return moves;
+  case diag::motion::sleeps:
+    return looks.lacks_a_core() ? delayed : stands;
+  case diag::motion::stopped:
+    return stands;
+  case diag::motion::spins:
+    return looks.wants_a_core() ? spins : stands;
+  case diag::motion::works:
+    return works;
+  case diag::motion::starves:
+    return starves;
+  case diag::motion::ends:
+    return ends;
+  case diag::motion::unknown:
+    break;
+  }
+  return unknown;
 }
 
 duration since_on_page(instant now, std::uint64_t ns) {
@@ -69,7 +84,7 @@ void hang_watchdog_core::send_report(effects& out, instant now) {
   last_report_ = now;
   bool suspect = false;
   for (auto& [local, r] : ranks_) {
-    suspect |= r.suspect;
+    suspect |= is_suspect(r);
     r.busy_now = r.page ? r.busy.measure(*r.page) : std::nullopt;
   }
   out.push_back(report{author_
@@ -93,7 +108,7 @@ void hang_watchdog_core::write_rank(instant now, const watched_rank& r,
   b.setLocalRank(r.what.local_rank);
   b.setPid(r.what.pid);
   b.setRanForMs(ms_for_report(now - r.since));
-  b.setIdleMs(ms_for_report(now - r.changed));
+  b.setIdleMs(ms_for_report(now - still_since(r)));
   b.setLimitMs(ms_for_report(limit_of(r)));
   if (r.busy_now) {
     b.setBusyUs(us32(r.busy_now->each));
@@ -159,7 +174,7 @@ std::string hang_watchdog_core::in_words() const {
   std::uint64_t step = 0;
   for (const auto& [local, r] : ranks_) {
     fed += is_fed(r) ? 1 : 0;
-    suspects += r.suspect ? 1 : 0;
+    suspects += is_suspect(r) ? 1 : 0;
     if (r.page)
       step = std::max(step, r.page->step);
   }

@@ -59,11 +59,21 @@ TEST_CASE("the first steps have a limit of their own") {
   CHECK(h.limit() == h.policy.warm_up_limit);
   h.makes(1, 100ms);
   CHECK(!h.limits.is_warming_up(h.policy, h.page));
-  CHECK(h.limit() == 10s); // nothing is usual yet
+  CHECK(h.limit() == 3s); // little is usual yet
   h.makes(4, 100ms);
-  CHECK(h.limit() == 10s);
+  CHECK(h.limit() == 3s);
   h.makes(1, 100ms);
   CHECK(h.limit() == h.policy.floor);
+}
+
+TEST_CASE("while little is usual, the first steps say what may be, within bounds") {
+  for (const auto& [first, limit] : {std::pair<duration, duration>{4s, times(1.8, 4s)},
+                                     std::pair<duration, duration>{60s, 10s}}) {
+    history h;
+    h.makes(1, first);
+    h.makes(5, 100ms);
+    CHECK(h.limit() == limit);
+  }
 }
 
 TEST_CASE("what is usual is measured without the warm-up") {
@@ -100,7 +110,7 @@ TEST_CASE("when the page halves its counts, those of the warm-up are halved with
   history h;
   h.makes(8, 100ms); // all of them are its warm-up
   h.makes(4, 100ms);
-  CHECK(h.limit() == 10s);
+  CHECK(h.limit() == 3s);
   h.page.step_durations = {};
   add(h.page.step_durations, 11, 100ms);
   h.limits.read(h.policy, h.page);
@@ -153,8 +163,53 @@ TEST_CASE("a program whose steps are not seen is measured by its collectives") {
   CHECK(h.limits.is_warming_up(h.policy, h.page));
   h.page.communicators[1].entered = 20;
   CHECK(!h.limits.is_warming_up(h.policy, h.page));
-  CHECK(h.limit() == 10s);
-  // One whose steps will be seen has made none: it is in its first.
+  // One whose steps would be seen may still be in its first.
   h.page.feeds = static_cast<std::uint64_t>(diag::feed::steps_by_optimizer);
   CHECK(h.limits.is_warming_up(h.policy, h.page));
+  h.page.communicators[1].entered = 64;
+  CHECK(!h.limits.is_warming_up(h.policy, h.page));
+}
+
+TEST_CASE("where collectives or batches stand for steps, silences tell what is usual") {
+  for (const bool batches : {false, true}) {
+    CAPTURE(batches);
+    history h;
+    h.page.feeds = static_cast<std::uint64_t>(diag::feed::steps_by_optimizer);
+    const auto goes_on = [&](std::uint32_t times, duration each) {
+      if (batches)
+        h.page.each_phase[static_cast<std::size_t>(phase::input)].entered += times;
+      else
+        h.page.communicators[0].entered += 4ull * times;
+      add(h.page.silences, 10 * times, 1ms);
+      add(h.page.silences, times, each);
+      h.limits.read(h.policy, h.page);
+    };
+    h.page.communicators.resize(1);
+    goes_on(15, 60s); // it compiles
+    CHECK(h.limit() == h.policy.warm_up_limit);
+    goes_on(1, 60s);
+    CHECK(h.limit() == 3s); // without the warm-up nothing is known
+    goes_on(2, 2s);
+    CHECK(h.limit() == times(1.8, 2s));
+    goes_on(20, 2s);
+    // Each long silence is surrounded by short ones, and most of the time passes in it.
+    CHECK(h.limit() == (batches ? 10s : times(1.8, 2s)));
+    h.page.step_durations = {};
+  }
+}
+
+TEST_CASE("steps that rest give way to collectives, and come back") {
+  history h;
+  h.page.communicators.resize(1);
+  h.is_warm_with_steps_of(10s);
+  CHECK(h.limit() == times(1.8, 10s));
+  add(h.page.silences, 500, 1ms);
+  h.page.communicators[0].entered += 999;
+  h.limits.read(h.policy, h.page);
+  CHECK(!h.limits.is_without_steps(h.page));
+  h.page.communicators[0].entered += 1;
+  CHECK(h.limits.is_without_steps(h.page));
+  CHECK(h.limit() == h.policy.floor);
+  h.makes(1, 10s);
+  CHECK(h.limit() == times(1.8, 10s));
 }

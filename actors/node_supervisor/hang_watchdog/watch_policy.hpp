@@ -21,8 +21,14 @@ struct watch_policy {
   double survived_factor = 1.5;
   /// Times the p99 of a phase that may last for many steps' time.
   double phase_factor = 3.0;
+  /// A process that is stopped makes no step, whichever it is in. So long it may be so: a tool that
+  /// takes its picture needs less.
+  duration stopped_limit = 600ms;
   /// The first steps compile, connect and fill caches.
   std::uint64_t warm_up_steps = 5;
+  /// The same where steps would be seen and none was made: these are collectives or batches that
+  /// stand for steps, and may all be of the first.
+  std::uint64_t warm_up_without_steps = 16;
   duration warm_up_limit = 10min;
   duration checkpoint_limit = 5min;
   duration evaluation_limit = 2min;

@@ -70,6 +70,12 @@ std::string_view words_of(diag::motion m) {
     return "it stands still and uses a processor";
   case diag::motion::stopped:
     return "it is stopped";
+  case diag::motion::works:
+    return "it is in one call, which may take long";
+  case diag::motion::starves:
+    return "it waits for a processor, which others have";
+  case diag::motion::ends:
+    return "its script is over, and it is being closed";
   }
   return "";
 }

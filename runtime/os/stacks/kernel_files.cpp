@@ -99,15 +99,20 @@ std::optional<thread_stat> parse_stat(std::string_view text) {
   if (state.size() != 1)
     return std::nullopt;
   s.state = state[0];
-  constexpr int before_times = 10, before_start = 6;
+  constexpr int before_flags = 5, before_times = 4, before_start = 6;
+  for (int n = 0; n < before_flags; ++n)
+    (void)word(rest);
+  const auto flags = number<std::uint64_t>(word(rest));
   for (int n = 0; n < before_times; ++n)
     (void)word(rest);
   const auto user = number<std::uint64_t>(word(rest)), system = number<std::uint64_t>(word(rest));
   for (int n = 0; n < before_start; ++n)
     (void)word(rest);
   const auto started = number<std::uint64_t>(word(rest));
-  if (!user || !system || !started)
+  if (!flags || !user || !system || !started)
     return std::nullopt;
+  constexpr std::uint64_t exiting = 4; // PF_EXITING of include/linux/sched.h
+  s.exits = (*flags & exiting) != 0;
   s.cpu_ticks = *user + *system;
   s.started = *started;
   return s;

@@ -26,6 +26,7 @@ struct thread_stat {
   char state = '?';
   std::uint64_t cpu_ticks = 0; ///< in user and in kernel mode together
   std::uint64_t started = 0;   ///< in ticks after boot; with the pid it names a process for good
+  bool exits = false;          ///< it is on its way out of the kernel (PF_EXITING)
 };
 std::optional<thread_stat> parse_stat(std::string_view text);
 std::optional<thread_stat> stat_of(const std::string& directory);

@@ -20,6 +20,13 @@ TEST_CASE("a thread's name may hold what ends it") {
   CHECK(s->state == 'S');
   CHECK(s->cpu_ticks == 110);
   CHECK(s->started == 900);
+  CHECK(!s->exits);
+}
+
+TEST_CASE("a process that is on its way out says so in its flags") {
+  const auto s = parse_stat("7 (a) R 1 7 7 0 -1 4228108 1 2 3 4 50 60 0 0 20 0 3 0 900 1 2\n");
+  REQUIRE(s);
+  CHECK(s->exits);
 }
 
 TEST_CASE("what is no line of stat is none") {

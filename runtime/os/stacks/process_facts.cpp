@@ -32,8 +32,8 @@ std::optional<std::uint64_t> field(const std::string& text, const std::string& k
   return std::strtoull(text.c_str() + at + key.size() + 1, nullptr, 10);
 }
 
-std::optional<input_output> io_of(pid_t pid) {
-  const auto text = kernel_text(fmt::format("/proc/{}/io", pid));
+std::optional<input_output> io_of(const std::string& directory) {
+  const auto text = kernel_text(directory + "/io");
   const auto read = field(text, "rchar"), written = field(text, "wchar"),
              from = field(text, "read_bytes"), to = field(text, "write_bytes");
   if (!read || !written || !from || !to)
@@ -41,8 +41,9 @@ std::optional<input_output> io_of(pid_t pid) {
   return input_output{*read, *written, *from, *to};
 }
 
-std::vector<pid_t> children_of(pid_t pid, const std::vector<pid_t>& threads) {
-  std::vector<pid_t> children;
+/// With the thread that has started each. A thread that has ended leaves its children to another.
+std::map<pid_t, pid_t> children_of(pid_t pid, const std::vector<pid_t>& threads) {
+  std::map<pid_t, pid_t> children;
   for (const auto thread : threads) {
     const auto text = kernel_text(fmt::format("/proc/{}/task/{}/children", pid, thread));
     for (const char* at = text.c_str(); children.size() < limits::stacks_children_max;) {
@@ -50,20 +51,24 @@ std::vector<pid_t> children_of(pid_t pid, const std::vector<pid_t>& threads) {
       const auto child = std::strtol(at, &end, 10);
       if (end == at)
         break;
-      children.push_back(static_cast<pid_t>(child));
+      children.emplace(static_cast<pid_t>(child), thread);
       at = end;
     }
   }
-  std::sort(children.begin(), children.end());
   return children;
 }
 
 /// Of the kernel's "RAN WAITED SLICES", the first two in nanoseconds.
-duration wanted_by(const std::string& schedstat) {
+struct processor_time {
+  duration ran{}, waited{};
+};
+processor_time processor_time_of(const std::string& schedstat) {
+  const auto of = [](std::uint64_t ns) {
+    return std::chrono::duration_cast<duration>(std::chrono::nanoseconds(ns));
+  };
   char* end = nullptr;
   const auto ran = std::strtoull(schedstat.c_str(), &end, 10);
-  return std::chrono::duration_cast<duration>(
-      std::chrono::nanoseconds(ran + std::strtoull(end, nullptr, 10)));
+  return {of(ran), of(std::strtoull(end, nullptr, 10))};
 }
 
 std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
@@ -71,8 +76,14 @@ std::optional<thread_facts> thread_of(pid_t pid, pid_t id) {
   const auto stat = stat_of(directory);
   if (!stat)
     return std::nullopt;
-  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, {}, {}};
-  t.wanted = wanted_by(first_line_of(directory + "/schedstat"));
+  thread_facts t{id, stat->name, stat->state, time_of(stat->cpu_ticks), {}, 0, {}, {}};
+  // Finer than ticks, where the kernel keeps it.
+  const auto time = processor_time_of(first_line_of(directory + "/schedstat"));
+  if (time.ran > duration::zero())
+    t.cpu = time.ran;
+  t.wanted = time.ran + time.waited;
+  if (const auto io = io_of(directory))
+    t.io = io->read + io->written + io->from_storage + io->to_storage;
   if (stat->state == 'R')
     return t;
   const auto waits = first_line_of(directory + "/wchan");
@@ -124,10 +135,13 @@ result<process_facts> facts_of(pid_t pid, network_connections& connections) {
   f.state = stat->state;
   f.started = stat->started;
   f.cpu = time_of(stat->cpu_ticks);
-  f.io = io_of(pid);
+  f.exits = stat->exits;
+  f.io = io_of(directory);
   f.tracer = static_cast<pid_t>(field(kernel_text(directory + "/status"), "TracerPid").value_or(0));
   const auto threads = threads_of(pid);
-  f.children = children_of(pid, threads);
+  f.started_by = children_of(pid, threads);
+  for (const auto& [child, thread] : f.started_by)
+    f.children.push_back(child);
   for (const auto id : threads)
     if (auto t = thread_of(pid, id))
       f.threads.push_back(std::move(*t));
@@ -139,10 +153,11 @@ result<process_facts> facts_of(pid_t pid, network_connections& connections) {
 }
 
 result<process_use> use_of(pid_t pid) {
-  const auto stat = stat_of(fmt::format("/proc/{}", pid));
+  const auto directory = fmt::format("/proc/{}", pid);
+  const auto stat = stat_of(directory);
   if (!stat)
     return failure(errc::absent, fmt::format("there is no process {}", pid));
-  return process_use{time_of(stat->cpu_ticks), io_of(pid), stat->state, stat->started};
+  return process_use{time_of(stat->cpu_ticks), io_of(directory), stat->state, stat->started};
 }
 
 } // namespace troupe::os

@@ -21,6 +21,7 @@ struct thread_facts {
   char state = '?';
   duration cpu{};
   duration wanted{};    ///< it ran or waited for a processor; 0: not known
+  std::uint64_t io = 0; ///< bytes, by its own read() and write() and their like; 0: not known
   std::string waits_in; ///< the kernel's function (wchan); empty: it runs, or may not be known
   std::string syscall;  ///< the same
 };
@@ -45,6 +46,8 @@ struct process_facts {
   std::optional<input_output> io;
   pid_t tracer = 0; ///< a debugger's
   std::vector<pid_t> children;
+  std::map<pid_t, pid_t> started_by; ///< of each child, the thread that has started it
+  bool exits = false;                ///< the kernel is taking it down
   std::vector<thread_facts> threads; ///< the main thread first
   std::vector<stuck_socket> stuck;
   std::uint64_t network_bytes = 0; ///< as `socket_traffic` has it

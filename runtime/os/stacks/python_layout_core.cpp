@@ -17,6 +17,7 @@ constexpr std::string_view cookie = "xdebugpy";
 
 python_layout up_to_3_10(python_release release) {
   python_layout l;
+  l.finalizing = 16;
   l.interpreters = 32;
   l.running_thread = release.minor == 8 ? 1'368 : 568;
   l.interpreter_next = 0;
@@ -43,6 +44,7 @@ python_layout up_to_3_10(python_release release) {
 /// What 3.11 and 3.12 have in common.
 python_layout from_3_11() {
   python_layout l;
+  l.finalizing = 24;
   l.interpreters = 40;
   l.interpreter_next = 0;
   l.thread_next = 8;
@@ -101,6 +103,7 @@ struct described {
 };
 
 constexpr std::array fields{
+    described{&python_layout::finalizing, 32, 32},
     described{&python_layout::interpreters, 40, 40},
     described{&python_layout::interpreter_next, 64, 64},
     described{&python_layout::interpreter_threads, 72, 72},

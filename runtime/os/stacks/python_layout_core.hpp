@@ -33,6 +33,7 @@ struct python_layout {
   static constexpr std::uint32_t none = UINT32_MAX;
 
   // The runtime, and the interpreters in it.
+  std::uint32_t finalizing = none; ///< the thread that ends the interpreter; 0: none does
   std::uint32_t interpreters = none;
   std::uint32_t running_thread = none; ///< up to 3.11: the thread that has the lock
   std::uint32_t interpreter_next = none, interpreter_threads = none;

@@ -25,6 +25,9 @@ class walk {
       done_.missing.push_back("the memory of the process cannot be read");
       return std::move(done_);
     }
+    std::uint64_t finalizing = 0;
+    done_.is_ending = l_.finalizing != python_layout::none &&
+                      read_value(memory_, runtime_ + l_.finalizing, finalizing) && finalizing != 0;
     if (interpreter == 0)
       done_.missing.push_back("Python has not begun or has ended");
     for (std::size_t n = 0; interpreter != 0; ++n) {
@@ -156,21 +159,23 @@ class walk {
       return false;
     f.function = *function;
     f.source = *source;
-    f.line = line_of(frame, code);
+    const auto at = instruction_of(frame, code);
+    if (into.frames.empty())
+      into.position = at ? static_cast<std::uint64_t>(*at) : 0;
+    f.line = line_of(code, at);
     if (f.function == "_worker_loop")
       name_loader(frame, code, f.source, into);
     into.frames.push_back(std::move(f));
     return true;
   }
 
-  std::uint32_t line_of(std::uint64_t frame, std::uint64_t code) {
+  std::uint32_t line_of(std::uint64_t code, std::optional<std::int64_t> at) {
     std::int32_t first = 0;
     std::uint64_t table = 0;
     if (!read_value(memory_, code + l_.code_first_line, first) || first < 0 ||
         !read_value(memory_, code + l_.code_lines, table))
       return 0;
     const auto lines = objects_.bytes(table, limits::stacks_line_table_max);
-    const auto at = instruction_of(frame, code);
     return lines && at ? line_at(l_.lines, *lines, static_cast<std::uint32_t>(first), *at) : 0;
   }
 

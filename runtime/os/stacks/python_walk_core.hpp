@@ -20,12 +20,16 @@ struct python_thread {
   /// If it is a process of PyTorch's data loader: the worker's number in it.
   std::optional<std::uint64_t> loader_worker;
   bool is_loader = false;
+  /// Where in its code the innermost frame is: a loop within one line changes it, a call of C that
+  /// lasts does not. 0: not known.
+  std::uint64_t position = 0;
   std::string missing; ///< one line; empty: the stack is whole
 };
 
 struct python_walk {
   std::vector<python_thread> threads;
   std::vector<std::string> missing;
+  bool is_ending = false; ///< the interpreter is being finalized
 };
 
 /// The Python stacks of all threads of all interpreters of a runtime, from its memory.

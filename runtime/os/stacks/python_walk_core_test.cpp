@@ -70,6 +70,18 @@ TEST_CASE("a version among constants, alone or as the end of a longer one") {
   CHECK(to_string(python_release{8, std::nullopt}) == "3.8");
 }
 
+TEST_CASE("an interpreter that is being finalized says so, and a frame where it is") {
+  for (std::uint32_t minor = 8; minor <= 12; ++minor) {
+    CAPTURE(minor);
+    auto python = two_threads(minor);
+    const auto before = walk(python);
+    CHECK(!before.is_ending);
+    CHECK(before.threads[1].position == 4);
+    python.memory.put<std::uint64_t>(python.runtime + python.layout.finalizing, 0x4000);
+    CHECK(walk(python).is_ending);
+  }
+}
+
 TEST_CASE("a version that is not known is refused by name") {
   const auto refused = layout_of({7, 0});
   REQUIRE(!refused);

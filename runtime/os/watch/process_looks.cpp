@@ -17,11 +17,59 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-/// What any thread that has nothing to do waits in.
+template<std::size_t N>
+bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// A thread that has nothing to do waits in one of these.
 bool says_nothing(std::string_view syscall) {
   constexpr std::array<std::string_view, 6> idle{"futex",  "poll",       "ppoll",
                                                  "select", "epoll_wait", "epoll_pwait"};
-  return syscall.empty() || std::find(idle.begin(), idle.end(), syscall) != idle.end();
+  return syscall.empty() || is_one_of(syscall, idle);
+}
+
+diag::awaited awaited_in(const thread_facts& t) {
+  constexpr std::array<std::string_view, 3> locks{"futex", "futex_waitv", "futex_wait"};
+  constexpr std::array<std::string_view, 21> outside{
+      "poll",           "ppoll",        "select",  "pselect6", "epoll_wait", "epoll_pwait",
+      "epoll_pwait2",   "recvfrom",     "recvmsg", "recvmmsg", "sendto",     "sendmsg",
+      "sendmmsg",       "accept",       "accept4", "connect",  "nanosleep",  "clock_nanosleep",
+      "io_uring_enter", "io_getevents", "flock"};
+  constexpr std::array<std::string_view, 2> children{"wait4", "waitid"};
+  if (t.syscall.empty())
+    return diag::awaited::nothing;
+  if (is_one_of(t.syscall, locks))
+    return diag::awaited::lock;
+  if (is_one_of(t.syscall, outside))
+    return diag::awaited::outside;
+  return is_one_of(t.syscall, children) ? diag::awaited::child : diag::awaited::kernel;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+/// The innermost functions are those by which Python waits for another thread.
+bool joins_a_thread(const std::vector<diag::stack_frame>& frames) {
+  constexpr std::array<std::string_view, 5> files{
+      "/threading.py", "/queue.py", "/concurrent/futures/_base.py", "/multiprocessing/pool.py",
+      "/multiprocessing/dummy/__init__.py"};
+  constexpr std::size_t looked_at = 2;
+  const auto last =
+      frames.begin() + static_cast<std::ptrdiff_t>(std::min(frames.size(), looked_at));
+  return std::any_of(frames.begin(), last, [&](const diag::stack_frame& f) {
+    return std::any_of(files.begin(), files.end(),
+                       [&](std::string_view file) { return ends_with(f.source, file); });
+  });
+}
+
+/// While a script runs, it is the outermost function of the main thread. What Python calls after
+/// it (functions that were given to atexit, the wait for threads) has none around it.
+bool is_after_the_script(const std::vector<diag::stack_frame>& frames) {
+  constexpr std::array<std::string_view, 3> starts{"<module>", "_run_module_as_main",
+                                                   "_run_module_code"};
+  return !frames.empty() && !is_one_of(frames.back().function, starts);
 }
 
 /// A data loader's worker and its process mostly write to the same file systems.
@@ -90,11 +138,30 @@ process_looks::seen process_looks::see(const process_facts& facts, pid_t of) {
   seen s;
   if (k.python)
     s.python = k.python->sample();
+  // A thread that runs is seen twice: a short loop may be met at the same place by chance.
+  const bool any_runs = std::any_of(facts.threads.begin(), facts.threads.end(), [&](auto& t) {
+    return t.state == 'R' && thread_with(s.python, t.id);
+  });
+  const auto again = any_runs ? k.python->sample() : python_walk{};
   for (const auto& t : facts.threads)
-    if (const auto* python = thread_with(s.python, t.id))
-      s.threads.push_back({t.id, t.cpu, hash_of(python->frames), t.wanted});
+    if (const auto* python = thread_with(s.python, t.id)) {
+      const auto* later = thread_with(again, t.id);
+      // Gradients are computed for the thread that waits for them, as by any native thread.
+      if (t.name.rfind("pt_autograd", 0) == 0)
+        continue;
+      diag::thread_look look{t.id, t.cpu, hash_of(python->frames), t.wanted};
+      look.position = python->position;
+      look.io_bytes = t.io;
+      look.waits = awaited_in(t);
+      look.joins = joins_a_thread(python->frames);
+      look.runs_on =
+          later && later->position != python->position && hash_of(later->frames) == look.stack;
+      s.threads.push_back(look);
+    }
   if (!facts.threads.empty()) {
     const auto* python = thread_with(s.python, facts.pid);
+    s.ends = s.python.is_ending ||
+             (python && python->missing.empty() && is_after_the_script(python->frames));
     s.place =
         place_of(facts.threads.front(), python ? python->frames : std::vector<diag::stack_frame>{});
   }
@@ -119,19 +186,24 @@ diag::child_look process_looks::child(const process_facts& facts, pid_t of) {
   return c;
 }
 
-/// Those nearest to the process first.
-void process_looks::look_at_children(diag::process_look& look, std::vector<pid_t> children) {
+/// Those nearest to the process first. A grandchild is that thread's which has started its parent.
+void process_looks::look_at_children(diag::process_look& look, const process_facts& of) {
+  std::vector<std::pair<pid_t, pid_t>> children(of.started_by.begin(), of.started_by.end());
   for (std::size_t i = 0; i < children.size() && look.children.size() < children_max; ++i) {
-    const auto facts = facts_of(children[i], connections_);
+    const auto [pid, started_by] = children[i];
+    const auto facts = facts_of(pid, connections_);
     if (!facts)
       continue;
     add_full(look.evidence, *facts);
     look.children.push_back(child(*facts, look.pid));
-    children.insert(children.end(), facts->children.begin(), facts->children.end());
+    look.children.back().started_by = started_by;
+    for (const auto grandchild : facts->children)
+      children.emplace_back(grandchild, started_by);
   }
 }
 
-std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pid_t pid) {
+std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pid_t pid,
+                                                    pid_t script) {
   const auto facts = facts_of(pid, connections_);
   if (!facts || facts->state == 'Z')
     return std::nullopt;
@@ -146,8 +218,12 @@ std::optional<diag::process_look> process_looks::at(std::uint32_t local_rank, pi
   look.traced = facts->tracer != 0;
   look.threads = std::move(s.threads);
   look.place = std::move(s.place);
+  look.script = script;
+  look.ends = s.ends || facts->exits;
+  for (const auto& t : facts->threads)
+    look.delayed += std::max(duration::zero(), t.wanted - t.cpu);
   add_full(look.evidence, *facts);
-  look_at_children(look, facts->children);
+  look_at_children(look, *facts);
   for (const auto& socket : facts->stuck)
     look.slow_peers.push_back(socket.peer);
   return look;

@@ -21,8 +21,9 @@ class process_looks {
  public:
   /// A new round: connections are looked at once in each.
   void begin() { connections_ = {}; }
-  /// Nothing if there is no such process any more.
-  std::optional<diag::process_look> at(std::uint32_t local_rank, pid_t pid);
+  /// Nothing if there is no such process any more. `script`: the thread that makes its steps; 0:
+  /// not known.
+  std::optional<diag::process_look> at(std::uint32_t local_rank, pid_t pid, pid_t script = 0);
   /// What is kept of processes that are not among these goes.
   void keep_only(const std::vector<pid_t>& pids);
 
@@ -36,6 +37,7 @@ class process_looks {
     python_walk python;
     std::vector<diag::thread_look> threads;
     std::string place;
+    bool ends = false; ///< its script is over
   };
   /// With those below them: a compiler is a child of its driver, a loader's worker one of a fork
   /// server.
@@ -43,7 +45,7 @@ class process_looks {
 
   known_process& known(const process_facts& facts, pid_t of);
   seen see(const process_facts& facts, pid_t of);
-  void look_at_children(diag::process_look& look, std::vector<pid_t> children);
+  void look_at_children(diag::process_look& look, const process_facts& facts);
   diag::child_look child(const process_facts& facts, pid_t of);
 
   elf_files files_;

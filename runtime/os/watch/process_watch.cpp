@@ -1,5 +1,6 @@
 #include "runtime/os/watch/process_watch.hpp"
 
+#include "runtime/os/stacks/kernel_files.hpp"
 #include "runtime/os/watch/crash_files.hpp"
 #include "runtime/os/watch/dump_files.hpp"
 #include "runtime/os/watch/limits.hpp"
@@ -104,14 +105,22 @@ pid_t process_watch::trains(std::uint32_t local_rank) const {
   return by_page > 0 && ::getsid(by_page) == started ? by_page : started;
 }
 
+/// As its own page says, and no other process's.
+pid_t process_watch::script_thread_of(std::uint32_t local_rank, pid_t pid) const {
+  const auto page = page_of(local_rank);
+  return page && static_cast<pid_t>(page->pid) == pid ? static_cast<pid_t>(page->script_thread) : 0;
+}
+
 std::vector<diag::page_reading> process_watch::read(const std::vector<std::uint32_t>& local_ranks) {
   std::vector<diag::page_reading> all;
   for (const auto local : local_ranks) {
     auto page = page_of(local);
+    const auto pid = trains(local);
     // What an earlier process has left there says nothing of this one.
-    if (page && static_cast<pid_t>(page->pid) != trains(local))
+    if (page && static_cast<pid_t>(page->pid) != pid)
       page.reset();
-    all.push_back({local, std::move(page)});
+    const auto stat = pid > 0 ? stat_of(fmt::format("/proc/{}", pid)) : std::nullopt;
+    all.push_back({local, std::move(page), stat ? stat->state : '\0'});
   }
   return all;
 }
@@ -130,7 +139,7 @@ void process_watch::look(const std::vector<std::uint32_t>& local_ranks, looked d
       if (pages_->of(local) == nullptr)
         continue;
       if (const auto pid = trains(local); pid > 0)
-        if (auto look = looks_.at(local, pid))
+        if (auto look = looks_.at(local, pid, script_thread_of(local, pid)))
           all.push_back(std::move(*look));
     }
     done(std::move(all));

@@ -44,6 +44,7 @@ class process_watch : public diag::progress_host {
   /// taken the page. 0: it is not watched.
   pid_t trains(std::uint32_t local_rank) const;
   std::optional<diag::page_view> page_of(std::uint32_t local_rank) const;
+  pid_t script_thread_of(std::uint32_t local_rank, pid_t pid) const;
   diag::dump_result read_stacks(const std::vector<std::uint32_t>& local_ranks, duration within);
   /// Begins to write the files of a dump, unless those of an earlier one are still being written.
   /// An error of an earlier one is told in `read`.
