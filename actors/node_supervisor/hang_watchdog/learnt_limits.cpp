@@ -35,6 +35,15 @@ std::uint64_t batches_of(const diag::page_view& page) {
   return page.each_phase[static_cast<std::size_t>(diag::phase::input)].entered;
 }
 
+/// A program that never trains is in its evaluation for all of its life: that is no exception.
+bool only_evaluates(const diag::page_view& page) {
+  const auto entered = [&page](diag::phase p) {
+    return page.each_phase[static_cast<std::size_t>(p)].entered;
+  };
+  return page.steps_made == 0 && entered(diag::phase::backward) == 0 &&
+         entered(diag::phase::optimizer) == 0;
+}
+
 std::uint64_t more_than(std::uint64_t now, std::uint64_t then) {
   return now > then ? now - then : 0;
 }
@@ -151,7 +160,7 @@ duration learnt_limits::limit(const watch_policy& policy, const diag::page_view&
   };
   if (page.phase_now == diag::phase::checkpoint)
     of_phase(policy.checkpoint_limit);
-  else if (page.phase_now == diag::phase::evaluation)
+  else if (page.phase_now == diag::phase::evaluation && !only_evaluates(page))
     of_phase(policy.evaluation_limit);
   else if (page.phase_now == diag::phase::user)
     of_phase(policy.user_phase_limit);

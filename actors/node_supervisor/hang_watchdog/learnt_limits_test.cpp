@@ -198,6 +198,18 @@ TEST_CASE("where collectives or batches stand for steps, silences tell what is u
   }
 }
 
+TEST_CASE("a program that only evaluates has the limit of what is usual there") {
+  history h;
+  h.page.communicators.resize(1);
+  h.page.communicators[0].entered = 400;
+  h.limits.read(h.policy, h.page);
+  add(h.page.silences, 500, 20ms);
+  h.limits.read(h.policy, h.page);
+  CHECK(h.limit_in(phase::evaluation) == h.policy.floor);
+  h.page.each_phase[static_cast<std::size_t>(phase::backward)].entered = 1;
+  CHECK(h.limit_in(phase::evaluation) == h.policy.evaluation_limit);
+}
+
 TEST_CASE("steps that rest give way to collectives, and come back") {
   history h;
   h.page.communicators.resize(1);
